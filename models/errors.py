@@ -1,0 +1,57 @@
+"""Every error Turntide raises on purpose.
+
+```
+TurntideError
+├── ConfigurationError      settings, policy or topics are wrong: the operator mends them
+├── InvalidRecord           one input record cannot be used: it becomes a dead letter
+├── DeadLetterFlood         too many of them in a row: the role stops rather than divert everything
+├── DeliveryFailed          an output or state write was refused or timed out: the role stops before the ack
+├── Fenced                  another worker owns the partition: drop everything in flight
+├── RecoveryFailed          state could not be rebuilt from its changelog within the deadline
+└── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
+```
+"""
+
+from __future__ import annotations
+
+
+class TurntideError(Exception):
+    """Root of the tree. The message says what, where and what to do."""
+
+
+class ConfigurationError(TurntideError):
+    """Settings, policy or topics are wrong; nothing was started."""
+
+
+class InvalidRecord(TurntideError):  # noqa: N818 - it is a verdict on data, not a failure
+    """One input record cannot be used.
+
+    Attributes:
+        reason: Constant snake_case word, safe as a metric label.
+        detail: What exactly is wrong, without any of the record's text.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+        self.detail = detail
+
+
+class DeadLetterFlood(TurntideError):  # noqa: N818
+    """Nearly every record is bad: the input is broken, not the record."""
+
+
+class DeliveryFailed(TurntideError):  # noqa: N818
+    """The broker did not acknowledge an output or a state write."""
+
+
+class Fenced(TurntideError):  # noqa: N818
+    """Another worker has taken the partition; what is in flight must not be written."""
+
+
+class RecoveryFailed(TurntideError):  # noqa: N818
+    """State could not be rebuilt from its changelog within the deadline."""
+
+
+class StoreUnavailable(TurntideError):  # noqa: N818
+    """A vector store, catalog or sink does not answer."""

@@ -1,0 +1,1 @@
+"""Whether a session escalates: scorer, profile, slope, windows, signals, alerts."""

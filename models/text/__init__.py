@@ -1,0 +1,1 @@
+"""Deterministic text features: patterns, keywords, summaries."""

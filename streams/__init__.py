@@ -1,0 +1,1 @@
+"""The shell: settings, transport, roles, sinks. Decides nothing; `models` does."""

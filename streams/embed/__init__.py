@@ -1,0 +1,1 @@
+"""Embedders behind the port of `streams.ports`."""

@@ -1,0 +1,1 @@
+"""Micro-batch transport, state tables with changelog, ordered effects."""

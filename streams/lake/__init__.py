@@ -1,0 +1,1 @@
+"""The Parquet archive in a DuckLake catalog."""

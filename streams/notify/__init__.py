@@ -1,0 +1,1 @@
+"""Alert sinks behind the port of `streams.ports`."""

@@ -1,0 +1,105 @@
+"""What the shell expects of the outside world: one protocol per kind of collaborator.
+
+Implementations stand one per file in `embed/`, `vectors/`, `notify/`; `wiring` picks among them by settings. Each port
+has one contract suite in `tests/contract/` that runs on every implementation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from models.events import AlertChanged, Turn
+
+Vectors = NDArray[np.float32]
+"""Shape `(n_texts, dim)`, each row of unit length (or all zero for a text with no known token)."""
+PayloadValue = str | int | float | bool | None
+
+
+class Embedder(Protocol):
+    """Texts to vectors. Deterministic, and a text's vector does not depend on its neighbours in the batch."""
+
+    name: str
+    dim: int
+    rephrased_similarity: float
+    """Cosine from which two questions count as the same, measured for this embedder."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""
+        ...
+
+
+class TurnScorer(Protocol):
+    """Risk of single turns, 0-1, for producers that send none."""
+
+    name: str
+
+    def score(self, turns: Sequence[Turn]) -> Sequence[float]:
+        """Risk of each turn. Deterministic, no state across calls."""
+        ...
+
+
+class Point(msgspec.Struct, frozen=True):
+    """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own from it."""
+
+    key: str
+    vector: NDArray[np.float32]
+    payload: dict[str, PayloadValue]
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A search result; `score` is the cosine similarity."""
+
+    key: str
+    score: float
+    payload: dict[str, PayloadValue]
+
+
+class VectorStore(Protocol):
+    """Vectors and payloads, filtered exactly. A filter's value matches equal; a pair `(low, high)` is a closed range."""
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        """Write by key; the same key again replaces. Durable on return."""
+        ...
+
+    async def search(
+        self, collection: str, vector: NDArray[np.float32], *, where: Mapping[str, PayloadValue], top_k: int
+    ) -> list[Hit]:
+        """Nearest by cosine among the points that match every entry of `where`."""
+        ...
+
+    async def count(self, collection: str, *, where: Mapping[str, PayloadValue] | None = None) -> int:
+        """Exact number of matching points."""
+        ...
+
+    async def delete(
+        self,
+        collection: str,
+        *,
+        where: Mapping[str, PayloadValue],
+        below: tuple[str, int] | None = None,
+    ) -> None:
+        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
+        ...
+
+    async def close(self) -> None:
+        """Flush and release."""
+        ...
+
+
+class AlertSink(Protocol):
+    """Where alerts go beside the topic. Raises `models.errors.StoreUnavailable` when not delivered."""
+
+    name: str
+
+    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+        """Deliver each; a repeat with the same `id` must be harmless for the receiver."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
