@@ -1,0 +1,39 @@
+"""What a fold sees of one record: the event with its place in the log, the clock there, and what batch stages added."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.events import AlertAcknowledged, Position, SegmentSummarised, SessionEnded, Turn
+
+
+class SessionTimedOut(Struct, frozen=True, gc=False):
+    """The partition's watermark passed the session's deadline. Never on a topic: the partition fold makes it."""
+
+    session_id: str
+    deadline: datetime
+
+
+SessionEvent = Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | SessionTimedOut
+
+
+class SessionInput(Struct, frozen=True, gc=False):
+    """One event for one session.
+
+    Attributes:
+        event: What happened.
+        position: The record that carried it (for a time-out: the record that moved the watermark).
+        watermark: Event time of the partition at this record, never decreasing.
+        risk: The scorer's risk of a turn that came without one; None for other events.
+        vector: The turn's embedding, `(dim,)` float32 of unit length, or None (empty text, other roles).
+    """
+
+    event: SessionEvent
+    position: Position
+    watermark: datetime
+    risk: float | None = None
+    vector: NDArray[np.float32] | None = None

@@ -1,0 +1,130 @@
+"""Every topic, as data: purpose, owner, key, what travels on it and how the broker keeps it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+
+from msgspec import Struct
+
+from models import events
+
+_MIB = 1024 * 1024
+
+
+class Cleanup(StrEnum):
+    """What the broker does with old records (Kafka's `cleanup.policy`)."""
+
+    DELETE = "delete"
+    COMPACT = "compact"
+
+
+class Topic(Struct, frozen=True, kw_only=True):
+    """One topic. The full name is `<prefix>.<name>`."""
+
+    name: str
+    purpose: str
+    owner: str
+    """The role that writes it."""
+    key: str
+    carries: tuple[type[Struct], ...]
+    cleanup: Cleanup = Cleanup.DELETE
+    retention: timedelta | None = timedelta(days=30)
+    """How long records stay; None for a compacted topic keeps the latest per key for ever."""
+    partitions: int = 12
+    max_message_bytes: int = _MIB
+    log_append_time: bool = False
+    """Inputs: the broker stamps records, since producers' event times are no basis for retention."""
+    public: bool = True
+
+    def full_name(self, prefix: str) -> str:
+        """Name on the broker."""
+        return f"{prefix}.{self.name}"
+
+
+TURNS = Topic(
+    name="turns.v1",
+    purpose="Turns and the control events beside them: everything that changes a session, in one order.",
+    owner="producers",
+    key="session_id",
+    carries=(
+        events.Turn,
+        events.SessionEnded,
+        events.AlertAcknowledged,
+        events.SegmentSummarised,
+        events.ClockTicked,
+    ),
+    log_append_time=True,
+)
+PROFILES = Topic(
+    name="profiles.v1",
+    purpose="Latest profile of each session, with the risk points since the one before.",
+    owner="sessions",
+    key="session_id",
+    carries=(events.ProfileUpdated,),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+)
+WINDOWS = Topic(
+    name="windows.v1",
+    purpose="Closed event-time windows per session and per app.",
+    owner="sessions",
+    key="session_id or app_id",
+    carries=(events.WindowClosed,),
+)
+ALERTS = Topic(
+    name="alerts.v1",
+    purpose="Every change of every alert, with its evidence.",
+    owner="sessions",
+    key="session_id",
+    carries=(events.AlertChanged,),
+    retention=timedelta(days=90),
+)
+COMPACTIONS = Topic(
+    name="compactions.v1",
+    purpose="Segments of the working memory that became summaries, with lineage.",
+    owner="sessions",
+    key="session_id",
+    carries=(events.SegmentCompacted,),
+)
+EPISODES = Topic(
+    name="episodes.v1",
+    purpose="What is kept of a session that ended or timed out.",
+    owner="sessions",
+    key="session_id",
+    carries=(events.EpisodeClosed,),
+)
+DEAD_LETTERS = Topic(
+    name="dead-letters.v1",
+    purpose="Bad input: original bytes, reason and place.",
+    owner="sessions",
+    key="the original key",
+    carries=(events.DeadLetter,),
+    retention=timedelta(days=90),
+    max_message_bytes=4 * _MIB,
+)
+SESSION_STATE = Topic(
+    name="sessions-state.v1",
+    purpose="Changelog of the session role: its state is rebuilt from here. Private.",
+    owner="sessions",
+    key="session_id and part",
+    carries=(),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+    max_message_bytes=8 * _MIB,
+    public=False,
+)
+
+TOPICS: tuple[Topic, ...] = (
+    TURNS,
+    PROFILES,
+    WINDOWS,
+    ALERTS,
+    COMPACTIONS,
+    EPISODES,
+    DEAD_LETTERS,
+    SESSION_STATE,
+)
+
+TOPIC_OF: dict[type[Struct], Topic] = {event: topic for topic in TOPICS for event in topic.carries}
+"""On which topic an event travels."""

@@ -1,0 +1,142 @@
+"""One settings tree, from environment variables (`TURNTIDE_…`, `__` between levels) and an optional TOML file.
+
+`TURNTIDE_KAFKA__BOOTSTRAP=host:9092` or, shorter, `TURNTIDE_KAFKA=host:9092` names the cluster;
+`TURNTIDE_CONFIG=file.toml` names the file. The environment wins over the file.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from models.errors import ConfigurationError
+
+
+def default_data_dir() -> Path:
+    """Where local state, the local broker and the archive live unless told otherwise."""
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "turntide"
+
+
+class KafkaSettings(BaseModel):
+    """The cluster, and how to speak to it."""
+
+    bootstrap: str = Field("127.0.0.1:9092", description="Bootstrap servers, comma separated host:port.")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="Passed through to aiokafka."
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-512", description="Used with SASL_* protocols."
+    )
+    sasl_username: str = Field("", description="SASL user name.")
+    sasl_password: SecretStr = Field(SecretStr(""), description="SASL password.")
+    ssl_cafile: Path | None = Field(None, description="CA bundle for SSL; none: the system's.")
+    ssl_certfile: Path | None = Field(None, description="Client certificate for SSL.")
+    ssl_keyfile: Path | None = Field(None, description="Key of the client certificate.")
+    session_timeout: timedelta = Field(
+        timedelta(seconds=10), description="A dead worker's partitions move after this (hazards 11)."
+    )
+    heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
+    max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
+    partitions: int | None = Field(None, ge=1, description="Overrides the partition count of every topic.")
+    replication: int = Field(1, ge=1, description="Replication factor of topics that Turntide creates.")
+
+
+def _kafka(value: Any) -> Any:
+    """`TURNTIDE_KAFKA=host:port` is short for its bootstrap servers."""
+    return {"bootstrap": value} if isinstance(value, str) else value
+
+
+class HttpSettings(BaseModel):
+    """Health, metrics and reading, one port per role. Loopback by default."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    sessions_port: int = Field(8701, ge=0, description="Port of the sessions role; 0 picks a free one.")
+    index_port: int = Field(8702, ge=0, description="Port of the index role.")
+    archive_port: int = Field(8703, ge=0, description="Port of the archive role.")
+
+
+class VectorSettings(BaseModel):
+    """Where vectors live."""
+
+    url: str | None = Field(None, description="Qdrant server; none: Qdrant Edge under the data directory.")
+    api_key: SecretStr | None = Field(None, description="Qdrant API key.")
+    embedder: Literal["wordllama", "minilm"] = Field("wordllama", description="Which embedder serves.")
+
+
+class ArchiveSettings(BaseModel):
+    """The Parquet archive and its DuckLake catalog."""
+
+    catalog: str | None = Field(None, description="DuckLake catalog file; none: under the data directory.")
+    data_path: str | None = Field(None, description="Folder of the Parquet files; none: under the data directory.")
+    flush_rows: int = Field(50_000, ge=1, description="Land after this many buffered rows …")
+    flush_bytes: int = Field(32 * 1024 * 1024, ge=1, description="… or this many bytes …")
+    flush_age: timedelta = Field(timedelta(seconds=5), description="… or when the oldest is this old.")
+    merge_every: timedelta = Field(timedelta(seconds=60), description="How often small files are merged.")
+
+
+class NotifySettings(BaseModel):
+    """Alert sinks beside the topic; off unless an address is given."""
+
+    webhook_url: str | None = Field(None, description="Receives each alert change (Standard Webhooks).")
+    webhook_secret: SecretStr | None = Field(None, description="Signing secret, `whsec_…`.")
+    alertmanager_url: str | None = Field(None, description="Base address of an Alertmanager.")
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True
+    )
+
+    kafka: Annotated[KafkaSettings, NoDecode, BeforeValidator(_kafka)] = KafkaSettings()
+    http: HttpSettings = HttpSettings()
+    vectors: VectorSettings = VectorSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+    notify: NotifySettings = NotifySettings()
+    topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
+    data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
+    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")
+    worker_id: str | None = Field(None, description="Static membership id of this worker, e.g. the pod's name.")
+    log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, the environment over the file."""
+        _ = dotenv_settings, file_secret_settings
+        path = os.environ.get("TURNTIDE_CONFIG")
+        file = (TomlConfigSettingsSource(settings_cls, Path(path)),) if path else ()
+        return (init_settings, env_settings, *file)
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings.
+
+    Raises:
+        ConfigurationError: A value is wrong; the message names the field.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigurationError(f"settings are wrong: {lines}. `turntide doctor` lists every field.") from error
