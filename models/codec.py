@@ -1,0 +1,168 @@
+"""Bytes to events and back. JSON on the wire; every refusal is an `InvalidRecord` with a constant reason.
+
+Stated rules for bad input (design §5.7):
+
+* not UTF-8 JSON, lone surrogates, NaN: `not_json`; wrong types, missing fields, ranges: `invalid_field`.
+* unknown fields are accepted and kept by the archive; folds do not see them.
+* content above the limit: `content_too_large`; empty content is a turn.
+* event time more than the allowed skew after the broker's append time: `future_timestamp`; before the earliest time
+  (an unset clock): `ancient_timestamp`.
+* control characters in an id: `invalid_identifier`; key missing or other than session_id: `key_mismatch`, since
+  the order within a session could not be trusted.
+* null value: `null_value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from models import events
+from models.errors import ConfigurationError, InvalidRecord
+from models.events import ControlEvent, InputEvent, OutputEvent, Turn
+from models.topics import Topic
+
+_Event = TypeVar("_Event", bound=Struct)
+
+
+class IntakeRules(Struct, frozen=True, kw_only=True):
+    """What is accepted from producers."""
+
+    max_content_bytes: int = events.MAX_CONTENT_BYTES
+    earliest_time: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    future_skew: timedelta = timedelta(minutes=5)
+
+
+class _Tag(Struct):
+    type: str = "turn"
+
+
+_encoder = msgspec.json.Encoder()
+_turn = msgspec.json.Decoder(Turn)
+_control = msgspec.json.Decoder(ControlEvent)
+_tag = msgspec.json.Decoder(_Tag)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TURN_FIELDS = frozenset(Turn.__struct_fields__)
+
+
+def encode(event: Struct) -> bytes:
+    """Any event as JSON."""
+    return _encoder.encode(event)
+
+
+def _is_control(value: bytes) -> bool:
+    try:
+        return _tag.decode(value).type != "turn"
+    except msgspec.MsgspecError:
+        return False
+
+
+def _decode(value: bytes) -> InputEvent:
+    """A turn is the common case: one decode. Only what is no turn is looked at again.
+
+    Raises:
+        InvalidRecord: `not_json` or `invalid_field`.
+    """
+    try:
+        return _turn.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        try:
+            if _is_control(value):
+                return _control.decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError) as control_error:
+            error = control_error
+        if isinstance(error, msgspec.ValidationError):
+            raise InvalidRecord("invalid_field", _without_values(str(error))) from None
+        raise InvalidRecord("not_json", "the value is no valid UTF-8 JSON object") from None
+
+
+def _without_values(message: str) -> str:
+    """Keep the field and the rule, drop what the producer wrote (msgspec quotes invalid enum and tag values)."""
+    if message.startswith("Invalid enum value") or message.startswith("Invalid value"):
+        field = message.rpartition(" - at ")[2] or "`$`"
+        return f"value outside the allowed ones - at {field}"
+    return message
+
+
+def decode_input(
+    value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakeRules
+) -> InputEvent:
+    """Decode and check one record of `turns.v1`.
+
+    Args:
+        value: Raw record value.
+        key: Raw record key.
+        appended_at: The broker's time of the record, the yardstick for future-dated events.
+        intake: Limits.
+
+    Raises:
+        InvalidRecord: The record goes to the dead letters; its message holds no text of the record.
+    """
+    if value is None:
+        raise InvalidRecord("null_value", "turns.v1 is not compacted, a record needs a value")
+    event = _decode(value)
+    if not event.session_id.isprintable():
+        raise InvalidRecord("invalid_identifier", "session_id holds control characters")
+    if key is None or key != event.session_id.encode():
+        raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
+    if event.timestamp > appended_at + intake.future_skew:
+        ahead = event.timestamp - appended_at
+        raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
+    if event.timestamp < intake.earliest_time:
+        raise InvalidRecord("ancient_timestamp", f"event time before {intake.earliest_time.isoformat()}")
+    if isinstance(event, Turn):
+        _check_turn(event, intake)
+    return event if event.timestamp.tzinfo is UTC else _in_utc(event)
+
+
+def _in_utc(event: InputEvent) -> InputEvent:
+    return msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))
+
+
+def _check_turn(turn: Turn, intake: IntakeRules) -> None:
+    if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
+        raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
+    # A character is at most four bytes: short text needs no encoding to know that it fits.
+    if len(turn.content) * 4 > intake.max_content_bytes:
+        size = len(turn.content.encode())
+        if size > intake.max_content_bytes:
+            raise InvalidRecord("content_too_large", f"{size} bytes, allowed {intake.max_content_bytes}")
+
+
+def unknown_fields(value: bytes) -> dict[str, Any]:
+    """Top-level fields of a turn that its schema does not name, for the archive's `extra` column."""
+    names = _fields.decode(value)
+    return {name: msgspec.json.decode(raw) for name, raw in names.items() if name not in _TURN_FIELDS}
+
+
+def _decoder_for(topic: Topic) -> Callable[[bytes], Any]:
+    if not topic.carries:
+        raise ConfigurationError(f"topic {topic.name} carries no public events; it cannot be decoded")
+    union: Any = topic.carries[0]
+    for event in topic.carries[1:]:
+        union = union | event
+    return msgspec.json.Decoder(union).decode
+
+
+_output_decoders: dict[str, Callable[[bytes], Any]] = {}
+
+
+def decode_output(topic: Topic, value: bytes) -> OutputEvent:
+    """Decode a record of one of Turntide's own topics.
+
+    Raises:
+        InvalidRecord: The bytes are no event of that topic.
+    """
+    decoder = _output_decoders.get(topic.name)
+    if decoder is None:
+        decoder = _output_decoders[topic.name] = _decoder_for(topic)
+    try:
+        event: OutputEvent = decoder(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
+    return event
+
