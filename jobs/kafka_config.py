@@ -64,6 +64,9 @@ def server_properties(*, broker_port: int, controller_port: int, log_dir: Path) 
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 4,
+        # After a kill -9 the controller takes the new broker only when the old one's session is over.
+        "broker.heartbeat.interval.ms": 500,
+        "broker.session.timeout.ms": 3000,
         # Groups form at once, and tests may use short session time-outs.
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,

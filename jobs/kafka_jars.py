@@ -8,7 +8,6 @@ fetched again. Downloads go to a staging folder and are moved into place only af
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable
@@ -124,15 +123,17 @@ def _maven(folder: Path) -> Any:
 
 def _missing(pins: dict[str, str], cache: Path) -> dict[str, str]:
     """Pins whose jar is absent or has another checksum."""
-    return {c: sha256 for c, sha256 in pins.items() if _sha256(cache / jar_name(c)) != sha256}
+
+    def present(coordinate: str) -> bool:
+        jar = cache / jar_name(coordinate)
+        return jar.is_file() and _sha256(jar) == pins[coordinate]
+
+    return {coordinate: sha256 for coordinate, sha256 in pins.items() if not present(coordinate)}
 
 
-def _sha256(file: Path) -> str | None:
-    try:
-        with file.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except FileNotFoundError:
-        return None
+def _sha256(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _fetch_all(pins: dict[str, str], cache: Path, fetch: Fetch) -> None:
@@ -141,7 +142,8 @@ def _fetch_all(pins: dict[str, str], cache: Path, fetch: Fetch) -> None:
     shutil.rmtree(staging, ignore_errors=True)  # left by a process that was killed
     pool = ThreadPoolExecutor(_PARALLEL_DOWNLOADS)
     try:
-        fetched = pool.map(lambda pin: _fetch_one(*pin, cache, staging, fetch), pins.items())
+        fetch_one = partial(_fetch_one, cache=cache, staging=staging, fetch=fetch)
+        fetched = pool.map(fetch_one, pins.keys(), pins.values())
         for _ in _shown(fetched, len(pins)):
             pass
     finally:
@@ -182,6 +184,5 @@ def _shown(fetched: Iterable[None], total: int) -> Iterable[None]:
     from rich.console import Console
     from rich.progress import track
 
-    logging.getLogger("jgo").setLevel(logging.ERROR)
     label = f"Fetching Apache Kafka {KAFKA_VERSION} (once)"
     return track(fetched, label, total=total, console=Console(stderr=True), transient=True)

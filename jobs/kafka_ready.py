@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -29,7 +28,6 @@ async def _names_a_node(bootstrap: str) -> bool:
     from aiokafka.client import AIOKafkaClient
     from aiokafka.errors import KafkaError
 
-    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     client = AIOKafkaClient(bootstrap_servers=bootstrap, request_timeout_ms=_REQUEST_MILLISECONDS)
     try:
         await client.bootstrap()

@@ -15,27 +15,16 @@ Stated rules for bad input (design §5.7):
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from models import events
 from models.errors import ConfigurationError, InvalidRecord
 from models.events import ControlEvent, InputEvent, OutputEvent, Turn
+from models.policy import IntakePolicy
 from models.topics import Topic
-
-_Event = TypeVar("_Event", bound=Struct)
-
-
-class IntakeRules(Struct, frozen=True, kw_only=True):
-    """What is accepted from producers."""
-
-    max_content_bytes: int = events.MAX_CONTENT_BYTES
-    earliest_time: datetime = datetime(2000, 1, 1, tzinfo=UTC)
-    future_skew: timedelta = timedelta(minutes=5)
-
 
 class _Tag(Struct):
     type: str = "turn"
@@ -70,26 +59,30 @@ def _decode(value: bytes) -> InputEvent:
     try:
         return _turn.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        try:
-            if _is_control(value):
-                return _control.decode(value)
-        except (msgspec.DecodeError, UnicodeDecodeError) as control_error:
-            error = control_error
-        if isinstance(error, msgspec.ValidationError):
-            raise InvalidRecord("invalid_field", _without_values(str(error))) from None
-        raise InvalidRecord("not_json", "the value is no valid UTF-8 JSON object") from None
+        if not _is_control(value):
+            raise _refusal(error) from None
+    try:
+        return _control.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _refusal(error) from None
+
+
+def _refusal(error: Exception) -> InvalidRecord:
+    if isinstance(error, msgspec.ValidationError):
+        return InvalidRecord("invalid_field", _without_values(str(error)))
+    return InvalidRecord("not_json", "the value is no valid UTF-8 JSON object")
 
 
 def _without_values(message: str) -> str:
     """Keep the field and the rule, drop what the producer wrote (msgspec quotes invalid enum and tag values)."""
-    if message.startswith("Invalid enum value") or message.startswith("Invalid value"):
+    if message.startswith(("Invalid enum value", "Invalid value")):
         field = message.rpartition(" - at ")[2] or "`$`"
         return f"value outside the allowed ones - at {field}"
     return message
 
 
 def decode_input(
-    value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakeRules
+    value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy
 ) -> InputEvent:
     """Decode and check one record of `turns.v1`.
 
@@ -111,7 +104,9 @@ def decode_input(
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
     if event.timestamp > appended_at + intake.future_skew:
         ahead = event.timestamp - appended_at
-        raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
+        raise InvalidRecord(
+            "future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival"
+        )
     if event.timestamp < intake.earliest_time:
         raise InvalidRecord("ancient_timestamp", f"event time before {intake.earliest_time.isoformat()}")
     if isinstance(event, Turn):
@@ -123,7 +118,7 @@ def _in_utc(event: InputEvent) -> InputEvent:
     return msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))
 
 
-def _check_turn(turn: Turn, intake: IntakeRules) -> None:
+def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
     if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
         raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
     # A character is at most four bytes: short text needs no encoding to know that it fits.
@@ -165,4 +160,3 @@ def decode_output(topic: Topic, value: bytes) -> OutputEvent:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
     return event
-

@@ -18,6 +18,8 @@ from models.events import AlertChanged, Turn
 Vectors = NDArray[np.float32]
 """Shape `(n_texts, dim)`, each row of unit length (or all zero for a text with no known token)."""
 PayloadValue = str | int | float | bool | None
+Condition = PayloadValue | tuple[int, int]
+"""What a payload field must be: equal to the value, or inside the closed range `(low, high)`."""
 
 
 class Embedder(Protocol):
@@ -60,19 +62,34 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class VectorStore(Protocol):
-    """Vectors and payloads, filtered exactly. A filter's value matches equal; a pair `(low, high)` is a closed range."""
+    """Vectors and payloads, filtered exactly. Every entry of a `where` must hold.
+
+    A collection takes one dimension and one embedder for ever; nothing is found in one that was never written.
+    All methods raise `models.errors.StoreUnavailable` when the store does not answer, and
+    `models.errors.ConfigurationError` when the collection belongs to another embedder.
+    """
+
+    async def ensure(self, collection: str, dim: int) -> None:
+        """Create the collection, or check that it takes vectors of this size from this embedder."""
+        ...
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """Write by key; the same key again replaces. Durable on return."""
+        """Write by key; the same key again replaces, also within the batch. Durable on return."""
         ...
 
     async def search(
-        self, collection: str, vector: NDArray[np.float32], *, where: Mapping[str, PayloadValue], top_k: int
+        self, collection: str, vector: NDArray[np.float32], *, where: Mapping[str, Condition], top_k: int
     ) -> list[Hit]:
         """Nearest by cosine among the points that match every entry of `where`."""
         ...
 
-    async def count(self, collection: str, *, where: Mapping[str, PayloadValue] | None = None) -> int:
+    async def latest(
+        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
+    ) -> list[dict[str, PayloadValue]]:
+        """Payloads of the matching points with the highest integer field `by`, highest first."""
+        ...
+
+    async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
         """Exact number of matching points."""
         ...
 
@@ -80,7 +97,7 @@ class VectorStore(Protocol):
         self,
         collection: str,
         *,
-        where: Mapping[str, PayloadValue],
+        where: Mapping[str, Condition],
         below: tuple[str, int] | None = None,
     ) -> None:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""

@@ -1,0 +1,127 @@
+"""`turntide`: the command line.
+
+Commands are imported when they are called: `turntide --help` must not wait for a Kafka client or a database.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module, metadata
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from models.errors import ConfigurationError, TurntideError
+
+_EXIT_FAILED = 2
+_EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+class _Entry(NamedTuple):
+    """Where a command stands, and what the list of commands says about it."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+_COMMANDS = {
+    "demo": _Entry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
+    "worker": _Entry("jobs.worker", "worker", "Run roles: sessions, index, archive, notify or all."),
+    "produce": _Entry("jobs.produce", "produce", "Send conversations from a file or stdin."),
+    "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
+    "archive": _Entry("jobs.archive", "app", "Look after the archive."),
+    "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
+    "kafka": _Entry("jobs.kafka", "app", "Run a local Apache Kafka, without Docker or Java."),
+    "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
+    "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),
+    "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),
+    "contracts": _Entry("jobs.contracts", "app", "Write or check schemas, AsyncAPI and data dictionary."),
+}
+
+
+def examples(*lines: str) -> str:
+    """Epilog of a command's help: one example a line."""
+    return "\n\n".join(["Examples:", *(f"[cyan]{line}[/]" for line in lines)])
+
+
+class _LazyGroup(TyperGroup):
+    """Lists commands by their summaries and imports the one that is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, help=entry.summary) for name, entry in _COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, None if name is None or command is None else _load(name), rest
+
+
+def _load(name: str) -> Any:
+    entry = _COMMANDS[name]
+    try:
+        target = getattr(import_module(entry.module), entry.attribute)
+    except ModuleNotFoundError as error:
+        raise _missing(name, error) from error
+    if not isinstance(target, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(name, epilog=getattr(target, "epilog", None))(target)
+        target = alone
+    command = typer.main.get_command(target)
+    command.name = name
+    return command
+
+
+def _missing(name: str, error: ModuleNotFoundError) -> ConfigurationError:
+    return ConfigurationError(
+        f"`turntide {name}` needs the Python package `{error.name}`, which is not installed: "
+        "install `turntide[local]`, which has everything"
+    )
+
+
+app = typer.Typer(
+    name="turntide",
+    cls=_LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    epilog=examples(
+        "turntide demo",
+        "turntide kafka start && turntide topics apply && turntide worker all",
+        "turntide produce chats.jsonl --output json",
+    ),
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"turntide {metadata.version('turntide')}")
+        raise typer.Exit
+
+
+@app.callback()
+def turntide(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Live memory, risk and alerts for long AI conversations: Kafka in, explained alerts and open Parquet out."""
+
+
+def main() -> None:
+    """Console entry: expected failures are one line on stderr and exit code 2; a result's own codes are kept."""
+    try:
+        app()
+    except TurntideError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(_EXIT_FAILED)
+    except ModuleNotFoundError as error:
+        typer.echo(f"error: {_missing(sys.argv[1] if len(sys.argv) > 1 else '', error)}", err=True)
+        sys.exit(_EXIT_FAILED)
+    except KeyboardInterrupt:
+        sys.exit(_EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,154 @@
+"""`turntide kafka`: a local broker to develop, try and test against."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from models.errors import TurntideError
+
+if TYPE_CHECKING:
+    from jobs.local_kafka import LocalKafka
+
+_NOT_RUNNING = 3  # as `systemctl status` and `service status` have it
+
+
+class Output(StrEnum):
+    """How a result is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _default_data_dir() -> Path:
+    from streams.settings import default_data_dir
+
+    return default_data_dir()
+
+
+DataDir = Annotated[
+    Path,
+    typer.Option(
+        "--data-dir",
+        envvar="TURNTIDE_DATA_DIR",
+        default_factory=_default_data_dir,
+        show_default="~/.local/share/turntide",
+        help="Where topics, configuration and log are kept.",
+    ),
+]
+OutputOption = Annotated[Output, typer.Option("--output", help="Print text or one JSON object.")]
+
+app = typer.Typer(
+    name="kafka",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Run a real single-node Apache Kafka on loopback; needs neither Docker nor an installed Java.",
+)
+
+
+@app.command(
+    epilog="Examples:  [cyan]turntide kafka start[/]  ·  "
+    "[cyan]turntide kafka start --port 9092 --data-dir ./kafka[/]  ·  "
+    "[cyan]export TURNTIDE_KAFKA=$(turntide kafka start --output json | jq -r .bootstrap)[/]"
+)
+def start(
+    data_dir: DataDir,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Loopback port; default the one used before, else a free one."),
+    ] = None,
+    heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay, and stop the broker on Ctrl-C or SIGTERM.")
+    ] = False,
+    output: OutputOption = Output.TEXT,
+) -> None:
+    """Start the broker and return once it answers; it stays until `turntide kafka stop`."""
+    with _failures_told():
+        from jobs.local_kafka import LocalKafka
+
+        broker = LocalKafka(data_dir, port=port, heap=heap, detached=not foreground)
+        if not foreground:
+            broker.start()
+            _tell(broker, output)
+            return
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            with broker:
+                _tell(broker, output)
+                code = broker.wait()
+        except KeyboardInterrupt:
+            code = 0
+        raise typer.Exit(code)
+
+
+@app.command(epilog="Example:  [cyan]turntide kafka stop --data-dir ./kafka[/]")
+def stop(data_dir: DataDir) -> None:
+    """Stop the broker that serves the data directory; its data stays."""
+    with _failures_told():
+        from jobs.local_kafka import LocalKafka
+
+        broker = LocalKafka(data_dir)
+        running = broker.running()
+        broker.stop()
+        typer.echo(f"stopped {running.bootstrap}" if running else f"no broker serves {data_dir}")
+
+
+@app.command(epilog="Example:  [cyan]turntide kafka status --output json[/]")
+def status(data_dir: DataDir, output: OutputOption = Output.TEXT) -> None:
+    """Tell whether a broker serves the data directory; exit code 0 when it runs, 3 when it does not."""
+    from jobs.local_kafka import LocalKafka
+
+    broker = LocalKafka(data_dir)
+    _tell(broker, output)
+    raise typer.Exit(0 if broker.running() else _NOT_RUNNING)
+
+
+@app.command(hidden=True)
+def pin_jars() -> None:
+    """Resolve Kafka's jars anew and rewrite the file of their checksums, for a new Kafka version."""
+    with _failures_told():
+        from jobs.kafka_jars import KAFKA_VERSION, write_pins
+
+        typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
+
+
+def _tell(broker: LocalKafka, output: Output) -> None:
+    running = broker.running()
+    if output is Output.JSON:
+        typer.echo(
+            json.dumps(
+                {
+                    "running": running is not None,
+                    "bootstrap": running and running.bootstrap,
+                    "pid": running and running.pid,
+                    "data_dir": str(broker.home.parent),
+                    "log": str(broker.log),
+                }
+            )
+        )
+    elif running:
+        typer.echo(f"running at {running.bootstrap} (pid {running.pid}, log {broker.log})")
+    else:
+        typer.echo(f"no broker serves {broker.home.parent}: start one with `turntide kafka start`")
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Print an expected failure without a traceback and exit with code 1."""
+    try:
+        yield
+    except TurntideError as failure:
+        typer.echo(f"error: {failure}", err=True)
+        raise typer.Exit(1) from failure
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,134 @@
+"""`turntide worker`: run one role in this process, or all of them as children that are started again when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from time import monotonic
+from typing import Annotated
+
+import structlog
+import typer
+
+from streams.settings import Settings, load_settings
+
+log = structlog.get_logger(__name__)
+
+_BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0)
+_STEADY_S = 60.0
+"""A role that ran this long starts again without delay."""
+_STOP_WITHIN_S = 20.0
+
+
+class WorkerRole(StrEnum):
+    """What a worker does."""
+
+    SESSIONS = "sessions"
+    INDEX = "index"
+    ARCHIVE = "archive"
+    NOTIFY = "notify"
+    ALL = "all"
+
+
+def worker(
+    role: Annotated[WorkerRole, typer.Argument(help="The role, or `all` of them on this machine.")] = WorkerRole.ALL,
+    *,
+    exit_with_parent: Annotated[
+        bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
+    ] = False,
+) -> None:
+    """Run a role until Ctrl-C: fold sessions, index turns, archive topics or deliver alerts.
+
+    Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
+    them. `all` starts sessions, index and archive (and notify where a sink is configured) and restarts what dies.
+
+    \b
+    Examples:
+      turntide worker all
+      turntide worker sessions
+      TURNTIDE_KAFKA=broker:9092 TURNTIDE_WORKER_ID=sessions-0 turntide worker sessions
+    """  # noqa: D301 - \b keeps the examples' lines apart
+    settings = load_settings()
+    if role is WorkerRole.ALL:
+        _run(lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent)
+        return
+    from streams.telemetry import configure_logging
+    from streams.wiring import ROLES
+
+    configure_logging(settings.log_format, settings.log_level)
+    _run(lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent)
+
+
+def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool) -> None:
+    async def until_stopped() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+        if exit_with_parent:
+            threading.Thread(target=_watch_parent, args=(loop, stop), daemon=True).start()
+        await main(stop)
+
+    asyncio.run(until_stopped())
+
+
+def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """The parent holds the other end of standard input: its end means that the parent is gone."""
+    while sys.stdin.buffer.read(1024):
+        pass
+    loop.call_soon_threadsafe(stop.set)
+
+
+# --- all roles
+
+
+async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
+    roles = [WorkerRole.SESSIONS, WorkerRole.INDEX, WorkerRole.ARCHIVE]
+    if settings.notify.webhook_url or settings.notify.alertmanager_url:
+        roles.append(WorkerRole.NOTIFY)
+    async with asyncio.TaskGroup() as group:
+        for role in roles:
+            group.create_task(_keep_running(role, stop))
+
+
+async def _keep_running(role: WorkerRole, stop: asyncio.Event) -> None:
+    failures = 0
+    while not stop.is_set():
+        started_s = monotonic()
+        code = await _run_child(role, stop)
+        if stop.is_set():
+            return
+        failures = 1 if monotonic() - started_s > _STEADY_S else failures + 1
+        wait_s = _BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1]
+        typer.echo(f"worker {role} ended with code {code}; starting it again in {wait_s:g} s", err=True)
+        await _wait(stop, wait_s)
+
+
+async def _run_child(role: WorkerRole, stop: asyncio.Event) -> int:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "jobs.cli", "worker", role.value, "--exit-with-parent",
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    ended = asyncio.ensure_future(child.wait())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not ended.done():
+        child.terminate()
+        await asyncio.wait({ended}, timeout=_STOP_WITHIN_S)
+        if not ended.done():
+            child.kill()
+    return await ended
+
+
+async def _wait(stop: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

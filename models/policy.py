@@ -1,0 +1,289 @@
+"""Every threshold, window, half-life and limit, with the seeds' defaults: policy is data.
+
+`Policy()` is the default. `load_policy` reads a TOML or JSON file in which every field is optional; durations are
+ISO 8601 (`"PT30M"`), times RFC 3339. Alerts carry the `version`, so that a page can be traced to its rules.
+Where a figure has no seed, its docstring says what set it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from models.errors import ConfigurationError
+from models.events import MAX_CONTENT_BYTES, Ratio, Role
+
+Count = Annotated[int, Meta(ge=1, le=10_000)]
+_ZERO = timedelta(0)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ValueError(message)
+
+
+class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the sections: immutable, and a misspelt field is an error."""
+
+
+class SessionPolicy(Section, frozen=True, kw_only=True):
+    """When a session ends and how far turns may be out of order."""
+
+    timeout: timedelta = timedelta(minutes=30)
+    """Silence in event time after which a session is closed (seed 000, clean-up)."""
+    closed_retention: timedelta = timedelta(days=1)
+    """How long a closed session is remembered, so that its late turns are known as late."""
+    reorder_reach_turns: Annotated[int, Meta(ge=1, le=64)] = 64
+    """Turn numbers below the highest that are still told apart as new or duplicate (one 64-bit map)."""
+
+    def __post_init__(self) -> None:
+        _require(self.timeout > _ZERO, "timeout must be positive")
+        _require(self.closed_retention > _ZERO, "closed_retention must be positive")
+
+
+class MemoryPolicy(Section, frozen=True, kw_only=True):
+    """Sizes of the memory layers (seed 000, MEMORY_LIMITS). A turn is one message."""
+
+    buffer_turns: Annotated[int, Meta(ge=1, le=50)] = 10
+    """Immediate buffer: exact content of the last turns (layer 1)."""
+    segment_turns: Annotated[int, Meta(ge=1, le=20)] = 5
+    """Turns of one segment (layer 2)."""
+    working_turns: Annotated[int, Meta(ge=1, le=400)] = 50
+    """Turns the working memory covers with summaries (layer 2)."""
+    summary_sentences: Annotated[int, Meta(ge=1, le=10)] = 2
+    """Sentences of a segment's summary (layer 2, "in 2 sentences")."""
+    sentence_chars: Annotated[int, Meta(ge=40, le=2_000)] = 280
+    """Longest sentence of a summary; bounds the state."""
+    episode_sentences: Annotated[int, Meta(ge=1, le=50)] = 4
+    """Sentences of an episode's summary, chosen from those of its segments."""
+    key_topics: Annotated[int, Meta(ge=1, le=20)] = 5
+    """Key topics of a segment or an episode."""
+    recent_vectors: Annotated[int, Meta(ge=2, le=256)] = 32
+    """User turns whose vectors the detectors compare; bounds the state at 73 bytes each."""
+    stored_vectors: Annotated[int, Meta(ge=1, le=1_000_000)] = 1_000
+    """Turns per session in the vector store (MEMORY_LIMITS)."""
+
+    @property
+    def segments(self) -> int:
+        """Segments kept in the working memory."""
+        return max(1, self.working_turns // self.segment_turns)
+
+
+class ProfilePolicy(Section, frozen=True, kw_only=True):
+    """The session profile (seed 000, layer 3)."""
+
+    every_turns: Annotated[int, Meta(ge=1, le=50)] = 5
+    """A profile goes out after this many counted turns, besides every change of mode or alert."""
+    repeated_topics: Annotated[int, Meta(ge=1, le=256)] = 32
+    """Topics whose frequency is kept; risky ones are kept beyond it."""
+    topics_per_turn: Annotated[int, Meta(ge=1, le=16)] = 4
+    """Ordinary topics one turn can count towards."""
+    mode_transitions: Annotated[int, Meta(ge=1, le=256)] = 16
+    """Latest changes of mode kept."""
+
+
+class SuspicionWeights(Section, frozen=True, kw_only=True):
+    """Weights of `get_suspicion_score` (seed 000, layer 3)."""
+
+    probing: Ratio = 0.3
+    hypothetical: Ratio = 0.2
+    meta_instruction: Ratio = 0.5
+
+
+class SignalWeights(Section, frozen=True, kw_only=True):
+    """How much of the combined score each signal can make alone (no seed; set on self-written sessions)."""
+
+    level: Ratio = 0.8
+    trajectory: Ratio = 0.5
+    persistence: Ratio = 0.35
+    anomaly: Ratio = 0.15
+    suspicion: Ratio = 0.5
+    repeated_probing: Ratio = 0.4
+    topic_cycling: Ratio = 0.4
+    information_gathering: Ratio = 0.35
+
+
+class RiskPolicy(Section, frozen=True, kw_only=True):
+    """Risk history and the signals over it (seed 000, Signals A, B, C)."""
+
+    scored_roles: tuple[Role, ...] = (Role.USER,)
+    """Whose turns count as behaviour and are scored; an upstream risk counts for any role."""
+    trajectory_window: Annotated[int, Meta(ge=3, le=200)] = 20
+    """Scored turns the slope is fitted to (Signal A, `window`)."""
+    trajectory_min: Annotated[int, Meta(ge=2, le=200)] = 5
+    """Fewer scored turns give no trajectory (Signal A)."""
+    trajectory_gain: Annotated[float, Meta(ge=0, le=1_000)] = 10.0
+    """`max(0, slope * 10)` (Signal A); unbounded, bounded only where it is combined."""
+    trajectory_caution: Annotated[float, Meta(ge=0, le=10)] = 1.0
+    """Standard errors taken off the slope before it is combined, so that noise is no trend."""
+    level_half_life_turns: Annotated[float, Meta(gt=0, le=1_000)] = 6.0
+    """Scored turns after which a past risk weighs half in the level."""
+    risky_topics: tuple[str, ...] = ("weapon", "hack", "bypass", "exploit")
+    """Stems of the topics of Signal B."""
+    persistence_per_turn: Ratio = 0.1
+    """Signal B: what one turn on a risky topic adds, up to 1."""
+    risky_turn: Ratio = 0.5
+    """Risk from which a turn is one the detectors watch for returns and rephrasings."""
+    suspicion: SuspicionWeights = SuspicionWeights()
+    weights: SignalWeights = SignalWeights()
+
+    def __post_init__(self) -> None:
+        _require(self.trajectory_min <= self.trajectory_window, "trajectory_min must not exceed trajectory_window")
+        _require(all(t and t == t.lower() for t in self.risky_topics), "risky_topics must be lower-case stems")
+
+
+class DetectorPolicy(Section, frozen=True, kw_only=True):
+    """Thresholds on the cosine of two turns' vectors (seed 000, layer 4, use cases 1-3).
+
+    The figures belong to the embedder. These are wordllama's first 64 dimensions as int8; the measurement
+    that set them stands in `models/memory/vectors.py`.
+    """
+
+    rephrased: Ratio = 0.62
+    """Two questions are the same question rephrased."""
+    near: Ratio = 0.45
+    """Two turns are on the same matter."""
+    topic_change: Ratio = 0.25
+    """Below it a turn has left the matter of the one before (beside sharing no word)."""
+    repeats_full: Count = 4
+    """Rephrasings of risky, refused or probing questions that make the signal 1."""
+    harmless_repeat: Ratio = 0.05
+    """What repeating a harmless question adds."""
+    detour_turns: Count = 3
+    """Unrelated user turns between a risky turn and the return to it."""
+    returns_full: Count = 3
+    """Returns that make the signal 1."""
+    gathering_min: Count = 3
+    """Questions near the risky matter before they count as gathering."""
+    gathering_full: Count = 8
+    """Questions near the risky matter that make the signal 1."""
+
+
+class ModeThreshold(Section, frozen=True, kw_only=True):
+    """A mode is entered at one score and left below a lower one (hysteresis)."""
+
+    enter: Ratio
+    leave: Ratio
+
+    def __post_init__(self) -> None:
+        _require(self.leave <= self.enter, "leave must not exceed enter")
+
+
+class ModePolicy(Section, frozen=True, kw_only=True):
+    """Risk modes (seed 000 names `RiskMode`, notes give its values; thresholds set on self-written sessions)."""
+
+    watch: ModeThreshold = ModeThreshold(enter=0.30, leave=0.20)
+    elevated: ModeThreshold = ModeThreshold(enter=0.55, leave=0.42)
+    critical: ModeThreshold = ModeThreshold(enter=0.80, leave=0.65)
+    dwell_turns: Annotated[int, Meta(ge=0, le=1_000)] = 3
+    """Counted turns a mode lasts at least before it can fall; it rises at once."""
+
+    def __post_init__(self) -> None:
+        rising = self.watch.enter <= self.elevated.enter <= self.critical.enter
+        falling = self.watch.leave <= self.elevated.leave <= self.critical.leave
+        _require(rising and falling, "thresholds must rise from watch over elevated to critical")
+
+
+class AlertPolicy(Section, frozen=True, kw_only=True):
+    """When an alert is raised, repeated and resolved."""
+
+    min_scored_turns: Count = 3
+    """Evidence before a mode raises an alert."""
+    single_turn_risk: Ratio = 0.9
+    """One turn of this risk alerts at once, as critical, whatever the evidence."""
+    renotify_after: timedelta = timedelta(minutes=30)
+    """Event time between repeats while firing in an elevated mode and not acknowledged."""
+    resolve_after_turns: Count = 5
+    """Counted turns below elevated that resolve an alert."""
+    evidence_turns: Annotated[int, Meta(ge=1, le=20)] = 5
+    """Turns named as evidence."""
+
+    def __post_init__(self) -> None:
+        _require(self.renotify_after > _ZERO, "renotify_after must be positive")
+
+
+class WindowShape(Section, frozen=True, kw_only=True):
+    """Event-time windows `[start, start + length)`, one every `slide`; tumbling when both are equal."""
+
+    length: timedelta = timedelta(minutes=5)
+    slide: timedelta = timedelta(minutes=1)
+    grace: timedelta = timedelta(seconds=30)
+    """A window closes when the watermark reaches its end plus this."""
+
+    def __post_init__(self) -> None:
+        _require(self.slide > _ZERO and self.grace >= _ZERO, "slide must be positive, grace not negative")
+        whole = self.length >= self.slide and self.length % self.slide == _ZERO
+        _require(whole, "length must be a whole multiple of slide")
+        _require(self.length // self.slide <= 1_440, "at most 1,440 slides per length: they bound the state")
+
+
+class PartitionPolicy(Section, frozen=True, kw_only=True):
+    """What is kept per partition, over its sessions."""
+
+    watermark_lateness: timedelta = _ZERO
+    """How far the watermark stays behind the newest event time."""
+    app_window: WindowShape = WindowShape(length=timedelta(minutes=1))
+    """Windows per app on one partition; no seed: a minute, tumbling."""
+
+    def __post_init__(self) -> None:
+        _require(self.watermark_lateness >= _ZERO, "watermark_lateness must not be negative")
+
+
+class IntakePolicy(Section, frozen=True, kw_only=True):
+    """What is refused at the door, and when refusing must stop the role (design §5.7)."""
+
+    max_content_bytes: Annotated[int, Meta(ge=1, le=MAX_CONTENT_BYTES)] = MAX_CONTENT_BYTES
+    """Longest content of a turn, UTF-8 (design §6)."""
+    earliest_time: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    """Event times before it are a broken clock."""
+    future_skew: timedelta = timedelta(minutes=5)
+    """How far event time may be ahead of the broker's append time."""
+    dead_letter_consecutive: Annotated[int, Meta(ge=1)] = 1_000
+    """This many dead letters in a row stop the role."""
+    dead_letter_ratio: Ratio = 0.9
+    """This share of dead letters among the last `dead_letter_window` records stops the role."""
+    dead_letter_window: Annotated[int, Meta(ge=1)] = 1_000
+    """Records the ratio is taken over, and the least before it counts."""
+
+    def __post_init__(self) -> None:
+        _require(self.earliest_time.tzinfo is not None, "earliest_time needs an offset, for instance Z")
+        _require(self.future_skew >= _ZERO, "future_skew must not be negative")
+
+
+class Policy(Section, frozen=True, kw_only=True):
+    """All rules of one deployment."""
+
+    version: Annotated[str, Meta(min_length=1, max_length=64)] = "default-1"
+    """Named in every alert; give each change a new one."""
+    session: SessionPolicy = SessionPolicy()
+    memory: MemoryPolicy = MemoryPolicy()
+    profile: ProfilePolicy = ProfilePolicy()
+    risk: RiskPolicy = RiskPolicy()
+    detectors: DetectorPolicy = DetectorPolicy()
+    modes: ModePolicy = ModePolicy()
+    alerts: AlertPolicy = AlertPolicy()
+    window: WindowShape = WindowShape()
+    """Windows of one session."""
+    partition: PartitionPolicy = PartitionPolicy()
+    intake: IntakePolicy = IntakePolicy()
+
+
+def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:
+    """Read a policy file; what it does not name keeps its default.
+
+    Args:
+        data: The file's bytes.
+        kind: Its format.
+
+    Raises:
+        ConfigurationError: Not readable, an unknown field, or a value out of range; names the field.
+    """
+    try:
+        raw = tomllib.loads(data.decode()) if kind == "toml" else msgspec.json.decode(data)
+        return msgspec.convert(raw, Policy)
+    except (msgspec.MsgspecError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"policy ({kind}): {error}. Mend or drop the field; unnamed ones default.") from error

@@ -1,0 +1,49 @@
+"""What is looked at of a text: its folded form, its words, its size."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+HEAD_CHARS = 4_000
+TAIL_CHARS = 1_000
+"""Only the first 4,000 and last 1,000 characters of a text are examined: a long paste must not cost more than
+many turns, and what is asked of it stands before or after it."""
+CHARS_PER_TOKEN = 4
+"""Token estimate where no tokeniser is at hand (style, measured traps)."""
+
+_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+_QUOTES = str.maketrans("’‘ʼ`“”…–—", "''''\"\".--")
+_SEPARATORS = str.maketrans({chr(c): " " for c in range(128) if not chr(c).isalnum() and chr(c) != "'"})
+
+
+def fold_text(content: str) -> str:
+    """Lower case; outside ASCII also NFKC, plain quotes and no invisible characters. Capped as stated above.
+
+    >>> fold_text("H\u200bACK the \uff30lanet")
+    'hack the planet'
+    """
+    if len(content) > HEAD_CHARS + TAIL_CHARS:
+        content = f"{content[:HEAD_CHARS]}\n{content[-TAIL_CHARS:]}"
+    if not content.isascii():
+        content = _INVISIBLE.sub("", unicodedata.normalize("NFKC", content)).translate(_QUOTES)
+    return content.lower()
+
+
+def words_of(folded: str) -> list[str]:
+    """Words in order, without punctuation; contractions stay whole.
+
+    >>> words_of("well, don't panic!")
+    ['well', "don't", 'panic']
+    """
+    return folded.translate(_SEPARATORS).split()
+
+
+def estimate_tokens(content: str) -> int:
+    """Tokens at about four characters each, rounded up."""
+    return -(-len(content) // CHARS_PER_TOKEN)
+
+
+def utf8_bytes(content: str) -> int:
+    """Length in UTF-8."""
+    return len(content) if content.isascii() else len(content.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,61 @@
+"""A Faust app with the settings that the hazards taught, on the micro-batch transport."""
+
+from __future__ import annotations
+
+import faust
+from yarl import URL
+
+from streams.kafka.client import ssl_context
+from streams.kafka.transport import BatchTransport, Recover
+from streams.settings import KafkaSettings, Settings
+
+STREAM_BUFFER_BATCHES = 4
+"""Batches waiting per agent: enough to overlap fetch and fold, few enough to bound memory."""
+
+
+def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover: Recover) -> faust.App:
+    """One role's app: its own consumer group, no tables of Faust's, nothing created on the broker.
+
+    Args:
+        settings: Where the cluster is and how long a silent worker keeps its partitions.
+        role: Name of the role; the group is `<prefix>.<role>`.
+        topics: Full names of the topics that arrive in batches.
+        recover: Called with the partitions after each assignment; processing waits for it.
+    """
+    kafka = settings.kafka
+    addresses = [URL(f"kafka://{server.strip()}") for server in kafka.bootstrap.split(",")]
+    app = faust.App(
+        f"{settings.topic_prefix}.{role}",
+        broker=addresses,
+        broker_credentials=_credentials(kafka),
+        broker_session_timeout=kafka.session_timeout.total_seconds(),
+        broker_heartbeat_interval=kafka.heartbeat_interval.total_seconds(),
+        broker_commit_interval=0.5,
+        broker_max_poll_records=kafka.max_poll_records,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=f"{settings.worker_id}.{role}" if settings.worker_id else None,
+        consumer_max_fetch_size=8 * 1024 * 1024,
+        stream_buffer_maxsize=STREAM_BUFFER_BATCHES,
+        stream_wait_empty=True,
+        store="memory://",
+        datadir=settings.data_dir / "faust" / role,
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        web_enabled=False,
+        loghandlers=[],
+    )
+    app.transport = BatchTransport(addresses, app, batched=topics, recover=recover)
+    return app
+
+
+def _credentials(kafka: KafkaSettings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    context = ssl_context(kafka)
+    if kafka.security_protocol.startswith("SASL"):
+        return faust.SASLCredentials(
+            username=kafka.sasl_username,
+            password=kafka.sasl_password.get_secret_value(),
+            mechanism=kafka.sasl_mechanism,
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context) if context is not None else None

@@ -1,0 +1,156 @@
+"""From settings to aiokafka clients: addresses, SASL and TLS, and what several commands do with a cluster.
+
+Faust takes the same options through `streams.kafka.app`; everything else that talks to Kafka comes here.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.settings import KafkaSettings
+
+_Client = TypeVar("_Client")
+_POLL_MS = 500
+
+
+def ssl_context(kafka: KafkaSettings) -> ssl.SSLContext | None:
+    """TLS context of the `SSL` and `SASL_SSL` protocols, None for the others.
+
+    Raises:
+        ConfigurationError: A certificate or key file cannot be read.
+    """
+    if not kafka.security_protocol.endswith("SSL"):
+        return None
+    try:
+        context = ssl.create_default_context(cafile=kafka.ssl_cafile)
+        if kafka.ssl_certfile is not None:
+            context.load_cert_chain(kafka.ssl_certfile, kafka.ssl_keyfile)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"kafka.ssl_cafile, ssl_certfile or ssl_keyfile cannot be used: {error}. Each is a PEM file."
+        ) from error
+    return context
+
+
+def client_options(kafka: KafkaSettings) -> dict[str, Any]:
+    """Connection options that every aiokafka client takes.
+
+    Raises:
+        ConfigurationError: TLS files cannot be read, or SASL has no user name.
+    """
+    options: dict[str, Any] = {
+        "bootstrap_servers": kafka.bootstrap,
+        "security_protocol": kafka.security_protocol,
+    }
+    context = ssl_context(kafka)
+    if context is not None:
+        options["ssl_context"] = context
+    if kafka.security_protocol.startswith("SASL"):
+        if not kafka.sasl_username:
+            raise ConfigurationError(
+                f"kafka.security_protocol is {kafka.security_protocol}: set kafka.sasl_username and sasl_password"
+            )
+        options |= {
+            "sasl_mechanism": kafka.sasl_mechanism,
+            "sasl_plain_username": kafka.sasl_username,
+            "sasl_plain_password": kafka.sasl_password.get_secret_value(),
+        }
+    return options
+
+
+@asynccontextmanager
+async def _running(
+    client: _Client, kafka: KafkaSettings, *, stop: Callable[[], Awaitable[object]]
+) -> AsyncIterator[_Client]:
+    started: Any = client
+    try:
+        await started.start()
+    except (KafkaError, OSError) as error:
+        await stop()
+        raise StoreUnavailable(
+            f"Kafka at {kafka.bootstrap} does not answer ({type(error).__name__}). Is it up, are TURNTIDE_KAFKA and "
+            "the SASL/TLS settings right? `turntide kafka start` runs a local broker."
+        ) from error
+    try:
+        yield client
+    finally:
+        await stop()
+
+
+@asynccontextmanager
+async def admin(kafka: KafkaSettings) -> AsyncIterator[AIOKafkaAdminClient]:
+    """An admin client, started and stopped.
+
+    Raises:
+        StoreUnavailable: The cluster does not answer or refuses the credentials.
+    """
+    client = AIOKafkaAdminClient(**client_options(kafka))
+    async with _running(client, kafka, stop=client.close):
+        yield client
+
+
+@asynccontextmanager
+async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncIterator[AIOKafkaConsumer]:
+    """A consumer without auto-commit, started and stopped.
+
+    Raises:
+        StoreUnavailable: The cluster does not answer or refuses the credentials.
+    """
+    client = AIOKafkaConsumer(*topics, **client_options(kafka), enable_auto_commit=False, **options)
+    async with _running(client, kafka, stop=client.stop):
+        yield client
+
+
+async def require_topic(kafka: KafkaSettings, topic: str) -> None:
+    """Make sure that the topic exists: a client that only asks about it may create it with wrong settings.
+
+    Raises:
+        ConfigurationError: There is no such topic.
+    """
+    async with admin(kafka) as client:
+        if topic not in await client.list_topics():
+            raise ConfigurationError(
+                f"topic {topic} does not exist at {kafka.bootstrap}: run `turntide topics apply`, "
+                "or check TURNTIDE_TOPIC_PREFIX"
+            )
+
+
+async def read_to_end(kafka: KafkaSettings, topic: str) -> AsyncIterator[ConsumerRecord]:
+    """Every record from the log's start to where its end was at the call, partition by partition in order.
+
+    No group, nothing is committed.
+
+    Raises:
+        ConfigurationError: There is no such topic.
+    """
+    await require_topic(kafka, topic)
+    async with consumer(kafka) as client:
+        # Metadata before assignment: else the first end offsets may be asked of the wrong broker.
+        partitions = [TopicPartition(topic, p) for p in await _partitions(client, topic)]
+        client.assign(partitions)
+        ends = await client.end_offsets(partitions)
+        starts = await client.beginning_offsets(partitions)
+        for partition in partitions:
+            client.seek(partition, starts[partition])
+        waiting = {p for p in partitions if starts[p] < ends[p]}
+        while waiting:
+            polled = await client.getmany(*waiting, timeout_ms=_POLL_MS)
+            for partition, records in polled.items():
+                for record in records:
+                    if record.offset < ends[partition]:
+                        yield record
+            # By position, not by the last record: compaction may have removed what stood at the end.
+            waiting = {p for p in waiting if await client.position(p) < ends[p]}
+
+
+async def _partitions(client: AIOKafkaConsumer, topic: str) -> list[int]:
+    await client.topics()
+    return sorted(client.partitions_for_topic(topic) or ())

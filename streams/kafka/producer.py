@@ -1,0 +1,149 @@
+"""Acknowledged writes: whole record batches, built here, awaited together.
+
+Faust's producer cannot say whether a publish arrived (hazards 5 and 6). This one is idempotent, waits for all
+replicas and raises. A record batch is appended by the broker as a whole or not at all, which is what keeps the parts
+of one session's state consistent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+from aiokafka.structs import RecordMetadata
+
+from models.errors import DeliveryFailed
+from streams.kafka.client import client_options
+from streams.settings import Settings
+
+MAX_RECORD_BATCH_BYTES = 900 * 1024
+"""Record batches of outputs stay below the broker's default limit of 1 MiB."""
+MAX_WHOLE_BATCH_BYTES = 7 * 1024 * 1024
+"""Record batches that must not be split stay below the state topic's limit of 8 MiB."""
+_RECORD_OVERHEAD_BYTES = 40
+DELIVERY_DEADLINE_MS = 90_000
+"""Longer than a broker's restart: a short outage is waited out in place."""
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Record(NamedTuple):
+    """A record to write. `value` None is a tombstone."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Upper estimate of the bytes on the wire."""
+        headers = sum(len(name) + len(value) + 8 for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + headers + _RECORD_OVERHEAD_BYTES
+
+
+class Producer:
+    """Idempotent producer of record batches."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._producer = AIOKafkaProducer(
+            **client_options(settings.kafka),
+            acks="all",
+            enable_idempotence=True,
+            linger_ms=0,
+            max_batch_size=MAX_WHOLE_BATCH_BYTES,
+            max_request_size=MAX_WHOLE_BATCH_BYTES,
+            request_timeout_ms=DELIVERY_DEADLINE_MS,
+        )
+
+    async def start(self) -> None:
+        """Connect.
+
+        Raises:
+            DeliveryFailed: The cluster does not answer.
+        """
+        try:
+            await self._producer.start()
+        except KafkaError as error:
+            raise DeliveryFailed(
+                f"cannot reach Kafka: {error}. Is it running? `turntide doctor` checks."
+            ) from error
+
+    async def stop(self) -> None:
+        """Disconnect."""
+        await self._producer.stop()
+
+    async def partitions(self, topic: str) -> int:
+        """Number of partitions of a topic."""
+        return len(await self._producer.partitions_for(topic))
+
+    async def write(self, topic: str, partition: int, records: Iterable[Record]) -> list[asyncio.Future[Any]]:
+        """Queue records, in as many record batches as their size needs.
+
+        Returns:
+            One future per record batch; hand them to `acknowledged`.
+        """
+        pending: list[asyncio.Future[Any]] = []
+        batch, size = self._producer.create_batch(), 0
+        for record in records:
+            if size and size + record.size_bytes > MAX_RECORD_BATCH_BYTES:
+                pending.append(await self._send(batch, topic, partition))
+                batch, size = self._producer.create_batch(), 0
+            _append(batch, record)
+            size += record.size_bytes
+        if size:
+            pending.append(await self._send(batch, topic, partition))
+        return pending
+
+    async def write_whole(self, topic: str, partition: int, records: Sequence[Record]) -> int:
+        """Write records that the broker appends together or not at all.
+
+        Returns:
+            The offset of the first.
+
+        Raises:
+            DeliveryFailed: Not acknowledged, or more than one record batch can hold.
+        """
+        batch = self._producer.create_batch()
+        for record in records:
+            if _append(batch, record) is None:
+                raise DeliveryFailed(
+                    f"{len(records)} state records for {topic}[{partition}] exceed {MAX_WHOLE_BATCH_BYTES} bytes; "
+                    "lower `max_poll_records`"
+                )
+        (written,) = await acknowledged([await self._send(batch, topic, partition)])
+        return int(written.offset)
+
+    async def _send(self, batch: Any, topic: str, partition: int) -> asyncio.Future[Any]:
+        batch.close()
+        try:
+            future: asyncio.Future[Any] = await self._producer.send_batch(batch, topic, partition=partition)
+        except KafkaError as error:
+            raise _failed(topic, partition, error) from error
+        return future
+
+
+def _append(batch: Any, record: Record) -> Any:
+    return batch.append(timestamp=None, key=record.key, value=record.value, headers=list(record.headers))
+
+
+async def acknowledged(pending: Iterable[asyncio.Future[Any]]) -> list[RecordMetadata]:
+    """Await the broker's acknowledgement of every batch.
+
+    Raises:
+        DeliveryFailed: Any of them was refused or timed out; what arrived is repeated later with the same ids.
+    """
+    try:
+        return list(await asyncio.gather(*pending))
+    except KafkaError as error:
+        raise DeliveryFailed(
+            f"the broker did not acknowledge a batch: {error!r}. Check topic limits and ACLs."
+        ) from error
+
+
+def _failed(topic: str, partition: int, error: Exception) -> DeliveryFailed:
+    return DeliveryFailed(
+        f"cannot write to {topic}[{partition}]: {error!r}. Check the topic, its limits and ACLs."
+    )

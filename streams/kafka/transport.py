@@ -1,0 +1,226 @@
+"""Faust's aiokafka transport, handing agents one message per partition and poll instead of one per record.
+
+A batched topic's message holds a `Batch`: the raw records and the group generation they were fetched in. Other
+topics are left as they are. What may be processed and committed is decided by `streams.kafka.ledger`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from time import monotonic
+from typing import Any, NamedTuple, cast
+
+import structlog
+from aiokafka.structs import ConsumerRecord
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from streams.kafka.ledger import Admission, Ledger
+from streams.telemetry import metric
+
+log = structlog.get_logger(__name__)
+
+Records = list[ConsumerRecord]
+Recover = Callable[[list[TP]], Awaitable[None]]
+
+IDLE_BEFORE_HEAL_S = 2.0
+
+
+class Batch(NamedTuple):
+    """The records of one partition from one poll."""
+
+    generation: int
+    records: Records
+    fetched_s: float
+    """When, on the monotonic clock."""
+
+
+async def _nothing_to_recover(_: list[TP]) -> None:
+    return None
+
+
+class BatchConsumer(driver.Consumer):  # type: ignore[misc]
+    """Consumer of whole batches with an exact ledger of what was processed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.batched: frozenset[str] = self.transport.batched
+        self.ledger: Ledger[TP] = Ledger()
+        self._seek_lock = asyncio.Lock()
+        self._recovery: asyncio.Task[None] | None = None
+        self._busy_since_s = monotonic()
+        self._in_flight = 0
+        self.recovered = asyncio.Event()
+
+    # --- seek and recovery
+
+    async def perform_seek(self) -> None:
+        """Seek to the committed offsets; batched partitions rest until their state is recovered."""
+        async with self._seek_lock:
+            self.ledger.forget()
+            self.recovered.clear()
+            if self._recovery is not None:
+                self._recovery.cancel()
+            await super().perform_seek()
+            places = [tp for tp in self.assignment() if tp.topic in self.batched]
+            self.pause_partitions(places)
+            first = await self.earliest_offsets(*places) if places else {}
+            starts = {tp: max(self._committed_offset.get(tp) or 0, first[tp]) for tp in places}
+            generation = self.app.consumer_generation_id
+            self._recovery = asyncio.create_task(self._recover(generation, starts))
+
+    async def _recover(self, generation: int, starts: Mapping[TP, int]) -> None:
+        try:
+            await self.transport.recover(list(starts))
+            if generation != self.app.consumer_generation_id:
+                return
+            for tp, offset in starts.items():
+                self._clear_acks(tp)
+                await self.seek(tp, offset)
+                self.ledger.know(tp, offset)
+            self._touch()
+            self.resume_partitions(starts)
+            self.recovered.set()
+            log.info(
+                "partitions_ready", partitions=sorted(tp.partition for tp in starts), generation=generation
+            )
+        except Exception as error:  # noqa: BLE001 - whatever it was, without state nothing may be processed
+            await self.app.crash(error)
+
+    def _clear_acks(self, tp: TP) -> None:
+        self._acked[tp].clear()
+        self._acked_index[tp].clear()
+
+    # --- fetch
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:  # noqa: ASYNC109 - Faust's signature
+        """Yield one message per batched partition, and the rest one by one."""
+        records, active = await self._wait_next_records(timeout)
+        generation = self.app.consumer_generation_id
+        if records is None or self.should_stop:
+            return
+        if not self.flow_active:
+            await self.perform_seek()
+            return
+        single: dict[TP, Records] = {}
+        for tp, batch in records.items():
+            if tp.topic not in self.batched:
+                single[tp] = batch
+                continue
+            if not self._is_active(tp, active):
+                continue
+            if not self.flow_active or generation != self.app.consumer_generation_id:
+                return
+            yield tp, self._batch_message(tp, Batch(generation, batch, monotonic()))
+        for tp, record in self.scheduler.iterate(single):
+            if not self.flow_active or generation != self.app.consumer_generation_id:
+                return
+            if self._is_active(tp, active):
+                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+                yield tp, self._to_message(tp, record)
+
+    def _is_active(self, tp: TP, active: set[TP] | None) -> bool:
+        return active is None or tp in active or tp in self._buffered_partitions
+
+    def _batch_message(self, tp: TP, batch: Batch) -> Any:
+        last = batch.records[-1]
+        message = self._to_message(tp, last)
+        message.value, message.key = batch, None
+        # The drain loop would drop a batch that is read again after a seek, did it remember an offset.
+        self._read_offset[tp] = None
+        self.ledger.fetched(tp, last.offset)
+        return message
+
+    # --- process and commit
+
+    async def admit(self, tp: TP, batch: Batch) -> Admission[ConsumerRecord]:
+        """Which records of the batch may be processed now; seeks back on a hole."""
+        self._touch()
+        admission = self.ledger.admit(
+            tp,
+            fetched_in=batch.generation,
+            generation=self.app.consumer_generation_id,
+            records=batch.records,
+        )
+        if admission.refusal is not None:
+            metric("batches_refused_total").labels(reason=admission.refusal.value).inc()
+            log.debug("batch_refused", reason=admission.refusal.value, partition=tp.partition)
+        if admission.seek_to is not None:
+            await self._rewind(tp, admission.seek_to)
+        return admission
+
+    async def _rewind(self, tp: TP, offset: int) -> None:
+        self.ledger.rewind(tp)
+        await self.seek(tp, offset)
+
+    async def still_member(self, tp: TP, generation: int) -> bool:
+        """Prove membership to the coordinator: a commit of what is processed is refused to a fenced worker."""
+        if generation != self.app.consumer_generation_id or tp not in self.assignment():
+            return False
+        processed = self.ledger.processed(tp)
+        return processed is not None and bool(await self._commit({tp: processed}))
+
+    def in_flight(self, change: int) -> None:
+        """A batch began (+1) or ended (−1) its way through the role."""
+        self._in_flight += change
+        self._touch()
+
+    def _touch(self) -> None:
+        self._busy_since_s = monotonic()
+
+    async def heal(self) -> None:
+        """Seek back where fetched batches were dropped and nothing follows that would show the hole.
+
+        Call every second. Also repeats a seek that failed on the way.
+        """
+        if not self.flow_active or self._in_flight or monotonic() - self._busy_since_s < IDLE_BEFORE_HEAL_S:
+            return
+        for tp, offset in self.ledger.dropped():
+            metric("heals_total").inc()
+            log.warning("dropped_batch_healed", partition=tp.partition, offset=offset)
+            await self._rewind(tp, offset)
+        unfinished = self._recovery is None or (self._recovery.done() and not self.recovered.is_set())
+        if unfinished and self.assignment() and not self.app.rebalancing:
+            self._touch()
+            await self.perform_seek()
+
+    def _filter_tps_with_pending_acks(self, topics: Any = None) -> Iterator[TP]:
+        plain = (tp for tp in super()._filter_tps_with_pending_acks(topics) if tp.topic not in self.batched)
+        yield from plain
+        for tp in self.ledger.places():
+            if topics is None or tp in topics or tp.topic in topics:
+                yield tp
+
+    def _new_offset(self, tp: TP) -> int | None:
+        if tp.topic not in self.batched:
+            return cast("int | None", super()._new_offset(tp))
+        self._clear_acks(tp)
+        return self.ledger.to_commit(tp)
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        done = bool(await super()._commit(offsets))
+        if done:
+            for tp, offset in offsets.items():
+                self.ledger.committed(tp, offset)
+        return done
+
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        if tp.topic not in self.batched:
+            await super()._add_gap(tp, offset_from, offset_to)
+
+
+class BatchTransport(driver.Transport):  # type: ignore[misc]
+    """Transport whose consumer hands over batches of the given topics.
+
+    Assign it: `app.transport = BatchTransport(url, app, batched={…}, recover=…)`.
+    """
+
+    Consumer = BatchConsumer
+
+    def __init__(
+        self, *args: Any, batched: frozenset[str], recover: Recover = _nothing_to_recover, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.batched = batched
+        self.recover = recover

@@ -1,0 +1,192 @@
+"""What every role that reads batches shares: admission, one batch at a time, and stopping instead of skipping.
+
+A role says what to do with admitted records (`on_records`) and how to get its state back (`on_assigned`). An error
+that a role does not turn into a dead letter stops the process before anything is acknowledged; whoever started it
+starts it again, and it goes on from the last offset whose outputs and state were acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from time import monotonic, perf_counter
+
+import faust
+import structlog
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+
+from models.errors import Fenced
+from models.topics import Topic
+from streams.api.health import create_api, serve
+from streams.kafka.app import create_app
+from streams.kafka.transport import Batch, BatchConsumer
+from streams.settings import Settings
+from streams.telemetry import REGISTRY, metric
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT_S = 1.0
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Time one stage of a batch into `stage_seconds`."""
+    started_s = perf_counter()
+    yield
+    metric("stage_seconds").labels(stage=name).observe(perf_counter() - started_s)
+
+
+class BatchRole(ABC):
+    """A Faust app with one agent over one topic, folding whole batches."""
+
+    name: str
+    source: Topic
+
+    def __init__(self, settings: Settings, *, http_port: int) -> None:
+        self.settings = settings
+        self.http_port = http_port
+        topic = self.source.full_name(settings.topic_prefix)
+        self.app = create_app(settings, role=self.name, topics=frozenset({topic}), recover=self._recover)
+        self._one_at_a_time = asyncio.Lock()
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        records = self.app.topic(topic, value_serializer="raw", key_serializer="raw", value_type=bytes)
+        self.app.agent(records, name=f"{self.name}.fold", concurrency=1)(self._agent)
+        self.app.timer(HEARTBEAT_S, name=f"{self.name}.heartbeat")(self._heartbeat)
+
+    # --- what a role is
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Connect to everything that `on_records` needs."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release what `open` took; also called when `open` failed half-way."""
+
+    @abstractmethod
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """Make the state of exactly these partitions current."""
+
+    @abstractmethod
+    async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
+        """Do everything that the records ask for; on return it is durable."""
+
+    async def on_idle(self) -> None:
+        """Once a second, between batches."""
+
+    # --- running
+
+    @property
+    def consumer(self) -> BatchConsumer:
+        """The app's consumer."""
+        consumer: BatchConsumer = self.app.consumer
+        return consumer
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether state is recovered and batches are processed, and if not why."""
+        if self._failure.done():
+            return False, "the role failed and is stopping"
+        if self.app.consumer is None or not self.consumer.recovered.is_set():
+            return False, "waiting for partitions and their state"
+        return True, "ready"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set.
+
+        Raises:
+            TurntideError: What stopped the role.
+        """
+        async with self._opened(), self._http(), self._started():
+            stopping = asyncio.ensure_future(stop.wait())
+            crashed = asyncio.ensure_future(self.app.wait_for_stopped(asyncio.Event().wait()))
+            await asyncio.wait({stopping, crashed, self._failure}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (stopping, crashed):
+                task.cancel()
+            if self._failure.done():
+                self._failure.result()
+            if self.app.crashed:
+                raise self.app.crash_reason or Fenced(f"role {self.name} crashed")
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[None]:
+        try:
+            await self.open()
+            yield
+        finally:
+            await self.close()
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[None]:
+        api = create_api(ready=self.ready, registry=REGISTRY, routers=self.routers())
+        async with serve(api, self.settings.http.host, self.http_port) as port:
+            log.info("http_listening", role=self.name, host=self.settings.http.host, port=port)
+            yield
+
+    @asynccontextmanager
+    async def _started(self) -> AsyncIterator[None]:
+        await self.app.start()
+        try:
+            yield
+        finally:
+            await self.app.stop()
+
+    def routers(self) -> tuple[object, ...]:
+        """Further HTTP routes of this role."""
+        return ()
+
+    # --- the agent
+
+    async def _agent(self, stream: faust.StreamT[Batch]) -> None:
+        async for batch in stream:
+            await self._take(stream.current_event.message.tp, batch)
+
+    async def _take(self, tp: TP, batch: Batch) -> None:
+        async with self._one_at_a_time:
+            if self._failure.done():
+                return
+            self.consumer.in_flight(+1)
+            try:
+                await self._fold(tp, batch)
+            except Exception as error:  # noqa: BLE001 - nothing may be acknowledged after an error, whatever it is
+                log.exception("role_failed", role=self.name, partition=tp.partition, error=type(error).__name__)
+                self._failure.set_exception(error)
+            finally:
+                self.consumer.in_flight(-1)
+
+    async def _fold(self, tp: TP, batch: Batch) -> None:
+        admission = await self.consumer.admit(tp, batch)
+        if not admission.records:
+            return
+        await self._prove_membership(tp, batch)
+        expected = self.consumer.ledger.processed(tp)
+        metric("batch_records").observe(len(admission.records))
+        await self.on_records(tp.partition, list(admission.records))
+        self.consumer.ledger.advance(tp, expected=expected, processed=admission.records[-1].offset + 1)
+
+    async def _prove_membership(self, tp: TP, batch: Batch) -> None:
+        """A worker that slept must not write when it wakes (design §5.8)."""
+        waited_s = monotonic() - batch.fetched_s
+        if waited_s > self.settings.kafka.session_timeout.total_seconds() / 2 and not await self.consumer.still_member(
+            tp, batch.generation
+        ):
+            raise Fenced(
+                f"role {self.name} was silent for {waited_s:.0f} s and lost partition {tp.partition} to another worker"
+            )
+
+    async def _recover(self, tps: list[TP]) -> None:
+        async with self._one_at_a_time:
+            await self.on_assigned(sorted(tp.partition for tp in tps))
+
+    async def _heartbeat(self) -> None:
+        try:
+            await self.consumer.heal()
+            async with self._one_at_a_time:
+                if not self._failure.done() and self.consumer.recovered.is_set():
+                    await self.on_idle()
+        except Exception as error:  # noqa: BLE001 - as in the agent
+            if not self._failure.done():
+                log.exception("heartbeat_failed", role=self.name, error=type(error).__name__)
+                self._failure.set_exception(error)

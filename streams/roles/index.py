@@ -1,0 +1,85 @@
+"""Role index: turns embedded in batches and upserted to the vector store, so that similar past turns are found.
+
+At-least-once into an upsert keyed by `session_turn`: a repeat changes nothing. Its own consumer group: a vector store
+that is down holds up the index, never an alert. While the store does not answer the batch is retried here, and the
+offset stays where it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import structlog
+from aiokafka.structs import ConsumerRecord
+
+from models.codec import decode_input
+from models.errors import InvalidRecord, StoreUnavailable
+from models.events import Turn
+from models.policy import Policy
+from models.topics import TURNS
+from streams.ports import Embedder, VectorStore
+from streams.roles.batch_role import BatchRole, stage
+from streams.settings import Settings
+from streams.telemetry import metric
+from streams.vectors.session_memory import SessionVectorMemory
+
+log = structlog.get_logger(__name__)
+
+RETRY_S = 2.0
+
+
+class IndexRole(BatchRole):
+    """Keeps vectors and payloads of turns, and serves reading them over HTTP."""
+
+    name = "index"
+    source = TURNS
+
+    def __init__(self, settings: Settings, policy: Policy, embedder: Embedder, store: VectorStore) -> None:
+        super().__init__(settings, http_port=settings.http.index_port)
+        self._policy = policy
+        self._embedder = embedder
+        self._store = store
+        self._memory = SessionVectorMemory(store, embedder, limit=policy.memory.stored_vectors)
+
+    async def open(self) -> None:
+        """Nothing to connect: the store was opened by whoever made it."""
+
+    async def close(self) -> None:
+        """Flush and release the store."""
+        await self._store.close()
+
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """All state is in the store."""
+
+    def routers(self) -> tuple[object, ...]:
+        """Reading similar turns."""
+        return ()
+
+    async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
+        """Embed the turns and upsert them; the sessions role makes the dead letters."""
+        turns = list(self._turns(records))
+        if not turns:
+            return
+        with stage("embed"):
+            vectors = self._embedder.embed([turn.content for turn in turns])
+        while True:
+            try:
+                await self._memory.add_turns(turns, vectors)
+            except StoreUnavailable as error:
+                log.warning("vector_store_unavailable", partition=partition, retry_s=RETRY_S, error=str(error))
+                await asyncio.sleep(RETRY_S)
+            else:
+                break
+        metric("index_points_total").inc(len(turns))
+
+    def _turns(self, records: Iterable[ConsumerRecord]) -> Iterable[Turn]:
+        for record in records:
+            appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+            try:
+                event = decode_input(record.value, record.key, appended_at, self._policy.intake)
+            except InvalidRecord:
+                continue
+            if isinstance(event, Turn):
+                yield event

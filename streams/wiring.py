@@ -1,0 +1,94 @@
+"""The only place that constructs clients: settings in, a running role out.
+
+A role's own imports are made when it is wanted, so that a sessions worker does not load a vector store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from models.errors import ConfigurationError
+from models.policy import Policy, load_policy
+from models.risk.scorer import RuleScorer
+from streams.ports import Embedder, VectorStore
+from streams.settings import Settings
+
+RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The policy file's, or the seeds' defaults.
+
+    Raises:
+        ConfigurationError: The file cannot be read or is wrong.
+    """
+    path = settings.policy_file
+    if path is None:
+        return Policy()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"policy_file {path}: {error.strerror}. Name a readable TOML or JSON file.") from error
+    return load_policy(data, "json" if path.suffix == ".json" else "toml")
+
+
+def embedder_of(settings: Settings) -> Embedder:
+    """The embedder that the settings name."""
+    _ = settings
+    from streams.embed.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - loads 16 MB of weights
+
+    return WordLlamaEmbedder()
+
+
+def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
+    """A Qdrant server if one is named, else Qdrant Edge under the data directory."""
+    vectors = settings.vectors
+    if vectors.url is None:
+        from streams.vectors.edge import EdgeStore  # noqa: PLC0415 - extra `local`
+
+        return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name, dim=embedder.dim)
+    from streams.vectors.server import ServerStore  # noqa: PLC0415 - extra `vectors`
+
+    key = vectors.api_key.get_secret_value() if vectors.api_key else None
+    return ServerStore(url=vectors.url, api_key=key, embedder=embedder.name, dim=embedder.dim)
+
+
+async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:
+    """Fold sessions."""
+    from streams.roles.sessions import SessionsRole  # noqa: PLC0415
+
+    role = SessionsRole(settings, policy_of(settings), embedder_of(settings), RuleScorer())
+    await role.run(stop)
+
+
+async def run_index(settings: Settings, stop: asyncio.Event) -> None:
+    """Index turns and serve reading."""
+    from streams.roles.index import IndexRole  # noqa: PLC0415
+
+    embedder = embedder_of(settings)
+    role = IndexRole(settings, policy_of(settings), embedder, vector_store_of(settings, embedder))
+    await role.run(stop)
+
+
+async def run_archive(settings: Settings, stop: asyncio.Event) -> None:
+    """Land every topic in Parquet."""
+    from streams.roles import archive  # noqa: PLC0415
+
+    await archive.run(settings, stop=stop)
+
+
+async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
+    """Deliver alerts to the configured sinks."""
+    from streams.notify import relay  # noqa: PLC0415
+
+    await relay.run(settings, stop=stop)
+
+
+ROLES: Mapping[str, RunRole] = {
+    "sessions": run_sessions,
+    "index": run_index,
+    "archive": run_archive,
+    "notify": run_notify,
+}
+"""Every role a worker can have."""

@@ -1,0 +1,219 @@
+"""The local broker: answers, keeps its data and port, and leaves no process behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from jobs.kafka_ready import answers
+from jobs.local_kafka import BrokerError, BrokerRecord, LocalKafka
+
+pytestmark = pytest.mark.kafka
+
+_LOG_APPEND_TIME = 1
+_ROOT = Path(__file__).parents[2]
+
+_PARENT = """
+import sys
+from pathlib import Path
+from jobs.local_kafka import LocalKafka
+
+LocalKafka(Path(sys.argv[1])).start(); sys.stdout.write("up\\n"); sys.stdout.flush(); sys.stdin.read()
+"""
+
+
+async def create_topic(bootstrap: str, topic: str) -> None:
+    """Create a topic of one partition."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        await admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+    finally:
+        await admin.close()
+
+
+async def produce(bootstrap: str, topic: str, value: bytes) -> int:
+    """Send one acknowledged record; return its timestamp type."""
+    async with AIOKafkaProducer(
+        bootstrap_servers=bootstrap, acks="all", max_request_size=8_000_000
+    ) as producer:
+        return int((await producer.send_and_wait(topic, value)).timestamp_type)
+
+
+async def consume(bootstrap: str, topic: str, group: str | None = None) -> bytes:
+    """Return the first record's value, through a group if one is named."""
+    async with AIOKafkaConsumer(
+        topic,
+        bootstrap_servers=bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        session_timeout_ms=1000,
+        heartbeat_interval_ms=300,
+    ) as consumer:
+        value: bytes = (await consumer.getone()).value
+        if group:
+            await consumer.commit()
+        return value
+
+
+def turntide_kafka(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line as a process of its own."""
+    command = [sys.executable, "-m", "jobs.kafka", *arguments]
+    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def process_of(broker: LocalKafka) -> psutil.Process:
+    """Return the process of a broker that runs."""
+    record = broker.running()
+    assert record
+    process = record.process()
+    assert process
+    return process
+
+
+async def test_produces_and_consumes_in_a_group(kafka: str, topic_prefix: str) -> None:
+    """A record of several MB passes through a group with a short session, stamped by the broker."""
+    value = os.urandom(4 * 1024 * 1024)
+    await create_topic(kafka, topic_prefix)
+
+    timestamp_type = await produce(kafka, topic_prefix, value)
+
+    assert timestamp_type == _LOG_APPEND_TIME
+    assert await consume(kafka, topic_prefix, group=topic_prefix) == value
+
+
+async def test_kill_and_restart_keep_data_and_port(tmp_path: Path) -> None:
+    """An acknowledged record outlives a kill -9, and clients find the broker where it was."""
+    with LocalKafka(tmp_path) as broker:
+        bootstrap, killed = broker.bootstrap, process_of(broker)
+        await create_topic(bootstrap, "kept")
+        await produce(bootstrap, "kept", b"before")
+
+        broker.kill()
+        assert not killed.is_running()
+        assert not answers(bootstrap)
+        broker.restart()
+
+        assert broker.bootstrap == bootstrap
+        assert await consume(bootstrap, "kept") == b"before"
+
+
+def test_stop_leaves_no_process_and_stale_state_is_seen(tmp_path: Path) -> None:
+    """After the context nothing runs, and the record that stays is not taken for a broker."""
+    children = set(psutil.Process().children(recursive=True))
+    with LocalKafka(tmp_path) as broker:
+        serving = process_of(broker)
+        started = set(psutil.Process().children(recursive=True)) - children
+        assert serving in started
+
+    assert not any(process.is_running() for process in started)
+    assert broker.record()
+    assert broker.running() is None
+    assert turntide_kafka("status", "--data-dir", str(tmp_path)).returncode == 3
+
+
+def test_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    """Kill -9 of the parent gives it no chance to stop the broker; the keeper does."""
+    parent = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", _PARENT, str(tmp_path)],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with parent:
+        assert parent.stdout
+        assert parent.stdout.readline() == b"up\n"
+        broker = process_of(LocalKafka(tmp_path))
+        keeper = broker.parent()
+        assert keeper
+
+        parent.kill()
+
+        _, alive = psutil.wait_procs([broker, keeper], timeout=30)
+        assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_second_start_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    """The message names who serves the data already, and that broker is left alone."""
+    with LocalKafka(tmp_path) as broker:
+        with pytest.raises(BrokerError, match=rf"{broker.bootstrap}.*turntide kafka stop"):
+            LocalKafka(tmp_path).start()
+
+        assert answers(broker.bootstrap)
+
+
+def test_taken_port_is_refused(tmp_path: Path) -> None:
+    """The port somebody asked for is never replaced by another."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        with pytest.raises(BrokerError, match=rf"port {port} .*--port"):
+            LocalKafka(tmp_path, port=port).start()
+
+
+def test_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
+    """The reason is in the message."""
+    with pytest.raises(BrokerError, match=r"(?s)broker\.log.*Too small maximum heap"):
+        LocalKafka(tmp_path, heap="1k").start()
+
+
+def test_another_process_with_the_recorded_id_is_never_touched(tmp_path: Path) -> None:
+    """A process id used again by the system is told from the broker by when the process began."""
+    broker = LocalKafka(tmp_path)
+    broker.home.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        began = psutil.Process(stranger.pid).create_time()
+        record = BrokerRecord(stranger.pid, began - 3600, port=21_001, controller_port=21_002)
+        (broker.home / "broker.json").write_bytes(msgspec.json.encode(record))
+
+        broker.stop()
+        broker.kill()
+
+        assert (broker.record(), broker.running()) == (record, None)
+        stranger.communicate(b"\n")
+        assert stranger.returncode == 0
+
+
+def test_started_on_the_command_line_it_stays_until_stopped(tmp_path: Path) -> None:
+    """Start returns once the broker answers, status finds it, stop ends it."""
+    here = ("--data-dir", str(tmp_path))
+    try:
+        started = turntide_kafka("start", "--output", "json", *here)
+        assert (started.returncode, started.stderr) == (0, "")
+        assert answers(json.loads(started.stdout)["bootstrap"])
+        found = turntide_kafka("status", "--output", "json", *here)
+        assert (found.returncode, found.stdout) == (0, started.stdout)
+        refused = turntide_kafka("start", *here)
+        assert refused.returncode == 1
+        assert refused.stderr.startswith("error: a broker (pid ")
+    finally:
+        stopped = turntide_kafka("stop", *here)
+
+    assert stopped.returncode == 0
+    gone = turntide_kafka("status", "--output", "json", *here)
+    assert (gone.returncode, json.loads(gone.stdout)["running"]) == (3, False)
+
+
+def test_foreground_ends_with_its_signal(tmp_path: Path) -> None:
+    """A supervisor's SIGTERM stops broker and command, with exit code 0."""
+    command = [sys.executable, "-m", "jobs.kafka", "start", "--foreground", "--data-dir", str(tmp_path)]
+    with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE) as foreground:  # noqa: S603
+        assert foreground.stdout
+        assert foreground.stdout.readline().startswith(b"running at ")
+        broker = process_of(LocalKafka(tmp_path))
+
+        foreground.send_signal(signal.SIGTERM)
+
+        assert foreground.wait(30) == 0
+        assert not broker.is_running()

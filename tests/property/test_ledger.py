@@ -1,0 +1,117 @@
+"""Whatever a consumer does around rebalances, every offset is processed exactly once and in order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streams.kafka.ledger import Ledger
+
+LOG_END = 30
+
+
+class Rec(NamedTuple):
+    """A record with nothing but its offset."""
+
+    offset: int
+
+
+class World:
+    """A partition, a consumer that drops, repeats and delivers late, and the role behind the ledger."""
+
+    def __init__(self) -> None:
+        self.ledger: Ledger[int] = Ledger()
+        self.generation = 1
+        self.committed = 0
+        self.position = 0
+        self.queue: list[tuple[int, list[Rec]]] = []
+        self.state: list[int] = []
+        self.ledger.know(0, 0)
+
+    def fetch(self, count: int) -> None:
+        """Queue the next records for the role."""
+        batch = [Rec(o) for o in range(self.position, min(LOG_END, self.position + count))]
+        if batch:
+            self.position = batch[-1].offset + 1
+            self.queue.append((self.generation, batch))
+            self.ledger.fetched(0, batch[-1].offset)
+
+    def drop(self) -> None:
+        """Flow control clears a queue."""
+        if self.queue:
+            self.queue.pop(0)
+
+    def take(self, *, seek_in_between: bool = False) -> None:
+        """The role processes the next batch."""
+        if not self.queue:
+            return
+        fetched_in, records = self.queue.pop(0)
+        admission = self.ledger.admit(0, fetched_in=fetched_in, generation=self.generation, records=records)
+        if admission.seek_to is not None:
+            self.ledger.rewind(0)
+            self.position = admission.seek_to
+        if not admission.records:
+            return
+        expected = self.ledger.processed(0)
+        # State is idempotent by offset, as the fold is.
+        self.state += [r.offset for r in admission.records if not self.state or r.offset > self.state[-1]]
+        if seek_in_between:
+            self.rebalance()
+        self.ledger.advance(0, expected=expected, processed=admission.records[-1].offset + 1)
+
+    def commit(self) -> None:
+        """The committer's turn."""
+        offset = self.ledger.to_commit(0)
+        if offset is not None:
+            self.committed = offset
+            self.ledger.committed(0, offset)
+
+    def rebalance(self) -> None:
+        """A new generation: fetching may go on from anywhere until the seek is done."""
+        self.generation += 1
+        self.ledger.forget()
+        self.fetch(3)
+        self.position = self.committed
+        self.ledger.know(0, self.committed)
+
+    def heal(self) -> None:
+        """The check of every second."""
+        if not self.queue:
+            for _, offset in self.ledger.dropped():
+                self.ledger.rewind(0)
+                self.position = offset
+
+
+ACTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("fetch"), st.integers(1, 7)),
+        st.tuples(st.sampled_from(["drop", "take", "seek_in_take", "commit", "rebalance", "heal"]), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(ACTIONS)
+def test_nothing_is_lost_or_committed_before_it_is_processed(actions: list[tuple[str, int]]) -> None:
+    """After any sequence, letting the consumer run empty leaves every offset in the state once, in order."""
+    world = World()
+    for action, count in actions:
+        match action:
+            case "fetch":
+                world.fetch(count)
+            case "seek_in_take":
+                world.take(seek_in_between=True)
+            case _:
+                getattr(world, action)()
+        assert world.committed <= (world.state[-1] + 1 if world.state else 0)
+    for _ in range(4 * LOG_END):
+        world.fetch(5)
+        world.take()
+        world.heal()
+    world.commit()
+
+    assert world.state == list(range(LOG_END))
+    assert world.committed == LOG_END
