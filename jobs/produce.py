@@ -47,15 +47,18 @@ _HELP = "\n\n".join(
         "Send conversations from a file, or from stdin (`-`), to turns.v1; the order within a session is kept.",
         "Lines that cannot be read are counted and reported by number; the others are sent, and the exit code is 1.",
         *(f"[bold]{name}[/] {escape(form.rule)}." for name, form in FORMATS.items()),
-        "[bold]Filling[/] in conversation formats: a missing session id is <file name>-<line>, a missing user id "
-        "user-<session id>, a missing turn number the position from 0, a missing time 5 s after the turn before; a "
-        "session without times begins at --start, or else ends now.",
+        (
+            "[bold]Filling[/] in conversation formats: a missing session id is <file name>-<line>, a missing user id "
+            "user-<session id>, a missing turn number the position from 0, a missing time 5 s after the turn before; a "
+            "session without times begins at --start, or else ends now."
+        ),
     ]
 )
 
 
 def produce(
     file: Annotated[str, typer.Argument(help="JSON Lines or one JSON array; `-` is stdin.")],
+    *,
     form: Annotated[
         FormatName, typer.Option("--format", help="Format; auto looks at the first line.")
     ] = FormatName.AUTO,
@@ -141,7 +144,7 @@ produce.epilog = examples(  # type: ignore[attr-defined]
 def _opened(file: str) -> Iterator[BinaryIO]:
     try:
         # A reader of its own for stdin: a daemon thread may still stand in it when the interpreter ends.
-        stream = open(0, "rb", closefd=False) if file == _STDIN else Path(file).open("rb")  # noqa: SIM115, PTH123
+        stream = open(0, "rb", closefd=False) if file == _STDIN else Path(file).open("rb")  # noqa: SIM115
     except OSError as error:
         raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from models.errors import DeadLetterFlood, InvalidRecord
-from models.events import Position
+from models.errors import DeadLetterFlood
+from models.events import DeadLetter
 from models.policy import IntakePolicy
 
 
@@ -23,7 +23,7 @@ class FloodGauge:
         self._in_a_row = 0
         self._note(bad=False)
 
-    def bad(self, position: Position, reason: InvalidRecord) -> None:
+    def bad(self, letter: DeadLetter) -> None:
         """A record could not be used.
 
         Raises:
@@ -37,7 +37,7 @@ class FloodGauge:
         ):
             raise DeadLetterFlood(
                 f"{self._bad} of the last {len(self._recent)} records are bad, {self._in_a_row} in a row up to "
-                f"{position.topic}[{position.partition}]@{position.offset}, the last one {reason.reason}. Look at "
+                f"{letter.topic}[{letter.partition}]@{letter.offset}, the last one {letter.reason}. Look at "
                 "`turntide dlq list`, mend the producer, start the worker again; policy intake.dead_letter_* are the limits"
             )
 

@@ -32,7 +32,7 @@ from models.events import (
 )
 from models.ids import event_id
 from models.policy import Policy
-from models.risk.windows import ClosedWindow, WindowAccumulator
+from models.risk.windows import ClosedWindow, Windows, WindowState
 from models.session import SessionState, fold, read_deadline
 
 PARTITION_ENTITY = ""
@@ -94,7 +94,7 @@ class PartitionFold:
         clock = own.get("clock")
         self._clock = msgspec.msgpack.decode(clock, type=_Clock) if clock else _Clock(_EPOCH, -1)
         self._apps = {
-            part.removeprefix("app:"): WindowAccumulator.load(value)
+            part.removeprefix("app:"): self._windows(msgspec.msgpack.decode(value, type=WindowState))
             for part, value in own.items()
             if part.startswith("app:")
         }
@@ -199,10 +199,13 @@ class PartitionFold:
 
     # --- windows of apps
 
+    def _windows(self, state: WindowState) -> Windows:
+        return Windows(self._policy.partition.app_window, state)
+
     def _observe_app(self, turn: Turn, state: SessionState, fired: int) -> None:
         app = self._apps.get(turn.app_id)
         if app is None:
-            app = self._apps[turn.app_id] = WindowAccumulator.new(self._policy.partition.app_window)
+            app = self._apps[turn.app_id] = self._windows(WindowState())
         risk = state.last_point[1] if state.last_point else None
         app.observe(turn.timestamp, self.watermark, risk, fired)
         self._apps_touched.add(turn.app_id)
@@ -244,7 +247,8 @@ class PartitionFold:
         }
         own: dict[str, bytes | None] = {"clock": msgspec.msgpack.encode(self._clock)}
         for app_id in sorted(self._apps_touched):
-            own[f"app:{app_id}"] = self._apps[app_id].dump() if app_id in self._apps else None
+            app = self._apps.get(app_id)
+            own[f"app:{app_id}"] = None if app is None else msgspec.msgpack.encode(app.state)
         changed[PARTITION_ENTITY] = own
         result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns)
         self._begin()
@@ -257,8 +261,11 @@ def _app_window(app_id: str, window: ClosedWindow, position: Position, ordinal: 
         session_id="",
         user_id="",
         app_id=app_id,
-        timestamp=window.window_end,
+        timestamp=window.end,
         source=position,
         scope="app",
-        **msgspec.structs.asdict(window),
+        window_start=window.start,
+        window_end=window.end,
+        turns_per_minute=window.turns_per_minute,
+        **msgspec.structs.asdict(window.counts),
     )

@@ -8,8 +8,8 @@ Rules:
 
 - A window `[start, end)` closes when the watermark reaches `end + grace`, at the next `close` of this key. Windows
   without a turn are not emitted.
-- A turn joins the windows over its timestamp that are still open. Too late for all of them, it is counted as
-  `late_turns` of the oldest window open at its arrival, and nowhere else.
+- A turn joins the windows over its timestamp that are still open: call `close` first. Too late for all of them, it
+  is counted as `late_turns` in the pane in which the watermark stands less the grace, so that the next windows show it.
 - A flush (`close(None)`, the key ends) emits everything that is open. A key that begins anew starts from nothing, so
   a window around both comes in parts; readers add them up, as they do over partitions.
 """
@@ -70,7 +70,7 @@ class Windows:
         self.span = shape.length // shape.slide
 
     def observe(self, timestamp: datetime, watermark: datetime, risk: float | None, alerts: int = 0) -> None:
-        """Count one turn.
+        """Count one turn; `close(watermark)` comes before.
 
         Args:
             timestamp: Its event time.
@@ -94,7 +94,7 @@ class Windows:
             counts.risk_max = max(counts.risk_max, risk)
 
     def observe_late(self, watermark: datetime) -> None:
-        """Count a turn that was refused as late, in the oldest window that is open."""
+        """Count a turn that was not folded because it came too late."""
         pane = self._closed_end(watermark)
         self.state.panes.setdefault(pane, WindowCounts()).late_turns += 1
 

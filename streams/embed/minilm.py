@@ -38,7 +38,7 @@ class MiniLmEmbedder:
     """Mean of the last layer over the head's tokens, scaled to unit length.
 
     One run of the model per text: padding a batch would let neighbours change the last bits, and gains nothing on a
-    CPU. About 3 ms per short text on two shared cores, so for summaries, facts and queries rather than every turn.
+    CPU. About 5.5 ms per short text on two shared cores, so for summaries, facts and queries rather than every turn.
 
     `rephrased_similarity` separates 40 rephrasings from 40 other questions best (`tests/contract/test_embedder.py`):
     37 of the rephrasings lie above it, none of the 30 unrelated questions and 1 of the 10 that ask something else

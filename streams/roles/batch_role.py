@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from time import monotonic, perf_counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
 
 import faust
 import structlog
@@ -29,14 +29,6 @@ from streams.telemetry import REGISTRY, metric
 log = structlog.get_logger(__name__)
 
 HEARTBEAT_S = 1.0
-
-
-@contextmanager
-def stage(name: str) -> Iterator[None]:
-    """Time one stage of a batch into `stage_seconds`."""
-    started_s = perf_counter()
-    yield
-    metric("stage_seconds").labels(stage=name).observe(perf_counter() - started_s)
 
 
 class BatchRole(ABC):
@@ -150,7 +142,7 @@ class BatchRole(ABC):
             self.consumer.in_flight(+1)
             try:
                 await self._fold(tp, batch)
-            except Exception as error:  # noqa: BLE001 - nothing may be acknowledged after an error, whatever it is
+            except Exception as error:
                 log.exception("role_failed", role=self.name, partition=tp.partition, error=type(error).__name__)
                 self._failure.set_exception(error)
             finally:
@@ -186,7 +178,7 @@ class BatchRole(ABC):
             async with self._one_at_a_time:
                 if not self._failure.done() and self.consumer.recovered.is_set():
                     await self.on_idle()
-        except Exception as error:  # noqa: BLE001 - as in the agent
+        except Exception as error:
             if not self._failure.done():
                 log.exception("heartbeat_failed", role=self.name, error=type(error).__name__)
                 self._failure.set_exception(error)

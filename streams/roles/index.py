@@ -20,9 +20,9 @@ from models.events import Turn
 from models.policy import Policy
 from models.topics import TURNS
 from streams.ports import Embedder, VectorStore
-from streams.roles.batch_role import BatchRole, stage
+from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import metric
+from streams.telemetry import metric, stage
 from streams.vectors.session_memory import SessionVectorMemory
 
 log = structlog.get_logger(__name__)

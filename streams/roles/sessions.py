@@ -6,28 +6,28 @@ Decode, embed and score in batches, fold, write the outputs, write the state, mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import decode_input, encode
+from models.codec import encode
 from models.envelope import headers_for
 from models.errors import DeliveryFailed, Fenced, InvalidRecord
-from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent, Position, Role, Turn
+from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent
 from models.flood import FloodGauge
-from models.ids import event_id
 from models.partition import Arrival, PartitionFold, PartitionFolded
 from models.policy import Policy
-from models.topics import DEAD_LETTERS, SESSION_STATE, TOPIC_OF, TURNS
+from models.topics import SESSION_STATE, TOPIC_OF, TURNS
+from streams.intake import Decoded, Intake, dead_letter
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.tables import StateTable
 from streams.ports import Embedder, TurnScorer
-from streams.roles.batch_role import BatchRole, stage
+from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import metric
+from streams.telemetry import metric, stage
 
 log = structlog.get_logger(__name__)
 
@@ -44,8 +44,7 @@ class SessionsRole(BatchRole):
     def __init__(self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
         super().__init__(settings, http_port=settings.http.sessions_port)
         self._policy = policy
-        self._embedder = embedder
-        self._scorer = scorer
+        self._intake = Intake(policy, embedder, scorer)
         self._producer = Producer(settings)
         self._table = StateTable(settings, SESSION_STATE.full_name(settings.topic_prefix), self._producer)
         self._folds: dict[int, PartitionFold] = {}
@@ -74,17 +73,18 @@ class SessionsRole(BatchRole):
     async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
         """Fold the records; on return outputs and state are acknowledged."""
         self._last_record_s[partition] = monotonic()
-        with stage("decode"):
-            arrivals, dead = self._decode(partition, records)
-        arrivals = self._enrich(arrivals)
-        await self._publish(partition, dead)
+        decoded = self._intake.take(records, above=self._folds[partition].offset)
+        self._watch_flood(decoded)
+        await self._publish(partition, decoded.dead)
+        for letter in decoded.dead:
+            metric("dead_letters_total").labels(reason=letter.reason).inc()
         try:
-            await self._fold(partition, arrivals)
+            await self._fold(partition, decoded.arrivals)
         except (DeliveryFailed, Fenced):
             raise
-        except Exception as error:  # noqa: BLE001 - one record that breaks the fold must not stop the rest
+        except Exception as error:
             log.exception("fold_failed", partition=partition, error=type(error).__name__)
-            await self._fold_one_by_one(partition, arrivals, {record.offset: record for record in records})
+            await self._fold_one_by_one(partition, decoded.arrivals, {record.offset: record for record in records})
 
     async def _fold(self, partition: int, arrivals: Sequence[Arrival]) -> None:
         results = self._folds[partition].fold(arrivals)
@@ -124,46 +124,18 @@ class SessionsRole(BatchRole):
                 reason = InvalidRecord("fold_failed", f"{type(error).__name__} in the fold; replay after an upgrade")
                 metric("fold_errors_total").inc()
                 record = records[arrival.position.offset]
-                await self._publish(partition, [_dead_letter(record, arrival.position, reason)])
+                await self._publish(partition, [dead_letter(record, "fold", reason)])
         self._folds[partition] = self._new_fold(partition)
 
-    # --- stages
-
-    def _decode(self, partition: int, records: Iterable[ConsumerRecord]) -> tuple[list[Arrival], list[OutputEvent]]:
-        topic, folded = self.source.full_name(self.settings.topic_prefix), self._folds[partition].offset
-        arrivals: list[Arrival] = []
-        dead: list[OutputEvent] = []
-        for record in records:
-            if record.offset <= folded:
-                continue
-            position = Position(topic, partition, record.offset)
-            appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-            try:
-                event = decode_input(record.value, record.key, appended_at, self._policy.intake)
-            except InvalidRecord as reason:
-                dead.append(_dead_letter(record, position, reason))
-                metric("dead_letters_total").labels(reason=reason.reason).inc()
-                self._flood.bad(position, reason)
-            else:
-                arrivals.append(Arrival(event, position, appended_at))
+    def _watch_flood(self, decoded: Decoded) -> None:
+        """Stop on a flood of bad input, before anything of the batch is diverted."""
+        bad = {letter.offset: letter for letter in decoded.dead}
+        for offset in sorted([*bad, *(arrival.position.offset for arrival in decoded.arrivals)]):
+            letter = bad.get(offset)
+            if letter is None:
                 self._flood.good()
-        return arrivals, dead
-
-    def _enrich(self, arrivals: list[Arrival]) -> list[Arrival]:
-        """Add the scorer's risk and the embedding, for the whole batch at once."""
-        asked = [n for n, a in enumerate(arrivals) if isinstance(a.event, Turn) and a.event.role is Role.USER]
-        if not asked:
-            return arrivals
-        turns = [arrivals[n].event for n in asked]
-        with stage("score"):
-            risks = self._scorer.score(turns)
-        with stage("embed"):
-            vectors = self._embedder.embed([turn.content for turn in turns])
-        for row, n in enumerate(asked):
-            arrival = arrivals[n]
-            vector = vectors[row] if turns[row].content else None
-            arrivals[n] = Arrival(arrival.event, arrival.position, arrival.appended_at, risks[row], vector)
-        return arrivals
+            else:
+                self._flood.bad(letter)
 
     # --- writing
 
@@ -197,19 +169,3 @@ def _key(event: OutputEvent) -> bytes | None:
     if isinstance(event, DeadLetter):
         return event.key
     return (event.session_id or event.app_id).encode() if isinstance(event, Output) else None
-
-
-def _dead_letter(record: ConsumerRecord, position: Position, reason: InvalidRecord) -> DeadLetter:
-    return DeadLetter(
-        id=event_id("dead_letter", DEAD_LETTERS.name, position),
-        topic=position.topic,
-        partition=position.partition,
-        offset=position.offset,
-        stage="fold" if reason.reason == "fold_failed" else "decode",
-        reason=reason.reason,
-        detail=reason.detail,
-        key=record.key,
-        value=record.value,
-        headers=list(record.headers),
-        appended_at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
-    )

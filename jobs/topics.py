@@ -1,0 +1,110 @@
+"""`turntide topics`: the topic table against the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from jobs.cli import examples
+from jobs.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from jobs.topic_drift import Difference
+    from streams.settings import Settings
+
+_EXIT_DRIFT = 1
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the differences are printed.")]
+AllowRepartition = Annotated[
+    bool,
+    typer.Option(
+        "--allow-repartition", help="Add partitions to existing topics although keys move; stop the workers before."
+    ),
+]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Compare the broker's topics with the wanted ones (models/topics.py, with the settings' prefix, partitions "
+    "and replication), and apply them.",
+)
+
+
+@app.command(epilog=examples("turntide topics plan", "turntide topics plan --output json"))
+def plan(output: OutputOption = OutputFormat.TABLE) -> None:
+    """Show what `apply` would change."""
+    _show("planned", asyncio.run(differences(_settings())), output)
+
+
+@app.command(epilog=examples("turntide topics apply", "TURNTIDE_KAFKA__REPLICATION=3 turntide topics apply"))
+def apply(
+    *,
+    allow_repartition: AllowRepartition = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Create topics, add partitions, set configuration. Repeating it changes nothing; nothing is ever deleted."""
+    _show("applied", asyncio.run(apply_topics(_settings(), allow_repartition=allow_repartition)), output)
+
+
+@app.command(epilog=examples("turntide topics check || turntide topics plan"))
+def check(output: OutputOption = OutputFormat.TABLE) -> None:
+    """Exit with code 1 when the broker's topics differ from the wanted ones."""
+    found = asyncio.run(differences(_settings()))
+    _show("drift", found, output)
+    if found:
+        raise typer.Exit(_EXIT_DRIFT)
+
+
+async def differences(settings: Settings) -> list[Difference]:
+    """What the broker's topics lack or have otherwise.
+
+    Raises:
+        StoreUnavailable: The cluster does not answer.
+    """
+    from jobs.topic_drift import compare, wanted_topics
+    from streams.kafka.client import admin
+    from streams.kafka.topics import standing_topics
+
+    wanted = wanted_topics(settings)
+    async with admin(settings.kafka) as client:
+        return compare(wanted, await standing_topics(client, [topic.name for topic in wanted]))
+
+
+async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -> list[Difference]:
+    """Bring the broker's topics to the wanted state; what was changed is returned. Idempotent.
+
+    Raises:
+        ConfigurationError: A difference cannot be mended, or not without moving keys; nothing was changed.
+        StoreUnavailable: The cluster does not answer.
+    """
+    from jobs.topic_drift import Kind, compare, refused, wanted_topics
+    from streams.kafka.client import admin
+    from streams.kafka.topics import add_partitions, create, set_config, standing_topics
+
+    wanted = {topic.name: topic for topic in wanted_topics(settings)}
+    async with admin(settings.kafka) as client:
+        found = compare(list(wanted.values()), await standing_topics(client, list(wanted)))
+        if reasons := refused(found, allow_repartition=allow_repartition):
+            raise ConfigurationError("; ".join(reasons))
+        by_kind = {kind: [d.topic for d in found if d.kind is kind] for kind in Kind}
+        await create(client, [wanted[name] for name in by_kind[Kind.MISSING]])
+        await add_partitions(client, {name: wanted[name].partitions for name in by_kind[Kind.TOO_FEW_PARTITIONS]})
+        await set_config(client, {name: wanted[name].config for name in by_kind[Kind.CONFIG]})
+    return found
+
+
+def _settings() -> Settings:
+    from streams.settings import load_settings
+
+    return load_settings()
+
+
+def _show(title: str, found: list[Difference], output: OutputFormat) -> None:
+    printed = Output(output)
+    printed.rows(title, [msgspec.to_builtins(difference) for difference in found])
+    if not found:
+        printed.message("topics are as wanted")

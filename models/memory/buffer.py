@@ -1,0 +1,82 @@
+"""Layer 1, the immediate buffer: exact content of the last turns (seed 000).
+
+One part per turn, so that a new turn writes itself and not its neighbours. Kept are the `buffer_turns` highest turn
+numbers, and besides them any turn whose segment is still open, so that nothing is dropped before it is summarised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from models.events import Role
+from models.memory.parts import Parts
+
+if TYPE_CHECKING:
+    from models.session_state import SessionState
+
+
+class BufferedTurn(Struct, frozen=True, array_like=True, gc=False):
+    """One turn as it was said."""
+
+    turn: int
+    role: Role
+    content: str
+    timestamp: datetime
+    risk: float | None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(BufferedTurn).decode
+
+
+class Buffer:
+    """The last turns. `slots` maps turn number to part number and is kept in the head; changed in place."""
+
+    def __init__(self, slots: dict[int, int], parts: Parts) -> None:
+        self.slots = slots
+        self._parts = parts
+
+    def insert(self, turn: BufferedTurn, capacity: int, open_turns: Collection[int]) -> None:
+        """Add a turn at its place; the lowest number beyond `capacity` makes room unless its segment is open."""
+        slots = self.slots
+        slot = self._make_room(turn.turn, capacity, open_turns)
+        slots[turn.turn] = slot
+        self._parts.put(f"b{slot}", _encode(turn))
+
+    def read(self, turn: int) -> BufferedTurn:
+        """A buffered turn; `turn` must be in `slots`."""
+        data = self._parts.get(f"b{self.slots[turn]}")
+        assert data is not None, "the head and its parts are written together"  # noqa: S101
+        return _decode(data)
+
+    def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:
+        slots = self.slots
+        if len(slots) < capacity:
+            return self._free_slot()
+        surplus = len(slots) + 1 - capacity
+        lowest = sorted([*slots, arriving])[:surplus]
+        freed = [slots.pop(turn) for turn in lowest if turn not in open_turns and turn in slots]
+        for slot in freed[1:]:
+            self._parts.drop(f"b{slot}")
+        return freed[0] if freed else self._free_slot()
+
+    def _free_slot(self) -> int:
+        used = set(self.slots.values())
+        return next(slot for slot in range(len(used) + 1) if slot not in used)
+
+
+def context(state: SessionState, max_turns: int = 10) -> list[dict[str, str]]:
+    """The last turns as chat messages, oldest first (seed 000, `Conversation.get_context`).
+
+    Args:
+        state: An open session; a closed one has no context.
+        max_turns: How many at most; the buffer holds `policy.memory.buffer_turns`.
+    """
+    buffer = state.buffer
+    turns = [buffer.read(turn) for turn in sorted(buffer.slots)[-max_turns:]] if max_turns > 0 else []
+    return [{"role": turn.role.value, "content": turn.content} for turn in turns]

@@ -1,0 +1,97 @@
+"""From raw records to arrivals: decode and check, then score and embed the whole batch at once.
+
+The live role, replay and tests take this same way in, so that all see the same risk and vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from aiokafka.structs import ConsumerRecord
+
+from models.codec import decode_input
+from models.errors import InvalidRecord
+from models.events import DeadLetter, Position, Turn
+from models.ids import event_id
+from models.partition import Arrival
+from models.policy import Policy
+from streams.ports import Embedder, TurnScorer
+from streams.telemetry import stage
+
+
+class Decoded(NamedTuple):
+    """What a batch of records holds."""
+
+    arrivals: list[Arrival]
+    dead: list[DeadLetter]
+
+
+class Intake:
+    """Decodes, scores and embeds."""
+
+    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        self._policy = policy
+        self._embedder = embedder
+        self._scorer = scorer
+
+    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded:
+        """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
+        with stage("decode"):
+            decoded = self._decode(records, above)
+        self._enrich(decoded.arrivals)
+        return decoded
+
+    def _decode(self, records: Iterable[ConsumerRecord], above: int) -> Decoded:
+        decoded = Decoded([], [])
+        for record in records:
+            if record.offset <= above:
+                continue
+            position = Position(record.topic, record.partition, record.offset)
+            appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+            try:
+                event = decode_input(record.value, record.key, appended_at, self._policy.intake)
+            except InvalidRecord as reason:
+                decoded.dead.append(dead_letter(record, "decode", reason))
+            else:
+                decoded.arrivals.append(Arrival(event, position, appended_at))
+        return decoded
+
+    def _enrich(self, arrivals: list[Arrival]) -> None:
+        roles = self._policy.risk.scored_roles
+        asked = [
+            (n, arrival.event)
+            for n, arrival in enumerate(arrivals)
+            if isinstance(arrival.event, Turn) and arrival.event.role in roles
+        ]
+        if not asked:
+            return
+        turns = [turn for _, turn in asked]
+        with stage("score"):
+            risks = self._scorer.score(turns)
+        with stage("embed"):
+            vectors = self._embedder.embed([turn.content for turn in turns])
+        for (n, turn), risk, vector in zip(asked, risks, vectors, strict=True):
+            plain = arrivals[n]
+            arrivals[n] = Arrival(
+                plain.event, plain.position, plain.appended_at, risk, vector if turn.content else None
+            )
+
+
+def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) -> DeadLetter:
+    """The dead letter of a record: original bytes, reason and place."""
+    position = Position(record.topic, record.partition, record.offset)
+    return DeadLetter(
+        id=event_id("dead_letter", record.topic, position),
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        stage=stage_name,
+        reason=reason.reason,
+        detail=reason.detail,
+        key=record.key,
+        value=record.value,
+        headers=list(record.headers),
+        appended_at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
+    )

@@ -1,0 +1,129 @@
+"""Topics on the broker: what stands there, and how it is changed. Plain calls, no decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
+from msgspec import Struct
+
+from models.errors import ConfigurationError
+
+_SET_ON_TOPIC = 1
+"""Kafka's config source of an entry that was set on the topic itself, not inherited."""
+
+
+class BrokerTopic(Struct, frozen=True, kw_only=True):
+    """A topic as the broker has it or is to have it.
+
+    Attributes:
+        name: Full name.
+        partitions: Number of partitions.
+        replication: Replicas of each, the least over the partitions.
+        config: Entries by Kafka's names. Of a standing topic all, inherited ones too.
+        own_config: Of a standing topic, what is set on the topic itself.
+    """
+
+    name: str
+    partitions: int
+    replication: int
+    config: dict[str, str]
+    own_config: dict[str, str] = {}
+
+
+async def standing_topics(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, BrokerTopic]:
+    """Those of the named topics that exist, by name.
+
+    Raises:
+        ConfigurationError: The broker does not let us ask.
+    """
+    present = set(await client.list_topics()) & set(names)
+    if not present:
+        return {}
+    described = await client.describe_topics(sorted(present))
+    configs = await _configs(client, sorted(present))
+    return {
+        topic["topic"]: BrokerTopic(
+            name=topic["topic"],
+            partitions=len(topic["partitions"]),
+            replication=min(len(partition["replicas"]) for partition in topic["partitions"]),
+            config={name: value for name, (value, _) in configs[topic["topic"]].items()},
+            own_config={name: value for name, (value, own) in configs[topic["topic"]].items() if own},
+        )
+        for topic in described
+    }
+
+
+async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, dict[str, tuple[str, bool]]]:
+    """By topic: entry -> value, and whether it is set on the topic itself."""
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+    found: dict[str, dict[str, tuple[str, bool]]] = {}
+    for response in await client.describe_configs(resources):
+        for code, message, _, name, entries in response.resources:
+            _require(code, f"describe the configuration of {name}", message)
+            found[name] = {entry[0]: (entry[1] or "", entry[3] == _SET_ON_TOPIC) for entry in entries}
+    return found
+
+
+async def create(client: AIOKafkaAdminClient, topics: Sequence[BrokerTopic]) -> None:
+    """Create topics; one that somebody else creates meanwhile is taken as it is.
+
+    Raises:
+        ConfigurationError: The broker refuses.
+    """
+    if not topics:
+        return
+    new = [
+        NewTopic(topic.name, topic.partitions, topic.replication, topic_configs=dict(topic.config)) for topic in topics
+    ]
+    response = await client.create_topics(new)
+    for name, code, *message in response.topic_errors:
+        if code != TopicAlreadyExistsError.errno:
+            _require(code, f"create topic {name}", message[0] if message else "")
+
+
+async def add_partitions(client: AIOKafkaAdminClient, counts: Mapping[str, int]) -> None:
+    """Raise topics to a number of partitions.
+
+    Raises:
+        ConfigurationError: The broker refuses.
+    """
+    if not counts:
+        return
+    try:
+        await client.create_partitions({name: NewPartitions(total) for name, total in counts.items()})
+    except KafkaError as error:
+        raise ConfigurationError(
+            f"the broker refuses to add partitions: {error}. Check its limits and ACLs."
+        ) from error
+
+
+async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
+    """Set entries of topics, keep the others that were set on them.
+
+    aiokafka has only Kafka's older request, which replaces all of a topic's entries: what stands is read first and sent
+    along. Two of these calls at the same moment can undo each other; repeat `topics apply`.
+
+    Raises:
+        ConfigurationError: The broker refuses.
+    """
+    if not configs:
+        return
+    standing = await standing_topics(client, sorted(configs))
+    resources = [
+        ConfigResource(ConfigResourceType.TOPIC, name, configs={**standing[name].own_config, **wanted})
+        for name, wanted in configs.items()
+    ]
+    for response in await client.alter_configs(resources):
+        for code, message, _, name in response.resources:
+            _require(code, f"set the configuration of {name}", message)
+
+
+def _require(code: int, what: str, message: Any) -> None:
+    if code:
+        raise ConfigurationError(
+            f"the broker refuses to {what}: {for_code(code).__name__} {message or ''}. Check its limits and ACLs."
+        )

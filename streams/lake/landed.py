@@ -1,0 +1,115 @@
+"""From a Kafka record to what the archive keeps of it.
+
+Stated rules:
+
+* A record of `turns.v1` that intake refuses is no turn: its offset is noted in `skipped`, its bytes come as a dead
+  letter from the sessions role.
+* A record of Turntide's own topics that cannot be decoded (should not happen) is noted there too, with its bytes.
+* U+0000 becomes U+2400 (`␀`) in every text. DuckLake takes a minimum or maximum with U+0000 as no value, then computes
+  the table's from the next file alone and hides rows from `LIKE` and comparisons. Of a turn's content the exact bytes
+  are in `content_exact`, which is null for all others.
+* Fields that the schema does not name are kept in `extra`, as the producer wrote them.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from models.codec import decode_input, decode_output
+from models.errors import InvalidRecord
+from models.events import Control, Turn
+from models.policy import IntakePolicy
+from models.topics import TURNS, Topic
+from streams.lake.schema import Landed, Skipped
+
+NUL, NUL_SHOWN = "\x00", "\u2400"
+UNREADABLE = "$unreadable"
+"""Key in `extra` whose value is the whole record, base64: its unknown fields are no JSON that can be kept as text."""
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class KafkaRecord(Protocol):
+    """What is read of a consumer's record."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy) -> Landed | Skipped:
+    """Decode one record of a public topic.
+
+    Args:
+        topic: Its topic.
+        full_name: The topic's name on the broker.
+        record: The record.
+        intake: Which input is a turn; the same rules as the sessions role.
+    """
+    appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    event: Struct
+    try:
+        if topic is TURNS:
+            event = decode_input(record.value, record.key, appended_at, intake)
+        elif record.value is None:
+            raise InvalidRecord("tombstone", "a deleted key, nothing to keep")
+        else:
+            event = decode_output(topic, record.value)
+    except InvalidRecord as error:
+        return _skipped(topic, full_name, record, appended_at, error)
+    value = record.value or b""
+    exact = None
+    if rb"\u0000" in value:
+        if isinstance(event, Turn) and NUL in event.content:
+            exact = event.content.encode()
+        event = _without_nul(event)
+    extra = _extra(event, value) if isinstance(event, Turn | Control) else None
+    return Landed(event, record.partition, record.offset, appended_at, len(value), extra, exact)
+
+
+def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: datetime, error: InvalidRecord) -> Skipped:
+    elsewhere = topic is TURNS
+    return Skipped(
+        topic=full_name,
+        kafka_partition=record.partition,
+        first_offset=record.offset,
+        last_offset=record.offset,
+        reason=error.reason,
+        detail=error.detail.replace(NUL, NUL_SHOWN),
+        key=None if elsewhere else record.key,
+        value=None if elsewhere else record.value,
+        appended_at=appended_at,
+    )
+
+
+def _extra(event: Struct, value: bytes) -> str | None:
+    try:
+        fields = _fields.decode(value)
+        for known in (*event.__struct_fields__, "type"):
+            fields.pop(known, None)
+        return msgspec.json.encode(fields).decode() if fields else None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return msgspec.json.encode({UNREADABLE: base64.b64encode(value).decode()}).decode()
+
+
+def _without_nul(event: Struct) -> Struct:
+    plain = _shown(msgspec.to_builtins(event, builtin_types=(datetime, bytes)))
+    clean: Struct = msgspec.convert(plain, type(event), builtin_types=(datetime, bytes))
+    return clean
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace(NUL, NUL_SHOWN)
+    if isinstance(value, list | tuple):
+        return [_shown(item) for item in value]
+    if isinstance(value, dict):
+        return {_shown(key): _shown(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,159 @@
+"""One collection of Qdrant Edge on disk, blocking: a shard and, beside it, which embedder it belongs to.
+
+Vectors are scanned within the filter, without a graph: every search is filtered by an indexed field, which leaves few
+points, and a scan is exact. (Measured: the graph for 100,000 points took 148 s to build and made filtered search
+slower.)
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from qdrant_edge import (
+    CountRequest,
+    Direction,
+    Distance,
+    EdgeConfig,
+    EdgeOptimizersConfig,
+    EdgeShard,
+    EdgeVectorParams,
+    FieldCondition,
+    Filter,
+    HnswIndexConfig,
+    IsNullCondition,
+    MatchValue,
+    OrderBy,
+    PayloadSchemaType,
+    Query,
+    QueryRequest,
+    RangeFloat,
+    ScrollRequest,
+    UpdateOperation,
+)
+from qdrant_edge import Point as EdgePoint
+
+from streams.ports import Condition, Hit, PayloadValue, Point
+from streams.vectors import points as rules
+
+_INFO_FILE = "collection.json"
+_SHARD_FOLDER = "shard"
+
+
+def _condition(field: str, value: Condition) -> FieldCondition | IsNullCondition:
+    match value:
+        case None:
+            return IsNullCondition(field)
+        case (low, high):
+            return FieldCondition(field, range=RangeFloat(gte=low, lte=high))
+        case float():
+            return FieldCondition(field, range=RangeFloat(gte=value, lte=value))
+        case _:
+            return FieldCondition(field, match=MatchValue(value))
+
+
+def _filter(where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> Filter:
+    conditions = [_condition(field, value) for field, value in where.items()]
+    if below:
+        conditions.append(FieldCondition(below[0], range=RangeFloat(lt=below[1])))
+    return Filter(must=conditions)
+
+
+def _config(dim: int) -> EdgeConfig:
+    return EdgeConfig(
+        vectors=EdgeVectorParams(size=dim, distance=Distance.Cosine),
+        hnsw_config=HnswIndexConfig(m=0, ef_construct=4, full_scan_threshold=0),
+        optimizers=EdgeOptimizersConfig(indexing_threshold=0, default_segment_number=1),
+    )
+
+
+def _write_durably(file: Path, content: bytes) -> None:
+    """Whole or not at all, also after a power cut."""
+    draft = file.with_suffix(".new")
+    with draft.open("wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.rename(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+class EdgeCollection:
+    """A shard that is open. Not for two threads at once."""
+
+    def __init__(self, shard: EdgeShard, info: rules.CollectionInfo) -> None:
+        self._shard = shard
+        self.info = info
+
+    @classmethod
+    def load(cls, folder: Path) -> EdgeCollection | None:
+        """Open what stands in `folder`, replaying its write-ahead log; None if nothing does."""
+        try:
+            info = msgspec.json.decode((folder / _INFO_FILE).read_bytes(), type=rules.CollectionInfo)
+        except FileNotFoundError:
+            return None
+        shard = EdgeShard.load(str(folder / _SHARD_FOLDER))
+        shard.optimize()  # gives the space of deleted points back; 0.6 s after deleting 20,000 of 40,000
+        return cls(shard, info)
+
+    @classmethod
+    def create(cls, folder: Path, info: rules.CollectionInfo) -> EdgeCollection:
+        """Make an empty collection. Its info file comes last: without it there is no collection."""
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / _SHARD_FOLDER).mkdir(parents=True)
+        shard = EdgeShard.create(str(folder / _SHARD_FOLDER), _config(info.dim))
+        for field in rules.KEYWORD_FIELDS:
+            shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Keyword))
+        for field in rules.INTEGER_FIELDS:
+            shard.update(UpdateOperation.create_field_index(field, PayloadSchemaType.Integer))
+        shard.flush()
+        _write_durably(folder / _INFO_FILE, msgspec.json.encode(info))
+        return cls(shard, info)
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Write checked points into the log and memory; durable after `flush`."""
+        batch = [
+            EdgePoint(rules.point_id(point.key), point.vector.tolist(), rules.stored_payload(point))
+            for point in points
+        ]
+        self._shard.update(UpdateOperation.upsert_points(batch))
+
+    def search(self, vector: NDArray[np.float32], where: Mapping[str, Condition], top_k: int) -> list[Hit]:
+        """Nearest first."""
+        request = QueryRequest(
+            limit=top_k, query=Query.Nearest(vector.tolist()), filter=_filter(where), with_payload=True
+        )
+        return [rules.hit(found.payload, found.score) for found in self._shard.query(request)]
+
+    def latest(self, where: Mapping[str, Condition], by: str, limit: int) -> list[dict[str, PayloadValue]]:
+        """Highest `by` first."""
+        request = ScrollRequest(
+            limit=limit, filter=_filter(where), with_payload=True, order_by=OrderBy(by, Direction.Desc)
+        )
+        records, _ = self._shard.scroll(request)
+        return [rules.given_payload(record.payload) for record in records]
+
+    def count(self, where: Mapping[str, Condition]) -> int:
+        """Count exactly."""
+        return int(self._shard.count(CountRequest(exact=True, filter=_filter(where))))
+
+    def delete(self, where: Mapping[str, Condition], below: tuple[str, int] | None) -> None:
+        """Delete what matches; durable after `flush`."""
+        self._shard.update(UpdateOperation.delete_points_by_filter(_filter(where, below)))
+
+    def flush(self) -> None:
+        """Make everything written so far durable."""
+        self._shard.flush()
+
+    def close(self) -> None:
+        """Flush and release."""
+        self._shard.close()

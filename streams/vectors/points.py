@@ -1,0 +1,99 @@
+"""What both vector stores agree on: ids, indexed payload fields, and which points a collection takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from models.errors import ConfigurationError
+from models.ids import named_id
+from streams.ports import Hit, PayloadValue, Point
+
+KEY_FIELD = "_key"
+"""Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
+KEYWORD_FIELDS = ("session_id", "user_id", "app_id")
+INTEGER_FIELDS = ("turn",)
+"""Payload fields with an index; a filter on another field is exact too, but scans."""
+
+_COLLECTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class CollectionInfo(msgspec.Struct, frozen=True):
+    """Which vectors a collection takes, kept with it."""
+
+    embedder: str
+    dim: int
+
+    def require(self, collection: str, *, embedder: str, dim: int | None) -> None:
+        """Refuse vectors of another model; `dim` None checks the embedder only.
+
+        Raises:
+            ConfigurationError: Cosines between two models' vectors mean nothing.
+        """
+        if self.embedder != embedder or dim not in (None, self.dim):
+            offered = f"{embedder} with {dim} dimensions" if dim is not None else embedder
+            raise ConfigurationError(
+                f"vector collection {collection} holds vectors of {self.embedder} with {self.dim} dimensions and "
+                f"cannot take those of {offered}: set vectors.embedder back, or index into a new store"
+            )
+
+
+def point_id(key: str) -> str:
+    """Id of a point in Qdrant: UUIDv5 of its readable key."""
+    return named_id("point", key)
+
+
+def stored_payload(point: Point) -> dict[str, PayloadValue]:
+    """The payload as it is written: with the readable key."""
+    return {**point.payload, KEY_FIELD: point.key}
+
+
+def given_payload(stored: dict[str, PayloadValue]) -> dict[str, PayloadValue]:
+    """The payload as it was given: without the readable key."""
+    return {field: value for field, value in stored.items() if field != KEY_FIELD}
+
+
+def hit(stored: dict[str, PayloadValue], score: float) -> Hit:
+    """A search result from what is stored."""
+    return Hit(key=str(stored[KEY_FIELD]), score=score, payload=given_payload(stored))
+
+
+def require_collection_name(collection: str) -> None:
+    """Refuse names that are no folder name or no name in Qdrant.
+
+    Raises:
+        ConfigurationError: Other characters than letters, digits, `_` and `-`, or more than 64.
+    """
+    if not _COLLECTION_NAME.fullmatch(collection):
+        raise ConfigurationError(f"vector collection {collection!r}: use 1-64 letters, digits, _ or -")
+
+
+def require_vector(collection: str, vector: NDArray[np.float32], dim: int) -> None:
+    """Refuse a vector that cannot be compared in this collection.
+
+    Raises:
+        ConfigurationError: Another dimension, or a number that is not finite.
+    """
+    if vector.shape != (dim,):
+        raise ConfigurationError(
+            f"vector collection {collection} takes {dim} dimensions, got shape {vector.shape}: "
+            f"is this the embedder it was built with?"
+        )
+    if not np.isfinite(vector).all():
+        raise ConfigurationError(f"vector collection {collection}: a vector has numbers that are not finite")
+
+
+def checked(collection: str, points: Sequence[Point], dim: int) -> list[Point]:
+    """The points to write: the last of each key, every vector fit for the collection.
+
+    Raises:
+        ConfigurationError: A vector does not fit; nothing was written.
+    """
+    last = {point.key: point for point in points}
+    for point in last.values():
+        require_vector(collection, point.vector, dim)
+    return list(last.values())
