@@ -8,7 +8,7 @@ cosine is the same on every machine and in every order of summation.
 
 from __future__ import annotations
 
-from enum import IntFlag
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +21,20 @@ _RECORD = np.dtype([("turn", "<u8"), ("marks", "u1"), ("vector", "i1", (DIMS,))]
 """73 bytes per turn, one part each."""
 
 
-class Mark(IntFlag):
-    """What is known of a remembered turn."""
+class Mark:
+    """What is known of a remembered turn: bits of one byte (plain integers; an `IntFlag` costs 20 µs per turn here)."""
 
-    RISKY = 1
-    PROBING = 2
-    REFUSED = 4
+    RISKY: Final = 1
+    PROBING: Final = 2
+    REFUSED: Final = 4
     """The assistant declined to answer it."""
-    REPHRASED = 8
+    REPHRASED: Final = 8
     """Asks again what was risky, refused or probing."""
-    REPEATED = 16
+    REPEATED: Final = 16
     """Asks again what was harmless."""
-    RETURNED = 32
+    RETURNED: Final = 32
     """Came back to a risky matter after a detour."""
-    GATHERED = 64
+    GATHERED: Final = 64
     """A question near the risky matter."""
 
 
@@ -81,7 +81,7 @@ class VectorRing:
         cosines: list[float] = ((self._matrix[:used] @ vector) / (self._norms[:used] * np.float32(norm))).tolist()
         return cosines
 
-    def centroid(self, mark: Mark) -> NDArray[np.float32] | None:
+    def centroid(self, mark: int) -> NDArray[np.float32] | None:
         """Sum of the vectors that carry a mark (a cosine needs no mean), shape `(64,)`; None without any."""
         slots = [slot for slot, marks in enumerate(self.marks) if marks & mark]
         return self._matrix[slots].sum(axis=0) if slots else None
@@ -102,14 +102,14 @@ class VectorRing:
         self._norms[slot] = float(vector @ vector) ** 0.5
         self._write(slot)
 
-    def mark(self, turn: int, mark: Mark) -> None:
+    def mark(self, turn: int, mark: int) -> None:
         """Add a mark to a turn, if it is still remembered."""
         if turn in self.turns:
             slot = self.turns.index(turn)
             self.marks[slot] |= mark
             self._write(slot)
 
-    def marked(self, mark: Mark) -> list[int]:
+    def marked(self, mark: int) -> list[int]:
         """Turn numbers that carry a mark, in order."""
         return sorted(turn for turn, marks in zip(self.turns, self.marks, strict=True) if marks & mark)
 

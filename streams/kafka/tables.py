@@ -21,7 +21,7 @@ from models.errors import Fenced, RecoveryFailed
 from streams.kafka.client import client_options
 from streams.kafka.producer import Producer, Record
 from streams.settings import Settings
-from streams.telemetry import metric
+from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -171,8 +171,8 @@ class StateTable:
                 progress(applied, total)
         for tp, replay in replays.items():
             replay.table.applied = ends[tp]
-        metric("recovery_records_total").inc(applied)
-        metric("recovery_seconds").set(monotonic() - started_s)
+        metrics.counter("recovery_records_total").inc(applied)
+        metrics.histogram("recovery_seconds").observe(monotonic() - started_s)
 
 
 class Replay:

@@ -17,7 +17,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams.kafka.ledger import Admission, Ledger
-from streams.telemetry import metric
+from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -144,7 +144,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             records=batch.records,
         )
         if admission.refusal is not None:
-            metric("batches_refused_total").labels(reason=admission.refusal.value).inc()
+            metrics.counter("batches_refused_total", reason=admission.refusal.value).inc()
             log.debug("batch_refused", reason=admission.refusal.value, partition=tp.partition)
         if admission.seek_to is not None:
             await self._rewind(tp, admission.seek_to)
@@ -177,7 +177,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         if not self.flow_active or self._in_flight or monotonic() - self._busy_since_s < IDLE_BEFORE_HEAL_S:
             return
         for tp, offset in self.ledger.dropped():
-            metric("heals_total").inc()
+            metrics.counter("rebalance_heals_total", partition=str(tp.partition)).inc()
             log.warning("dropped_batch_healed", partition=tp.partition, offset=offset)
             await self._rewind(tp, offset)
         unfinished = self._recovery is None or (self._recovery.done() and not self.recovered.is_set())

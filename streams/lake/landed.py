@@ -54,14 +54,8 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
         intake: Which input is a turn; the same rules as the sessions role.
     """
     appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-    event: Struct
     try:
-        if topic is TURNS:
-            event = decode_input(record.value, record.key, appended_at, intake)
-        elif record.value is None:
-            raise InvalidRecord("tombstone", "a deleted key, nothing to keep")
-        else:
-            event = decode_output(topic, record.value)
+        event = _decode(topic, record, appended_at, intake)
     except InvalidRecord as error:
         return _skipped(topic, full_name, record, appended_at, error)
     value = record.value or b""
@@ -72,6 +66,14 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
         event = _without_nul(event)
     extra = _extra(event, value) if isinstance(event, Turn | Control) else None
     return Landed(event, record.partition, record.offset, appended_at, len(value), extra, exact)
+
+
+def _decode(topic: Topic, record: KafkaRecord, appended_at: datetime, intake: IntakePolicy) -> Struct:
+    if topic is TURNS:
+        return decode_input(record.value, record.key, appended_at, intake)
+    if record.value is None:
+        raise InvalidRecord("tombstone", "a deleted key, nothing to keep")
+    return decode_output(topic, record.value)
 
 
 def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: datetime, error: InvalidRecord) -> Skipped:

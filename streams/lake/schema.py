@@ -226,7 +226,7 @@ def risk_points(row: Landed) -> list[Landed]:
     profile = row.event
     if not isinstance(profile, events.ProfileUpdated):
         return []
-    of = {"id": profile.id, "session_id": profile.session_id, "user_id": profile.user_id, "app_id": profile.app_id}
+    of = {name: getattr(profile, name) for name in ("id", "session_id", "user_id", "app_id")}
     return [
         Landed(RiskPointOfSession(**msgspec.structs.asdict(point), **of), row.partition, row.offset, row.appended_at, 0)
         for point in profile.risk_points

@@ -24,7 +24,7 @@ from streams.api.health import create_api, serve
 from streams.kafka.app import create_app
 from streams.kafka.transport import Batch, BatchConsumer
 from streams.settings import Settings
-from streams.telemetry import REGISTRY, metric
+from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class BatchRole(ABC):
     async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
         """Do everything that the records ask for; on return it is durable."""
 
-    async def on_idle(self) -> None:
+    async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
         """Once a second, between batches."""
 
     # --- running
@@ -112,7 +112,7 @@ class BatchRole(ABC):
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:
-        api = create_api(ready=self.ready, registry=REGISTRY, routers=self.routers())
+        api = create_api(ready=self.ready, registry=metrics.registry, routers=self.routers())
         async with serve(api, self.settings.http.host, self.http_port) as port:
             log.info("http_listening", role=self.name, host=self.settings.http.host, port=port)
             yield
@@ -154,7 +154,7 @@ class BatchRole(ABC):
             return
         await self._prove_membership(tp, batch)
         expected = self.consumer.ledger.processed(tp)
-        metric("batch_records").observe(len(admission.records))
+        metrics.histogram("batch_turns").observe(len(admission.records))
         await self.on_records(tp.partition, list(admission.records))
         self.consumer.ledger.advance(tp, expected=expected, processed=admission.records[-1].offset + 1)
 

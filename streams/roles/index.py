@@ -22,7 +22,7 @@ from models.topics import TURNS
 from streams.ports import Embedder, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import metric, stage
+from streams.telemetry import metrics, stage
 from streams.vectors.session_memory import SessionVectorMemory
 
 log = structlog.get_logger(__name__)
@@ -72,7 +72,6 @@ class IndexRole(BatchRole):
                 await asyncio.sleep(RETRY_S)
             else:
                 break
-        metric("index_points_total").inc(len(turns))
 
     def _turns(self, records: Iterable[ConsumerRecord]) -> Iterable[Turn]:
         for record in records:

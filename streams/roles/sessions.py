@@ -27,7 +27,7 @@ from streams.kafka.tables import StateTable
 from streams.ports import Embedder, TurnScorer
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import metric, stage
+from streams.telemetry import metrics, stage
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +77,7 @@ class SessionsRole(BatchRole):
         self._watch_flood(decoded)
         await self._publish(partition, decoded.dead)
         for letter in decoded.dead:
-            metric("dead_letters_total").labels(reason=letter.reason).inc()
+            metrics.counter("dead_letters_total", reason=letter.reason).inc()
         try:
             await self._fold(partition, decoded.arrivals)
         except (DeliveryFailed, Fenced):
@@ -102,13 +102,13 @@ class SessionsRole(BatchRole):
         with stage("state"):
             written = await self._table.write(partition, folded.offset, folded.changed)
         table = self._table.partition(partition)
-        metric("turns_folded_total").inc(folded.turns)
-        metric("changelog_bytes_total").inc(written)
-        metric("state_entries").labels(partition=str(partition)).set(len(table.entities))
-        metric("state_bytes").labels(partition=str(partition)).set(table.bytes)
+        metrics.counter("turns_folded_total").inc(folded.turns)
+        metrics.counter("changelog_bytes_total").inc(written)
+        metrics.gauge("state_entries", partition=str(partition)).set(len(table.entities))
+        metrics.gauge("state_bytes", partition=str(partition)).set(table.bytes)
         for event in folded.outputs:
             if isinstance(event, AlertChanged):
-                metric("alerts_total").labels(severity=event.severity.value, cause=event.cause).inc()
+                metrics.counter("alerts_total", severity=event.severity.value, cause=event.cause).inc()
 
     async def _fold_one_by_one(
         self, partition: int, arrivals: Sequence[Arrival], records: dict[int, ConsumerRecord]
@@ -122,7 +122,7 @@ class SessionsRole(BatchRole):
                 raise
             except Exception as error:  # noqa: BLE001 - as above
                 reason = InvalidRecord("fold_failed", f"{type(error).__name__} in the fold; replay after an upgrade")
-                metric("fold_errors_total").inc()
+                metrics.counter("fold_errors_total").inc()
                 record = records[arrival.position.offset]
                 await self._publish(partition, [dead_letter(record, "fold", reason)])
         self._folds[partition] = self._new_fold(partition)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.ports import Condition, Hit, PayloadValue, Point
 from streams.vectors import points as rules
-from streams.vectors.edge_shard import EdgeCollection
+from streams.vectors.edge_shard import EdgeCollection, read_info
 
 _Result = TypeVar("_Result")
 
@@ -33,7 +33,7 @@ def _lock(folder: Path) -> int:
         ConfigurationError: Another process, or another store of this one, has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
@@ -162,11 +162,11 @@ class EdgeStore:
         if found := self._open.get(collection):
             return found
         rules.require_collection_name(collection)
-        loaded = EdgeCollection.load(self._folder / collection)
-        if loaded:
-            loaded.info.require(collection, embedder=self._embedder, dim=None)
-            self._open[collection] = loaded
-        return loaded
+        if (info := read_info(self._folder / collection)) is None:
+            return None
+        info.require(collection, embedder=self._embedder, dim=None)
+        found = self._open[collection] = EdgeCollection.load(self._folder / collection, info)
+        return found
 
     def _ensured(self, collection: str, dim: int) -> EdgeCollection:
         found = self._found(collection)

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -41,6 +42,9 @@ from qdrant_edge import Point as EdgePoint
 from streams.ports import Condition, Hit, PayloadValue, Point
 from streams.vectors import points as rules
 
+if TYPE_CHECKING:
+    from qdrant_edge import ConditionType  # stands in the stub only
+
 _INFO_FILE = "collection.json"
 _SHARD_FOLDER = "shard"
 
@@ -58,7 +62,7 @@ def _condition(field: str, value: Condition) -> FieldCondition | IsNullCondition
 
 
 def _filter(where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> Filter:
-    conditions = [_condition(field, value) for field, value in where.items()]
+    conditions: list[ConditionType] = [_condition(field, value) for field, value in where.items()]
     if below:
         conditions.append(FieldCondition(below[0], range=RangeFloat(lt=below[1])))
     return Filter(must=conditions)
@@ -87,6 +91,14 @@ def _write_durably(file: Path, content: bytes) -> None:
         os.close(folder)
 
 
+def read_info(folder: Path) -> rules.CollectionInfo | None:
+    """Which vectors the collection in `folder` takes; None if there is no collection."""
+    try:
+        return msgspec.json.decode((folder / _INFO_FILE).read_bytes(), type=rules.CollectionInfo)
+    except FileNotFoundError:
+        return None
+
+
 class EdgeCollection:
     """A shard that is open. Not for two threads at once."""
 
@@ -95,12 +107,8 @@ class EdgeCollection:
         self.info = info
 
     @classmethod
-    def load(cls, folder: Path) -> EdgeCollection | None:
-        """Open what stands in `folder`, replaying its write-ahead log; None if nothing does."""
-        try:
-            info = msgspec.json.decode((folder / _INFO_FILE).read_bytes(), type=rules.CollectionInfo)
-        except FileNotFoundError:
-            return None
+    def load(cls, folder: Path, info: rules.CollectionInfo) -> EdgeCollection:
+        """Open what stands in `folder`, replaying its write-ahead log."""
         shard = EdgeShard.load(str(folder / _SHARD_FOLDER))
         shard.optimize()  # gives the space of deleted points back; 0.6 s after deleting 20,000 of 40,000
         return cls(shard, info)
@@ -122,8 +130,7 @@ class EdgeCollection:
     def upsert(self, points: Sequence[Point]) -> None:
         """Write checked points into the log and memory; durable after `flush`."""
         batch = [
-            EdgePoint(rules.point_id(point.key), point.vector.tolist(), rules.stored_payload(point))
-            for point in points
+            EdgePoint(rules.point_id(point.key), point.vector.tolist(), rules.stored_payload(point)) for point in points
         ]
         self._shard.update(UpdateOperation.upsert_points(batch))
 
@@ -132,7 +139,7 @@ class EdgeCollection:
         request = QueryRequest(
             limit=top_k, query=Query.Nearest(vector.tolist()), filter=_filter(where), with_payload=True
         )
-        return [rules.hit(found.payload, found.score) for found in self._shard.query(request)]
+        return [rules.hit(found.payload or {}, found.score) for found in self._shard.query(request)]
 
     def latest(self, where: Mapping[str, Condition], by: str, limit: int) -> list[dict[str, PayloadValue]]:
         """Highest `by` first."""
@@ -140,7 +147,7 @@ class EdgeCollection:
             limit=limit, filter=_filter(where), with_payload=True, order_by=OrderBy(by, Direction.Desc)
         )
         records, _ = self._shard.scroll(request)
-        return [rules.given_payload(record.payload) for record in records]
+        return [rules.given_payload(record.payload or {}) for record in records]
 
     def count(self, where: Mapping[str, Condition]) -> int:
         """Count exactly."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.ids import named_id
-from streams.ports import Hit, PayloadValue, Point
+from streams.ports import Condition, Hit, PayloadValue, Point
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
@@ -97,3 +97,13 @@ def checked(collection: str, points: Sequence[Point], dim: int) -> list[Point]:
     for point in last.values():
         require_vector(collection, point.vector, dim)
     return list(last.values())
+
+
+def require_condition(collection: str, where: Mapping[str, Condition]) -> None:
+    """Refuse to delete by no condition at all.
+
+    Raises:
+        ConfigurationError: `where` is empty, which would empty the collection.
+    """
+    if not where:
+        raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")

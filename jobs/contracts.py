@@ -1,0 +1,72 @@
+"""`turntide contracts`: the generated contracts against the ones in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.output import Output, OutputFormat
+
+_EXIT_DRIFT = 1
+
+Directory = Annotated[Path, typer.Option("--directory", help="Folder of the contracts.")]
+_DIRECTORY = Path("deploy") / "contracts"
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Write or check JSON Schemas, the AsyncAPI document and the data dictionary. Example records are kept by "
+    "hand: what was once written must decode for ever.",
+)
+
+
+@app.command(epilog=examples("turntide contracts write", "turntide contracts write --directory contracts"))
+def write(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat.TABLE) -> None:
+    """Write what differs."""
+    from jobs.contract_documents import documents
+
+    generated = documents()
+    changed = drift(directory)
+    for name in changed:
+        path = directory / name
+        if name in generated:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(generated[name], encoding="utf-8")
+        else:
+            path.unlink()
+    _show(changed, output)
+
+
+@app.command(epilog=examples("turntide contracts check"))
+def check(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat.TABLE) -> None:
+    """Exit with code 1 when a file differs from what the code says; `write` mends it."""
+    changed = drift(directory)
+    _show(changed, output)
+    if changed:
+        raise typer.Exit(_EXIT_DRIFT)
+
+
+def drift(directory: Path) -> dict[str, str]:
+    """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
+    from jobs.contract_documents import documents
+
+    generated = documents()
+    found: dict[str, str] = {}
+    for name, text in generated.items():
+        path = directory / name
+        if not path.is_file():
+            found[name] = "missing"
+        elif path.read_text(encoding="utf-8") != text:
+            found[name] = "changed"
+    schemas = {f"schemas/{path.name}" for path in (directory / "schemas").glob("*.json")}
+    return found | dict.fromkeys(sorted(schemas - generated.keys()), "left over")
+
+
+def _show(changed: dict[str, str], output: OutputFormat) -> None:
+    printed = Output(output)
+    printed.rows("contracts", [{"file": name, "state": state} for name, state in changed.items()])
+    if not changed:
+        printed.message("contracts are as the code says")

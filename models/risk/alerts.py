@@ -1,0 +1,109 @@
+"""The life of an alert: firing, acknowledged, resolved. A pure state machine; at most one alert per session.
+
+```
+(none) --raised--> FIRING --acknowledged--> ACKNOWLEDGED
+                     ^  \\--renotified (each `renotify_after`)--/      |
+                     `------------------ worsened -------------------'
+        either --resolved (calm for a while, or the session closes)--> (none)
+```
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from models.events import AlertStatus, Mode, Severity
+from models.policy import AlertPolicy
+from models.risk.modes import RANK
+
+Cause = Literal["raised", "worsened", "renotified", "acknowledged", "resolved"]
+_ELEVATED = RANK[Mode.ELEVATED]
+_CRITICAL = RANK[Mode.CRITICAL]
+
+
+class Alert(Struct, frozen=True, array_like=True):
+    """An alert that is not resolved."""
+
+    alert_id: str
+    status: AlertStatus
+    severity: Severity
+    fired_at: datetime
+    notified_at: datetime
+    notifications: int = 1
+    quiet_turns: int = 0
+    """Counted turns in a row below elevated."""
+
+
+class Situation(Struct, frozen=True, gc=False):
+    """What the state machine looks at after a counted turn.
+
+    Attributes:
+        now: Newest event time of the session.
+        mode: After the turn.
+        scored_turns: Of the whole session.
+        turn_risk: The turn's own risk, or None.
+        alert_id: The id an alert raised here gets.
+    """
+
+    now: datetime
+    mode: Mode
+    scored_turns: int
+    turn_risk: float | None
+    alert_id: str
+
+
+def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | None:
+    """How urgent the situation is by itself; None for no alert.
+
+    Elevated warns, critical is critical, both with at least `min_scored_turns`. A single turn of `single_turn_risk` is
+    critical without more evidence: waiting for a second one is no answer to it.
+    """
+    if situation.turn_risk is not None and situation.turn_risk >= policy.single_turn_risk:
+        return Severity.CRITICAL
+    rank = RANK[situation.mode]
+    if rank < _ELEVATED or situation.scored_turns < policy.min_scored_turns:
+        return None
+    return Severity.CRITICAL if rank >= _CRITICAL else Severity.WARNING
+
+
+def after_turn(alert: Alert | None, situation: Situation, policy: AlertPolicy) -> tuple[Alert | None, Cause | None]:
+    """The alert after a counted turn, and what changed; None while it goes on as it was (de-duplicated).
+
+    A resolved alert comes back with the cause "resolved" and is then forgotten by the caller.
+    """
+    demanded = demanded_severity(situation, policy)
+    now = situation.now
+    if alert is None:
+        if demanded is None:
+            return None, None
+        return Alert(situation.alert_id, AlertStatus.FIRING, demanded, now, now), "raised"
+    if demanded is Severity.CRITICAL and alert.severity is Severity.WARNING:
+        return _notify(replace(alert, severity=demanded, status=AlertStatus.FIRING), now), "worsened"
+    if demanded is None and RANK[situation.mode] < _ELEVATED:
+        quiet = alert.quiet_turns + 1
+        if quiet >= policy.resolve_after_turns:
+            return resolve(alert), "resolved"
+        return replace(alert, quiet_turns=quiet), None
+    if alert.status is AlertStatus.FIRING and now - alert.notified_at >= policy.renotify_after:
+        return _notify(alert, now), "renotified"
+    return (replace(alert, quiet_turns=0) if alert.quiet_turns else alert), None
+
+
+def acknowledge(alert: Alert | None, alert_id: str) -> tuple[Alert | None, Cause | None]:
+    """Somebody looks at it. Another id than the present alert's, or a second time, changes nothing."""
+    if alert is None or alert.alert_id != alert_id or alert.status is AlertStatus.ACKNOWLEDGED:
+        return alert, None
+    return replace(alert, status=AlertStatus.ACKNOWLEDGED), "acknowledged"
+
+
+def resolve(alert: Alert) -> Alert:
+    """The alert's last form."""
+    return replace(alert, status=AlertStatus.RESOLVED)
+
+
+def _notify(alert: Alert, now: datetime) -> Alert:
+    return replace(alert, notified_at=now, notifications=alert.notifications + 1, quiet_turns=0)

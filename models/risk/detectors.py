@@ -1,0 +1,114 @@
+"""Patterns across the turns of one session, seen in their vectors (seed 000, layer 4, use cases 1-3).
+
+Each new user turn is compared with the remembered ones and marked; a signal is how many marks the ring holds, so it
+fades as turns leave. Marks are given in the order of arrival: a turn that comes late is compared with those present,
+and marks given before it stand. Without vectors no turn is marked and the signals are 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.memory.vectors import Mark, VectorRing
+from models.policy import DetectorPolicy
+from models.text.features import Features
+
+_WATCHED = Mark.RISKY | Mark.PROBING | Mark.REFUSED | Mark.REPHRASED
+
+
+class PatternSignals(Struct, array_like=True, frozen=True, gc=False):
+    """The three signals, each 0-1."""
+
+    repeated_probing: float = 0.0
+    topic_cycling: float = 0.0
+    information_gathering: float = 0.0
+
+
+NO_PATTERN = PatternSignals()
+
+
+class Observation(Struct, frozen=True, gc=False):
+    """A new user turn, compared with the remembered ones."""
+
+    marks: int
+    nearest_previous: float | None
+    """Cosine to the user turn before it; None for the first."""
+
+
+def observe_turn(
+    ring: VectorRing, turn: int, vector: NDArray[np.float32], features: Features, *, risky: bool, policy: DetectorPolicy
+) -> Observation:
+    """Mark a user turn and remember it.
+
+    - Rephrased: as near as `rephrased` to an earlier question that was risky, refused or probing, or is so itself;
+      harmless repetition is marked apart and counts lightly.
+    - Returned: `near` a risky turn, with at least `detour_turns` turns after that one that are neither near nor risky,
+      and nothing near in between.
+    - Gathered: a how, what, where, which, who or when question `near` the centroid of the risky turns.
+
+    Args:
+        ring: The remembered user turns; changed in place.
+        turn: Its number.
+        vector: Its quantised vector, `(64,)`.
+        features: What it does.
+        risky: Whether its risk reaches `policy.risk.risky_turn`.
+        policy: Thresholds.
+    """
+    cosines = ring.cosines(vector)
+    marks = Mark.RISKY * risky | Mark.PROBING * (features.probing or features.meta_instruction)
+    if cosines and max(cosines) >= policy.rephrased:
+        same = [m for m, cosine in zip(ring.marks, cosines, strict=True) if cosine >= policy.rephrased]
+        if marks or any(m & _WATCHED for m in same):
+            marks |= Mark.REPHRASED
+        elif features.question:
+            marks |= Mark.REPEATED
+    if any(m & Mark.RISKY for m in ring.marks):
+        if _detour(ring, turn, cosines, policy) >= policy.detour_turns:
+            marks |= Mark.RETURNED
+        if features.wh_question and _near_risky(ring, vector, policy.near):
+            marks |= Mark.GATHERED
+    previous = max((t for t in ring.turns if t < turn), default=None)
+    nearest = None if previous is None else cosines[ring.turns.index(previous)]
+    ring.remember(turn, marks, vector)
+    return Observation(marks, nearest)
+
+
+def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals:
+    """The signals of the remembered turns."""
+    marks = ring.marks
+    rephrased = sum([m & Mark.REPHRASED != 0 for m in marks])
+    repeated = sum([m & Mark.REPEATED != 0 for m in marks])
+    returned = sum([m & Mark.RETURNED != 0 for m in marks])
+    gathered = sum([m & Mark.GATHERED != 0 for m in marks])
+    if not rephrased + repeated + returned + gathered:
+        return NO_PATTERN
+    return PatternSignals(
+        min(1.0, rephrased / policy.repeats_full + repeated * policy.harmless_repeat),
+        min(1.0, returned / policy.returns_full),
+        min(1.0, gathered / policy.gathering_full) if gathered >= policy.gathering_min else 0.0,
+    )
+
+
+def _detour(ring: VectorRing, turn: int, cosines: list[float], policy: DetectorPolicy) -> int:
+    """Unrelated turns since the last one on the same matter, if that one or an earlier such was risky; else 0."""
+    seen = sorted(zip(ring.turns, ring.marks, cosines, strict=True))
+    detour, back_at = 0, False
+    for other, marks, cosine in reversed(seen):
+        if other > turn:
+            continue
+        if cosine >= policy.near:
+            back_at = marks & Mark.RISKY != 0
+            break
+        if not marks & Mark.RISKY:
+            detour += 1
+    return detour if back_at else 0
+
+
+def _near_risky(ring: VectorRing, vector: NDArray[np.float32], near: float) -> bool:
+    centroid = ring.centroid(Mark.RISKY)
+    if centroid is None:
+        return False
+    scale = (float(centroid @ centroid) * float(vector @ vector)) ** 0.5
+    return scale > 0 and float(centroid @ vector) >= near * scale

@@ -1,0 +1,130 @@
+"""The signals over a session's profile and how they combine into one score (seed 000, Signals A, B, C)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, structs
+
+from models.events import SignalShare, Slope
+from models.policy import RiskPolicy, SignalWeights, SuspicionWeights
+from models.risk.detectors import PatternSignals
+
+
+SIGNALS = SignalWeights.__struct_fields__
+"""Names of the signals, in the order of every tuple here."""
+
+
+class Behaviour(Struct, array_like=True, gc=False):
+    """Counts of what the user does, over the whole session (seed 000, layer 3)."""
+
+    question_count: int = 0
+    imperative_count: int = 0
+    topic_changes: int = 0
+    probing_attempts: int = 0
+    hypothetical_count: int = 0
+    meta_instruction_count: int = 0
+
+
+def suspicion_score(behaviour: Behaviour, turn_count: int, weights: SuspicionWeights) -> float:
+    """`get_suspicion_score` (seed 000, layer 3), per turn; within 0-1 as a turn counts once for each."""
+    return (
+        behaviour.probing_attempts * weights.probing
+        + behaviour.hypothetical_count * weights.hypothetical
+        + behaviour.meta_instruction_count * weights.meta_instruction
+    ) / max(turn_count, 1)
+
+
+def trajectory_risk(slope: Slope, policy: RiskPolicy) -> float:
+    """Signal A: `max(0, slope * 10)`, 0 below `trajectory_min` turns. Can exceed 1."""
+    return max(0.0, slope.per_turn * policy.trajectory_gain) if slope.n >= policy.trajectory_min else 0.0
+
+
+def certain_trajectory_risk(slope: Slope, policy: RiskPolicy) -> float:
+    """Signal A as it is combined: the slope less its standard error, within 0-1, so that noise is no trend."""
+    if slope.n < policy.trajectory_min:
+        return 0.0
+    certain = slope.per_turn - policy.trajectory_caution * slope.stderr
+    return min(1.0, max(0.0, certain * policy.trajectory_gain))
+
+
+def topic_persistence_risk(repeated_topics: Mapping[str, int], policy: RiskPolicy) -> float:
+    """Signal B: 0.1 for each turn on a risky topic, up to 1."""
+    return min(sum([repeated_topics.get(t, 0) for t in policy.risky_topics]) * policy.persistence_per_turn, 1.0)
+
+
+def behavioural_anomaly_risk(behaviour: Behaviour, turn_count: int) -> float:
+    """Signal C: mean of the imperative, topic-change and probing ratios."""
+    unusual = behaviour.imperative_count + behaviour.topic_changes + behaviour.probing_attempts
+    return unusual / max(turn_count, 1) / 3
+
+
+def risk_level(risks: Sequence[float], half_life_turns: float) -> float:
+    """Highest risk of the window, each halved for every `half_life_turns` scored turns since; 0-1."""
+    if not risks or not any(risks):
+        return 0.0
+    keep = 0.5 ** (1.0 / half_life_turns)
+    level = 0.0
+    for risk in risks:
+        level = max(risk, level * keep)
+    return level
+
+
+class Combination(Struct, frozen=True, gc=False):
+    """The signals of a session after a turn: their values and what each adds to `-log(1 - score)`, as `SIGNALS`."""
+
+    values: tuple[float, ...] = (0.0,) * 8
+    logs: tuple[float, ...] = (0.0,) * 8
+
+    @property
+    def score(self) -> float:
+        """Combined score, 0-1."""
+        return -math.expm1(-sum(self.logs))
+
+    def shares(self) -> list[SignalShare]:
+        """Value and share of every signal; shares add up to 1 when the score is above 0."""
+        total = sum(self.logs)
+        return [
+            SignalShare(name, value, log / total if total > 0.0 else 0.0)
+            for name, value, log in zip(SIGNALS, self.values, self.logs, strict=True)
+        ]
+
+
+def combine(
+    *,
+    risks: Sequence[float],
+    slope: Slope,
+    behaviour: Behaviour,
+    turn_count: int,
+    repeated_topics: Mapping[str, int],
+    patterns: PatternSignals,
+    policy: RiskPolicy,
+) -> Combination:
+    """Combine the signals by noisy-or: `1 - prod(1 - w * s)` over the bounded signals `s` with their weights `w`.
+
+    So each can raise the score alone and none lowers it, and a signal's share is its part of `-log(1 - score)`. A value
+    is the seed's, so that of the trajectory can exceed 1; bounded, and less its error, it is only in the combination.
+
+    Args:
+        risks: The window of risks, in order.
+        slope: Fitted to them.
+        behaviour: The profile's counts.
+        turn_count: All counted turns.
+        repeated_topics: Topic to turns.
+        patterns: The detectors' signals.
+        policy: Weights and defaults.
+    """
+    level = risk_level(risks, policy.level_half_life_turns)
+    persistence = topic_persistence_risk(repeated_topics, policy)
+    anomaly = behavioural_anomaly_risk(behaviour, turn_count)
+    suspicion = suspicion_score(behaviour, turn_count, policy.suspicion)
+    rest = (persistence, anomaly, suspicion, *structs.astuple(patterns))
+    bounded = (level, certain_trajectory_risk(slope, policy), *rest)
+    weights = structs.astuple(policy.weights)
+    logs = tuple([-math.log1p(-min(w * s, _ALMOST_ONE)) if s else 0.0 for w, s in zip(weights, bounded, strict=True)])
+    return Combination((level, trajectory_risk(slope, policy), *rest), logs)
+
+
+_ALMOST_ONE = 1.0 - 2.0**-40
+"""A weight of 1 on a signal of 1 would be an infinite log; this is a score of 1 to twelve digits."""

@@ -1,0 +1,206 @@
+"""The state of one session: what it consists of, how it is read from and written to its parts.
+
+| part | content | written |
+|---|---|---|
+| `head` | counters, windows, mode, alert, indexes of the other parts | with every input |
+| `b0` … | exact content of the last turns, one each | by its turn |
+| `s0` … | segments of the working memory, one each | by every fifth turn |
+| `v0` … | int8 vectors of the last user turns, one each | by its turn |
+
+All parts of one batch are written together, so they always fit each other. Closed, only a small head is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import Struct
+
+from models.errors import RecoveryFailed
+from models.events import Mode, ModeTransition, RiskPoint
+from models.memory.buffer import Buffer
+from models.memory.parts import Parts
+from models.memory.segments import SegmentRef, WorkingMemory
+from models.memory.vectors import VectorRing
+from models.risk.alerts import Alert
+from models.risk.detectors import NO_PATTERN, PatternSignals
+from models.risk.signals import Behaviour
+from models.risk.windows import WindowState
+
+STATE_VERSION = 1
+"""Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Prefix(Struct, array_like=True, gc=False):
+    """What every head begins with, in every version."""
+
+    version: int = STATE_VERSION
+    closed: bool = False
+    deadline: datetime | None = None
+    offset: int = -1
+    """Of the last input folded in."""
+    last_turn: int = -1
+    """Highest turn number seen."""
+    late_turns: int = 0
+
+
+class Closed(Prefix, array_like=True, gc=False):
+    """What is left of a closed session until its retention ends: enough to tell late turns from new ones."""
+
+    closed_at: datetime = _NEVER
+
+
+class Open(Prefix, array_like=True):
+    """An open session. Sizes are bounded by the policy; nothing here grows with the session."""
+
+    user_id: str = ""
+    app_id: str = ""
+    started_at: datetime = _NEVER
+    latest_at: datetime = _NEVER
+    """Earliest and latest event time of a counted turn."""
+    floor: int = -1
+    """Last turn number of the session's life before it was reopened; up to here turns are late."""
+    first_turn: int = -1
+    seen: int = 0
+    """Bit i: turn number `last_turn - i` was folded."""
+    turn_count: int = 0
+    duplicate_turns: int = 0
+    scored_turns: int = 0
+    risk_sum: float = 0.0
+    peak_risk: float = 0.0
+    risk_turns: list[int] = []
+    """Turn numbers of the risk window, in order …"""
+    risks: list[float] = []
+    """… and their risks."""
+    behaviour: Behaviour = msgspec.field(default_factory=Behaviour)
+    repeated_topics: dict[str, int] = {}
+    previous_topics: list[str] = []
+    """Topics of the last user turn that had any."""
+    last_user_turn: int = -1
+    patterns: PatternSignals = NO_PATTERN
+    mode: Mode = Mode.CALM
+    turns_in_mode: int = 0
+    mode_transitions: list[ModeTransition] = []
+    alert: Alert | None = None
+    alerts_raised: int = 0
+    risk_points: list[RiskPoint] = []
+    """Of the turns since the last profile."""
+    turns_since_profile: int = 0
+    windows: WindowState = msgspec.field(default_factory=WindowState)
+    buffer_slots: dict[int, int] = {}
+    segment_refs: list[SegmentRef] = []
+    open_turns: list[int] = []
+    """Turns of the segment that is not complete."""
+
+
+class _Kind(Struct, array_like=True, gc=False):
+    version: int
+    closed: bool
+    deadline: datetime | None
+
+
+_decode_kind = msgspec.msgpack.Decoder(_Kind).decode
+_decode_open = msgspec.msgpack.Decoder(Open).decode
+_decode_closed = msgspec.msgpack.Decoder(Closed).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _read_kind(head: bytes) -> _Kind:
+    try:
+        kind = _decode_kind(head)
+    except msgspec.MsgspecError as error:
+        raise RecoveryFailed(f"session state: part head is unreadable ({error}). {_REBUILD}") from error
+    if kind.version != STATE_VERSION:
+        raise RecoveryFailed(
+            f"session state: part head has version {kind.version}, this release reads {STATE_VERSION}. {_REBUILD}"
+        )
+    return kind
+
+
+_REBUILD = "Run the release that wrote it, or drop the state topic and replay the turns."
+
+
+def read_deadline(head: bytes) -> datetime | None:
+    """The deadline in a part named `head`, decoding no more than that.
+
+    Raises:
+        RecoveryFailed: Written by another state version, or damaged.
+    """
+    return _read_kind(head).deadline
+
+
+class SessionState:
+    """Working copy of one session, between `load` and `changed_parts`. `models.session.fold` consumes it.
+
+    Attributes:
+        head: Counters and indexes.
+        last_point: Event time and risk of the turn the last fold counted; None when it counted none.
+    """
+
+    def __init__(self, parts: Mapping[str, bytes], head: Open | Closed) -> None:
+        self.head = head
+        self.parts = Parts(parts)
+        self.last_point: tuple[datetime, float | None] | None = None
+        self._vectors: VectorRing | None = None
+        self._expired = False
+
+    @classmethod
+    def blank(cls) -> SessionState:
+        """A session of which nothing is known: nothing is kept of it either."""
+        return cls({}, Closed(closed=True))
+
+    @classmethod
+    def load(cls, parts: Mapping[str, bytes]) -> SessionState:
+        """Working copy of stored parts; rings stay encoded until used, and `parts` is never changed.
+
+        Raises:
+            RecoveryFailed: The head is missing, damaged or of another state version.
+        """
+        head = parts.get("head")
+        if head is None:
+            raise RecoveryFailed(f"session state: part head is missing among {sorted(parts)}. {_REBUILD}")
+        closed = _read_kind(head).closed
+        return cls(dict(parts), _decode_closed(head) if closed else _decode_open(head))
+
+    def changed_parts(self) -> dict[str, bytes | None]:
+        """Parts that differ from what was loaded; None deletes. Complete at any time between two folds."""
+        if self.head.deadline is None:
+            self.parts.drop_all()
+        else:
+            self.parts.put("head", _encode(self.head))
+        return self.parts.changes()
+
+    @property
+    def deadline(self) -> datetime | None:
+        """Watermark at which the partition fold must send `SessionTimedOut`; None: nothing left, delete every part."""
+        return self.head.deadline
+
+    @property
+    def offset(self) -> int:
+        """Offset of the last input folded in; -1 before any."""
+        return self.head.offset
+
+    @property
+    def buffer(self) -> Buffer:
+        """Layer 1; empty for a closed session."""
+        return Buffer(self.head.buffer_slots if isinstance(self.head, Open) else {}, self.parts)
+
+    @property
+    def working_memory(self) -> WorkingMemory:
+        """Layer 2; empty for a closed session."""
+        return WorkingMemory(self.head.segment_refs if isinstance(self.head, Open) else [], self.parts)
+
+    def vectors(self, capacity: int) -> VectorRing:
+        """The recent vectors, decoded once."""
+        if self._vectors is None:
+            self._vectors = VectorRing(self.parts, capacity)
+        return self._vectors
+
+    def become(self, head: Open | Closed) -> None:
+        """Begin a new life with an empty memory: every other part is deleted."""
+        self.head = head
+        self.parts.drop_all()
+        self._vectors = None

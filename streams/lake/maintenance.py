@@ -1,0 +1,119 @@
+"""Keeping the archive small: merge small files, forget old snapshots, delete what nobody reads any more.
+
+Files are merged by size class, and a class only when it has enough of them in one folder, so that a row is rewritten
+once per class (as in a log-structured merge) instead of once a minute. Readers keep what they have: a replaced file
+stays for `keep_replaced`.
+
+DuckLake's statistics hold up to 256 characters of the least and greatest value of each column, in the catalog, per
+file and, for ever, per table. For text they prune nothing and outlive an erasure, so they are replaced by the widest
+bounds; never by null, which DuckLake takes as "no value yet" and then computes bounds that hide rows.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from streams.lake.catalog import LAKE, METADATA
+from streams.lake.schema import OFFSETS, RAW
+from streams.lake.writer import LakeWriter
+
+_MIB = 1024 * 1024
+SIZE_CLASSES = ((0, 1 * _MIB), (1 * _MIB, 16 * _MIB), (16 * _MIB, 256 * _MIB))
+"""Bytes, from-to. A file that left the last class is never touched again but by an erasure."""
+FILES_TO_MERGE = 8
+"""This many files of one class in one folder are merged."""
+ORPHAN_AGE = timedelta(hours=1)
+"""A file that no snapshot names and that is older is what a killed writer left. No landing takes that long."""
+
+KEYS = ("id", "session_id", "user_id", "app_id", "alert_id", "app")
+"""Text whose per-file bounds find rows; these go with their file when it is erased."""
+WIDEST = {"varchar": ("", "\U0010ffff" * 64), "blob": ("", "FF" * 256)}
+
+
+class Maintained(Struct, frozen=True):
+    """What one round of maintenance did."""
+
+    merged_files: int
+    deleted_files: int
+    orphans: int
+    expired_snapshots: int
+
+
+def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, everything: bool = False) -> Maintained:
+    """Merge, expire, delete. Idempotent; killed half-way it leaves a whole archive.
+
+    Args:
+        writer: The archive; landings of other processes wait meanwhile.
+        now: The time, aware.
+        keep_replaced: How long replaced files and old snapshots stay for running readers.
+        everything: Merge any two files, however few there are, and look for orphans.
+
+    Raises:
+        StoreUnavailable: The archive cannot be written, or another process holds it.
+    """
+    with writer.exclusively("merging files"):
+        merged = sum(_merge(writer, low, high, 2 if everything else FILES_TO_MERGE) for low, high in SIZE_CLASSES)
+        _compact_offsets(writer)
+        expired = _count(writer, f"ducklake_expire_snapshots('{LAKE}', older_than => ?)", now - keep_replaced)
+        deleted = _count(writer, f"ducklake_cleanup_old_files('{LAKE}', older_than => ?)", now - keep_replaced)
+        orphans = 0
+        if everything:
+            orphans = _count(writer, f"ducklake_delete_orphaned_files('{LAKE}', older_than => ?)", now - ORPHAN_AGE)
+        widen_text_bounds(writer)
+    return Maintained(merged, deleted, orphans, expired)
+
+
+def widen_text_bounds(writer: LakeWriter) -> None:
+    """Take turns' text out of the catalog's statistics; part of every erasure too.
+
+    Of the table's bounds all text goes, of the files' all but `KEYS`.
+    """
+    for kind, (low, high) in WIDEST.items():
+        for scope in ("table", "file"):
+            keys = KEYS if scope == "file" else ()
+            writer.con.execute(
+                f"UPDATE {METADATA}.ducklake_{scope}_column_stats AS s SET min_value = ?, max_value = ? "
+                f"FROM {METADATA}.ducklake_column AS c "
+                "WHERE c.table_id = s.table_id AND c.column_id = s.column_id AND c.column_type = ? "
+                "AND NOT list_contains(?::VARCHAR[], c.column_name) AND coalesce(s.max_value, s.min_value) IS NOT NULL "
+                "AND s.max_value IS DISTINCT FROM ?",
+                [low, high, kind, list(keys), high],
+            )
+
+
+def _merge(writer: LakeWriter, low: int, high: int, at_least: int) -> int:
+    """Merge the files of one size class in each table that has enough of them; returns how many were merged."""
+    tables = writer.con.execute(
+        "SELECT table_name FROM (SELECT t.table_name, count(*) AS files "
+        f"FROM {METADATA}.ducklake_data_file f JOIN {METADATA}.ducklake_table t USING (table_id) "
+        "WHERE f.end_snapshot IS NULL AND t.end_snapshot IS NULL AND f.file_size_bytes >= ? AND f.file_size_bytes < ? "
+        "GROUP BY t.table_name, regexp_replace(f.path, '[^/]*$', '')) GROUP BY table_name HAVING max(files) >= ?",
+        [low, high, at_least],
+    ).fetchall()
+    merged = 0
+    for (table,) in tables:
+        if table != OFFSETS:
+            done = writer.con.execute(
+                f"CALL ducklake_merge_adjacent_files('{LAKE}', '{table}', schema => '{RAW}', "
+                f"min_file_size => {low}, max_file_size => {high})"
+            ).fetchall()
+            merged += sum(row[2] for row in done)
+    return merged
+
+
+def _compact_offsets(writer: LakeWriter) -> None:
+    """Past versions of the offsets are rows in the catalog: move them out, and drop them with their snapshots."""
+    writer.con.execute(f"CALL ducklake_flush_inlined_data('{LAKE}', schema_name => '{RAW}', table_name => '{OFFSETS}')")
+    writer.con.execute(
+        f"CALL ducklake_rewrite_data_files('{LAKE}', '{OFFSETS}', schema => '{RAW}', delete_threshold => 0.0)"
+    )
+
+
+def _count(writer: LakeWriter, call: str, older_than: datetime) -> int:
+    rows: list[Any] = writer.con.execute(f"CALL {call}", [older_than]).fetchall()
+    return len(rows)

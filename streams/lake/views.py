@@ -1,0 +1,95 @@
+"""What analysts read: SQL views over the tables of `raw`, kept in the catalog, so that every DuckDB client has them.
+
+The log repeats events after a crash (with the same `id`) and may carry a turn twice; readers see each once:
+
+* of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
+* of an event with an `id` one row is kept;
+* what stands for the latest (`alerts`, `profiles`, `segments`, `windows`) is the last by log order. All events of one
+  key are on one partition, so log order is total there.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters and frames
+
+from __future__ import annotations
+
+_KAFKA = "kafka_partition, kafka_offset"
+
+
+def _one_per(key: str, order: str) -> str:
+    return f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
+
+
+def _first(table: str, key: str) -> str:
+    return f"SELECT * FROM raw.{table} {_one_per(key, _KAFKA)}"
+
+
+def _last(table: str, key: str) -> str:
+    return f"SELECT * FROM raw.{table} {_one_per(key, 'kafka_offset DESC')}"
+
+
+_SESSIONS = f"""
+WITH latest AS ({_last("profiles", "session_id")}),
+ended AS (SELECT session_id, max(timestamp) AS ended_at FROM raw.episodes GROUP BY session_id),
+firing AS (SELECT session_id, count(DISTINCT alert_id) AS alerts FROM raw.alerts GROUP BY session_id)
+SELECT
+  t.session_id,
+  any_value(t.user_id) AS user_id,
+  any_value(t.app_id) AS app_id,
+  any_value(t.project_id) AS project_id,
+  min(t.timestamp) AS first_at,
+  max(t.timestamp) AS last_at,
+  count(*) AS turns,
+  count(*) FILTER (t.role = 'user') AS user_turns,
+  sum(t.content_bytes)::BIGINT AS content_bytes,
+  any_value(p."open") AS "open",
+  any_value(e.ended_at) AS ended_at,
+  any_value(p.mode) AS mode,
+  any_value(p.peak_risk) AS peak_risk,
+  any_value(p.mean_risk) AS mean_risk,
+  any_value(p.score) AS score,
+  any_value(p.suspicion) AS suspicion,
+  coalesce(any_value(f.alerts), 0) AS alerts
+FROM turns t
+LEFT JOIN latest p USING (session_id)
+LEFT JOIN ended e USING (session_id)
+LEFT JOIN firing f USING (session_id)
+GROUP BY t.session_id
+"""
+
+# A window of a session closes on one partition; an app's is the sum of what each partition saw of it.
+_WINDOWS = f"""
+SELECT
+  scope,
+  app_id,
+  session_id,
+  window_start,
+  window_end,
+  sum(turns)::BIGINT AS turns,
+  sum(turns_per_minute) AS turns_per_minute,
+  sum(risk_sum) AS risk_sum,
+  sum(risk_sum) / nullif(sum(scored_turns), 0) AS risk_mean,
+  max(risk_max) AS risk_max,
+  sum(scored_turns)::BIGINT AS scored_turns,
+  sum(alerts)::BIGINT AS alerts,
+  sum(late_turns)::BIGINT AS late_turns,
+  count(*) AS partitions
+FROM ({_last("windows", 'scope, app_id, session_id, window_start, source."partition"')})
+GROUP BY scope, app_id, session_id, window_start, window_end
+"""
+
+VIEWS: dict[str, str] = {
+    "turns": _first("turns", "session_id, turn"),
+    "controls": f"SELECT * FROM raw.controls ORDER BY {_KAFKA}",
+    "profiles": _last("profiles", "session_id"),
+    "profile_history": _first("profiles", "id"),
+    "risk_points": _first("risk_points", "session_id, turn"),
+    "windows": _WINDOWS,
+    "alert_changes": _first("alerts", "id"),
+    "alerts": _last("alerts", "alert_id"),
+    "compactions": _first("compactions", "id"),
+    "segments": _last("compactions", "session_id, first_turn, last_turn"),
+    "episodes": _first("episodes", "id"),
+    "dead_letters": _first("dead_letters", "id"),
+    "sessions": _SESSIONS,
+}
+"""Name to query, in the order of creation: `sessions` reads `turns`."""

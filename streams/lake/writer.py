@@ -1,0 +1,268 @@
+"""Writing the archive: one catalog transaction holds the rows of all tables and the offsets they came from.
+
+DuckLake writes the Parquet files itself (`INSERT … SELECT`), rather than we with `ducklake_add_data_files`: measured,
+both survive `kill -9` at any point (a file without its commit is an orphan that nobody reads), the folders come out the
+same, and DuckLake's own files keep row lineage and sorting through merges; own files would cost a second naming, fsync
+and schema-mapping path of ours.
+
+Inlining of small inserts into the catalog is off, so that all rows are in open Parquet. The one exception is the
+table of offsets: it changes with every landing, a row is 40 bytes, and as Parquet each change would be two files. Its
+past versions leave the catalog with the merge (`maintenance`).
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters and frames
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import polars as pl
+import structlog
+from filelock import FileLock, Timeout
+
+from models.errors import ConfigurationError, Fenced, StoreUnavailable
+from streams.lake.buffer import Buffer, Move, Place
+from streams.lake.catalog import LAKE, LakePaths, is_locked, open_writer, unavailable
+from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
+from streams.lake.views import VIEWS
+
+log = structlog.get_logger(__name__)
+
+_LOCK_TIMEOUT_S = 60
+_ATTEMPTS = 5
+_BACKOFF_S = 0.2
+
+_OPTIONS = {"data_inlining_row_limit": "0", "parquet_compression": "'zstd'", "hive_file_pattern": "true"}
+_INLINED_OFFSETS = 100_000
+
+
+class _Frame:
+    """Hands a polars frame to DuckDB by the Arrow stream interface, which needs no pyarrow."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+class LakeWriter:
+    """The archive, opened for writing. Blocking: call it from a thread. Not for two threads at once.
+
+    Args:
+        paths: Where it lives; created there if there is nothing.
+
+    Raises:
+        StoreUnavailable: It cannot be opened or written.
+        ConfigurationError: It holds columns of other types than this version writes.
+    """
+
+    def __init__(self, paths: LakePaths) -> None:
+        self.paths = paths
+        self._lock = FileLock(paths.lock, timeout=_LOCK_TIMEOUT_S, thread_local=False)
+        paths.catalog.parent.mkdir(parents=True, exist_ok=True)
+        with self.exclusively("opening the archive"):
+            self.con = open_writer(paths)
+            self._create()
+
+    def close(self) -> None:
+        """Close the connection; nothing is pending."""
+        self.con.close()
+
+    # --- transactions
+
+    @contextmanager
+    def exclusively(self, doing: str) -> Iterator[None]:
+        """Hold the writers' lock.
+
+        Raises:
+            StoreUnavailable: Another process holds it for a minute, or the engine fails inside.
+        """
+        try:
+            with self._lock:
+                yield
+        except Timeout:
+            raise StoreUnavailable(
+                f"{doing} waited {_LOCK_TIMEOUT_S} s for {self.paths.lock}: another process is writing. "
+                "Is a merge or an erasure running, or a writer suspended?"
+            ) from None
+        except (duckdb.Error, OSError) as error:
+            raise unavailable(error, self.paths, doing) from None
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """One catalog transaction: committed at the end, rolled back on any error."""
+        self.con.execute("BEGIN")
+        try:
+            yield self.con
+            self.con.execute("COMMIT")
+        except BaseException:
+            try:
+                self.con.execute("ROLLBACK")
+            except duckdb.Error:
+                log.debug("archive_nothing_to_roll_back")
+            raise
+
+    # --- schema
+
+    def _create(self) -> None:
+        for name, value in _OPTIONS.items():
+            self.con.execute(f"CALL {LAKE}.set_option('{name}', {value})")
+        with self.transaction() as con:
+            con.execute(f"CREATE SCHEMA IF NOT EXISTS {RAW}")
+            present = self._columns()
+            for table, columns in ddl().items():
+                if table in present:
+                    self._extend(table, columns, present[table])
+                else:
+                    self._create_table(table, columns)
+            for view, query in VIEWS.items():
+                con.execute(f"CREATE OR REPLACE VIEW main.{view} AS {query}")
+        self.con.execute(
+            f"CALL {LAKE}.set_option('data_inlining_row_limit', {_INLINED_OFFSETS}, "
+            f"schema => '{RAW}', table_name => '{OFFSETS}')"
+        )
+
+    def _columns(self) -> dict[str, dict[str, str]]:
+        found: dict[str, dict[str, str]] = {}
+        rows = self.con.execute(
+            "SELECT table_name, column_name, data_type FROM duckdb_columns() "
+            "WHERE database_name = ? AND schema_name = ?",
+            [LAKE, RAW],
+        ).fetchall()
+        for table, column, kind in rows:
+            found.setdefault(table, {})[column] = kind
+        return found
+
+    def _create_table(self, name: str, columns: Mapping[str, str]) -> None:
+        described = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
+        self.con.execute(f"CREATE TABLE {RAW}.{name} ({described})")
+        if (table := TABLES.get(name)) is not None:
+            self.con.execute(f"ALTER TABLE {RAW}.{name} SET PARTITIONED BY ({', '.join(table.partitioned_by)})")
+            self.con.execute(f"ALTER TABLE {RAW}.{name} SET SORTED BY ({', '.join(table.sorted_by)})")
+
+    def _extend(self, table: str, wanted: Mapping[str, str], present: Mapping[str, str]) -> None:
+        """Events grow by fields only (hazards, Contracts): old rows have null there."""
+        for column, kind in wanted.items():
+            if column not in present:
+                self.con.execute(f'ALTER TABLE {RAW}.{table} ADD COLUMN "{column}" {kind}')
+            elif _canonical(self.con, kind) != present[column]:
+                raise ConfigurationError(
+                    f"archive {self.paths.catalog}: column {table}.{column} is {present[column]}, this version writes "
+                    f"{kind}. Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
+                )
+
+    # --- offsets
+
+    def offsets(self) -> dict[Place, Move]:
+        """Where the archive stands, by partition; `expected` is what the next landing must find.
+
+        Raises:
+            StoreUnavailable: The catalog cannot be read.
+        """
+        try:
+            rows = self.con.execute(
+                f"SELECT topic, kafka_partition, first_offset, next_offset FROM {RAW}.{OFFSETS}"
+            ).fetchall()
+        except duckdb.Error as error:
+            raise unavailable(error, self.paths, "reading the archive's offsets") from None
+        return {Place(topic, partition): Move(next_, first, next_) for topic, partition, first, next_ in rows}
+
+    # --- landing
+
+    def land(self, buffer: Buffer, *, now: datetime) -> None:
+        """Write the buffer and move the offsets, all or nothing. Durable on return.
+
+        Args:
+            buffer: What to write.
+            now: Time of landing, aware.
+
+        Raises:
+            Fenced: A partition's offset is not what the buffer started from: nothing was written. Drop the buffer and
+                read on from `offsets`. This also follows a commit whose outcome was unknown.
+            StoreUnavailable: Disk full, not writable, or locked for long: nothing was written.
+        """
+        with self.exclusively("landing rows"):
+            for attempt in range(1, _ATTEMPTS + 1):
+                try:
+                    self._land(buffer, now)
+                except duckdb.Error as error:
+                    if not is_locked(error) or attempt == _ATTEMPTS:
+                        raise
+                    time.sleep(_BACKOFF_S * 2**attempt)
+                else:
+                    return
+
+    def _land(self, buffer: Buffer, now: datetime) -> None:
+        with self.transaction():
+            # First, since it is cheap and refuses everything else.
+            self._move(buffer.moves, now)
+            for name, rows in buffer.rows.items():
+                self._insert(name, TABLES[name].frame(rows))
+            if buffer.skipped:
+                self._insert(SKIPPED, skipped_frame(buffer.skipped, now))
+
+    def _insert(self, table: str, frame: pl.DataFrame) -> None:
+        with self._registered(frame) as name:
+            self.con.execute(f"INSERT INTO {RAW}.{table} BY NAME SELECT * FROM {name}")
+
+    @contextmanager
+    def _registered(self, frame: pl.DataFrame) -> Iterator[str]:
+        self.con.register("landing", _Frame(frame))
+        try:
+            yield "temp.main.landing"
+        finally:
+            self.con.unregister("landing")
+
+    def _move(self, moves: Mapping[Place, Move], now: datetime) -> None:
+        known = {place: move for place, move in moves.items() if move.expected is not None}
+        new = {place: move for place, move in moves.items() if move.expected is None}
+        standing = self.offsets()
+        fenced = [place for place in new if place in standing]
+        if known:
+            with self._registered(_moves_frame(known)) as name:
+                changed: Any = self.con.execute(
+                    f"UPDATE {RAW}.{OFFSETS} AS o SET next_offset = m.next_offset, landed_at = ? FROM {name} AS m "
+                    "WHERE o.topic = m.topic AND o.kafka_partition = m.kafka_partition AND o.next_offset = m.expected",
+                    [now],
+                ).fetchone()
+            if changed[0] != len(known):
+                fenced += [place for place, move in known.items() if standing.get(place) != _untouched(move)]
+        if fenced:
+            places = ", ".join(f"{place.topic}-{place.partition}" for place in fenced)
+            raise Fenced(f"archive: another process has landed {places}; this buffer is dropped")
+        if new:
+            with self._registered(_moves_frame(new)) as name:
+                self.con.execute(
+                    f"INSERT INTO {RAW}.{OFFSETS} "
+                    f"SELECT topic, kafka_partition, first_offset, next_offset, ? FROM {name}",
+                    [now],
+                )
+
+
+def _untouched(move: Move) -> Move:
+    return move._replace(next=move.expected if move.expected is not None else move.first)
+
+
+def _moves_frame(moves: Mapping[Place, Move]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "topic": [place.topic for place in moves],
+            "kafka_partition": [place.partition for place in moves],
+            "expected": [move.expected for move in moves.values()],
+            "first_offset": [move.first for move in moves.values()],
+            "next_offset": [move.next for move in moves.values()],
+        },
+        schema_overrides={"expected": pl.Int64},
+    )
+
+
+def _canonical(con: duckdb.DuckDBPyConnection, kind: str) -> str:
+    """The type as DuckDB spells it."""
+    described: Any = con.execute(f"DESCRIBE SELECT NULL::{kind} AS x").fetchone()
+    return str(described[1])

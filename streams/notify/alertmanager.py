@@ -1,0 +1,86 @@
+"""Alerts to a Prometheus Alertmanager (API v2), which groups, silences and routes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+from msgspec import Struct
+
+from models.events import AlertChanged, AlertStatus, Severity
+from streams.notify.delivery import Poster
+
+ALERT_NAME = "TurntideSessionEscalating"
+HOLD = timedelta(days=1)
+"""How long Alertmanager keeps a firing alert that nobody mentions again; without an end it would be five minutes."""
+API_PATH = "/api/v2/alerts"
+
+
+class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One alert as Alertmanager takes it; its labels are its identity."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    starts_at: datetime
+    ends_at: datetime
+
+
+def postable(alert: AlertChanged) -> list[PostableAlert]:
+    """What is posted for one change.
+
+    A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label: when
+    an alert grows worse, the milder one ends at that moment.
+    """
+    ended = alert.status is AlertStatus.RESOLVED
+    current = _postable(alert, alert.severity, ends_at=alert.timestamp if ended else alert.timestamp + HOLD)
+    if alert.cause != "worsened":
+        return [current]
+    milder = [severity for severity in Severity if severity is not alert.severity]
+    return [*(_postable(alert, severity, ends_at=alert.timestamp) for severity in milder), current]
+
+
+def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime) -> PostableAlert:
+    return PostableAlert(
+        labels={
+            "alertname": ALERT_NAME,
+            "severity": severity.value,
+            "app_id": alert.app_id,
+            "fingerprint": alert.fingerprint,
+        },
+        annotations={
+            "summary": alert.reason,
+            "session_id": alert.session_id,
+            "alert_id": alert.alert_id,
+            "event_id": alert.id,
+            "status": alert.status.value,
+            "mode": alert.mode.value,
+            "score": f"{alert.score:.3f}",
+            "evidence": ", ".join(turn.id for turn in alert.evidence),
+            "source": f"{alert.source.topic}-{alert.source.partition}-{alert.source.offset}",
+        },
+        starts_at=alert.fired_at.astimezone(UTC),
+        ends_at=ends_at.astimezone(UTC),
+    )
+
+
+class AlertmanagerSink:
+    """Posts each change by itself, in order: the last word on a label set must be the latest."""
+
+    name = "alertmanager"
+
+    def __init__(self, poster: Poster) -> None:
+        self._poster = poster
+
+    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+        """Deliver each; Alertmanager merges repeats by their labels.
+
+        Raises:
+            StoreUnavailable: One was not delivered; those before it were.
+        """
+        for alert in alerts:
+            await self._poster.post(msgspec.json.encode(postable(alert)))
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._poster.close()

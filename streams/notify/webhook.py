@@ -1,0 +1,84 @@
+"""Alerts to any HTTP receiver, signed as Standard Webhooks say (standardwebhooks.com, version 1)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from models.envelope import schema_of
+from models.errors import ConfigurationError
+from models.events import AlertChanged
+from streams.notify.delivery import Poster
+
+_SECRET_PREFIX = "whsec_"  # noqa: S105 - a prefix, no secret
+_MIN_SECRET_BYTES, _MAX_SECRET_BYTES = 24, 64
+
+
+class WebhookBody(Struct, frozen=True):
+    """The payload the specification recommends: type, time and data."""
+
+    type: str
+    timestamp: datetime
+    data: AlertChanged
+
+
+def secret_bytes(secret: str) -> bytes:
+    """Key of a `whsec_…` secret.
+
+    Raises:
+        ConfigurationError: It is no such secret.
+    """
+    try:
+        key = base64.b64decode(secret.removeprefix(_SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        key = b""
+    if not (secret.startswith(_SECRET_PREFIX) and _MIN_SECRET_BYTES <= len(key) <= _MAX_SECRET_BYTES):
+        raise ConfigurationError(
+            f"notify.webhook_secret must be `{_SECRET_PREFIX}` and {_MIN_SECRET_BYTES}-{_MAX_SECRET_BYTES} random bytes "
+            'in base64: `echo "whsec_$(openssl rand -base64 32)"` makes one'
+        )
+    return key
+
+
+def sign(key: bytes, message_id: str, sent_at: int, body: bytes) -> str:
+    """Signature header `v1,…`: HMAC-SHA256 over id, seconds since the epoch and body, joined by dots."""
+    signed = b".".join((message_id.encode(), str(sent_at).encode(), body))
+    return "v1," + base64.b64encode(hmac.digest(key, signed, sha256)).decode()
+
+
+class WebhookSink:
+    """Posts each alert change by itself, in order; its `webhook-id` is the event's id, so repeats can be told."""
+
+    name = "webhook"
+
+    def __init__(
+        self, poster: Poster, key: bytes | None, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._poster = poster
+        self._key = key
+        self._clock = clock
+
+    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+        """Deliver each, unsigned when there is no secret.
+
+        Raises:
+            StoreUnavailable: One was not delivered; those before it were.
+        """
+        for alert in alerts:
+            body = msgspec.json.encode(WebhookBody(f"turntide.{schema_of(AlertChanged)}", alert.timestamp, alert))
+            sent_at = int(self._clock().timestamp())
+            headers = {"webhook-id": alert.id, "webhook-timestamp": str(sent_at)}
+            if self._key is not None:
+                headers["webhook-signature"] = sign(self._key, alert.id, sent_at, body)
+            await self._poster.post(body, headers)
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._poster.close()

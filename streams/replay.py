@@ -1,0 +1,90 @@
+"""The oracle: what state and outputs must be, from the log and the pure fold alone.
+
+Reads `turns.v1` from its start to its present end and folds each partition as the sessions role does, without its state,
+its offsets or its outputs. What the role left behind must be equal: state byte for byte, outputs id by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from aiokafka.structs import ConsumerRecord
+
+from models.events import OutputEvent
+from models.partition import PartitionFold
+from models.policy import Policy
+from models.topics import TURNS
+from streams.intake import Intake
+from streams.kafka.client import read_to_end
+from streams.kafka.tables import PartitionTable
+from streams.ports import Embedder, TurnScorer
+from streams.settings import Settings
+
+_BATCH_RECORDS = 1_000
+
+
+class Replayed(NamedTuple):
+    """What a log amounts to.
+
+    Attributes:
+        entities: Partition → entity → part → bytes.
+        outputs: Id → event, dead letters among them.
+        turns: Turns folded.
+    """
+
+    entities: dict[int, dict[str, dict[str, bytes]]]
+    outputs: dict[str, OutputEvent]
+    turns: int
+
+
+class Replay:
+    """Folds the records of one partition after another."""
+
+    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        self._policy = policy
+        self._intake = Intake(policy, embedder, scorer)
+        self._tables: dict[int, PartitionTable] = {}
+        self._outputs: dict[str, OutputEvent] = {}
+        self._turns = 0
+
+    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
+        """Fold records of a partition, in log order."""
+        table = self._tables.setdefault(partition, PartitionTable())
+        fold = PartitionFold(table.entities, self._policy)
+        decoded = self._intake.take(records, above=fold.offset)
+        self._keep(decoded.dead)
+        for folded in fold.fold(decoded.arrivals):
+            self._keep(folded.outputs)
+            self._turns += folded.turns
+            for entity, parts in folded.changed.items():
+                table.put(entity, parts)
+
+    def result(self) -> Replayed:
+        """Everything folded so far."""
+        entities = {number: table.entities for number, table in self._tables.items()}
+        return Replayed(entities, self._outputs, self._turns)
+
+    def _keep(self, events: Sequence[OutputEvent]) -> None:
+        for event in events:
+            self._outputs[event.id] = event
+
+
+async def replay_log(settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> Replayed:
+    """Fold the whole of `turns.v1`.
+
+    Raises:
+        StoreUnavailable: Kafka does not answer.
+        ConfigurationError: There is no such topic.
+    """
+    replay = Replay(policy, embedder, scorer)
+    waiting: list[ConsumerRecord] = []
+    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
+        if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
+            replay.fold(waiting[0].partition, waiting)
+            waiting = []
+        waiting.append(record)
+    if waiting:
+        replay.fold(waiting[0].partition, waiting)
+    return replay.result()
+

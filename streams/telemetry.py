@@ -1,0 +1,162 @@
+"""What operators see of a role: metrics by the catalogue of `models.metrics`, and logs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Literal
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from models.errors import ConfigurationError
+from models.metrics import METRICS, Kind, Metric
+
+PREFIX = "turntide_"
+
+_Collector = Counter | Gauge | Histogram
+_QUIET = ("aiokafka", "faust", "httpcore", "httpx", "kafka", "mode", "qdrant_client", "uvicorn", "wordllama")
+_WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
+
+
+def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
+    name, documentation = PREFIX + metric.name, f"{metric.help} {metric.what_to_do}"
+    match metric.kind:
+        case Kind.COUNTER:
+            return Counter(name, documentation, metric.labels, registry=registry)
+        case Kind.GAUGE:
+            return Gauge(name, documentation, metric.labels, registry=registry)
+        case Kind.HISTOGRAM:
+            return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
+
+
+class Metrics:
+    """The catalogue's metrics in a registry of their own.
+
+    `metrics.counter("dead_letters_total", reason="not_json").inc()`: a name, kind or label that the catalogue does
+    not have is refused.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._collectors = {metric.name: (metric, _collector(metric, self.registry)) for metric in METRICS}
+        ProcessCollector(registry=self.registry)
+
+    def counter(self, name: str, **labels: str) -> Counter:
+        """Return the counter with these labels.
+
+        Raises:
+            ConfigurationError: No such counter, or other labels.
+        """
+        found = self._child(name, labels)
+        if not isinstance(found, Counter):
+            raise ConfigurationError(f"metric {name} is no counter: see models/metrics.py")
+        return found
+
+    def gauge(self, name: str, **labels: str) -> Gauge:
+        """Return the gauge with these labels.
+
+        Raises:
+            ConfigurationError: No such gauge, or other labels.
+        """
+        found = self._child(name, labels)
+        if not isinstance(found, Gauge):
+            raise ConfigurationError(f"metric {name} is no gauge: see models/metrics.py")
+        return found
+
+    def histogram(self, name: str, **labels: str) -> Histogram:
+        """Return the histogram with these labels.
+
+        Raises:
+            ConfigurationError: No such histogram, or other labels.
+        """
+        found = self._child(name, labels)
+        if not isinstance(found, Histogram):
+            raise ConfigurationError(f"metric {name} is no histogram: see models/metrics.py")
+        return found
+
+    def forget_partition(self, partition: int) -> None:
+        """Drop the gauges of a partition that was revoked: its new owner reports them now."""
+        for metric, collector in self._collectors.values():
+            if metric.kind is Kind.GAUGE and "partition" in metric.labels:
+                collector.remove_by_labels({"partition": str(partition)})
+
+    def _child(self, name: str, labels: dict[str, str]) -> _Collector:
+        try:
+            metric, collector = self._collectors[name]
+        except KeyError:
+            raise ConfigurationError(f"metric {name!r} is not in the catalogue: add it to models/metrics.py") from None
+        if set(labels) != set(metric.labels):
+            raise ConfigurationError(f"metric {name} takes the labels {metric.labels}, got {tuple(labels)}")
+        return collector.labels(**labels) if labels else collector
+
+
+metrics = Metrics()
+"""This process's metrics."""
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Time one stage of a batch (`models.metrics.STAGES`)."""
+    started_s = perf_counter()
+    yield
+    metrics.histogram("stage_seconds", stage=name).observe(perf_counter() - started_s)
+
+
+def _withhold_turn_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """A last guard: what a conversation said is nobody's log line."""
+    return {key: "<withheld>" if key in _WITHHELD_KEYS else value for key, value in event.items()}
+
+
+def _renderer(log_format: Literal["console", "json"]) -> list[Processor]:
+    # Plain tracebacks in both: the fancy ones print local variables, and those hold turns.
+    if log_format == "json":
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+    ]
+
+
+def configure_logging(
+    log_format: Literal["console", "json"] = "console",
+    level: Literal["debug", "info", "warning", "error"] = "info",
+) -> None:
+    """Send structlog and stdlib logging (Faust, aiokafka, uvicorn) to standard error, in one form.
+
+    Libraries speak from `warning` up, except at level `debug`. May be called again; the last call counts.
+    """
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _withhold_turn_text,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderer(log_format)],
+    )
+    handler: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    # Replaced, not added to: importing wordllama gives the root logger a handler of its own.
+    logging.root.handlers = [handler]
+    logging.root.setLevel(level.upper())
+    for library in _QUIET:
+        logger = logging.getLogger(library)
+        logger.handlers = []
+        logger.propagate = True
+        logger.setLevel(level.upper() if level in ("debug", "error") else "WARNING")

@@ -1,0 +1,127 @@
+"""Vector memory of sessions: their turns as points, found again by likeness (seed 000, layer 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from models.events import Turn
+from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore
+
+COLLECTION = "turns"
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedTurn:
+    """A turn as the vector store has it.
+
+    Attributes:
+        similarity: Cosine to the query, -1 to 1; None where there was no query.
+        risk: 0-1; None where neither the producer nor the caller gave one.
+    """
+
+    session_id: str
+    user_id: str
+    app_id: str
+    turn: int
+    role: str
+    timestamp: datetime
+    content: str
+    risk: float | None
+    similarity: float | None = None
+
+
+def turn_key(session_id: str, turn: int) -> str:
+    """Readable id of a turn's point, `session_turn`. The last `_` divides, so no two turns share one."""
+    return f"{session_id}_{turn}"
+
+
+class SessionVectorMemory:
+    """Turns of all sessions in one collection; every look-up is filtered to one session.
+
+    Rules for input out of the ordinary:
+
+    * A turn sent again replaces its point: of several with one number the last counts, in a batch as across batches,
+      so that the index does not depend on how the log was cut into batches. (A session's state keeps the first: what
+      was scored is not undone.) A replay ends on the same last one.
+    * Each session keeps the newest `keep_turns` turn numbers. The rest goes after each batch that brings a turn beyond
+      them, once per session and batch. A turn that comes later than that stays until the session's next batch.
+    * A turn without text is kept for readers of the last turns; it resembles nothing.
+
+    Args:
+        store: Where points live. It needs no ensuring: the first batch makes the collection.
+        embedder: Embeds queries; must be the one whose vectors are added.
+        keep_turns: Policy `memory.stored_vectors` (seed 000, MEMORY_LIMITS: 1,000).
+    """
+
+    def __init__(self, store: VectorStore, embedder: Embedder, *, keep_turns: int = 1_000) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._keep_turns = keep_turns
+
+    async def add_turns(
+        self, turns: Sequence[Turn], vectors: Vectors, risks: Sequence[float | None] | None = None
+    ) -> None:
+        """Index a batch; durable on return, and repeating it changes nothing.
+
+        Args:
+            turns: Of any sessions, in log order.
+            vectors: Their embeddings, `(n_turns, dim)`.
+            risks: What the scorer found, for turns whose producer sent no risk.
+        """
+        if not turns:
+            return
+        points = [
+            _point(turn, vector, risk)
+            for turn, vector, risk in zip(turns, vectors, risks or [None] * len(turns), strict=True)
+        ]
+        await self._store.upsert(COLLECTION, points)
+        await self._forget_old(turns)
+
+    async def find_similar(self, query: str, session_id: str, top_k: int = 5) -> list[RememberedTurn]:
+        """Past turns of the session most like the query, best first; none for a query without words."""
+        vectors = await asyncio.to_thread(self._embedder.embed, [query])
+        if not vectors.any():
+            return []
+        hits = await self._store.search(COLLECTION, vectors[0], where={"session_id": session_id}, top_k=top_k)
+        return [_remembered(hit.payload, hit.score) for hit in hits]
+
+    async def last_turns(self, session_id: str, last: int = 10) -> list[RememberedTurn]:
+        """The newest turns of the session, oldest first."""
+        payloads = await self._store.latest(COLLECTION, where={"session_id": session_id}, by="turn", limit=last)
+        return [_remembered(payload, None) for payload in reversed(payloads)]
+
+    async def _forget_old(self, turns: Sequence[Turn]) -> None:
+        newest: dict[str, int] = {}
+        for turn in turns:
+            newest[turn.session_id] = max(turn.turn, newest.get(turn.session_id, 0))
+        deletions = (
+            self._store.delete(
+                COLLECTION, where={"session_id": session_id}, below=("turn", turn - self._keep_turns + 1)
+            )
+            for session_id, turn in newest.items()
+            if turn >= self._keep_turns
+        )
+        await asyncio.gather(*deletions)
+
+
+def _point(turn: Turn, vector: Vectors, risk: float | None) -> Point:
+    payload: dict[str, PayloadValue] = {
+        "session_id": turn.session_id,
+        "user_id": turn.user_id,
+        "app_id": turn.app_id,
+        "turn": turn.turn,
+        "role": turn.role.value,
+        "timestamp": turn.timestamp.isoformat(),
+        "content": turn.content,
+        "risk": turn.risk if turn.risk is not None else risk,
+    }
+    return Point(turn_key(turn.session_id, turn.turn), vector, payload)
+
+
+def _remembered(payload: Mapping[str, PayloadValue], similarity: float | None) -> RememberedTurn:
+    return msgspec.convert({**payload, "similarity": similarity}, RememberedTurn)

@@ -1,0 +1,141 @@
+"""Bad input on the real broker, with the real sessions role: each case ends as stated and stops nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from jobs.role_process import RoleProcess
+from models.codec import decode_output
+from models.events import DeadLetter, ProfileUpdated
+from models.topics import DEAD_LETTERS, PROFILES, TURNS
+from streams.kafka.client import read_to_end
+from streams.settings import Settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system]
+
+GOOD: dict[str, Any] = {
+    "session_id": "s",
+    "user_id": "u",
+    "app_id": "a",
+    "turn": 0,
+    "role": "user",
+    "content": "Where is my parcel?",
+    "timestamp": "2026-01-05T09:00:00Z",
+}
+
+
+def turn(**changes: object) -> bytes:
+    """A good turn with changes; a field set to `...` is left out."""
+    fields = {name: value for name, value in {**GOOD, **changes}.items() if value is not ...}
+    return json.dumps(fields).encode()
+
+
+REFUSED: dict[str, tuple[bytes | None, bytes | None, str]] = {
+    "not JSON": (b"s", b"hello", "not_json"),
+    "truncated": (b"s", turn()[:-5], "not_json"),
+    "not UTF-8": (b"s", b"\xff\xfe", "not_json"),
+    "an array": (b"s", b"[]", "invalid_field"),
+    "turn as text": (b"s", turn(turn="1"), "invalid_field"),
+    "no user": (b"s", turn(user_id=...), "invalid_field"),
+    "empty session": (b"", turn(session_id=""), "invalid_field"),
+    "300 KiB": (b"s", turn(content="x" * 300 * 1024), "content_too_large"),
+    "lone surrogate": (b"s", turn(content="\ud800"), "not_json"),
+    "NUL in an id": (b"s\x00", turn(session_id="s\x00"), "invalid_identifier"),
+    "NaN risk": (b"s", turn(risk=float("nan")), "not_json"),
+    "risk 7": (b"s", turn(risk=7), "invalid_field"),
+    "turn -1": (b"s", turn(turn=-1), "invalid_field"),
+    "1970": (b"s", turn(timestamp="1970-01-01T00:00:00Z"), "ancient_timestamp"),
+    "2100": (b"s", turn(timestamp="2100-01-01T00:00:00Z"), "future_timestamp"),
+    "no zone": (b"s", turn(timestamp="2026-01-05T09:00:00"), "invalid_field"),
+    "null value": (b"s", None, "null_value"),
+    "unknown role": (b"s", turn(role="robot"), "invalid_field"),
+    "unknown event": (b"s", turn(type="session_exploded"), "invalid_field"),
+    "other key": (b"t", turn(), "key_mismatch"),
+    "no key": (None, turn(), "key_mismatch"),
+}
+ACCEPTED: list[bytes] = [
+    turn(turn=0),
+    turn(turn=1, content=""),
+    turn(turn=2, content="a\x00b"),
+    turn(turn=3, mood="good", nested={"a": [1]}),
+    turn(turn=3),  # a duplicate
+    turn(turn=5),
+    turn(turn=4),  # out of order
+    turn(turn=6, timestamp="2026-01-05T11:00:00+02:00"),
+    turn(turn=7, content="😀" * 1000),
+]
+
+
+async def send(settings: Settings, records: list[tuple[bytes | None, bytes | None]]) -> None:
+    """Write records to the first partition, in order."""
+    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
+    await producer.start()
+    topic = TURNS.full_name(settings.topic_prefix)
+    for key, value in records:
+        await producer.send_and_wait(topic, value, key=key, partition=0)
+    await producer.stop()
+
+
+async def events(settings: Settings, topic: Any) -> list[Any]:
+    """Everything on an output topic."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return [decode_output(topic, record.value) async for record in found]
+
+
+@pytest.fixture
+async def role(settings: Settings, tmp_path: Path) -> AsyncIterator[RoleProcess]:
+    """A ready sessions role."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[intake]\ndead_letter_consecutive = 40\n[profile]\nevery_turns = 1\n")
+    configured = settings.model_copy(update={"policy_file": policy})
+    role = RoleProcess("sessions", configured, log=tmp_path / "sessions.log")
+    role.start()
+    await role.ready()
+    yield role
+    role.stop()
+
+
+async def until(settings: Settings, last_turn: int) -> ProfileUpdated:
+    """Wait for the profile of session `s` after a given turn."""
+    async with asyncio.timeout(60):
+        while True:
+            profiles = [p for p in await events(settings, PROFILES) if p.session_id == "s"]
+            if profiles and profiles[-1].last_turn >= last_turn:
+                found: ProfileUpdated = profiles[-1]
+                return found
+            await asyncio.sleep(0.2)  # poll the topic
+
+
+async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
+    settings: Settings, role: RoleProcess
+) -> None:
+    """Bad and good records mixed: reasons as stated, bytes kept, good turns counted once."""
+    bad = [(key, value) for key, value, _ in REFUSED.values()]
+    good: list[tuple[bytes | None, bytes | None]] = [(b"s", value) for value in ACCEPTED]
+    await send(settings, [record for n, record in enumerate(bad) for record in (record, *good[n : n + 1])])
+    profile = await until(settings, last_turn=7)
+    letters: list[DeadLetter] = await events(settings, DEAD_LETTERS)
+
+    assert role.running()
+    reasons = {name: reason for name, (_, _, reason) in REFUSED.items()}
+    by_record = {(letter.key, letter.value): letter for letter in letters}
+    assert {name: by_record[key, value].reason for name, (key, value, _) in REFUSED.items()} == reasons
+    assert (len(letters), profile.turn_count, profile.duplicate_turns) == (len(REFUSED), 8, 1)
+    assert all((letter.partition, letter.topic) == (0, TURNS.full_name(settings.topic_prefix)) for letter in letters)
+    assert all(letter.detail and "parcel" not in letter.detail for letter in letters)
+    assert "parcel" not in role.log.read_text()
+
+
+async def test_a_flood_stops_the_role_with_a_message(settings: Settings, role: RoleProcess) -> None:
+    """When everything is bad, the role ends with an error that says what to do, and commits nothing of it."""
+    await send(settings, [(b"s", b"junk")] * 60)
+
+    assert role.wait(60) != 0
+    assert "turntide dlq list" in role.log_tail()
