@@ -5,6 +5,7 @@ Commands are imported when they are called: `turntide --help` must not wait for 
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module, metadata
 from typing import Annotated, Any, NamedTuple
@@ -111,16 +112,24 @@ def turntide(
 
 def main() -> None:
     """Console entry: expected failures are one line on stderr and exit code 2; a result's own codes are kept."""
+    # What aiokafka has to say about a broker that is down is said once, by our own error.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     try:
         app()
     except TurntideError as error:
-        typer.echo(f"error: {error}", err=True)
+        _tell(error)
         sys.exit(_EXIT_FAILED)
     except ModuleNotFoundError as error:
-        typer.echo(f"error: {_missing(sys.argv[1] if len(sys.argv) > 1 else '', error)}", err=True)
+        _tell(_missing(sys.argv[1], error))
         sys.exit(_EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
+
+
+def _tell(error: TurntideError) -> None:
+    from jobs.output import Output, form_of
+
+    Output(form_of(sys.argv[1:])).error(error)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.contract_documents import documents
 from jobs.output import Output, OutputFormat
 
 _EXIT_DRIFT = 1
@@ -26,8 +27,6 @@ app = typer.Typer(
 @app.command(epilog=examples("turntide contracts write", "turntide contracts write --directory contracts"))
 def write(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat.TABLE) -> None:
     """Write what differs."""
-    from jobs.contract_documents import documents
-
     generated = documents()
     changed = drift(directory)
     for name in changed:
@@ -51,8 +50,6 @@ def check(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat
 
 def drift(directory: Path) -> dict[str, str]:
     """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
-    from jobs.contract_documents import documents
-
     generated = documents()
     found: dict[str, str] = {}
     for name, text in generated.items():

@@ -22,7 +22,9 @@ from jobs.formats import FORMATS, Filling, Malformed
 from jobs.formats.filling import in_utc
 from jobs.formats.source import Reading, Source
 from jobs.output import Output, OutputFormat
+from jobs.production import Sending, send
 from models.errors import ConfigurationError
+from streams.settings import load_settings
 
 _MAX_REPORTED = 20
 _STDIN = "-"
@@ -117,9 +119,6 @@ def produce(
         by_time=by_time,
         raw=raw,
     )
-    from jobs.production import Sending, send
-    from streams.settings import load_settings
-
     sending = Sending(rate_per_s=rate, speedup=speedup, shift_to_now=shift_to_now, limit=limit)
     with _opened(file) as stream, _progress(_size_bytes(stream)) as (report, progress):
         source = Source(stream, reading)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import msgspec
@@ -13,14 +14,12 @@ from msgspec import Struct
 
 from jobs.formats import Conversation, Malformed
 from jobs.formats.source import Item, RawLine, Source
-from jobs.sending import Pace, ReadAhead, Sender
+from jobs.sending import Pace, ReadAhead, Sender, turns_sender
 from models.codec import encode
 from models.envelope import headers_for
 from models.errors import InvalidRecord
 from models.events import InputEvent, Turn
-from models.topics import TURNS
-from streams.kafka.client import require_topic
-from streams.kafka.producer import Producer, Record
+from streams.kafka.producer import Record
 from streams.settings import Settings
 
 
@@ -155,26 +154,18 @@ async def send(
         ConfigurationError: The topic is missing.
         DeliveryFailed: The broker did not confirm.
     """
-    topic = TURNS.full_name(settings.topic_prefix)
-    await require_topic(settings.kafka, topic)
-    producer = Producer(settings)
-    await producer.start()
     stop, interrupted = asyncio.Event(), asyncio.Event()
-    try:
-        count = await producer.partitions(topic)
-        sender = Sender(producer, topic, partitions=count, max_record_bytes=TURNS.max_message_bytes)
+    async with turns_sender(settings) as sender:
         production = _Production(sender, sending, report=report, format_name=source.format_name)
-        _on_interrupt(stop, interrupted)
-        async for chunk in ReadAhead(source.items, ready=source.ready).chunks(stop):
-            await production.send(chunk, stop)
-            progress(source.bytes_read, production.summary.turns)
-        return await production.finish(interrupted=interrupted.is_set())
-    finally:
-        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
-        await producer.stop()
+        with _first_interrupt_stops(stop, interrupted):
+            async for chunk in ReadAhead(source.items, ready=source.ready).chunks(stop):
+                await production.send(chunk, stop)
+                progress(source.bytes_read, production.summary.turns)
+            return await production.finish(interrupted=interrupted.is_set())
 
 
-def _on_interrupt(stop: asyncio.Event, interrupted: asyncio.Event) -> None:
+@contextmanager
+def _first_interrupt_stops(stop: asyncio.Event, interrupted: asyncio.Event) -> Iterator[None]:
     """The first Ctrl-C ends the reading, a second one everything."""
     loop = asyncio.get_running_loop()
 
@@ -184,3 +175,7 @@ def _on_interrupt(stop: asyncio.Event, interrupted: asyncio.Event) -> None:
         loop.remove_signal_handler(signal.SIGINT)
 
     loop.add_signal_handler(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)

@@ -6,8 +6,8 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -15,7 +15,10 @@ from typing import Any, Generic, TypeVar
 from aiokafka.partitioner import DefaultPartitioner
 
 from models.errors import InvalidRecord
+from models.topics import TURNS
+from streams.kafka.client import require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
+from streams.settings import Settings
 
 _T = TypeVar("_T")
 
@@ -92,6 +95,38 @@ class Sender:
         (pending, count), self._in_flight = self._in_flight, (handed_over, records)
         await acknowledged(pending)
         self.acknowledged += count
+
+
+async def send_to_turns(settings: Settings, records: Iterable[Record]) -> None:
+    """Send a few records to `turns.v1` and wait until the broker has them.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        DeliveryFailed: The broker did not confirm.
+    """
+    async with turns_sender(settings) as sender:
+        for record in records:
+            await sender.add(record)
+        await sender.finish()
+
+
+@asynccontextmanager
+async def turns_sender(settings: Settings) -> AsyncIterator[Sender]:
+    """A sender to `turns.v1`; call its `finish` before leaving.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        DeliveryFailed: The cluster does not answer.
+    """
+    topic = TURNS.full_name(settings.topic_prefix)
+    await require_topic(settings.kafka, topic)
+    producer = Producer(settings)
+    await producer.start()
+    try:
+        count = await producer.partitions(topic)
+        yield Sender(producer, topic, partitions=count, max_record_bytes=TURNS.max_message_bytes)
+    finally:
+        await producer.stop()
 
 
 class Pace:

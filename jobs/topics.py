@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
 
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
+from jobs.topic_drift import Difference, Kind, compare, refused, wanted_topics
 from models.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from jobs.topic_drift import Difference
-    from streams.settings import Settings
+from streams.kafka.client import admin
+from streams.kafka.topics import add_partitions, create, set_config, standing_topics
+from streams.settings import Settings, load_settings
 
 _EXIT_DRIFT = 1
 
@@ -37,7 +37,7 @@ app = typer.Typer(
 @app.command(epilog=examples("turntide topics plan", "turntide topics plan --output json"))
 def plan(output: OutputOption = OutputFormat.TABLE) -> None:
     """Show what `apply` would change."""
-    _show("planned", asyncio.run(differences(_settings())), output)
+    _show("planned", asyncio.run(differences(load_settings())), output)
 
 
 @app.command(epilog=examples("turntide topics apply", "TURNTIDE_KAFKA__REPLICATION=3 turntide topics apply"))
@@ -47,13 +47,13 @@ def apply(
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Create topics, add partitions, set configuration. Repeating it changes nothing; nothing is ever deleted."""
-    _show("applied", asyncio.run(apply_topics(_settings(), allow_repartition=allow_repartition)), output)
+    _show("applied", asyncio.run(apply_topics(load_settings(), allow_repartition=allow_repartition)), output)
 
 
 @app.command(epilog=examples("turntide topics check || turntide topics plan"))
 def check(output: OutputOption = OutputFormat.TABLE) -> None:
     """Exit with code 1 when the broker's topics differ from the wanted ones."""
-    found = asyncio.run(differences(_settings()))
+    found = asyncio.run(differences(load_settings()))
     _show("drift", found, output)
     if found:
         raise typer.Exit(_EXIT_DRIFT)
@@ -65,10 +65,6 @@ async def differences(settings: Settings) -> list[Difference]:
     Raises:
         StoreUnavailable: The cluster does not answer.
     """
-    from jobs.topic_drift import compare, wanted_topics
-    from streams.kafka.client import admin
-    from streams.kafka.topics import standing_topics
-
     wanted = wanted_topics(settings)
     async with admin(settings.kafka) as client:
         return compare(wanted, await standing_topics(client, [topic.name for topic in wanted]))
@@ -81,10 +77,6 @@ async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -
         ConfigurationError: A difference cannot be mended, or not without moving keys; nothing was changed.
         StoreUnavailable: The cluster does not answer.
     """
-    from jobs.topic_drift import Kind, compare, refused, wanted_topics
-    from streams.kafka.client import admin
-    from streams.kafka.topics import add_partitions, create, set_config, standing_topics
-
     wanted = {topic.name: topic for topic in wanted_topics(settings)}
     async with admin(settings.kafka) as client:
         found = compare(list(wanted.values()), await standing_topics(client, list(wanted)))
@@ -95,12 +87,6 @@ async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -
         await add_partitions(client, {name: wanted[name].partitions for name in by_kind[Kind.TOO_FEW_PARTITIONS]})
         await set_config(client, {name: wanted[name].config for name in by_kind[Kind.CONFIG]})
     return found
-
-
-def _settings() -> Settings:
-    from streams.settings import load_settings
-
-    return load_settings()
 
 
 def _show(title: str, found: list[Difference], output: OutputFormat) -> None:

@@ -100,7 +100,7 @@ class PartitionFold:
         }
         self._next_app_close = self._first_app_close()
         self._timeouts: list[tuple[datetime, str]] = []
-        self._scheduled: set[str] = set()
+        self._scheduled: dict[str, datetime] = {}
         for session_id, parts in entities.items():
             if session_id != PARTITION_ENTITY:
                 self._schedule(session_id, read_deadline(parts["head"]))
@@ -164,8 +164,10 @@ class PartitionFold:
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
             if not self._timeouts or self._timeouts[0][0] > self.watermark:
                 return
-            _, session_id = heapq.heappop(self._timeouts)
-            self._scheduled.discard(session_id)
+            deadline, session_id = heapq.heappop(self._timeouts)
+            if self._scheduled.get(session_id) != deadline:
+                continue
+            del self._scheduled[session_id]
             state = self._state(session_id)
             if state is None or state.deadline is None:
                 continue
@@ -192,9 +194,12 @@ class PartitionFold:
         return state
 
     def _schedule(self, session_id: str, deadline: datetime | None) -> None:
-        """One entry per session: it is looked at when due and put back if the session moved on."""
-        if deadline is not None and session_id not in self._scheduled:
-            self._scheduled.add(session_id)
+        """One live entry per session: looked at when due and put back if the session moved on.
+
+        A deadline that comes nearer (a closed session is opened again) needs a new entry; the old one is dead.
+        """
+        if deadline is not None and (session_id not in self._scheduled or deadline < self._scheduled[session_id]):
+            self._scheduled[session_id] = deadline
             heapq.heappush(self._timeouts, (deadline, session_id))
 
     # --- windows of apps

@@ -58,6 +58,8 @@ class MemoryPolicy(Section, frozen=True, kw_only=True):
     """Sentences of a segment's summary (layer 2, "in 2 sentences")."""
     sentence_chars: Annotated[int, Meta(ge=40, le=2_000)] = 280
     """Longest sentence of a summary; bounds the state."""
+    summary_chars: Annotated[int, Meta(ge=40, le=20_000)] = 2_000
+    """Longest summary taken from a slower summariser; bounds the state."""
     episode_sentences: Annotated[int, Meta(ge=1, le=50)] = 4
     """Sentences of an episode's summary, chosen from those of its segments."""
     key_topics: Annotated[int, Meta(ge=1, le=20)] = 5

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import RecoveryFailed
-from models.events import Mode, ModeTransition, RiskPoint
+from models.events import Mode
 from models.memory.buffer import Buffer
 from models.memory.parts import Parts
 from models.memory.segments import SegmentRef, WorkingMemory
@@ -83,17 +83,22 @@ class Open(Prefix, array_like=True):
     patterns: PatternSignals = NO_PATTERN
     mode: Mode = Mode.CALM
     turns_in_mode: int = 0
-    mode_transitions: list[ModeTransition] = []
+    mode_transitions: list[tuple[int, Mode]] = []
     alert: Alert | None = None
     alerts_raised: int = 0
-    risk_points: list[RiskPoint] = []
-    """Of the turns since the last profile."""
+    risk_points: list[tuple[int, datetime, float, float, Mode, str]] = []
+    """Of the turns since the last profile, as `RiskPoint`; tuples, as an event writes its field names each time."""
     turns_since_profile: int = 0
     windows: WindowState = msgspec.field(default_factory=WindowState)
     buffer_slots: dict[int, int] = {}
     segment_refs: list[SegmentRef] = []
     open_turns: list[int] = []
     """Turns of the segment that is not complete."""
+
+    @property
+    def mean_risk(self) -> float:
+        """Mean over all scored turns of the session; 0 without any."""
+        return self.risk_sum / self.scored_turns if self.scored_turns else 0.0
 
 
 class _Kind(Struct, array_like=True, gc=False):
@@ -145,7 +150,6 @@ class SessionState:
         self.parts = Parts(parts)
         self.last_point: tuple[datetime, float | None] | None = None
         self._vectors: VectorRing | None = None
-        self._expired = False
 
     @classmethod
     def blank(cls) -> SessionState:

@@ -18,8 +18,9 @@ from models.events import AlertChanged, Turn
 Vectors = NDArray[np.float32]
 """Shape `(n_texts, dim)`, each row of unit length (or all zero for a text with no known token)."""
 PayloadValue = str | int | float | bool | None
-Condition = PayloadValue | tuple[int, int]
-"""What a payload field must be: equal to the value, or inside the closed range `(low, high)`."""
+Condition = str | int | float | None | tuple[int, int]
+"""What a payload field must be: equal to the value, or inside the closed range `(low, high)`. Booleans are refused:
+Qdrant Edge takes them for integers and would find nothing."""
 
 
 class Embedder(Protocol):

@@ -87,4 +87,3 @@ async def replay_log(settings: Settings, policy: Policy, embedder: Embedder, sco
     if waiting:
         replay.fold(waiting[0].partition, waiting)
     return replay.result()
-

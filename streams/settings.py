@@ -47,12 +47,8 @@ class KafkaSettings(BaseModel):
     session_timeout: timedelta = Field(
         timedelta(seconds=10), description="A dead worker's partitions move after this (hazards 11)."
     )
-    heartbeat_interval: timedelta = Field(
-        timedelta(seconds=3), description="At most a third of the session time-out."
-    )
-    max_poll_records: int = Field(
-        1000, ge=1, description="Largest micro-batch per poll, over all partitions."
-    )
+    heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
+    max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
     partitions: int | None = Field(None, ge=1, description="Overrides the partition count of every topic.")
     replication: int = Field(1, ge=1, description="Replication factor of topics that Turntide creates.")
 
@@ -83,13 +79,14 @@ class ArchiveSettings(BaseModel):
     """The Parquet archive and its DuckLake catalog."""
 
     catalog: str | None = Field(None, description="DuckLake catalog file; none: under the data directory.")
-    data_path: str | None = Field(
-        None, description="Folder of the Parquet files; none: under the data directory."
-    )
+    data_path: str | None = Field(None, description="Folder of the Parquet files; none: under the data directory.")
     flush_rows: int = Field(50_000, ge=1, description="Land after this many buffered rows …")
     flush_bytes: int = Field(32 * 1024 * 1024, ge=1, description="… or this many bytes …")
     flush_age: timedelta = Field(timedelta(seconds=5), description="… or when the oldest is this old.")
     merge_every: timedelta = Field(timedelta(seconds=60), description="How often small files are merged.")
+    keep_replaced: timedelta = Field(
+        timedelta(minutes=30), description="Replaced files and old snapshots stay this long for running readers."
+    )
 
 
 class NotifySettings(BaseModel):
@@ -103,23 +100,17 @@ class NotifySettings(BaseModel):
 class Settings(BaseSettings):
     """Everything an operator can set."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True
-    )
+    model_config = SettingsConfigDict(env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True)
 
     kafka: Annotated[KafkaSettings, NoDecode, BeforeValidator(_kafka)] = KafkaSettings()
     http: HttpSettings = HttpSettings()
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()
     notify: NotifySettings = NotifySettings()
-    topic_prefix: str = Field(
-        "turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group."
-    )
+    topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
     policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")
-    worker_id: str | None = Field(
-        None, description="Static membership id of this worker, e.g. the pod's name."
-    )
+    worker_id: str | None = Field(None, description="Static membership id of this worker, e.g. the pod's name.")
     log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
 
@@ -149,6 +140,4 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigurationError(
-            f"settings are wrong: {lines}. `turntide doctor` lists every field."
-        ) from error
+        raise ConfigurationError(f"settings are wrong: {lines}. `turntide doctor` lists every field.") from error

@@ -36,7 +36,10 @@ def policy_of(settings: Settings) -> Policy:
 
 def embedder_of(settings: Settings) -> Embedder:
     """The embedder that the settings name."""
-    _ = settings
+    if settings.vectors.embedder == "minilm":
+        from streams.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
+
+        return MiniLmEmbedder()
     from streams.embed.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - loads 16 MB of weights
 
     return WordLlamaEmbedder()
@@ -48,11 +51,10 @@ def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
     if vectors.url is None:
         from streams.vectors.edge import EdgeStore  # noqa: PLC0415 - extra `local`
 
-        return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name, dim=embedder.dim)
+        return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     from streams.vectors.server import ServerStore  # noqa: PLC0415 - extra `vectors`
 
-    key = vectors.api_key.get_secret_value() if vectors.api_key else None
-    return ServerStore(url=vectors.url, api_key=key, embedder=embedder.name, dim=embedder.dim)
+    return ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
 
 
 async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:
@@ -68,7 +70,7 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
     embedder = embedder_of(settings)
-    role = IndexRole(settings, policy_of(settings), embedder, vector_store_of(settings, embedder))
+    role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), vector_store_of(settings, embedder))
     await role.run(stop)
 
 

@@ -58,6 +58,9 @@ class Buffer:
         slots = self.slots
         if len(slots) < capacity:
             return self._free_slot()
+        first = min(slots)
+        if len(slots) == capacity and first < arriving and first not in open_turns:
+            return slots.pop(first)
         surplus = len(slots) + 1 - capacity
         lowest = sorted([*slots, arriving])[:surplus]
         freed = [slots.pop(turn) for turn in lowest if turn not in open_turns and turn in slots]

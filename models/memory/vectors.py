@@ -8,6 +8,8 @@ cosine is the same on every machine and in every order of summation.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Final
 
 import numpy as np
@@ -80,6 +82,10 @@ class VectorRing:
         norm = float(vector @ vector) ** 0.5
         cosines: list[float] = ((self._matrix[:used] @ vector) / (self._norms[:used] * np.float32(norm))).tolist()
         return cosines
+
+    def holds(self, marks: int) -> bool:
+        """Whether any turn carries any of these marks."""
+        return reduce(or_, self.marks, 0) & marks != 0
 
     def centroid(self, mark: int) -> NDArray[np.float32] | None:
         """Sum of the vectors that carry a mark (a cosine needs no mean), shape `(64,)`; None without any."""

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Literal
 
@@ -46,14 +47,12 @@ class Situation(Struct, frozen=True, gc=False):
         mode: After the turn.
         scored_turns: Of the whole session.
         turn_risk: The turn's own risk, or None.
-        alert_id: The id an alert raised here gets.
     """
 
     now: datetime
     mode: Mode
     scored_turns: int
     turn_risk: float | None
-    alert_id: str
 
 
 def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | None:
@@ -70,17 +69,25 @@ def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | N
     return Severity.CRITICAL if rank >= _CRITICAL else Severity.WARNING
 
 
-def after_turn(alert: Alert | None, situation: Situation, policy: AlertPolicy) -> tuple[Alert | None, Cause | None]:
+def after_turn(
+    alert: Alert | None, situation: Situation, policy: AlertPolicy, new_id: Callable[[], str]
+) -> tuple[Alert | None, Cause | None]:
     """The alert after a counted turn, and what changed; None while it goes on as it was (de-duplicated).
 
     A resolved alert comes back with the cause "resolved" and is then forgotten by the caller.
+
+    Args:
+        alert: Before the turn.
+        situation: After it.
+        policy: Thresholds.
+        new_id: Names an alert that is raised here.
     """
     demanded = demanded_severity(situation, policy)
     now = situation.now
     if alert is None:
         if demanded is None:
             return None, None
-        return Alert(situation.alert_id, AlertStatus.FIRING, demanded, now, now), "raised"
+        return Alert(new_id(), AlertStatus.FIRING, demanded, now, now), "raised"
     if demanded is Severity.CRITICAL and alert.severity is Severity.WARNING:
         return _notify(replace(alert, severity=demanded, status=AlertStatus.FIRING), now), "worsened"
     if demanded is None and RANK[situation.mode] < _ELEVATED:

@@ -17,6 +17,8 @@ from models.text.features import Features
 
 _WATCHED = Mark.RISKY | Mark.PROBING | Mark.REFUSED | Mark.REPHRASED
 
+_COUNTED = Mark.REPHRASED | Mark.REPEATED | Mark.RETURNED | Mark.GATHERED
+
 
 class PatternSignals(Struct, array_like=True, frozen=True, gc=False):
     """The three signals, each 0-1."""
@@ -64,7 +66,7 @@ def observe_turn(
             marks |= Mark.REPHRASED
         elif features.question:
             marks |= Mark.REPEATED
-    if any(m & Mark.RISKY for m in ring.marks):
+    if ring.holds(Mark.RISKY):
         if _detour(ring, turn, cosines, policy) >= policy.detour_turns:
             marks |= Mark.RETURNED
         if features.wh_question and _near_risky(ring, vector, policy.near):
@@ -77,13 +79,13 @@ def observe_turn(
 
 def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals:
     """The signals of the remembered turns."""
+    if not ring.holds(_COUNTED):
+        return NO_PATTERN
     marks = ring.marks
     rephrased = sum([m & Mark.REPHRASED != 0 for m in marks])
     repeated = sum([m & Mark.REPEATED != 0 for m in marks])
     returned = sum([m & Mark.RETURNED != 0 for m in marks])
     gathered = sum([m & Mark.GATHERED != 0 for m in marks])
-    if not rephrased + repeated + returned + gathered:
-        return NO_PATTERN
     return PatternSignals(
         min(1.0, rephrased / policy.repeats_full + repeated * policy.harmless_repeat),
         min(1.0, returned / policy.returns_full),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from operator import mul
 
 from msgspec import Struct, structs
 
@@ -62,13 +64,12 @@ def behavioural_anomaly_risk(behaviour: Behaviour, turn_count: int) -> float:
 
 def risk_level(risks: Sequence[float], half_life_turns: float) -> float:
     """Highest risk of the window, each halved for every `half_life_turns` scored turns since; 0-1."""
-    if not risks or not any(risks):
-        return 0.0
-    keep = 0.5 ** (1.0 / half_life_turns)
-    level = 0.0
-    for risk in risks:
-        level = max(risk, level * keep)
-    return level
+    return max(map(mul, risks, _weights_of_the_past(len(risks), half_life_turns)), default=0.0)
+
+
+@lru_cache(maxsize=256)
+def _weights_of_the_past(n: int, half_life_turns: float) -> tuple[float, ...]:
+    return tuple(0.5 ** ((n - 1 - i) / half_life_turns) for i in range(n))
 
 
 class Combination(Struct, frozen=True, gc=False):

@@ -96,6 +96,7 @@ _LIMITS = frozenset(
     "censored restricted filtered monitored against violate break broke ask asked cross decides decided controls checks "
     "reads far".split()
 )
+_DECLINING = ("can't", "cannot", "can not", "won't", "not ", "sorry", "unable", "decline", "refuse", "against my")
 _REFUSAL_CHARS = 400
 """A refusal opens an answer; further down the words mean something else."""
 
@@ -152,4 +153,5 @@ def is_refusal(content: str) -> bool:
     >>> is_refusal("I'm sorry, but I can't help with that."), is_refusal("I'm sorry to hear that.")
     (True, False)
     """
-    return _REFUSAL.search(fold_text(content[:_REFUSAL_CHARS])) is not None
+    folded = fold_text(content[:_REFUSAL_CHARS])
+    return any([word in folded for word in _DECLINING]) and _REFUSAL.search(folded) is not None

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from msgspec import Struct
 
-from models.text.keywords import distinct_topics
+from models.text.keywords import topic_names
 from models.text.words import fold_text, words_of
 
 _BREAK = re.compile(r"\s(?<=[.!?]\s|[\s\S]\n)")
 """After a full stop or at a line's end; the blank first, as a search for a look-behind alone is ten times slower."""
-_REQUEST = re.compile(
-    r"(?:please|tell|show|give|explain|describe|write|how|what|why|where|which|who|can you|could you)\b"
+_REQUEST_WORDS = frozenset(
+    "please tell show give explain describe write list help how what why where which who can could".split()
 )
 _HEAD_CHARS = 800
 _TAIL_CHARS = 200
@@ -38,18 +40,18 @@ class Summary(Struct, frozen=True, gc=False):
     key_topics: list[str]
 
 
-class _Sentence(Struct, gc=False):
+class _Sentence(Struct, frozen=True, gc=False):
     place: int
     text: str
-    topics: dict[str, None]
+    topics: frozenset[str]
     bonus: float
-
-    def worth(self, weight: dict[str, int]) -> float:
-        return sum(map(weight.__getitem__, self.topics)) / (1 + len(self.topics)) ** 0.5 + self.bonus
+    root: float
+    """Of its length in topics and one: a long sentence must earn its place."""
 
 
 def _sentences(passages: Sequence[Passage], risky: tuple[str, ...]) -> list[_Sentence]:
     found: list[_Sentence] = []
+    topic_of = topic_names(risky)
     for passage in passages:
         content = passage.content
         if len(content) > _HEAD_CHARS + _TAIL_CHARS:
@@ -58,11 +60,11 @@ def _sentences(passages: Sequence[Passage], risky: tuple[str, ...]) -> list[_Sen
         for part in _BREAK.split(content):
             folded = fold_text(part)
             words = words_of(folded)
-            if len(words) < _FEWEST_WORDS:
-                continue
-            request = "?" in folded or _REQUEST.match(folded) is not None
-            bonus = risk_bonus + _REQUEST_BONUS if request else risk_bonus
-            found.append(_Sentence(len(found), part, distinct_topics(words, risky), bonus))
+            if len(words) >= _FEWEST_WORDS:
+                request = "?" in folded or words[0] in _REQUEST_WORDS
+                bonus = risk_bonus + _REQUEST_BONUS if request else risk_bonus
+                topics = frozenset(map(topic_of, words))
+                found.append(_Sentence(len(found), part, topics, bonus, (1 + len(topics)) ** 0.5))
     return found
 
 
@@ -87,19 +89,19 @@ def summarise(
         risky: Stems that count as one topic in all inflections.
     """
     found = _sentences(passages, risky)
-    weight: dict[str, int] = {}
-    for sentence in found:
-        for topic in sentence.topics:
-            weight[topic] = weight.get(topic, 0) + 1
-    shared = [topic for topic, times in weight.items() if times > 1]
-    named = shared if len(shared) >= key_topics else list(weight)
-    named.sort(key=lambda topic: (-weight[topic], -len(topic)))
+    weight = Counter(chain.from_iterable([sentence.topics for sentence in found]))
+    weight[""] = 0
+    named = [topic for topic, times in weight.items() if times > 1]
+    if len(named) < key_topics:
+        named = [topic for topic in weight if topic]
+    named.sort(key=lambda topic: (-weight[topic], -len(topic), topic))
     chosen: list[_Sentence] = []
     while found and len(chosen) < sentences:
-        worths = [sentence.worth(weight) for sentence in found]
+        worths = [sum([weight[t] for t in s.topics]) / s.root + s.bonus for s in found]
         best = found.pop(worths.index(max(worths)))
         chosen.append(best)
-        weight.update(dict.fromkeys(best.topics, 0))
+        for topic in best.topics:
+            weight[topic] = 0
     chosen.sort(key=lambda s: s.place)
     if not chosen:
         brief = " ".join(" ".join(p.content[:sentence_chars].split()) for p in passages)

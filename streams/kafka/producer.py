@@ -67,9 +67,7 @@ class Producer:
         try:
             await self._producer.start()
         except KafkaError as error:
-            raise DeliveryFailed(
-                f"cannot reach Kafka: {error}. Is it running? `turntide doctor` checks."
-            ) from error
+            raise DeliveryFailed(f"cannot reach Kafka: {error}. Is it running? `turntide doctor` checks.") from error
 
     async def stop(self) -> None:
         """Disconnect."""
@@ -144,6 +142,4 @@ async def acknowledged(pending: Iterable[asyncio.Future[Any]]) -> list[RecordMet
 
 
 def _failed(topic: str, partition: int, error: Exception) -> DeliveryFailed:
-    return DeliveryFailed(
-        f"cannot write to {topic}[{partition}]: {error!r}. Check the topic, its limits and ACLs."
-    )
+    return DeliveryFailed(f"cannot write to {topic}[{partition}]: {error!r}. Check the topic, its limits and ACLs.")

@@ -109,9 +109,7 @@ class StateTable:
             table.put(entity, parts)
         return sum(record.size_bytes for record in records)
 
-    async def recover(
-        self, numbers: Iterable[int], progress: Callable[[int, int], None] | None = None
-    ) -> None:
+    async def recover(self, numbers: Iterable[int], progress: Callable[[int, int], None] | None = None) -> None:
         """Bring the given partitions up to the end of their changelog, from where memory stands.
 
         Args:
@@ -188,9 +186,7 @@ class Replay:
         for record in records:
             key, value = record.key, record.value
             if value is None:
-                offset = next(
-                    (_OFFSET.unpack(v)[0] for name, v in record.headers if name == _OFFSET_HEADER), -1
-                )
+                offset = next((_OFFSET.unpack(v)[0] for name, v in record.headers if name == _OFFSET_HEADER), -1)
             else:
                 offset = _OFFSET.unpack_from(value)[0]
             if offset < offsets.get(key, -1):

@@ -82,9 +82,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             self._touch()
             self.resume_partitions(starts)
             self.recovered.set()
-            log.info(
-                "partitions_ready", partitions=sorted(tp.partition for tp in starts), generation=generation
-            )
+            log.info("partitions_ready", partitions=sorted(tp.partition for tp in starts), generation=generation)
         except Exception as error:  # noqa: BLE001 - whatever it was, without state nothing may be processed
             await self.app.crash(error)
 

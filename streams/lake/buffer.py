@@ -51,8 +51,8 @@ class Buffer:
         self.records += 1
         self.bytes += len(skipped.value or b"")
 
-    def advance(self, place: Place, *, start: Move, next_offset: int) -> None:
-        """Note that everything below `next_offset` is in this buffer or in the catalog.
+    def advance(self, place: Place, *, start: Move, next_offset: int) -> Move:
+        """Note that everything below `next_offset` is in this buffer or in the catalog; returns the move.
 
         Args:
             place: The partition.
@@ -60,3 +60,4 @@ class Buffer:
             next_offset: One after the last offset taken.
         """
         self.moves[place] = start._replace(next=next_offset)
+        return self.moves[place]

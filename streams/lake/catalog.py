@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
@@ -122,6 +124,23 @@ def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
         con.close()
         raise nothing_yet
     return con
+
+
+@contextmanager
+def reading(paths: LakePaths) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A reader for the length of a block, in which the engine's errors become ours.
+
+    Raises:
+        ConfigurationError: There is no archive yet.
+        StoreUnavailable: It cannot be read.
+    """
+    con = open_reader(paths)
+    try:
+        yield con
+    except duckdb.Error as error:
+        raise unavailable(error, paths, "reading the archive") from None
+    finally:
+        con.close()
 
 
 def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:

@@ -23,6 +23,7 @@ from msgspec import Struct, inspect
 
 from models import events
 from models.envelope import tag_of
+from models.topics import PROFILES, TOPIC_OF, Topic
 
 RAW = "raw"
 OFFSETS = "offsets"
@@ -84,6 +85,8 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     partitioned_by: tuple[str, ...]
     sorted_by: tuple[str, ...]
+    topic: Topic
+    """Whose records it keeps."""
 
     def frame(self, rows: Sequence[Landed]) -> pl.DataFrame:
         """The rows as columns, in the order of the table."""
@@ -203,6 +206,7 @@ def _table(
         columns=(*columns, *_PLACE, *((_APP,) if in_folders else ())),
         partitioned_by=("date", "app") if in_folders else ("date",),
         sorted_by=("session_id", "timestamp") if "session_id" in fields else ("kafka_partition", "kafka_offset"),
+        topic=TOPIC_OF.get(carries[0], PROFILES),
     )
 
 
@@ -260,7 +264,7 @@ class Skipped(Struct, frozen=True, kw_only=True):
     Attributes:
         topic: Full name.
         reason: `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
-            retention before it was archived: lost), or why the record is invalid.
+            retention before it was archived: lost), `erased` (on request), or why the record is invalid.
         key: The record's key, kept where no dead letter has it (Turntide's own topics).
         value: Likewise.
     """

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import polars as pl
@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from streams.lake.buffer import Buffer, Move, Place
-from streams.lake.catalog import LAKE, LakePaths, is_locked, open_writer, unavailable
+from streams.lake.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
 from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
 from streams.lake.views import VIEWS
 
@@ -49,6 +49,14 @@ class _Frame:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._frame.__arrow_c_stream__(requested_schema)
+
+
+class LandedFiles(NamedTuple):
+    """What a landing added to one table."""
+
+    rows: int
+    files: int
+    bytes: int
 
 
 class LakeWriter:
@@ -175,12 +183,15 @@ class LakeWriter:
 
     # --- landing
 
-    def land(self, buffer: Buffer, *, now: datetime) -> None:
+    def land(self, buffer: Buffer, *, now: datetime) -> dict[str, LandedFiles]:
         """Write the buffer and move the offsets, all or nothing. Durable on return.
 
         Args:
             buffer: What to write.
             now: Time of landing, aware.
+
+        Returns:
+            What each table got.
 
         Raises:
             Fenced: A partition's offset is not what the buffer started from: nothing was written. Drop the buffer and
@@ -196,7 +207,8 @@ class LakeWriter:
                         raise
                     time.sleep(_BACKOFF_S * 2**attempt)
                 else:
-                    return
+                    break
+            return self._landed(buffer)
 
     def _land(self, buffer: Buffer, now: datetime) -> None:
         with self.transaction():
@@ -206,6 +218,14 @@ class LakeWriter:
                 self._insert(name, TABLES[name].frame(rows))
             if buffer.skipped:
                 self._insert(SKIPPED, skipped_frame(buffer.skipped, now))
+
+    def _landed(self, buffer: Buffer) -> dict[str, LandedFiles]:
+        files = self.con.execute(
+            f"SELECT t.table_name, count(*), sum(f.file_size_bytes)::BIGINT FROM {METADATA}.ducklake_data_file f "
+            f"JOIN {METADATA}.ducklake_table t USING (table_id) "
+            f"WHERE f.begin_snapshot = (SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot) GROUP BY ALL"
+        ).fetchall()
+        return {name: LandedFiles(len(buffer.rows[name]), count, size) for name, count, size in files if name in TABLES}
 
     def _insert(self, table: str, frame: pl.DataFrame) -> None:
         with self._registered(frame) as name:

@@ -26,14 +26,14 @@ class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
     ends_at: datetime
 
 
-def postable(alert: AlertChanged) -> list[PostableAlert]:
+def postable(alert: AlertChanged, hold: timedelta = HOLD) -> list[PostableAlert]:
     """What is posted for one change.
 
-    A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label: when
-    an alert grows worse, the milder one ends at that moment.
+    A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label:
+    when an alert grows worse, the milder one ends at that moment.
     """
     ended = alert.status is AlertStatus.RESOLVED
-    current = _postable(alert, alert.severity, ends_at=alert.timestamp if ended else alert.timestamp + HOLD)
+    current = _postable(alert, alert.severity, ends_at=alert.timestamp if ended else alert.timestamp + hold)
     if alert.cause != "worsened":
         return [current]
     milder = [severity for severity in Severity if severity is not alert.severity]
@@ -69,8 +69,9 @@ class AlertmanagerSink:
 
     name = "alertmanager"
 
-    def __init__(self, poster: Poster) -> None:
+    def __init__(self, poster: Poster, *, hold: timedelta = HOLD) -> None:
         self._poster = poster
+        self._hold = hold
 
     async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
         """Deliver each; Alertmanager merges repeats by their labels.
@@ -79,7 +80,7 @@ class AlertmanagerSink:
             StoreUnavailable: One was not delivered; those before it were.
         """
         for alert in alerts:
-            await self._poster.post(msgspec.json.encode(postable(alert)))
+            await self._poster.post(msgspec.json.encode(postable(alert, self._hold)))
 
     async def close(self) -> None:
         """Release connections."""

@@ -64,8 +64,8 @@ class Poster:
                 break
         # The path may hold a secret: the host is enough to find the receiver.
         raise StoreUnavailable(
-            f"{self._sink} at {httpx.URL(self._url).host} did not take an alert ({said}): check its address and secret, "
-            "then `turntide alerts test`"
+            f"{self._sink} at {httpx.URL(self._url).host} did not take an alert ({said}): check its address and "
+            "secret, then `turntide alerts test`"
         )
 
     async def close(self) -> None:

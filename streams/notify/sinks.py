@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from streams.notify.alertmanager import API_PATH, AlertmanagerSink
+from datetime import timedelta
+
+from streams.notify.alertmanager import API_PATH, HOLD, AlertmanagerSink
 from streams.notify.delivery import Poster
 from streams.notify.webhook import WebhookSink, secret_bytes
 from streams.ports import AlertSink
 from streams.settings import NotifySettings
 
 
-def configured_sinks(notify: NotifySettings) -> list[AlertSink]:
+def configured_sinks(notify: NotifySettings, *, hold: timedelta = HOLD) -> list[AlertSink]:
     """A sink for each address that is set; none is fine, alerts are on the topic all the same.
+
+    Args:
+        notify: Addresses and secret.
+        hold: How long an Alertmanager keeps an alert that nobody mentions again.
 
     Raises:
         ConfigurationError: The webhook's secret is none.
@@ -22,5 +28,5 @@ def configured_sinks(notify: NotifySettings) -> list[AlertSink]:
         sinks.append(WebhookSink(Poster(WebhookSink.name, notify.webhook_url), key))
     if notify.alertmanager_url is not None:
         url = notify.alertmanager_url.rstrip("/") + API_PATH
-        sinks.append(AlertmanagerSink(Poster(AlertmanagerSink.name, url)))
+        sinks.append(AlertmanagerSink(Poster(AlertmanagerSink.name, url), hold=hold))
     return sinks

@@ -41,8 +41,8 @@ def secret_bytes(secret: str) -> bytes:
         key = b""
     if not (secret.startswith(_SECRET_PREFIX) and _MIN_SECRET_BYTES <= len(key) <= _MAX_SECRET_BYTES):
         raise ConfigurationError(
-            f"notify.webhook_secret must be `{_SECRET_PREFIX}` and {_MIN_SECRET_BYTES}-{_MAX_SECRET_BYTES} random bytes "
-            'in base64: `echo "whsec_$(openssl rand -base64 32)"` makes one'
+            f"notify.webhook_secret must be `{_SECRET_PREFIX}` and {_MIN_SECRET_BYTES}-{_MAX_SECRET_BYTES} random "
+            'bytes in base64: `echo "whsec_$(openssl rand -base64 32)"` makes one'
         )
     return key
 

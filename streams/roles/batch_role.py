@@ -81,9 +81,13 @@ class BatchRole(ABC):
         """Whether state is recovered and batches are processed, and if not why."""
         if self._failure.done():
             return False, "the role failed and is stopping"
-        if self.app.consumer is None or not self.consumer.recovered.is_set():
+        if not self.consumer_ready():
             return False, "waiting for partitions and their state"
         return True, "ready"
+
+    def consumer_ready(self) -> bool:
+        """Whether the state of all assigned partitions is recovered."""
+        return self.app.consumer is not None and self.consumer.recovered.is_set()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set.
@@ -156,7 +160,10 @@ class BatchRole(ABC):
         expected = self.consumer.ledger.processed(tp)
         metrics.histogram("batch_turns").observe(len(admission.records))
         await self.on_records(tp.partition, list(admission.records))
-        self.consumer.ledger.advance(tp, expected=expected, processed=admission.records[-1].offset + 1)
+        processed = admission.records[-1].offset + 1
+        self.consumer.ledger.advance(tp, expected=expected, processed=processed)
+        lag = max(0, self.consumer.highwater(tp) - processed)
+        metrics.gauge("offset_lag_records", partition=str(tp.partition)).set(lag)
 
     async def _prove_membership(self, tp: TP, batch: Batch) -> None:
         """A worker that slept must not write when it wakes (design §5.8)."""
@@ -173,6 +180,7 @@ class BatchRole(ABC):
             await self.on_assigned(sorted(tp.partition for tp in tps))
 
     async def _heartbeat(self) -> None:
+        metrics.gauge("ready").set(self.ready()[0])
         try:
             await self.consumer.heal()
             async with self._one_at_a_time:

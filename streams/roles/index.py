@@ -8,7 +8,7 @@ offset stays where it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import structlog
@@ -19,11 +19,11 @@ from models.errors import InvalidRecord, StoreUnavailable
 from models.events import Turn
 from models.policy import Policy
 from models.topics import TURNS
-from streams.ports import Embedder, VectorStore
+from streams.ports import Embedder, TurnScorer, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 from streams.telemetry import metrics, stage
-from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
 
 log = structlog.get_logger(__name__)
 
@@ -36,12 +36,15 @@ class IndexRole(BatchRole):
     name = "index"
     source = TURNS
 
-    def __init__(self, settings: Settings, policy: Policy, embedder: Embedder, store: VectorStore) -> None:
+    def __init__(
+        self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer, store: VectorStore
+    ) -> None:
         super().__init__(settings, http_port=settings.http.index_port)
         self._policy = policy
         self._embedder = embedder
+        self._scorer = scorer
         self._store = store
-        self._memory = SessionVectorMemory(store, embedder, limit=policy.memory.stored_vectors)
+        self._memory = SessionVectorMemory(store, embedder, keep_turns=policy.memory.stored_vectors)
 
     async def open(self) -> None:
         """Nothing to connect: the store was opened by whoever made it."""
@@ -64,14 +67,27 @@ class IndexRole(BatchRole):
             return
         with stage("embed"):
             vectors = self._embedder.embed([turn.content for turn in turns])
+        with stage("score"):
+            risks = self._risks(turns)
         while True:
             try:
-                await self._memory.add_turns(turns, vectors)
+                await self._memory.add_turns(turns, vectors, risks)
             except StoreUnavailable as error:
                 log.warning("vector_store_unavailable", partition=partition, retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
             else:
                 break
+
+    def _risks(self, turns: Sequence[Turn]) -> list[float | None]:
+        """The scorer's risk of the roles it scores; an upstream risk is the turn's own."""
+        roles = self._policy.risk.scored_roles
+        return [
+            risk if turn.role in roles else None for turn, risk in zip(turns, self._scorer.score(turns), strict=True)
+        ]
+
+    async def on_idle(self) -> None:
+        """Report the size of the index."""
+        metrics.gauge("index_points").set(await self._store.count(COLLECTION))
 
     def _turns(self, records: Iterable[ConsumerRecord]) -> Iterable[Turn]:
         for record in records:

@@ -16,7 +16,7 @@ from aiokafka.structs import ConsumerRecord
 from models.codec import encode
 from models.envelope import headers_for
 from models.errors import DeliveryFailed, Fenced, InvalidRecord
-from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent
+from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent, ProfileUpdated
 from models.flood import FloodGauge
 from models.partition import Arrival, PartitionFold, PartitionFolded
 from models.policy import Policy
@@ -101,14 +101,23 @@ class SessionsRole(BatchRole):
             await self._publish(partition, folded.outputs)
         with stage("state"):
             written = await self._table.write(partition, folded.offset, folded.changed)
-        table = self._table.partition(partition)
+        self._count(partition, folded, written)
+
+    def _count(self, partition: int, folded: PartitionFolded, changelog_bytes: int) -> None:
+        table, label = self._table.partition(partition), str(partition)
         metrics.counter("turns_folded_total").inc(folded.turns)
-        metrics.counter("changelog_bytes_total").inc(written)
-        metrics.gauge("state_entries", partition=str(partition)).set(len(table.entities))
-        metrics.gauge("state_bytes", partition=str(partition)).set(table.bytes)
+        metrics.counter("changelog_bytes_total").inc(changelog_bytes)
+        metrics.gauge("state_entries", partition=label).set(len(table.entities))
+        metrics.gauge("state_bytes", partition=label).set(table.bytes)
+        lag = datetime.now(UTC) - self._folds[partition].watermark
+        metrics.gauge("event_time_lag_seconds", partition=label).set(lag.total_seconds())
         for event in folded.outputs:
             if isinstance(event, AlertChanged):
                 metrics.counter("alerts_total", severity=event.severity.value, cause=event.cause).inc()
+            elif isinstance(event, ProfileUpdated):
+                for change in event.mode_transitions[-1:]:
+                    if change.turn == event.last_turn:
+                        metrics.counter("mode_transitions_total", mode=change.mode.value).inc()
 
     async def _fold_one_by_one(
         self, partition: int, arrivals: Sequence[Arrival], records: dict[int, ConsumerRecord]

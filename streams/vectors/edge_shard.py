@@ -51,6 +51,8 @@ _SHARD_FOLDER = "shard"
 
 def _condition(field: str, value: Condition) -> FieldCondition | IsNullCondition:
     match value:
+        case bool():
+            raise rules.boolean_condition(field)
         case None:
             return IsNullCondition(field)
         case (low, high):

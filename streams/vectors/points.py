@@ -107,3 +107,8 @@ def require_condition(collection: str, where: Mapping[str, Condition]) -> None:
     """
     if not where:
         raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
+
+
+def boolean_condition(field: str) -> ConfigurationError:
+    """Why a filter by a boolean is refused (`streams.ports.Condition`)."""
+    return ConfigurationError(f"filter on {field}: booleans cannot be matched in every store; keep it as 0 or 1")

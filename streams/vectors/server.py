@@ -33,6 +33,8 @@ _Result = TypeVar("_Result")
 
 def _condition(field: str, value: Condition) -> models.Condition:
     match value:
+        case bool():
+            raise rules.boolean_condition(field)
         case None:
             return models.IsNullCondition(is_null=models.PayloadField(key=field))
         case (low, high):

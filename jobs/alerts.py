@@ -1,0 +1,185 @@
+"""`turntide alerts`: what fires, acknowledging it, and trying out the sinks."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.output import Output, OutputFormat
+from jobs.sending import send_to_turns
+from models.codec import decode_output, encode
+from models.envelope import headers_for
+from models.errors import ConfigurationError, TurntideError
+from models.events import (
+    AlertAcknowledged,
+    AlertChanged,
+    AlertStatus,
+    Mode,
+    Position,
+    Severity,
+    Slope,
+)
+from models.ids import named_id
+from models.topics import ALERTS
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.notify.sinks import configured_sinks
+from streams.settings import Settings, load_settings
+
+_EXIT_FAILED = 1
+_TEST_HOLD = timedelta(minutes=5)
+_TEST_NAME = "turntide-test"
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List and acknowledge alerts, and send a test alert through the configured sinks.",
+)
+
+
+@app.command(
+    "list", epilog=examples("turntide alerts list --status firing", "turntide alerts list --output json | jq .")
+)
+def list_alerts(
+    *,
+    status: Annotated[AlertStatus | None, typer.Option(help="Only alerts in this state.")] = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """List alerts by their latest change, the latest last."""
+    found = asyncio.run(latest_alerts(load_settings()))
+    shown = [alert for alert in found.values() if status in {None, alert.status}]
+    rows = [described(alert) for alert in sorted(shown, key=lambda alert: alert.timestamp)]
+    Output(output).rows("alerts", rows)
+
+
+@app.command(epilog=examples("turntide alerts ack 1b4e28ba-… --by anna --note 'looking at it'"))
+def ack(
+    alert_id: Annotated[str, typer.Argument(help="Id of the alert, as `list` shows it.")],
+    *,
+    by: Annotated[str, typer.Option(help="Who acknowledges.")] = "",
+    note: Annotated[str, typer.Option(help="Remark.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Acknowledge an alert: it is not repeated until it grows worse or is resolved."""
+    written = asyncio.run(acknowledge(load_settings(), alert_id, by=by, note=note))
+    Output(output).record({"alert_id": alert_id, "session_id": written.session_id, "by": by, "sent": True})
+
+
+@app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --output json"))
+def send_test(output: OutputOption = OutputFormat.TABLE) -> None:
+    """Send a clearly marked test alert through each configured sink; exit with code 1 if one does not take it."""
+    results = asyncio.run(try_sinks(load_settings(), harmless_alert(datetime.now(UTC))))
+    Output(output).rows("test alert", results)
+    if not all(result["delivered"] for result in results):
+        raise typer.Exit(_EXIT_FAILED)
+
+
+async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
+    """Latest change of each alert, by alert id.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        InvalidRecord: Something else was written to it.
+    """
+    found: dict[str, AlertChanged] = {}
+    async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix)):
+        event = decode_output(ALERTS, record.value or b"")
+        if isinstance(event, AlertChanged):
+            # All changes of an alert stand in one partition, in their order.
+            found[event.alert_id] = event
+    return found
+
+
+async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) -> AlertAcknowledged:
+    """Write the acknowledgement to `turns.v1`, under the session's key, so that it has its place in the order.
+
+    Raises:
+        ConfigurationError: There is no such alert, or it is resolved.
+        DeliveryFailed: The broker did not confirm.
+    """
+    alert = (await latest_alerts(settings)).get(alert_id)
+    if alert is None:
+        raise ConfigurationError(f"no alert has the id {alert_id}: `turntide alerts list` shows them")
+    if alert.status is AlertStatus.RESOLVED:
+        raise ConfigurationError(f"alert {alert_id} is resolved since {alert.timestamp.isoformat()}: nothing to do")
+    event = AlertAcknowledged(
+        session_id=alert.session_id, timestamp=datetime.now(UTC), alert_id=alert_id, by=by, note=note
+    )
+    await send_to_turns(settings, [Record(event.session_id.encode(), encode(event), headers_for(event))])
+    return event
+
+
+def harmless_alert(now: datetime) -> AlertChanged:
+    """An alert that says it is a test; it belongs to no conversation."""
+    alert_id = named_id("test-alert", now.isoformat())
+    return AlertChanged(
+        id=alert_id,
+        session_id=_TEST_NAME,
+        user_id=_TEST_NAME,
+        app_id=_TEST_NAME,
+        timestamp=now,
+        source=Position(_TEST_NAME, 0, 0),
+        alert_id=alert_id,
+        fingerprint=named_id("test-alert"),
+        status=AlertStatus.FIRING,
+        severity=Severity.WARNING,
+        cause="raised",
+        reason="TEST: sent by `turntide alerts test`, no conversation is affected",
+        score=0.0,
+        mode=Mode.CALM,
+        signals=[],
+        slope=Slope(0.0, 0.0, 0),
+        evidence=[],
+        turn=0,
+        fired_at=now,
+        notifications=1,
+        policy_version="test",
+    )
+
+
+async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, object]]:
+    """Deliver to each sink and tell how it went.
+
+    Raises:
+        ConfigurationError: No sink is configured.
+    """
+    sinks = configured_sinks(settings.notify, hold=_TEST_HOLD)
+    if not sinks:
+        raise ConfigurationError(
+            "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
+        )
+    results: list[dict[str, object]] = []
+    for sink in sinks:
+        said = ""
+        try:
+            await sink.deliver([alert])
+        except TurntideError as error:
+            said = str(error)
+        finally:
+            await sink.close()
+        results.append({"sink": sink.name, "delivered": not said, "detail": said or f"id {alert.id}"})
+    return results
+
+
+def described(alert: AlertChanged) -> dict[str, object]:
+    """An alert's latest change in one row."""
+    return {
+        "alert_id": alert.alert_id,
+        "status": alert.status.value,
+        "severity": alert.severity.value,
+        "session_id": alert.session_id,
+        "app_id": alert.app_id,
+        "turn": alert.turn,
+        "score": round(alert.score, 3),
+        "mode": alert.mode.value,
+        "reason": alert.reason,
+        "fired_at": alert.fired_at.isoformat(),
+        "changed_at": alert.timestamp.isoformat(),
+        "notifications": alert.notifications,
+    }

@@ -1,0 +1,9 @@
+"""`turntide demo`: everything on this machine, with conversations written for it, to be watched.
+
+Read first: `run.py`, which tells the story in order. `conversations/` is what is said, `play.py` sends it, `watch.py`
+reads what Turntide makes of it into `state.py`, which `view.py` and `report.py` draw; `summary.py` judges.
+"""
+
+from jobs.demo.command import demo
+
+__all__ = ["demo"]

@@ -1,0 +1,90 @@
+"""Sending the conversations: in the order of event time, at a visible pace, over one connection."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from jobs.demo.conversations import Act, Cue
+from jobs.demo.state import DemoState
+from jobs.sending import Sender
+from models.codec import encode
+from models.envelope import headers_for
+from models.topics import TURNS
+from streams.kafka.producer import Producer, Record
+from streams.settings import Settings
+
+PLAY_SECONDS = 40.0
+"""How long the play takes at speed 1."""
+_ALERT_WITHIN_S = 20.0
+_LOOK_AGAIN_S = 0.05
+
+
+class Play:
+    """Sends cues and notes what was sent.
+
+    Event times end now: the play begins in the past, its whole length ago, and event time runs as much faster than the
+    clock as the play is shorter than that. So no turn is ever dated in the future.
+
+    Args:
+        sender: To `turns.v1`.
+        state: Told what is sent; asked for the alerts that are to be acknowledged.
+        cues: In the order of event time.
+        speed: Multiple of the usual pace.
+    """
+
+    def __init__(self, sender: Sender, state: DemoState, cues: list[Cue], *, speed: float = 1.0) -> None:
+        self._sender = sender
+        self._state = state
+        self._cues = cues
+        self._length = cues[-1].at
+        self._speedup = self._length.total_seconds() / PLAY_SECONDS * speed
+
+    async def run(self) -> None:
+        """Send everything; each event is confirmed by the broker before the next.
+
+        Raises:
+            DeliveryFailed: The broker did not confirm an event.
+        """
+        began, began_s = datetime.now(UTC) - self._length, time.monotonic()
+        for cue in self._cues:
+            await asyncio.sleep(began_s + cue.at.total_seconds() / self._speedup - time.monotonic())
+            alert_id = await self._alert_id(cue) if cue.act is Act.ACKNOWLEDGE else None
+            if alert_id is not None or cue.act is not Act.ACKNOWLEDGE:
+                await self._send(cue, began, alert_id)
+
+    async def _send(self, cue: Cue, began: datetime, alert_id: str | None) -> None:
+        event = cue.event(began, alert_id)
+        if cue.act is Act.TURN:
+            self._state.sending(event.session_id, cue.turn, time.monotonic())
+        await self._sender.add(Record(event.session_id.encode(), encode(event), headers_for(event)))
+        await self._sender.finish()
+
+    async def _alert_id(self, cue: Cue) -> str | None:
+        """The alert to acknowledge, once it is there; None when it does not come: the summary will say so."""
+        deadline_s = time.monotonic() + _ALERT_WITHIN_S
+        while (alert := self._state.alert_of(cue.conversation.session_id)) is None:
+            if time.monotonic() > deadline_s:
+                return None
+            await asyncio.sleep(_LOOK_AGAIN_S)
+        return alert.latest.alert_id
+
+
+@asynccontextmanager
+async def sender(settings: Settings) -> AsyncIterator[Sender]:
+    """A sender to `turns.v1`, connected and disconnected.
+
+    Raises:
+        DeliveryFailed: The cluster does not answer.
+    """
+    topic = TURNS.full_name(settings.topic_prefix)
+    producer = Producer(settings)
+    await producer.start()
+    try:
+        partitions = await producer.partitions(topic)
+        yield Sender(producer, topic, partitions=partitions, max_record_bytes=TURNS.max_message_bytes)
+    finally:
+        await producer.stop()

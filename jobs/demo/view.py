@@ -1,0 +1,193 @@
+"""The live view: a pure function from what is known to what is drawn, for 80 columns and any height from 24 on.
+
+Where the output is no terminal, `line` says the same events one a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from jobs.demo.state import AlertSeen, DemoState, SessionSeen, is_open
+from models.events import AlertChanged, EpisodeClosed, Mode, OutputEvent, SegmentCompacted, Severity
+
+WIDTH = 80
+LEAST_HEIGHT = 24
+
+MODE_STYLES = {
+    Mode.CALM: "green",
+    Mode.WATCH: "yellow",
+    Mode.ELEVATED: "dark_orange",
+    Mode.CRITICAL: "bold red",
+}
+_SEVERITY_STYLES = {Severity.WARNING: "dark_orange", Severity.CRITICAL: "bold red"}
+_BARS = "▁▂▃▄▅▆▇█"
+_RISK_STYLES = ((0.8, "red"), (0.5, "dark_orange"), (0.3, "yellow"), (0.0, "green"))
+_SPARK_WIDTH = 22
+_ID_WIDTH = 12
+_FEWEST_MEMORIES = 2
+_MOST_MEMORIES = 8
+_LINES_PER_ALERT = 3
+_FIXED_LINES = 6
+"""Header, progress bar, the table's head and the three rules."""
+_MS_PER_S = 1000
+
+
+def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) -> RenderableType:
+    """The whole view.
+
+    Args:
+        state: What is known.
+        height: Lines that may be used; the list of memories takes what is left.
+        width: Columns that may be used, at most 100 of them.
+    """
+    alerts = [alert for alert in state.alerts.values() if is_open(alert)] or list(state.alerts.values())[-1:]
+    taken = _FIXED_LINES + len(state.sessions) + max(1, _LINES_PER_ALERT * len(alerts))
+    memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, height - taken - 1))
+    parts: list[RenderableType] = [
+        _header(state),
+        ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns),
+        _sessions(state),
+        _rule("Alerts"),
+        *(_alert(alert) for alert in alerts),
+        *([] if alerts else [Text("  none so far", style="dim")]),
+        _rule(f"Memory: {state.segments} segments compacted, {state.episodes} episodes closed"),
+        *(_memory(memory) for memory in list(state.memories)[-memories:]),
+    ]
+    return Padding(Group(*parts), (0, max(0, width - 100), 0, 0))
+
+
+def sparkline(values: Sequence[float], width: int) -> Text:
+    """The latest values, 0-1, one character each, coloured by height.
+
+    >>> sparkline([0.0, 0.5, 1.0], 8).plain
+    '▁▅█'
+    """
+    spark = Text()
+    for value in list(values)[-width:]:
+        style = next(style for least, style in _RISK_STYLES if value >= least)
+        spark.append(_BARS[min(int(value * len(_BARS)), len(_BARS) - 1)], style=style)
+    return spark
+
+
+def line(event: OutputEvent) -> str | None:
+    """One plain line for what is worth a line; None for the rest."""
+    if isinstance(event, AlertChanged):
+        turns = ", ".join(str(evidence.turn) for evidence in event.evidence)
+        return (
+            f"alert     {event.session_id}: {event.cause}, {event.severity}, score {event.score:.2f}, "
+            f"turn {event.turn}: {event.reason} (evidence: turns {turns})"
+        )
+    if isinstance(event, SegmentCompacted):
+        return f"segment   {event.session_id}: {_segment(event)}"
+    if isinstance(event, EpisodeClosed):
+        return f"episode   {event.session_id}: {_episode(event)}"
+    return None
+
+
+def progress_line(state: DemoState) -> str:
+    """One plain line for where the play stands."""
+    return f"progress  {_minutes(state.elapsed_s)} " + " · ".join(_figures(state))
+
+
+def _figures(state: DemoState) -> list[str]:
+    lag = "?" if state.lag is None else f"{state.lag}"
+    archived = "?" if state.archived is None else f"{state.archived:,}"
+    return [
+        f"turns {state.folded_turns}/{state.planned_turns}",
+        f"{state.turns_per_s:.1f}/s",
+        f"lag {lag}",
+        f"archived {archived}",
+        f"alerts {len(state.alerts)}",
+    ]
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _header(state: DemoState) -> Text:
+    header = Text("Turntide ", style="bold", no_wrap=True, overflow="ellipsis")
+    header.append(f" {_minutes(state.elapsed_s)}  ", style="bold cyan")
+    header.append(" │ ".join(_figures(state)), style="none")
+    return header
+
+
+def _rule(title: str) -> Rule:
+    return Rule(Text(title, style="bold"), align="left", style="dim")
+
+
+def _sessions(state: DemoState) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
+    table.add_column("session", width=_ID_WIDTH, no_wrap=True)
+    table.add_column("mode", width=10, no_wrap=True)
+    table.add_column("risk by turn", width=_SPARK_WIDTH, no_wrap=True)
+    table.add_column("score", justify="right", width=5, no_wrap=True)
+    table.add_column("turns", justify="right", width=5, no_wrap=True)
+    table.add_column("strongest signal", no_wrap=True, overflow="ellipsis")
+    for session_id, session in state.sessions.items():
+        table.add_row(*_session(session_id, session, state.alert_of(session_id)))
+    return table
+
+
+def _session(session_id: str, session: SessionSeen, alert: AlertSeen | None) -> list[Text]:
+    style = MODE_STYLES[session.mode]
+    faint = "dim" if session.episode or not session.turns else "none"
+    mark = " ⚠" if alert and is_open(alert) else ""
+    return [
+        Text(session_id + mark, style="bold" if mark else faint),
+        Text(f"● {session.mode}" if session.turns else "·", style=style if session.turns else "dim"),
+        sparkline(session.risks, _SPARK_WIDTH),
+        Text(f"{session.score:.2f}" if session.turns else "", style=style),
+        Text(str(session.turns or ""), style=faint),
+        Text(_last_word(session), style="none" if session.signal else "dim"),
+    ]
+
+
+def _last_word(session: SessionSeen) -> str:
+    if session.episode is not None:
+        return "ended" if session.signal is None else f"ended ({session.signal})"
+    return (session.signal or "").replace("_", " ")
+
+
+def _alert(alert: AlertSeen) -> Group:
+    change = alert.latest
+    head = Text("  ", no_wrap=True, overflow="ellipsis")
+    head.append(f"{change.severity.upper()} ", style=_SEVERITY_STYLES[change.severity])
+    head.append(change.session_id, style="bold")
+    head.append(f"  turn {change.turn}, score {change.score:.2f}, {', '.join(alert.causes)}")
+    why = Text(f"  {alert.gravest.reason}", no_wrap=True, overflow="ellipsis")
+    turns = ", ".join(str(evidence.turn) for evidence in alert.gravest.evidence)
+    soon = "" if alert.latency_s is None else f"; raised {alert.latency_s * _MS_PER_S:.0f} ms after its turn"
+    return Group(head, why, Text(f"  evidence: turns {turns}{soon}", style="dim", no_wrap=True, overflow="ellipsis"))
+
+
+def _memory(memory: SegmentCompacted | EpisodeClosed) -> Text:
+    said = _segment(memory) if isinstance(memory, SegmentCompacted) else _episode(memory)
+    shown = Text(f"  {memory.session_id:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
+    shown.append(said, style="none" if isinstance(memory, SegmentCompacted) else "bold")
+    return shown
+
+
+def _segment(segment: SegmentCompacted) -> str:
+    return (
+        f"turns {segment.first_turn}-{segment.last_turn} → summary, "
+        f"{segment.tokens_before} → {segment.tokens_after} tokens{_about(segment.key_topics)}"
+    )
+
+
+def _episode(episode: EpisodeClosed) -> str:
+    return (
+        f"closed after {episode.turn_count} turns, peak risk {episode.peak_risk:.2f}"
+        f"{_about(episode.key_topics)}"
+    )
+
+
+def _about(topics: Sequence[str]) -> str:
+    return f": {', '.join(topics)}" if topics else ""

@@ -1,0 +1,155 @@
+"""Reading along: what Turntide emits, how far each role is, and whether all of them have caught up."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+import duckdb
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from jobs.demo.state import DemoState
+from models.codec import decode_output
+from models.errors import StoreUnavailable, TurntideError
+from models.events import OutputEvent
+from models.topics import ALERTS, COMPACTIONS, EPISODES, PROFILES, TOPICS, TURNS, WINDOWS
+from streams.kafka.client import admin, consumer
+from streams.lake.catalog import open_reader, paths_of
+from streams.settings import Settings
+
+_FOLLOWED = (PROFILES, ALERTS, COMPACTIONS, EPISODES, WINDOWS)
+_GROUPS = ("sessions", "index")
+_POLL_MS = 100
+_MEASURE_EVERY_S = 0.5
+
+Offsets = dict[TopicPartition, int]
+
+
+class FellBehind(TurntideError):  # noqa: N818 - it says what happened
+    """The play is over, and a role did not finish its part in time."""
+
+
+class Watch:
+    """Follows the output topics into the demo's state, and measures the roles.
+
+    Args:
+        settings: Cluster, prefix and data directory.
+        state: Where what is read goes.
+        tell: Told each new event.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: DemoState,
+        *,
+        follower: AIOKafkaConsumer,
+        client: AIOKafkaAdminClient,
+        tell: Callable[[OutputEvent], None],
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._follower = follower
+        self._client = client
+        self._tell = tell
+        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS}
+        self._read: Offsets = {}
+
+    async def follow(self) -> None:
+        """Fold every output event into the state, for ever."""
+        while True:
+            for partition, records in (await self._follower.getmany(timeout_ms=_POLL_MS)).items():
+                for record in records:
+                    self._read[partition] = record.offset + 1
+                    if record.value is None:
+                        continue
+                    event = decode_output(self._topics[record.topic], record.value)
+                    if self._state.take(event, time.monotonic()):
+                        self._tell(event)
+
+    async def measure(self) -> None:
+        """Keep lag and archive of the state current, for ever."""
+        while True:
+            await self._behind()
+            await asyncio.sleep(_MEASURE_EVERY_S)
+
+    async def caught_up(self, within_s: float) -> None:
+        """Wait until everything that was sent is folded, indexed, archived and read here.
+
+        Raises:
+            FellBehind: Not in time; says who lacks how much.
+        """
+        deadline_s = time.monotonic() + within_s
+        while behind := await self._behind():
+            if time.monotonic() > deadline_s:
+                raise FellBehind(
+                    f"{within_s:g} s after the last turn these were not finished: "
+                    + ", ".join(f"{who} ({count} records)" for who, count in behind.items())
+                    + f". Their logs are in {self._settings.data_dir / 'logs'}"
+                )
+            await asyncio.sleep(_MEASURE_EVERY_S)
+
+    async def _behind(self) -> dict[str, int]:
+        """Who has how many records still to do; those that have none are left out."""
+        archived = await asyncio.to_thread(archive_offsets, self._settings)
+        committed = {group: await self._committed(group) for group in _GROUPS}
+        # The ends last: what arrives between the questions counts as behind, never as done.
+        turns = await self._ends([TURNS.full_name(self._settings.topic_prefix)])
+        public = await self._ends(name for name, topic in self._topics.items() if topic.public)
+        followed = {p: end for p, end in public.items() if self._topics[p.topic] in _FOLLOWED}
+        behind = {f"role {group}": _missing(turns, committed[group]) for group in _GROUPS}
+        behind |= {"role archive": _missing(public, archived), "this view": _missing(followed, self._read)}
+        self._state.lag = behind["role sessions"]
+        self._state.archived = sum(archived.values())
+        return {who: count for who, count in behind.items() if count}
+
+    async def _committed(self, group: str) -> Offsets:
+        found = await self._client.list_consumer_group_offsets(f"{self._settings.topic_prefix}.{group}")
+        return {partition: standing.offset for partition, standing in found.items()}
+
+    async def _ends(self, topics: Iterable[str]) -> Offsets:
+        partitions = [TopicPartition(topic, p) for topic in topics for p in self._partitions_of(topic)]
+        ends: Offsets = await self._follower.end_offsets(partitions)
+        return ends
+
+    def _partitions_of(self, topic: str) -> set[int]:
+        return self._follower.partitions_for_topic(topic) or set()
+
+
+def _missing(ends: Offsets, reached: Offsets) -> int:
+    return sum(max(0, end - reached.get(partition, 0)) for partition, end in ends.items())
+
+
+def archive_offsets(settings: Settings) -> Offsets:
+    """Next offset of every partition that the archive has landed; none before it exists."""
+    paths = paths_of(settings)
+    if not paths.catalog.is_file():
+        return {}
+    try:
+        with open_reader(paths) as lake:
+            rows = lake.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
+    except (TurntideError, duckdb.Error):
+        return {}  # being created, or locked for a moment: the next look will tell
+    return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+
+
+@asynccontextmanager
+async def watching(
+    settings: Settings, state: DemoState, *, tell: Callable[[OutputEvent], None]
+) -> AsyncIterator[Watch]:
+    """A watch with its connections, from the beginning of every output topic.
+
+    Raises:
+        StoreUnavailable: The cluster does not answer.
+    """
+    names = [topic.full_name(settings.topic_prefix) for topic in _FOLLOWED]
+    async with (
+        consumer(settings.kafka, *names, auto_offset_reset="earliest") as follower,
+        admin(settings.kafka) as client,
+    ):
+        if missing := {t.full_name(settings.topic_prefix) for t in TOPICS} - await follower.topics():
+            raise StoreUnavailable(f"topics {', '.join(sorted(missing))} vanished: was the cluster reset?")
+        yield Watch(settings, state, follower=follower, client=client, tell=tell)

@@ -1,0 +1,87 @@
+"""Why an alert stands, in a sentence with numbers and with the turns it rests on. Never a turn's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from models.events import EvidenceTurn, SignalShare, Slope
+from models.memory.vectors import Mark, VectorRing
+from models.policy import Policy
+from models.risk.signals import Behaviour
+from models.session_state import Open
+
+_PHRASES = 3
+_NAMED_TURNS = 6
+_LEAST_SHARE = 0.05
+
+
+def explain(head: Open, signals: list[SignalShare], slope: Slope, ring: VectorRing, policy: Policy) -> str:
+    """The strongest signals, largest share first, as one readable line."""
+    strongest = sorted((s for s in signals if s.share >= _LEAST_SHARE), key=lambda s: -s.share)[:_PHRASES]
+    return "; ".join(_phrase(signal, head, slope, ring, policy) for signal in strongest) or "no signal stands out"
+
+
+def _phrase(signal: SignalShare, head: Open, slope: Slope, ring: VectorRing, policy: Policy) -> str:
+    behaviour: Behaviour = head.behaviour
+    turns = head.turn_count
+    if signal.name == "level":
+        highest = max(head.risks)
+        at = head.risk_turns[head.risks.index(highest)]
+        return f"recent risk level {signal.value:.2f} (highest {highest:.2f} at turn {at})"
+    if signal.name == "trajectory":
+        return f"risk rises {slope.per_turn:.3f} ± {slope.stderr:.3f} per turn over {slope.n} turns"
+    if signal.name == "persistence":
+        named = {t: head.repeated_topics[t] for t in policy.risk.risky_topics if t in head.repeated_topics}
+        return "keeps to risky topics (" + ", ".join(f"{t} in {n} turns" for t, n in named.items()) + ")"
+    if signal.name == "anomaly":
+        return (
+            f"{behaviour.imperative_count} imperatives, {behaviour.topic_changes} topic changes and "
+            f"{behaviour.probing_attempts} probing questions in {turns} turns"
+        )
+    if signal.name == "suspicion":
+        return (
+            f"{behaviour.probing_attempts} probing, {behaviour.hypothetical_count} hypothetical and "
+            f"{behaviour.meta_instruction_count} rule-changing turns of {turns}"
+        )
+    text, mark = {
+        "repeated_probing": ("asked the same again in other words", Mark.REPHRASED | Mark.REPEATED),
+        "topic_cycling": ("returned to a risky topic after a detour", Mark.RETURNED),
+        "information_gathering": ("gathers information around a risky topic", Mark.GATHERED),
+    }[signal.name]
+    return f"{text} ({_turns(ring.marked(mark))})"
+
+
+def _turns(turns: Iterable[int]) -> str:
+    return "turns " + ", ".join(map(str, list(turns)[-_NAMED_TURNS:]))
+
+
+def evidence(session_id: str, head: Open, ring: VectorRing, limit: int) -> list[EvidenceTurn]:
+    """The turns an alert rests on, those with most weight, in order of turn.
+
+    A turn weighs its risk, and half for each pattern it belongs to. Only turns of the risk window and of the remembered
+    vectors can be named; older ones are in the archive.
+    """
+    risks = dict(zip(head.risk_turns, head.risks, strict=True))
+    marks = dict(zip(ring.turns, ring.marks, strict=True))
+    weighed = {turn: risks.get(turn, 0.0) + len(_why(marks.get(turn, 0))) / 2 for turn in {*risks, *marks}}
+    heaviest = sorted(weighed, key=lambda turn: (-weighed[turn], turn))[:limit]
+    return [
+        EvidenceTurn(
+            id=f"{session_id}_{turn}",
+            turn=turn,
+            risk=risks.get(turn, 0.0),
+            why=", ".join([f"risk {risks[turn]:.2f}" if turn in risks else "earlier", *_why(marks.get(turn, 0))]),
+        )
+        for turn in sorted(turn for turn in heaviest if weighed[turn] > 0)
+    ]
+
+
+def _why(marks: int) -> list[str]:
+    names = (
+        (Mark.PROBING, "probes the limits"),
+        (Mark.REFUSED, "was refused"),
+        (Mark.REPHRASED, "asks again in other words"),
+        (Mark.RETURNED, "returns after a detour"),
+        (Mark.GATHERED, "gathers around a risky topic"),
+    )
+    return [name for mark, name in names if marks & mark]

@@ -1,0 +1,132 @@
+"""Layer 3, the session profile: what one counted turn changes in it (seed 000).
+
+Counts, sums, peak, mean and the risk window do not depend on the order in which turns arrive: the window holds the
+highest-numbered scored turns, sorted. Topic changes and modes follow arrival.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from enum import Enum, auto
+
+from models.events import Turn
+from models.memory.vectors import quantise
+from models.policy import Policy
+from models.risk.detectors import Observation, measure_patterns, observe_turn
+from models.session_state import Open, SessionState
+from models.text.features import Features, detect_features
+from models.text.keywords import count_topics, topics_of
+from models.text.words import fold_text, words_of
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SEEN_BITS = 64
+_SEEN_MASK = 2**_SEEN_BITS - 1
+
+
+class Arrival(Enum):
+    """What a turn's number says about it."""
+
+    NEW = auto()
+    DUPLICATE = auto()
+    LATE = auto()
+
+
+def admit(head: Open, turn: int, reach_turns: int) -> Arrival:
+    """Tell a new turn number from a known one and from one too old to tell, and note it.
+
+    Args:
+        head: Of the session; a new number is noted in it.
+        turn: The number.
+        reach_turns: How far below the highest number it may lie, up to 64.
+    """
+    if turn <= head.floor:
+        return Arrival.LATE
+    ahead = turn - head.last_turn
+    if ahead > 0:
+        head.seen = ((head.seen << ahead) | 1) & _SEEN_MASK if ahead < _SEEN_BITS else 1
+        head.last_turn = turn
+        return Arrival.NEW
+    if -ahead >= reach_turns:
+        return Arrival.LATE
+    if head.seen >> -ahead & 1:
+        return Arrival.DUPLICATE
+    head.seen |= 1 << -ahead
+    return Arrival.NEW
+
+
+def insert_risk(head: Open, turn: int, risk: float, window: int) -> None:
+    """Count a risk, and put it at its turn's place among the `window` highest-numbered scored turns."""
+    head.scored_turns += 1
+    head.risk_sum += risk
+    head.peak_risk = max(head.peak_risk, risk)
+    turns, risks = head.risk_turns, head.risks
+    place = bisect_left(turns, turn)
+    turns.insert(place, turn)
+    risks.insert(place, risk)
+    surplus = len(turns) - window
+    if surplus > 0:
+        del turns[:surplus], risks[:surplus]
+
+
+def observe_behaviour(
+    state: SessionState,
+    head: Open,
+    turn: Turn,
+    *,
+    vector: NDArray[np.float32] | None,
+    risky: bool,
+    policy: Policy,
+) -> None:
+    """Count what a user's turn does and names, and compare it with earlier ones.
+
+    A topic change is a turn that names topics but none of those the user named last, and whose vector, if there is one,
+    is not near the one before. A turn that comes late is none, and does not become the one to compare with.
+    """
+    folded = fold_text(turn.content)
+    words = words_of(folded)
+    features = detect_features(folded, set(words))
+    _count_features(head, features)
+    risky_topics = policy.risk.risky_topics
+    topics = topics_of(words, risky_topics, policy.profile.topics_per_turn)
+    count_topics(head.repeated_topics, topics, risky_topics, policy.profile.repeated_topics)
+    seen = _compare(state, head, turn.turn, vector, features, risky=risky, policy=policy)
+    if turn.turn <= head.last_user_turn:
+        return
+    head.last_user_turn = turn.turn
+    if not topics:
+        return
+    near = seen is not None and seen.nearest_previous is not None
+    left = not near or seen.nearest_previous < policy.detectors.topic_change
+    if left and head.previous_topics and not set(topics).intersection(head.previous_topics):
+        head.behaviour.topic_changes += 1
+    head.previous_topics = topics
+
+
+def _compare(
+    state: SessionState,
+    head: Open,
+    turn: int,
+    vector: NDArray[np.float32] | None,
+    features: Features,
+    *,
+    risky: bool,
+    policy: Policy,
+) -> Observation | None:
+    quantised = None if vector is None else quantise(vector)
+    if quantised is None:
+        return None
+    ring = state.vectors(policy.memory.recent_vectors)
+    seen = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
+    head.patterns = measure_patterns(ring, policy.detectors)
+    return seen
+
+
+def _count_features(head: Open, features: Features) -> None:
+    counts = head.behaviour
+    counts.question_count += features.question
+    counts.imperative_count += features.imperative
+    counts.probing_attempts += features.probing
+    counts.hypothetical_count += features.hypothetical
+    counts.meta_instruction_count += features.meta_instruction

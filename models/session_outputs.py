@@ -1,0 +1,196 @@
+"""The events a session emits, built from its state, each with its deterministic id."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypedDict
+
+from models.arrival import SessionInput, SessionTimedOut
+from models.events import (
+    AlertChanged,
+    EpisodeClosed,
+    ModeTransition,
+    Position,
+    ProfileUpdated,
+    RiskPoint,
+    SegmentCompacted,
+    SessionOutput,
+    Slope,
+    WindowClosed,
+)
+from models.ids import event_id, named_id
+from models.memory.segments import Segment
+from models.memory.vectors import VectorRing
+from models.policy import Policy
+from models.risk.alerts import Alert, Cause
+from models.risk.explain import evidence, explain
+from models.risk.signals import Combination, suspicion_score
+from models.risk.windows import ClosedWindow
+from models.session_state import Open
+from models.text.words import estimate_tokens, utf8_bytes
+
+_TIMED_OUT_ORDINAL = 1 << 20
+"""A time-out is caused by the record that moved the watermark. That can be the session's own next turn, whose outputs
+then have the same source: ordinals from here on keep the two apart."""
+
+
+class _Common(TypedDict):
+    id: str
+    session_id: str
+    user_id: str
+    app_id: str
+    timestamp: datetime
+    source: Position
+
+
+class Emission:
+    """Collects what one fold emits.
+
+    Args:
+        head: The session, at the time of emission.
+        item: The input; its position is the outputs' source.
+        timestamp: Event time of the outputs.
+    """
+
+    def __init__(self, head: Open, item: SessionInput, timestamp: datetime) -> None:
+        self.outputs: list[SessionOutput] = []
+        self._head = head
+        self._item = item
+        self._timestamp = timestamp
+        self._ordinals: dict[str, int] = {}
+
+    def _common(self, kind: str) -> _Common:
+        event, position = self._item.event, self._item.position
+        first = _TIMED_OUT_ORDINAL if isinstance(event, SessionTimedOut) else 0
+        ordinal = self._ordinals[kind] = self._ordinals.get(kind, first - 1) + 1
+        return {
+            "id": event_id(kind, event.session_id, position, ordinal),
+            "session_id": event.session_id,
+            "user_id": self._head.user_id,
+            "app_id": self._head.app_id,
+            "timestamp": self._timestamp,
+            "source": position,
+        }
+
+    def windows(self, closed: list[ClosedWindow]) -> None:
+        """One event per closed window."""
+        for window in closed:
+            counts = window.counts
+            self.outputs.append(
+                WindowClosed(
+                    **self._common("window_closed"),
+                    scope="session",
+                    window_start=window.start,
+                    window_end=window.end,
+                    turns=counts.turns,
+                    turns_per_minute=window.turns_per_minute,
+                    risk_sum=counts.risk_sum,
+                    risk_max=counts.risk_max,
+                    scored_turns=counts.scored_turns,
+                    alerts=counts.alerts,
+                    late_turns=counts.late_turns,
+                )
+            )
+
+    def segment(self, segment: Segment) -> None:
+        """A segment was compacted, or its summary replaced."""
+        self.outputs.append(
+            SegmentCompacted(
+                **self._common("segment_compacted"),
+                first_turn=segment.first_turn,
+                last_turn=segment.last_turn,
+                turns=segment.turns,
+                summary=segment.summary,
+                summarised_by=segment.summarised_by,
+                risk_mean=segment.risk_mean,
+                key_topics=segment.key_topics,
+                started_at=segment.started_at,
+                ended_at=segment.ended_at,
+                tokens_before=segment.tokens_before,
+                tokens_after=estimate_tokens(segment.summary),
+                bytes_before=segment.bytes_before,
+                bytes_after=utf8_bytes(segment.summary),
+            )
+        )
+
+    def episode(self, reason: str, summary: str, key_topics: list[str]) -> None:
+        """The session closed."""
+        head = self._head
+        self.outputs.append(
+            EpisodeClosed(
+                **self._common("episode_closed"),
+                reason=reason,
+                first_turn=head.first_turn,
+                last_turn=head.last_turn,
+                turn_count=head.turn_count,
+                summary=summary,
+                key_topics=key_topics,
+                started_at=head.started_at,
+                ended_at=head.latest_at,
+                peak_risk=head.peak_risk,
+                mean_risk=head.mean_risk,
+                mode=head.mode,
+                alerts=head.alerts_raised,
+            )
+        )
+
+    def alert(
+        self, alert: Alert, cause: Cause, slope: Slope, combination: Combination, ring: VectorRing, policy: Policy
+    ) -> None:
+        """An alert changed."""
+        head, session_id = self._head, self._item.event.session_id
+        signals = combination.shares()
+        self.outputs.append(
+            AlertChanged(
+                **self._common("alert_changed"),
+                alert_id=alert.alert_id,
+                fingerprint=named_id("alert-fingerprint", session_id),
+                status=alert.status,
+                severity=alert.severity,
+                cause=cause,
+                reason=explain(head, signals, slope, ring, policy),
+                score=combination.score,
+                mode=head.mode,
+                signals=signals,
+                slope=slope,
+                evidence=evidence(session_id, head, ring, policy.alerts.evidence_turns),
+                turn=head.last_turn,
+                fired_at=alert.fired_at,
+                notifications=alert.notifications,
+                policy_version=policy.version,
+            )
+        )
+
+    def profile(self, slope: Slope, combination: Combination, policy: Policy, *, still_open: bool) -> None:
+        """The profile as it is now; the risk points since the one before go with it."""
+        head = self._head
+        counts = head.behaviour
+        self.outputs.append(
+            ProfileUpdated(
+                **self._common("profile_updated"),
+                open=still_open,
+                turn_count=head.turn_count,
+                last_turn=head.last_turn,
+                duplicate_turns=head.duplicate_turns,
+                late_turns=head.late_turns,
+                started_at=head.started_at,
+                peak_risk=head.peak_risk,
+                mean_risk=head.mean_risk,
+                slope=slope,
+                mode=head.mode,
+                mode_transitions=[ModeTransition(turn, mode) for turn, mode in head.mode_transitions],
+                question_count=counts.question_count,
+                imperative_count=counts.imperative_count,
+                topic_changes=counts.topic_changes,
+                repeated_topics=dict(head.repeated_topics),
+                probing_attempts=counts.probing_attempts,
+                hypothetical_count=counts.hypothetical_count,
+                meta_instruction_count=counts.meta_instruction_count,
+                suspicion=suspicion_score(counts, head.turn_count, policy.risk.suspicion),
+                score=combination.score,
+                signals=combination.shares(),
+                risk_points=[RiskPoint(*point) for point in head.risk_points],
+            )
+        )
+        head.risk_points = []
+        head.turns_since_profile = 0

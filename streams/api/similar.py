@@ -1,0 +1,32 @@
+"""Reading a session's turns: the ones like a text, and the last ones (seed 000, layer 4)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from streams.vectors.session_memory import RememberedTurn, SessionVectorMemory
+
+# A session id is any 1-256 characters: `:path` lets an encoded slash through.
+_SessionId = Annotated[str, Path(min_length=1, max_length=256, description="URL-encoded; any character.")]
+_Text = Annotated[str, Query(min_length=1, max_length=8_000, description="What the turns should be like.")]
+_TopK = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
+_Last = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
+
+
+def similar_router(memory: SessionVectorMemory) -> APIRouter:
+    """Routes over one vector memory. An unknown session has no turns; it is no error."""
+    router = APIRouter(prefix="/v1/sessions", tags=["memory"])
+
+    @router.get("/{session_id:path}/similar")
+    async def similar(session_id: _SessionId, q: _Text, top_k: _TopK = 5) -> list[RememberedTurn]:
+        """Turns of the session most like `q`, best first."""
+        return await memory.find_similar(q, session_id, top_k)
+
+    @router.get("/{session_id:path}/turns")
+    async def turns(session_id: _SessionId, last: _Last = 10) -> list[RememberedTurn]:
+        """The newest turns of the session, oldest first."""
+        return await memory.last_turns(session_id, last)
+
+    return router

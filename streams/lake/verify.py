@@ -1,0 +1,186 @@
+"""Does the archive hold every record exactly once? Each offset below `next` is one row or one noted skip.
+
+Read-only, from one snapshot; opens every file.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import duckdb
+from msgspec import Struct
+
+from models.topics import TOPICS, TURNS, Cleanup, Topic
+from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLE_OF
+
+ABSENT, EXPIRED, ERASED = "absent", "expired", "erased"
+"""Reasons of skips that are no bad record: not in the log, removed from it before it was archived, and
+erased from the archive on request."""
+
+DEAD_LETTER_GRACE = timedelta(minutes=5)
+"""A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""
+_GAPS_SHOWN = 5
+
+
+class PartitionCheck(Struct, frozen=True, kw_only=True):
+    """One partition of one topic."""
+
+    topic: str
+    kafka_partition: int
+    first_offset: int
+    next_offset: int
+    rows: int
+    distinct_offsets: int
+    skipped: int
+    """Offsets without a row for a noted reason."""
+    absent: int
+    """… of these, not in the log when it was read."""
+    missing: int
+    """Offsets that are neither: must be 0."""
+    findings: list[str]
+
+
+class TableCheck(Struct, frozen=True, kw_only=True):
+    """One table; repeats of an id are what a crash leaves, the views show one."""
+
+    table: str
+    rows: int
+    distinct_ids: int | None
+    repeats: int
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """What `verify` found. `waiting_dead_letters`: refused turns whose dead letter may still come."""
+
+    partitions: list[PartitionCheck]
+    tables: list[TableCheck]
+    waiting_dead_letters: int
+    findings: list[str]
+
+
+def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transactional: bool = False) -> Verification:
+    """Check the whole archive.
+
+    Args:
+        con: A reader (`catalog.open_reader`).
+        prefix: Of the topics.
+        now: The time, aware.
+        transactional: Producers use transactions, whose markers take offsets: absent offsets are no finding.
+    """
+    con.execute("BEGIN")
+    try:
+        partitions = [
+            check
+            for topic in TOPICS
+            if topic.public
+            for check in _partitions(con, topic, topic.full_name(prefix), transactional=transactional)
+        ]
+        tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
+        waiting, overdue = _without_dead_letter(con, prefix, now)
+    finally:
+        con.execute("ROLLBACK")
+    findings = [finding for check in partitions for finding in check.findings]
+    if overdue:
+        findings.append(
+            f"{overdue} refused records of {TURNS.name} have no dead letter after {DEAD_LETTER_GRACE}: "
+            "is the sessions role running, and does this archive read its dead letters?"
+        )
+    return Verification(partitions=partitions, tables=tables, waiting_dead_letters=waiting, findings=findings)
+
+
+def _partitions(
+    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, *, transactional: bool
+) -> list[PartitionCheck]:
+    tables = dict.fromkeys(TABLE_OF[event].name for event in topic.carries)
+    rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
+    found = con.execute(
+        f"WITH r AS (SELECT kafka_partition, count(*) AS n, count(DISTINCT kafka_offset) AS distinct_n, "
+        f"  min(kafka_offset) AS low, max(kafka_offset) AS high FROM ({rows}) GROUP BY ALL), "
+        "s AS (SELECT kafka_partition, sum(last_offset - first_offset + 1)::BIGINT AS n, "
+        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS absent, "
+        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS expired "
+        f"  FROM {RAW}.{SKIPPED} WHERE topic = ? GROUP BY ALL) "
+        "SELECT o.kafka_partition, o.first_offset, o.next_offset, coalesce(r.n, 0), coalesce(r.distinct_n, 0), "
+        "  coalesce(s.n, 0), coalesce(s.absent, 0), coalesce(s.expired, 0), "
+        "  coalesce(r.low < o.first_offset OR r.high >= o.next_offset, false) "
+        f"FROM {RAW}.{OFFSETS} o LEFT JOIN r USING (kafka_partition) LEFT JOIN s USING (kafka_partition) "
+        "WHERE o.topic = ? ORDER BY ALL",
+        [ABSENT, EXPIRED, name, name],
+    ).fetchall()
+    compacted = topic.cleanup is Cleanup.COMPACT
+    return [_judge(con, rows, name, row, absent_is_normal=compacted or transactional) for row in found]
+
+
+def _judge(
+    con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: tuple[Any, ...], *, absent_is_normal: bool
+) -> PartitionCheck:
+    partition, first, next_, n, distinct, skipped, absent, expired, outside = found
+    missing = next_ - first - distinct - skipped
+    place = f"{topic}-{partition}"
+    findings = []
+    if n != distinct:
+        findings.append(f"{place}: {n - distinct} rows more than offsets, the same record was archived twice")
+    if missing:
+        gaps = _gaps(con, rows, (topic, partition), first, next_)
+        findings.append(f"{place}: {missing} offsets below {next_} are neither archived nor skipped: {gaps}")
+    if outside:
+        findings.append(f"{place}: rows outside of {first}-{next_ - 1}")
+    if expired:
+        findings.append(f"{place}: {expired} records were removed by retention before they were archived: lost")
+    if absent and not absent_is_normal:
+        findings.append(
+            f"{place}: {absent} offsets were not in the log when it was read: with --transactional this is expected "
+            "(markers), without transactions they are lost"
+        )
+    return PartitionCheck(
+        topic=topic,
+        kafka_partition=partition,
+        first_offset=first,
+        next_offset=next_,
+        rows=n,
+        distinct_offsets=distinct,
+        skipped=skipped,
+        absent=absent,
+        missing=missing,
+        findings=findings,
+    )
+
+
+def _gaps(con: duckdb.DuckDBPyConnection, rows: str, place: tuple[str, int], first: int, next_: int) -> str:
+    """The first few ranges without row or skip, as text."""
+    topic, partition = place
+    gaps = con.execute(
+        f"WITH seen AS (SELECT kafka_offset AS low, kafka_offset AS high FROM ({rows}) WHERE kafka_partition = ? "
+        f"  UNION ALL SELECT first_offset, last_offset FROM {RAW}.{SKIPPED} WHERE topic = ? AND kafka_partition = ? "
+        "  UNION ALL SELECT ? - 1, ? - 1 UNION ALL SELECT ?, ?), "
+        "steps AS (SELECT high + 1 AS low, lead(low) OVER (ORDER BY low) - 1 AS high FROM seen) "
+        "SELECT low, high FROM steps WHERE high >= low ORDER BY low LIMIT ?",
+        [partition, topic, partition, first, first, next_, next_, _GAPS_SHOWN + 1],
+    ).fetchall()
+    shown = ", ".join(f"{low}-{high}" for low, high in gaps[:_GAPS_SHOWN])
+    return shown + (", …" if len(gaps) > _GAPS_SHOWN else "")
+
+
+def _table(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
+    ids = any(row[0] == "id" for row in con.execute(f"DESCRIBE {RAW}.{name}").fetchall())
+    key = {"turns": "(session_id, turn)", "risk_points": "(id, turn)"}.get(name, "id" if ids else None)
+    if key is None:
+        count: Any = con.execute(f"SELECT count(*) FROM {RAW}.{name}").fetchone()
+        return TableCheck(table=name, rows=count[0], distinct_ids=None, repeats=0)
+    both: Any = con.execute(f"SELECT count(*), count(DISTINCT {key}) FROM {RAW}.{name}").fetchone()
+    return TableCheck(table=name, rows=both[0], distinct_ids=both[1], repeats=both[0] - both[1])
+
+
+def _without_dead_letter(con: duckdb.DuckDBPyConnection, prefix: str, now: datetime) -> tuple[int, int]:
+    """Refused turns without a dead letter: (young enough to wait for, overdue)."""
+    found: Any = con.execute(
+        "SELECT coalesce(sum((s.landed_at > ?)::INT), 0), coalesce(sum((s.landed_at <= ?)::INT), 0) "
+        f"FROM {RAW}.{SKIPPED} s ANTI JOIN {RAW}.dead_letters d ON d.topic = s.topic "
+        'AND d."partition" = s.kafka_partition AND d."offset" = s.first_offset '
+        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?)",
+        [now - DEAD_LETTER_GRACE, now - DEAD_LETTER_GRACE, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED],
+    ).fetchone()
+    return int(found[0]), int(found[1])

@@ -1,0 +1,313 @@
+"""Role archive: every public topic into Parquet, each record once.
+
+A plain consumer, no Faust agent. Kafka's group assigns partitions and shows the lag; where to read on is in the
+archive's own catalog, in the same transaction as the rows (`streams.lake.writer`). So there are only three rules:
+
+* after an assignment, read from the catalog's `next` of each partition;
+* take records only where they continue: what is below `next` is dropped, what leaves a hole is read again, and only a
+  hole that is still there the second time is the log's own (compaction, transactions, retention) and noted as such;
+* a landing that finds another `next` than it started from was overtaken by another owner: drop the buffer, read the
+  offsets again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+
+import structlog
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.abc import ConsumerRebalanceListener
+from aiokafka.errors import KafkaError
+
+from models.errors import ConfigurationError, Fenced
+from models.policy import IntakePolicy
+from models.topics import TOPICS, Topic
+from streams.api.health import create_api, serve
+from streams.kafka.client import admin, client_options
+from streams.lake.buffer import Buffer, Move, Place
+from streams.lake.catalog import paths_of
+from streams.lake.landed import land
+from streams.lake.maintenance import maintain
+from streams.lake.schema import TABLES, Landed, Skipped
+from streams.lake.verify import ABSENT, EXPIRED
+from streams.lake.writer import LakeWriter
+from streams.settings import Settings
+from streams.telemetry import metrics
+from streams.wiring import policy_of
+
+log = structlog.get_logger(__name__)
+
+_POLL_MS = 250
+_ALL_FILES_EVERY = timedelta(hours=1)
+"""How often orphans are looked for and even two small files are merged."""
+
+
+async def run(settings: Settings, *, stop: asyncio.Event) -> None:
+    """Archive until `stop` is set, then land what is buffered.
+
+    Raises:
+        ConfigurationError: A topic does not exist, or the archive does not belong to these topics.
+        StoreUnavailable: Kafka or the archive's disk do not serve; nothing half-written is left.
+    """
+    topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS if topic.public}
+    await _require(settings, topics)
+    async with AsyncExitStack() as stack:
+        writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
+        stack.push_async_callback(asyncio.to_thread, writer.close)
+        archivist = Archivist(settings, topics, policy_of(settings).intake, writer)
+        api = create_api(ready=archivist.ready, registry=metrics.registry, routers=())
+        port = await stack.enter_async_context(serve(api, settings.http.host, settings.http.archive_port))
+        log.info("http_listening", role="archive", host=settings.http.host, port=port)
+        await archivist.run(stop)
+
+
+async def _require(settings: Settings, topics: dict[str, Topic]) -> None:
+    async with admin(settings.kafka) as client:
+        missing = sorted(topics.keys() - set(await client.list_topics()))
+    if missing:
+        raise ConfigurationError(
+            f"no topic {', '.join(missing)} at {settings.kafka.bootstrap}: run `turntide topics apply`, "
+            "or check TURNTIDE_TOPIC_PREFIX"
+        )
+
+
+class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has no types
+    """Reads the partitions it is assigned and lands them."""
+
+    def __init__(self, settings: Settings, topics: dict[str, Topic], intake: IntakePolicy, writer: LakeWriter) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._intake = intake
+        self._writer = writer
+        self._consumer = AIOKafkaConsumer(
+            **client_options(settings.kafka),
+            group_id=f"{settings.topic_prefix}.archive",
+            group_instance_id=f"{settings.worker_id}.archive" if settings.worker_id else None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=int(settings.kafka.session_timeout.total_seconds() * 1000),
+            heartbeat_interval_ms=int(settings.kafka.heartbeat_interval.total_seconds() * 1000),
+        )
+        self._buffer = Buffer()
+        self._oldest_s: float | None = None
+        self._standing: dict[Place, Move] = {}
+        """Where each owned partition stands, the buffer included."""
+        self._holes: dict[Place, int] = {}
+        """Partitions that left a hole → the offset after it, until they are read again."""
+        self._one_at_a_time = asyncio.Lock()
+        self._assigned = asyncio.Event()
+        self._failure: Exception | None = None
+        self._merged_s = monotonic()
+        self._merged_all_s: float | None = None
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether partitions are assigned and landing goes on, and if not why."""
+        if self._failure is not None:
+            return False, "the role failed and is stopping"
+        if not self._assigned.is_set():
+            return False, "waiting for partitions"
+        return True, "ready"
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Read and land until `stop`."""
+        self._consumer.subscribe(list(self._topics), listener=self)
+        try:
+            await self._consumer.start()
+            while not stop.is_set():
+                await self._round()
+            async with self._one_at_a_time:
+                await self._land()
+        finally:
+            await self._consumer.stop()
+
+    async def _round(self) -> None:
+        polled = await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=self._settings.kafka.max_poll_records)
+        if self._failure is not None:
+            raise self._failure
+        landed: dict[Place, Move] = {}
+        async with self._one_at_a_time:
+            for partition, records in polled.items():
+                await self._take(Place(partition.topic, partition.partition), records)
+            if self._is_due():
+                landed = await self._land()
+            await self._maintain()
+        await self._tell_group(landed)
+
+    # --- taking
+
+    async def _take(self, place: Place, records: Sequence[ConsumerRecord]) -> None:
+        standing = self._standing.get(place)
+        if standing is None:
+            return  # revoked since it was fetched
+        records = [record for record in records if record.offset >= standing.next]
+        if not records or not await self._continues(place, standing, records[0].offset):
+            return
+        topic = self._topics[place.topic]
+        next_offset = standing.next
+        for record in records:
+            if record.offset > next_offset:
+                self._buffer.skip(_hole(place, next_offset, record.offset - 1, ABSENT))
+            row = land(topic, place.topic, record, self._intake)
+            if isinstance(row, Landed):
+                self._buffer.add(row)
+            else:
+                self._skip(row)
+            next_offset = record.offset + 1
+        self._standing[place] = self._buffer.advance(place, start=standing, next_offset=next_offset)
+        if self._oldest_s is None:
+            self._oldest_s = monotonic()
+
+    def _skip(self, skipped: Skipped) -> None:
+        if skipped.value is not None:
+            log.error(
+                "archive_undecodable",
+                topic=skipped.topic,
+                partition=skipped.kafka_partition,
+                offset=skipped.first_offset,
+                reason=skipped.reason,
+                detail=skipped.detail,
+            )
+        self._buffer.skip(skipped)
+
+    async def _continues(self, place: Place, standing: Move, first: int) -> bool:
+        """Whether records from `first` on may be taken; a new hole is read again before it is believed."""
+        if first == standing.next:
+            self._holes.pop(place, None)
+            return True
+        partition = TopicPartition(place.topic, place.partition)
+        if self._holes.get(place) != first:
+            self._holes[place] = first
+            self._consumer.seek(partition, standing.next)
+            return False
+        del self._holes[place]
+        start = (await self._consumer.beginning_offsets([partition]))[partition]
+        if start > standing.next:
+            lost = _hole(place, standing.next, min(start, first) - 1, EXPIRED)
+            log.error("archive_lost_to_retention", topic=place.topic, partition=place.partition, first=standing.next)
+            self._buffer.skip(lost)
+            self._standing[place] = self._buffer.advance(place, start=standing, next_offset=lost.last_offset + 1)
+        return True
+
+    # --- landing
+
+    def _is_due(self) -> bool:
+        wanted = self._settings.archive
+        return self._oldest_s is not None and (
+            self._buffer.records >= wanted.flush_rows
+            or self._buffer.bytes >= wanted.flush_bytes
+            or monotonic() - self._oldest_s >= wanted.flush_age.total_seconds()
+        )
+
+    async def _land(self) -> dict[Place, Move]:
+        """Land the buffer; returns the partitions that moved. Call with the lock held."""
+        buffer, self._buffer, self._oldest_s = self._buffer, Buffer(), None
+        if not buffer:
+            return {}
+        try:
+            landed = await asyncio.to_thread(self._writer.land, buffer, now=datetime.now(UTC))
+        except Fenced as error:
+            log.warning("archive_fenced", error=str(error))
+            await self._seek_to_catalog(list(self._standing))
+            return {}
+        for name, files in landed.items():
+            topic = TABLES[name].topic.name
+            metrics.counter("archive_rows_total", topic=topic).inc(files.rows)
+            metrics.counter("archive_files_total", topic=topic).inc(files.files)
+            metrics.counter("archive_bytes_total", topic=topic).inc(files.bytes)
+        for place, move in buffer.moves.items():
+            if place in self._standing:
+                self._standing[place] = Move(move.next, move.first, move.next)
+        log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
+        return buffer.moves
+
+    async def _tell_group(self, landed: dict[Place, Move]) -> None:
+        """Commit to Kafka for those who watch the lag; nothing of ours reads it."""
+        if not landed:
+            return
+        owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._standing}
+        for partition, next_offset in owned.items():
+            end = self._consumer.highwater(partition)
+            if end is not None:
+                labels = {"topic": self._topics[partition.topic].name, "partition": str(partition.partition)}
+                metrics.gauge("archive_lag_records", **labels).set(max(0, end - next_offset))
+        with suppress(KafkaError):
+            await self._consumer.commit(owned)
+
+    async def _maintain(self) -> None:
+        now_s = monotonic()
+        if now_s - self._merged_s < self._settings.archive.merge_every.total_seconds():
+            return
+        everything = self._merged_all_s is None or now_s - self._merged_all_s >= _ALL_FILES_EVERY.total_seconds()
+        work: Callable[[], object] = lambda: maintain(  # noqa: E731 - a thread takes no keywords
+            self._writer,
+            now=datetime.now(UTC),
+            keep_replaced=self._settings.archive.keep_replaced,
+            everything=everything,
+        )
+        done = await asyncio.to_thread(work)
+        self._merged_s = monotonic()
+        if everything:
+            self._merged_all_s = self._merged_s
+        log.debug("archive_maintained", done=str(done))
+
+    # --- rebalances
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Land what is buffered, so that the next owner need not read it again."""
+        _ = revoked
+        async with self._one_at_a_time:
+            self._assigned.clear()
+            try:
+                await self._land()
+            except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on
+                self._failure = error
+            self._standing.clear()
+            self._holes.clear()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """Read on where the catalog stands."""
+        async with self._one_at_a_time:
+            try:
+                await self._seek_to_catalog([Place(p.topic, p.partition) for p in assigned])
+            except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on
+                self._failure = error
+            else:
+                self._assigned.set()
+
+    async def _seek_to_catalog(self, places: Sequence[Place]) -> None:
+        partitions = {place: TopicPartition(place.topic, place.partition) for place in places}
+        known = await asyncio.to_thread(self._writer.offsets)
+        starts = await self._consumer.beginning_offsets(list(partitions.values()))
+        ends = await self._consumer.end_offsets(list(partitions.values()))
+        self._buffer, self._oldest_s = Buffer(), None
+        self._holes.clear()
+        for place, partition in partitions.items():
+            start = starts[partition]
+            move = known.get(place, Move(None, start, start))
+            if move.next > ends[partition]:
+                raise ConfigurationError(
+                    f"the archive {self._writer.paths.catalog} holds {place.topic}-{place.partition} up to offset "
+                    f"{move.next}, the topic ends at {ends[partition]}: it was recreated, or this is another cluster. "
+                    "Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
+                )
+            self._standing[place] = move
+            self._consumer.seek(partition, move.next)
+        log.info("archive_assigned", partitions=len(places))
+
+
+def _hole(place: Place, first: int, last: int, reason: str) -> Skipped:
+    return Skipped(
+        topic=place.topic,
+        kafka_partition=place.partition,
+        first_offset=first,
+        last_offset=last,
+        reason=reason,
+        detail="",
+        key=None,
+        value=None,
+        appended_at=None,
+    )

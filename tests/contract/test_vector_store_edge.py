@@ -1,0 +1,157 @@
+"""What Qdrant Edge promises beyond the port: one owner, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.ports import Point
+from streams.vectors.edge import EdgeStore
+
+_WRITER = """
+import asyncio, sys
+from pathlib import Path
+import numpy as np
+from streams.ports import Point
+from streams.vectors.edge import EdgeStore
+
+async def write():
+    store = EdgeStore(Path(sys.argv[1]), embedder="test")
+    rng = np.random.default_rng(0)
+    for batch in range(10_000):
+        vectors = rng.standard_normal((20, 64)).astype(np.float32)
+        turns = range(batch * 20, batch * 20 + 20)
+        points = [Point(f"a_{n}", v, {"session_id": "a", "turn": n}) for n, v in zip(turns, vectors)]
+        await store.upsert("turns", points)
+        print(batch, flush=True)
+
+asyncio.run(write())
+"""
+
+
+def _points(turns: range) -> list[Point]:
+    return [Point(f"a_{turn}", np.ones(4, dtype=np.float32), {"session_id": "a", "turn": turn}) for turn in turns]
+
+
+async def test_reopening_keeps_points_and_indexes(tmp_path: Path) -> None:
+    """A restart finds everything, filters and order included."""
+    first = EdgeStore(tmp_path, embedder="test")
+    await first.upsert("turns", _points(range(50)))
+    await first.delete("turns", where={"session_id": "a"}, below=("turn", 10))
+    await first.close()
+    again = EdgeStore(tmp_path, embedder="test")
+    latest = await again.latest("turns", where={"session_id": "a"}, by="turn", limit=100)
+    await again.close()
+
+    assert list(range(49, 9, -1)) == [payload["turn"] for payload in latest]
+
+
+@pytest.mark.parametrize("batches", [1, 4, 15])
+async def test_a_killed_writer_loses_nothing_it_was_told_is_durable(tmp_path: Path, batches: int) -> None:
+    """Kill -9 in the midst of writing: every acknowledged batch is there, and the lock is free."""
+    writer = subprocess.Popen(  # noqa: ASYNC220, S603 - our own code, in a process to be killed
+        [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    )
+    assert writer.stdout
+    for _ in range(batches):
+        writer.stdout.readline()
+    writer.send_signal(signal.SIGKILL)
+    acknowledged = batches + len(writer.stdout.read().split())
+    writer.wait()
+    store = EdgeStore(tmp_path, embedder="test")
+    latest = await store.latest("turns", where={"session_id": "a"}, by="turn", limit=1_000_000)
+    await store.upsert("turns", [])
+    await store.close()
+
+    expected = set(range(acknowledged * 20))
+    assert expected <= {payload["turn"] for payload in latest}
+    assert len(latest) - len(expected) in {0, 20}
+
+
+async def test_a_folder_has_one_owner(tmp_path: Path) -> None:
+    """A second opener reads which process has the folder and what to do; after closing it is free."""
+    owner = EdgeStore(tmp_path, embedder="test")
+    with pytest.raises(ConfigurationError, match=r"is open in process \d+.*vectors\.url"):
+        EdgeStore(tmp_path, embedder="test")
+    await owner.close()
+    await owner.close()
+    successor = EdgeStore(tmp_path, embedder="test")
+
+    assert await successor.count("turns") == 0
+    await successor.close()
+
+
+async def test_vectors_of_another_embedder_are_refused(tmp_path: Path) -> None:
+    """Also with the same dimension, and for reading as for writing."""
+    first = EdgeStore(tmp_path, embedder="wordllama")
+    await first.upsert("turns", _points(range(1)))
+    await first.close()
+    other = EdgeStore(tmp_path, embedder="minilm")
+
+    with pytest.raises(ConfigurationError, match=r"wordllama with 4 dimensions.*minilm"):
+        await other.upsert("turns", _points(range(1)))
+    with pytest.raises(ConfigurationError, match=r"set vectors\.embedder back"):
+        await other.count("turns")
+    await other.close()
+
+
+async def test_a_collection_half_made_is_made_anew(tmp_path: Path) -> None:
+    """A process that died while creating leaves a shard without its info file."""
+    first = EdgeStore(tmp_path, embedder="test")
+    await first.upsert("turns", _points(range(3)))
+    await first.close()
+    (tmp_path / "turns" / "collection.json").unlink()
+    again = EdgeStore(tmp_path, embedder="test")
+
+    assert await again.count("turns") == 0
+    await again.upsert("turns", _points(range(2)))
+    assert await again.count("turns") == 2
+    await again.close()
+
+
+async def test_writers_at_the_same_time_are_all_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that wait share a flush, and no write returns before a flush that began after it."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert("turns", _points(range(1)))
+    events: list[str] = []
+    write, flush = store._upsert, store._flush_all
+
+    def recorded_write(collection: str, points: Sequence[Point]) -> None:
+        write(collection, points)
+        events.append(points[0].key)
+
+    def recorded_flush() -> None:
+        events.append("flush")
+        flush()
+
+    monkeypatch.setattr(store, "_upsert", recorded_write)
+    monkeypatch.setattr(store, "_flush_all", recorded_flush)
+    flushed_at_return: list[bool] = []
+
+    async def upsert(turn: int) -> None:
+        await store.upsert("turns", _points(range(turn, turn + 1)))
+        flushed_at_return.append("flush" in events[events.index(f"a_{turn}") :])
+
+    await asyncio.gather(*(upsert(turn) for turn in range(1, 31)))
+    await store.close()
+
+    assert flushed_at_return == [True] * 30
+    assert events.count("flush") < 10
+
+
+async def test_a_failing_engine_is_a_store_that_does_not_answer(tmp_path: Path) -> None:
+    """Whatever the engine raises, the role sees the error it retries on."""
+    store = EdgeStore(tmp_path, embedder="test")
+    await store.upsert("turns", _points(range(1)))
+    store._open["turns"]._shard.close()
+
+    with pytest.raises(StoreUnavailable, match="Check space and rights"):
+        await store.upsert("turns", _points(range(2)))

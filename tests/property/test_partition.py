@@ -1,0 +1,92 @@
+"""How a log is cut into batches, and where a crash falls, changes nothing about what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.codec import encode
+from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, Turn
+from models.partition import Arrival, PartitionFold
+from models.policy import Policy, SessionPolicy
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=5), closed_retention=timedelta(minutes=20)))
+Entities = dict[str, dict[str, bytes]]
+
+EVENT = st.tuples(
+    st.sampled_from(["turn", "turn", "turn", "turn", "turn", "ended", "tick"]),
+    st.integers(0, 3),
+    st.integers(0, 30),
+    st.one_of(st.none(), st.floats(0, 1)),
+    st.integers(0, 400),
+)
+
+
+def arrivals(events: Sequence[tuple[str, int, int, float | None, int]]) -> list[Arrival]:
+    """A log: each event's time a little after, or long after, the one before."""
+    now, log = START, []
+    for offset, (kind, session, turn, risk, seconds) in enumerate(events):
+        now += timedelta(seconds=seconds if seconds < 380 else 3600)
+        session_id = f"s{session}"
+        event: InputEvent
+        match kind:
+            case "turn":
+                event = Turn(
+                    session_id=session_id,
+                    user_id="u",
+                    app_id=f"a{session % 2}",
+                    turn=turn,
+                    role=Role.USER if turn % 2 == 0 else Role.ASSISTANT,
+                    content=f"What is the limit of number {turn}?",
+                    timestamp=now,
+                    risk=risk,
+                )
+            case "ended":
+                event = SessionEnded(session_id=session_id, timestamp=now)
+            case _:
+                event = ClockTicked(session_id="clock-0", timestamp=now)
+        log.append(Arrival(event, Position("t", 0, offset), now, 0.1))
+    return log
+
+
+def apply(entities: Entities, fold: PartitionFold, log: Sequence[Arrival], outputs: dict[str, bytes]) -> None:
+    """Fold and keep, as the role does; a repeated id must say the same."""
+    for folded in fold.fold(log):
+        for event in folded.outputs:
+            assert outputs.setdefault(event.id, encode(event)) == encode(event)
+        for entity, parts in folded.changed.items():
+            kept = entities.setdefault(entity, {})
+            for part, value in parts.items():
+                kept.pop(part, None)
+                if value is not None:
+                    kept[part] = value
+            if not kept:
+                del entities[entity]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(EVENT, max_size=60), st.lists(st.integers(1, 10), min_size=1), st.lists(st.integers(0, 8), min_size=1))
+def test_batches_and_crashes_change_nothing(
+    events: list[tuple[str, int, int, float | None, int]], cuts: list[int], rewinds: list[int]
+) -> None:
+    """One call over the whole log equals many calls with a fresh fold and repeated records each time."""
+    log = arrivals(events)
+    whole: Entities = {}
+    whole_outputs: dict[str, bytes] = {}
+    apply(whole, PartitionFold(whole, POLICY), log, whole_outputs)
+
+    cut: Entities = {}
+    cut_outputs: dict[str, bytes] = {}
+    position, step = 0, 0
+    while position < len(log):
+        size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
+        begin = max(0, position - rewind)
+        apply(cut, PartitionFold(cut, POLICY), log[begin : position + size], cut_outputs)
+        position, step = position + size, step + 1
+
+    assert cut == whole
+    assert cut_outputs == whole_outputs

@@ -1,0 +1,130 @@
+"""The partition fold: its clock, time-outs, apps' windows and bounded results."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from models.events import ClockTicked, EpisodeClosed, InputEvent, Position, Role, Turn, WindowClosed
+from models.partition import CHUNK_STATE_BYTES, MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
+from models.policy import Policy
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+Entities = dict[str, dict[str, bytes]]
+
+
+def turn(session: str, number: int, at: datetime, content: str = "Hello?", app: str = "a") -> Turn:
+    """A user's turn."""
+    return Turn(
+        session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at
+    )
+
+
+def log(*events: InputEvent, first: int = 0) -> list[Arrival]:
+    """Arrivals at successive offsets, appended at their event time."""
+    return [Arrival(e, Position("t", 0, first + n), e.timestamp, 0.1) for n, e in enumerate(events)]
+
+
+class Kept:
+    """A partition's state and everything it put out."""
+
+    def __init__(self) -> None:
+        self.entities: Entities = {}
+        self.fold = PartitionFold(self.entities, Policy())
+        self.outputs: list[object] = []
+        self.results = 0
+
+    def take(self, arrivals: list[Arrival]) -> None:
+        """Fold and keep."""
+        for folded in self.fold.fold(arrivals):
+            self.results += 1
+            self.outputs += folded.outputs
+            for entity, parts in folded.changed.items():
+                kept = self.entities.setdefault(entity, {})
+                kept.update({part: value for part, value in parts.items() if value is not None})
+                for part in [part for part, value in parts.items() if value is None]:
+                    kept.pop(part, None)
+                if not kept:
+                    del self.entities[entity]
+
+    def closed(self) -> list[str]:
+        """Sessions that an episode was written of, in order."""
+        return [o.session_id for o in self.outputs if isinstance(o, EpisodeClosed)]
+
+
+def test_a_session_times_out_when_another_ones_turn_passes_its_deadline() -> None:
+    """Exactly the time-out is early enough to go on, one record at the deadline closes it."""
+    kept = Kept()
+    timeout = Policy().session.timeout
+    kept.take(log(turn("a", 0, START), turn("b", 0, START + timeout - timedelta(seconds=1))))
+
+    assert kept.closed() == []
+
+    kept.take(log(turn("b", 1, START + timeout), first=2))
+
+    assert kept.closed() == ["a"]
+
+
+def test_a_tick_moves_the_clock_of_an_idle_partition() -> None:
+    """The broker's time of the tick counts; the tick itself is no session."""
+    kept = Kept()
+    kept.take(log(turn("a", 0, START)))
+    tick = ClockTicked(session_id="clock-0", timestamp=START)
+    kept.take([Arrival(tick, Position("t", 0, 1), START + timedelta(hours=1))])
+
+    assert kept.closed() == ["a"]
+    assert "clock-0" not in kept.entities
+
+
+def test_a_closed_session_is_forgotten_after_its_retention() -> None:
+    """Nothing of it stays in the state, not even its marker."""
+    kept = Kept()
+    kept.take(log(turn("a", 0, START), turn("b", 0, START + timedelta(hours=1)), turn("c", 0, START + timedelta(days=2))))
+    kept.take(log(turn("c", 1, START + timedelta(days=2)), first=3))
+
+    assert "a" not in kept.entities
+    assert kept.closed() == ["a", "b"]
+
+
+def test_a_jump_of_the_clock_closes_a_bounded_number_per_record() -> None:
+    """The rest follow at the next records; none is forgotten."""
+    kept = Kept()
+    sessions = MAX_TIMEOUTS_PER_RECORD * 2 + 10
+    kept.take(log(*(turn(f"s{n}", 0, START) for n in range(sessions))))
+    later = START + timedelta(hours=2)
+    counts = []
+    for n in range(4):
+        kept.take(log(turn("x", n, later), first=sessions + n))
+        counts.append(len(kept.closed()))
+
+    assert counts == [MAX_TIMEOUTS_PER_RECORD, 2 * MAX_TIMEOUTS_PER_RECORD, sessions, sessions]
+
+
+def test_windows_of_apps_close_by_the_watermark() -> None:
+    """Each app's minute is counted once, with its own turns."""
+    kept = Kept()
+    kept.take(log(turn("a", 0, START, app="x"), turn("b", 0, START, app="y"), turn("a", 1, START, app="x")))
+    kept.take(log(turn("a", 2, START + timedelta(minutes=3), app="x"), first=3))
+    windows = [o for o in kept.outputs if isinstance(o, WindowClosed) and o.scope == "app"]
+
+    assert [(w.app_id, w.window_start, w.turns) for w in windows] == [("x", START, 2), ("y", START, 1)]
+    assert "app:y" not in kept.entities[PARTITION_ENTITY]
+
+
+def test_results_are_cut_by_size() -> None:
+    """Large turns make several results, each small enough for one record batch."""
+    kept = Kept()
+    large = "x" * (CHUNK_STATE_BYTES // 4)
+    kept.take(log(*(turn(f"s{n}", 0, START, content=large) for n in range(12))))
+
+    assert kept.results == 3
+    assert len(kept.entities) == 13
+
+
+def test_records_at_or_below_the_offset_change_nothing() -> None:
+    """A repeated batch gives no result at all."""
+    kept = Kept()
+    arrivals = log(turn("a", 0, START), turn("a", 1, START))
+    kept.take(arrivals)
+    kept.take(arrivals)
+
+    assert (kept.results, kept.fold.offset) == (1, 1)
