@@ -127,19 +127,19 @@ def _co_partitioning(topics: Sequence[BrokerTopic]) -> list[Difference]:
 
 
 def refused(found: Sequence[Difference], *, allow_repartition: bool) -> list[str]:
-    """Why `apply` must not go on, one sentence for each topic; empty when it may."""
-    reasons: list[str] = []
+    """Why `apply` must not go on, a sentence for all topics with the same trouble; empty when it may."""
+    topics: dict[tuple[Kind, str, str], list[str]] = {}
     for difference in found:
-        name, standing, wanted = difference.topic, difference.standing, difference.wanted
-        if difference.kind is Kind.TOO_MANY_PARTITIONS:
+        topics.setdefault((difference.kind, difference.standing, difference.wanted), []).append(difference.topic)
+    reasons: list[str] = []
+    for (kind, standing, wanted), names in topics.items():
+        counts = f"{', '.join(names)}: {standing} partitions, wanted {wanted}."
+        keep = f"TURNTIDE_KAFKA__PARTITIONS={standing} keeps them as they are."
+        if kind is Kind.TOO_MANY_PARTITIONS:
+            reasons.append(f"{counts} Kafka cannot remove partitions; {keep} A new TURNTIDE_TOPIC_PREFIX starts anew.")
+        elif kind is Kind.TOO_FEW_PARTITIONS and not allow_repartition:
             reasons.append(
-                f"{name} has {standing} partitions, wanted {wanted}: Kafka cannot remove partitions, so set "
-                f"TURNTIDE_KAFKA__PARTITIONS={standing}, or use another TURNTIDE_TOPIC_PREFIX"
-            )
-        elif difference.kind is Kind.TOO_FEW_PARTITIONS and not allow_repartition:
-            reasons.append(
-                f"{name} has {standing} partitions, wanted {wanted}: adding some moves keys, and sessions in progress "
-                "would lose their state. Let them end and stop the workers, then use --allow-repartition, or set "
-                f"TURNTIDE_KAFKA__PARTITIONS={standing}"
+                f"{counts} Adding some moves keys, so that sessions in progress would lose their state; {keep} "
+                "Or let sessions end, stop the workers and use --allow-repartition."
             )
     return reasons

@@ -81,7 +81,7 @@ async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -
     async with admin(settings.kafka) as client:
         found = compare(list(wanted.values()), await standing_topics(client, list(wanted)))
         if reasons := refused(found, allow_repartition=allow_repartition):
-            raise ConfigurationError("; ".join(reasons))
+            raise ConfigurationError(" ".join(reasons))
         by_kind = {kind: [d.topic for d in found if d.kind is kind] for kind in Kind}
         await create(client, [wanted[name] for name in by_kind[Kind.MISSING]])
         await add_partitions(client, {name: wanted[name].partitions for name in by_kind[Kind.TOO_FEW_PARTITIONS]})

@@ -183,10 +183,7 @@ def _segment(segment: SegmentCompacted) -> str:
 
 
 def _episode(episode: EpisodeClosed) -> str:
-    return (
-        f"closed after {episode.turn_count} turns, peak risk {episode.peak_risk:.2f}"
-        f"{_about(episode.key_topics)}"
-    )
+    return f"closed after {episode.turn_count} turns, peak risk {episode.peak_risk:.2f}{_about(episode.key_topics)}"
 
 
 def _about(topics: Sequence[str]) -> str:

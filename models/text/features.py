@@ -101,6 +101,9 @@ _REFUSAL_CHARS = 400
 """A refusal opens an answer; further down the words mean something else."""
 
 
+Words = frozenset[str] | set[str]
+
+
 class Features(Struct, frozen=True, gc=False):
     """What one turn does; each at most once per turn, so that the seed's suspicion stays within 0-1."""
 
@@ -113,7 +116,7 @@ class Features(Struct, frozen=True, gc=False):
     probing: bool = False
 
 
-def detect_features(folded: str, words: frozenset[str] | set[str]) -> Features:
+def detect_features(folded: str, words: Words) -> Features:
     """Features of a turn.
 
     Args:
@@ -126,15 +129,30 @@ def detect_features(folded: str, words: frozenset[str] | set[str]) -> Features:
     (True, True, False)
     """
     question = ("?" in folded and _ASKED.search(folded) is not None) or _ASKING.match(folded) is not None
-    supposing = "what if" in folded or "if you " in folded or not words.isdisjoint(_SUPPOSING)
     return Features(
         question,
         question and _WH.search(folded) is not None,
         not words.isdisjoint(_VERBS) and _IMPERATIVE.search(folded) is not None,
-        supposing and _HYPOTHETICAL.search(folded) is not None,
-        not words.isdisjoint(_REWRITING) and _META.search(folded) is not None,
-        not words.isdisjoint(_LIMITS) and _PROBING.search(folded) is not None,
+        supposes(folded, words),
+        rewrites_rules(folded, words),
+        probes_limits(folded, words),
     )
+
+
+def supposes(folded: str, words: Words) -> bool:
+    """Whether a turn sets up a hypothetical or a role."""
+    likely = "what if" in folded or "if you " in folded or not words.isdisjoint(_SUPPOSING)
+    return likely and _HYPOTHETICAL.search(folded) is not None
+
+
+def rewrites_rules(folded: str, words: Words) -> bool:
+    """Whether a turn instructs the assistant about its instructions."""
+    return not words.isdisjoint(_REWRITING) and _META.search(folded) is not None
+
+
+def probes_limits(folded: str, words: Words) -> bool:
+    """Whether a turn asks about safety or limits."""
+    return not words.isdisjoint(_LIMITS) and _PROBING.search(folded) is not None
 
 
 def features_of(content: str) -> Features:

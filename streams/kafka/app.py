@@ -23,6 +23,8 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
         recover: Called with the partitions after each assignment; processing waits for it.
     """
     kafka = settings.kafka
+    datadir = settings.data_dir / "faust" / role
+    datadir.mkdir(parents=True, exist_ok=True)
     addresses = [URL(f"kafka://{server.strip()}") for server in kafka.bootstrap.split(",")]
     app = faust.App(
         f"{settings.topic_prefix}.{role}",
@@ -38,7 +40,7 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
         stream_buffer_maxsize=STREAM_BUFFER_BATCHES,
         stream_wait_empty=True,
         store="memory://",
-        datadir=settings.data_dir / "faust" / role,
+        datadir=datadir,
         topic_allow_declare=False,
         topic_disable_leader=True,
         table_standby_replicas=0,

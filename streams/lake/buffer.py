@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from streams.lake.schema import TABLE_OF, TABLES, Landed, Skipped, risk_points
-
-
-class Place(NamedTuple):
-    """A partition of a topic, by the topic's full name."""
-
-    topic: str
-    partition: int
-
-
-class Move(NamedTuple):
-    """A partition's progress through one landing."""
-
-    expected: int | None
-    """`next` in the catalog before it, None where the archive has nothing of the partition yet."""
-    first: int
-    next: int
-    """The next offset to archive after it."""
+from streams.lake.columns import Landed
+from streams.lake.progress import Move, Place
+from streams.lake.schema import TABLE_OF, TABLES, Skipped, risk_points
 
 
 class Buffer:
@@ -31,11 +14,9 @@ class Buffer:
         self.rows: dict[str, list[Landed]] = {}
         self.skipped: list[Skipped] = []
         self.moves: dict[Place, Move] = {}
+        """Everything below a move's `next` is in this buffer or in the catalog."""
         self.records = 0
         self.bytes = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.moves)
 
     def add(self, row: Landed) -> None:
         """Take a row, and the rows it contains."""
@@ -51,13 +32,9 @@ class Buffer:
         self.records += 1
         self.bytes += len(skipped.value or b"")
 
-    def advance(self, place: Place, *, start: Move, next_offset: int) -> Move:
-        """Note that everything below `next_offset` is in this buffer or in the catalog; returns the move.
 
-        Args:
-            place: The partition.
-            start: Its move so far, or where it starts from.
-            next_offset: One after the last offset taken.
-        """
-        self.moves[place] = start._replace(next=next_offset)
-        return self.moves[place]
+def hole(place: Place, first: int, last: int, reason: str) -> Skipped:
+    """Offsets from `first` to `last` that the log does not have."""
+    return Skipped(
+        topic=place.topic, kafka_partition=place.partition, first_offset=first, last_offset=last, reason=reason
+    )

@@ -25,7 +25,8 @@ from models.errors import InvalidRecord
 from models.events import Control, Turn
 from models.policy import IntakePolicy
 from models.topics import TURNS, Topic
-from streams.lake.schema import Landed, Skipped
+from streams.lake.columns import Landed
+from streams.lake.schema import Skipped
 
 NUL, NUL_SHOWN = "\x00", "\u2400"
 UNREADABLE = "$unreadable"

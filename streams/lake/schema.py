@@ -13,68 +13,39 @@ One table per kind of event in the schema `raw`; what analysts read are the view
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import NamedTuple
 
 import msgspec
 import polars as pl
-from msgspec import Struct, inspect
+from msgspec import Struct
 
 from models import events
 from models.envelope import tag_of
 from models.topics import PROFILES, TOPIC_OF, Topic
+from streams.lake.columns import (
+    TEXT,
+    TIME,
+    UTC_TIME,
+    Column,
+    Landed,
+    field_column,
+    fields_of,
+    record_column,
+    type_of,
+)
 
 RAW = "raw"
 OFFSETS = "offsets"
 SKIPPED = "skipped"
+ABSENT, EXPIRED, ERASED = "absent", "expired", "erased"
+"""Why offsets hold no row, where it is not a bad record: see `Skipped`."""
 
 MAX_APP_FOLDERS = 32
 """Folders per landing. Each is one more file (2 ms); producers choose app ids, so their number needs a bound."""
 OTHER_APPS = "_others"
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _MAX_FOLDER_LENGTH = 64
-_TIME = pl.Datetime("us", "UTC")
-
-
-class Landed(Struct, frozen=True, gc=False):
-    """One record as the archive keeps it."""
-
-    event: Struct
-    partition: int
-    offset: int
-    appended_at: datetime
-    size_bytes: int
-    extra: str | None = None
-    """JSON of the fields that the schema does not name."""
-    content_exact: bytes | None = None
-    """UTF-8 of a turn's content, only where the column `content` had to differ (U+0000)."""
-
-
-class _Type(NamedTuple):
-    """How a Python type is kept."""
-
-    sql: str
-    polars: Any
-    convert: Callable[[Any], Any] | None = None
-
-
-class Column(NamedTuple):
-    """One column: how it is called and typed, and how its value is read from a record."""
-
-    name: str
-    type: _Type
-    values: Callable[[Sequence[Landed]], list[Any]]
-
-    def series(self, rows: Sequence[Landed]) -> pl.Series:
-        """The column of these rows."""
-        values, convert = self.values(rows), self.type.convert
-        if convert is not None:
-            values = [None if value is None else convert(value) for value in values]
-        series = pl.Series(self.name, values, dtype=pl.Int64 if self.type.polars == _TIME else self.type.polars)
-        return series.cast(_TIME) if self.type.polars == _TIME else series
 
 
 class Table(NamedTuple):
@@ -93,63 +64,6 @@ class Table(NamedTuple):
         return pl.DataFrame([column.series(rows) for column in self.columns])
 
 
-def _microseconds(time: datetime) -> int:
-    # polars takes 3 µs for an aware datetime, this takes 0.8.
-    return (time - _EPOCH) // _MICROSECOND
-
-
-def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value, builtin_types=(datetime, bytes))
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _enum_value(value: Any) -> Any:
-    return value.value
-
-
-_TEXT = _Type("VARCHAR", pl.String)
-_SCALARS: dict[type[inspect.Type], _Type] = {
-    inspect.StrType: _TEXT,
-    inspect.LiteralType: _TEXT,
-    inspect.EnumType: _Type("VARCHAR", pl.String, _enum_value),
-    inspect.IntType: _Type("BIGINT", pl.Int64),
-    inspect.FloatType: _Type("DOUBLE", pl.Float64),
-    inspect.BoolType: _Type("BOOLEAN", pl.Boolean),
-    inspect.BytesType: _Type("BLOB", pl.Binary),
-    inspect.DateTimeType: _Type("TIMESTAMPTZ", _TIME, _microseconds),
-}
-_JSON_TEXT = _Type("VARCHAR", pl.String, _json)
-
-
-def _type_of(kind: inspect.Type) -> _Type:
-    """How a field of this type is kept; what has no columnar form is JSON text."""
-    if isinstance(kind, inspect.UnionType):
-        options = [option for option in kind.types if not isinstance(option, inspect.NoneType)]
-        return _type_of(options[0]) if len(options) == 1 else _JSON_TEXT
-    if isinstance(kind, inspect.ListType):
-        item = _type_of(kind.item_type)
-        return _JSON_TEXT if item is _JSON_TEXT else _Type(f"{item.sql}[]", pl.List(item.polars), _plain)
-    if isinstance(kind, inspect.StructType):
-        parts = {field.name: _type_of(field.type) for field in kind.fields}
-        sql = ", ".join(f'"{name}" {part.sql}' for name, part in parts.items())
-        return _Type(f"STRUCT({sql})", pl.Struct({name: part.polars for name, part in parts.items()}), _plain)
-    return _SCALARS.get(type(kind), _JSON_TEXT)
-
-
-def _field(name: str, field: inspect.Field) -> Column:
-    def values(rows: Sequence[Landed]) -> list[Any]:
-        return [getattr(row.event, field.name, None) for row in rows]
-
-    return Column(name, _type_of(field.type), values)
-
-
-def _of_record(name: str, sql: str, polars: Any, read: Callable[[Landed], Any]) -> Column:
-    return Column(name, _Type(sql, polars), lambda rows: [read(row) for row in rows])
-
-
 def folders(app_ids: Sequence[str]) -> list[str]:
     """Folder of each app: its id with `_` for whatever a path may not like, cut; rare apps share one.
 
@@ -164,16 +78,16 @@ def _day(row: Landed) -> date:
     return row.appended_at.date()
 
 
-_APP = Column("app", _TEXT, lambda rows: folders([getattr(row.event, "app_id", "") for row in rows]))
-_TYPE = _of_record("type", "VARCHAR", pl.String, lambda row: tag_of(type(row.event)))
+_APP = Column("app", TEXT, lambda rows: folders([getattr(row.event, "app_id", "") for row in rows]))
+_TYPE = record_column("type", "VARCHAR", pl.String, lambda row: tag_of(type(row.event)))
 _PLACE = (
-    _of_record("kafka_partition", "INTEGER", pl.Int32, lambda row: row.partition),
-    _of_record("kafka_offset", "BIGINT", pl.Int64, lambda row: row.offset),
-    Column("appended_at", _SCALARS[inspect.DateTimeType], lambda rows: [row.appended_at for row in rows]),
-    _of_record("record_bytes", "BIGINT", pl.Int64, lambda row: row.size_bytes),
-    _of_record("date", "DATE", pl.Date, _day),
+    record_column("kafka_partition", "INTEGER", pl.Int32, lambda row: row.partition),
+    record_column("kafka_offset", "BIGINT", pl.Int64, lambda row: row.offset),
+    Column("appended_at", UTC_TIME, lambda rows: [row.appended_at for row in rows]),
+    record_column("record_bytes", "BIGINT", pl.Int64, lambda row: row.size_bytes),
+    record_column("date", "DATE", pl.Date, _day),
 )
-_EXTRA = _of_record("extra", "VARCHAR", pl.String, lambda row: row.extra)
+_EXTRA = record_column("extra", "VARCHAR", pl.String, lambda row: row.extra)
 
 
 def _content_bytes(row: Landed) -> int:
@@ -181,8 +95,8 @@ def _content_bytes(row: Landed) -> int:
 
 
 _OF_TURNS = (
-    _of_record("content_exact", "BLOB", pl.Binary, lambda row: row.content_exact),
-    _of_record("content_bytes", "BIGINT", pl.Int64, _content_bytes),
+    record_column("content_exact", "BLOB", pl.Binary, lambda row: row.content_exact),
+    record_column("content_bytes", "BIGINT", pl.Int64, _content_bytes),
     _EXTRA,
 )
 
@@ -194,8 +108,10 @@ def _table(
     rename: dict[str, str] | None = None,
     also: tuple[Column, ...] = (),
 ) -> Table:
-    fields = {field.name: field for event in carries for field in _fields_of(event)}
-    columns = [_field((rename or {}).get(n, n), field) for n, field in fields.items() if n not in {"type", *without}]
+    fields = {field.name: field for event in carries for field in fields_of(event)}
+    columns = [
+        field_column((rename or {}).get(n, n), field) for n, field in fields.items() if n not in {"type", *without}
+    ]
     if len(carries) > 1:
         columns.insert(0, _TYPE)
     columns += also
@@ -208,12 +124,6 @@ def _table(
         sorted_by=("session_id", "timestamp") if "session_id" in fields else ("kafka_partition", "kafka_offset"),
         topic=TOPIC_OF.get(carries[0], PROFILES),
     )
-
-
-def _fields_of(event: type[Struct]) -> tuple[inspect.Field, ...]:
-    kind = inspect.type_info(event)
-    assert isinstance(kind, inspect.StructType)  # noqa: S101 - narrows msgspec's union of types
-    return kind.fields
 
 
 class RiskPointOfSession(events.RiskPoint, frozen=True, kw_only=True, gc=False):
@@ -264,7 +174,8 @@ class Skipped(Struct, frozen=True, kw_only=True):
     Attributes:
         topic: Full name.
         reason: `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
-            retention before it was archived: lost), `erased` (on request), or why the record is invalid.
+            retention before it was archived: lost), `erased` (from the archive, on request), `tombstone`, or why
+            the record is invalid.
         key: The record's key, kept where no dead letter has it (Turntide's own topics).
         value: Likewise.
     """
@@ -274,25 +185,25 @@ class Skipped(Struct, frozen=True, kw_only=True):
     first_offset: int
     last_offset: int
     reason: str
-    detail: str
-    key: bytes | None
-    value: bytes | None
-    appended_at: datetime | None
+    detail: str = ""
+    key: bytes | None = None
+    value: bytes | None = None
+    appended_at: datetime | None = None
 
 
 def skipped_frame(rows: Sequence[Skipped], now: datetime) -> pl.DataFrame:
     """Skipped offsets as columns, `landed_at` last."""
     columns = [
-        pl.Series(field.name, [getattr(row, field.name) for row in rows], dtype=_type_of(field.type).polars)
-        for field in _fields_of(Skipped)
+        pl.Series(field.name, [getattr(row, field.name) for row in rows], dtype=type_of(field.type).polars)
+        for field in fields_of(Skipped)
     ]
-    return pl.DataFrame([*columns, pl.Series("landed_at", [now] * len(rows), dtype=_TIME)])
+    return pl.DataFrame([*columns, pl.Series("landed_at", [now] * len(rows), dtype=TIME)])
 
 
 def ddl() -> dict[str, dict[str, str]]:
     """SQL type of every column of every table of the schema `raw`."""
     tables = {table.name: {column.name: column.type.sql for column in table.columns} for table in TABLES.values()}
-    skipped = {field.name: _type_of(field.type).sql for field in _fields_of(Skipped)}
+    skipped = {field.name: type_of(field.type).sql for field in fields_of(Skipped)}
     tables[SKIPPED] = {**skipped, "landed_at": "TIMESTAMPTZ"}
     tables[OFFSETS] = {
         "topic": "VARCHAR",

@@ -14,11 +14,7 @@ import duckdb
 from msgspec import Struct
 
 from models.topics import TOPICS, TURNS, Cleanup, Topic
-from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLE_OF
-
-ABSENT, EXPIRED, ERASED = "absent", "expired", "erased"
-"""Reasons of skips that are no bad record: not in the log, removed from it before it was archived, and
-erased from the archive on request."""
+from streams.lake.schema import ABSENT, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED, TABLE_OF
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
 """A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""

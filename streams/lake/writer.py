@@ -26,8 +26,9 @@ import structlog
 from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from streams.lake.buffer import Buffer, Move, Place
+from streams.lake.buffer import Buffer
 from streams.lake.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
+from streams.lake.progress import Move, Place
 from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
 from streams.lake.views import VIEWS
 

@@ -13,7 +13,7 @@ archive's own catalog, in the same transaction as the rows (`streams.lake.writer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -23,17 +23,18 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
-from models.errors import ConfigurationError, Fenced
+from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.policy import IntakePolicy
 from models.topics import TOPICS, Topic
 from streams.api.health import create_api, serve
-from streams.kafka.client import admin, client_options
-from streams.lake.buffer import Buffer, Move, Place
+from streams.kafka.client import client_options, require_topic
+from streams.lake.buffer import Buffer, hole
 from streams.lake.catalog import paths_of
+from streams.lake.columns import Landed
 from streams.lake.landed import land
 from streams.lake.maintenance import maintain
-from streams.lake.schema import TABLES, Landed, Skipped
-from streams.lake.verify import ABSENT, EXPIRED
+from streams.lake.progress import Move, Place, Progress, Verdict
+from streams.lake.schema import ABSENT, EXPIRED, TABLES, Skipped
 from streams.lake.writer import LakeWriter
 from streams.settings import Settings
 from streams.telemetry import metrics
@@ -54,7 +55,8 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         StoreUnavailable: Kafka or the archive's disk do not serve; nothing half-written is left.
     """
     topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS if topic.public}
-    await _require(settings, topics)
+    for name in topics:
+        await require_topic(settings.kafka, name)
     async with AsyncExitStack() as stack:
         writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
         stack.push_async_callback(asyncio.to_thread, writer.close)
@@ -65,17 +67,7 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         await archivist.run(stop)
 
 
-async def _require(settings: Settings, topics: dict[str, Topic]) -> None:
-    async with admin(settings.kafka) as client:
-        missing = sorted(topics.keys() - set(await client.list_topics()))
-    if missing:
-        raise ConfigurationError(
-            f"no topic {', '.join(missing)} at {settings.kafka.bootstrap}: run `turntide topics apply`, "
-            "or check TURNTIDE_TOPIC_PREFIX"
-        )
-
-
-class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has no types
+class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
     """Reads the partitions it is assigned and lands them."""
 
     def __init__(self, settings: Settings, topics: dict[str, Topic], intake: IntakePolicy, writer: LakeWriter) -> None:
@@ -94,10 +86,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
         )
         self._buffer = Buffer()
         self._oldest_s: float | None = None
-        self._standing: dict[Place, Move] = {}
-        """Where each owned partition stands, the buffer included."""
-        self._holes: dict[Place, int] = {}
-        """Partitions that left a hole → the offset after it, until they are read again."""
+        self._progress = Progress()
         self._one_at_a_time = asyncio.Lock()
         self._assigned = asyncio.Event()
         self._failure: Exception | None = None
@@ -121,6 +110,11 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
                 await self._round()
             async with self._one_at_a_time:
                 await self._land()
+        except KafkaError as error:
+            raise StoreUnavailable(
+                f"archive: Kafka at {self._settings.kafka.bootstrap} fails ({type(error).__name__}). "
+                "What was landed stays; started again, the role reads on from there."
+            ) from error
         finally:
             await self._consumer.stop()
 
@@ -139,58 +133,53 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
 
     # --- taking
 
-    async def _take(self, place: Place, records: Sequence[ConsumerRecord]) -> None:
-        standing = self._standing.get(place)
-        if standing is None:
-            return  # revoked since it was fetched
-        records = [record for record in records if record.offset >= standing.next]
-        if not records or not await self._continues(place, standing, records[0].offset):
-            return
+    async def _take(self, place: Place, fetched: Sequence[ConsumerRecord]) -> None:
+        next_offset = self._progress[place].next if place in self._progress else 0
+        records = [record for record in fetched if record.offset >= next_offset]
+        match self._progress.judge(place, records[0].offset if records else None):
+            case Verdict.DROP:
+                return
+            case Verdict.READ_AGAIN:
+                self._consumer.seek(TopicPartition(place.topic, place.partition), next_offset)
+                return
+            case Verdict.TAKE_AFTER_HOLE:
+                next_offset = await self._expired(place, next_offset, records[0].offset)
         topic = self._topics[place.topic]
-        next_offset = standing.next
         for record in records:
             if record.offset > next_offset:
-                self._buffer.skip(_hole(place, next_offset, record.offset - 1, ABSENT))
-            row = land(topic, place.topic, record, self._intake)
-            if isinstance(row, Landed):
-                self._buffer.add(row)
-            else:
-                self._skip(row)
+                self._buffer.skip(hole(place, next_offset, record.offset - 1, ABSENT))
+            self._keep(land(topic, place.topic, record, self._intake))
             next_offset = record.offset + 1
-        self._standing[place] = self._buffer.advance(place, start=standing, next_offset=next_offset)
+        self._buffer.moves[place] = self._progress.advance(place, next_offset)
         if self._oldest_s is None:
             self._oldest_s = monotonic()
 
-    def _skip(self, skipped: Skipped) -> None:
-        if skipped.value is not None:
+    async def _expired(self, place: Place, next_offset: int, first: int) -> int:
+        """Note what retention removed before it was archived; returns where the log goes on."""
+        partition = TopicPartition(place.topic, place.partition)
+        start: int = min((await self._consumer.beginning_offsets([partition]))[partition], first)
+        if start <= next_offset:
+            return next_offset
+        log.error(
+            "archive_lost_to_retention", topic=place.topic, partition=place.partition, first=next_offset, last=start - 1
+        )
+        self._buffer.skip(hole(place, next_offset, start - 1, EXPIRED))
+        return start
+
+    def _keep(self, row: Landed | Skipped) -> None:
+        if isinstance(row, Landed):
+            self._buffer.add(row)
+            return
+        if row.value is not None:
             log.error(
                 "archive_undecodable",
-                topic=skipped.topic,
-                partition=skipped.kafka_partition,
-                offset=skipped.first_offset,
-                reason=skipped.reason,
-                detail=skipped.detail,
+                topic=row.topic,
+                partition=row.kafka_partition,
+                offset=row.first_offset,
+                reason=row.reason,
+                detail=row.detail,
             )
-        self._buffer.skip(skipped)
-
-    async def _continues(self, place: Place, standing: Move, first: int) -> bool:
-        """Whether records from `first` on may be taken; a new hole is read again before it is believed."""
-        if first == standing.next:
-            self._holes.pop(place, None)
-            return True
-        partition = TopicPartition(place.topic, place.partition)
-        if self._holes.get(place) != first:
-            self._holes[place] = first
-            self._consumer.seek(partition, standing.next)
-            return False
-        del self._holes[place]
-        start = (await self._consumer.beginning_offsets([partition]))[partition]
-        if start > standing.next:
-            lost = _hole(place, standing.next, min(start, first) - 1, EXPIRED)
-            log.error("archive_lost_to_retention", topic=place.topic, partition=place.partition, first=standing.next)
-            self._buffer.skip(lost)
-            self._standing[place] = self._buffer.advance(place, start=standing, next_offset=lost.last_offset + 1)
-        return True
+        self._buffer.skip(row)
 
     # --- landing
 
@@ -205,13 +194,13 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
     async def _land(self) -> dict[Place, Move]:
         """Land the buffer; returns the partitions that moved. Call with the lock held."""
         buffer, self._buffer, self._oldest_s = self._buffer, Buffer(), None
-        if not buffer:
+        if not buffer.moves:
             return {}
         try:
             landed = await asyncio.to_thread(self._writer.land, buffer, now=datetime.now(UTC))
         except Fenced as error:
             log.warning("archive_fenced", error=str(error))
-            await self._seek_to_catalog(list(self._standing))
+            await self._seek_to_catalog(list(self._progress))
             return {}
         for name, files in landed.items():
             topic = TABLES[name].topic.name
@@ -219,8 +208,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
             metrics.counter("archive_files_total", topic=topic).inc(files.files)
             metrics.counter("archive_bytes_total", topic=topic).inc(files.bytes)
         for place, move in buffer.moves.items():
-            if place in self._standing:
-                self._standing[place] = Move(move.next, move.first, move.next)
+            self._progress.landed(place, move)
         log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
         return buffer.moves
 
@@ -228,7 +216,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
         """Commit to Kafka for those who watch the lag; nothing of ours reads it."""
         if not landed:
             return
-        owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._standing}
+        owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._progress}
         for partition, next_offset in owned.items():
             end = self._consumer.highwater(partition)
             if end is not None:
@@ -242,13 +230,13 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
         if now_s - self._merged_s < self._settings.archive.merge_every.total_seconds():
             return
         everything = self._merged_all_s is None or now_s - self._merged_all_s >= _ALL_FILES_EVERY.total_seconds()
-        work: Callable[[], object] = lambda: maintain(  # noqa: E731 - a thread takes no keywords
+        done = await asyncio.to_thread(
+            maintain,
             self._writer,
             now=datetime.now(UTC),
             keep_replaced=self._settings.archive.keep_replaced,
             everything=everything,
         )
-        done = await asyncio.to_thread(work)
         self._merged_s = monotonic()
         if everything:
             self._merged_all_s = self._merged_s
@@ -258,15 +246,15 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         """Land what is buffered, so that the next owner need not read it again."""
-        _ = revoked
         async with self._one_at_a_time:
             self._assigned.clear()
             try:
                 await self._land()
             except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on
                 self._failure = error
-            self._standing.clear()
-            self._holes.clear()
+            self._progress.clear()
+            for number in {partition.partition for partition in revoked}:
+                metrics.forget_partition(number)
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Read on where the catalog stands."""
@@ -284,7 +272,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
         starts = await self._consumer.beginning_offsets(list(partitions.values()))
         ends = await self._consumer.end_offsets(list(partitions.values()))
         self._buffer, self._oldest_s = Buffer(), None
-        self._holes.clear()
+        self._progress.clear()
         for place, partition in partitions.items():
             start = starts[partition]
             move = known.get(place, Move(None, start, start))
@@ -294,20 +282,6 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc] - aiokafka has
                     f"{move.next}, the topic ends at {ends[partition]}: it was recreated, or this is another cluster. "
                     "Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
                 )
-            self._standing[place] = move
+            self._progress.stand(place, move)
             self._consumer.seek(partition, move.next)
         log.info("archive_assigned", partitions=len(places))
-
-
-def _hole(place: Place, first: int, last: int, reason: str) -> Skipped:
-    return Skipped(
-        topic=place.topic,
-        kafka_partition=place.partition,
-        first_offset=first,
-        last_offset=last,
-        reason=reason,
-        detail="",
-        key=None,
-        value=None,
-        appended_at=None,
-    )

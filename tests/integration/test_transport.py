@@ -70,6 +70,14 @@ class Running:
         self.stop_event = asyncio.Event()
         self.task = asyncio.create_task(role.run(self.stop_event))
 
+    async def until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
+        """Wait for a condition; an error of the role ends the wait."""
+        async with asyncio.timeout(within_s):
+            while not condition():
+                if self.task.done():
+                    self.task.result()
+                await asyncio.sleep(0.05)  # poll
+
     async def stop(self) -> None:
         """Stop it and let errors through."""
         self.stop_event.set()
@@ -117,13 +125,6 @@ async def committed(settings: Settings) -> dict[int, int | None]:
     return found
 
 
-async def until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
-    """Wait for a condition of this process."""
-    async with asyncio.timeout(within_s):
-        while not condition():
-            await asyncio.sleep(0.05)  # poll
-
-
 def every_offset(count: int) -> Counter[tuple[int, int]]:
     """Each of `count` records once."""
     return Counter((n % PARTITIONS, n // PARTITIONS) for n in range(count))
@@ -144,12 +145,12 @@ async def test_every_record_once_and_commit_is_what_was_processed(settings: Sett
     """A backlog arrives in batches of one partition each; a restart finds nothing left to do."""
     await produce(settings, 2000)
     running = Running(Recorder(settings))
-    await until(lambda: len(running.role.seen()) == 2000)
+    await running.until(lambda: len(running.role.seen()) == 2000)
     await running.stop()
     again = Running(Recorder(settings))
-    await until(again.role.consumer_ready)
+    await again.until(again.role.consumer_ready)
     await produce(settings, 4)
-    await until(lambda: len(again.role.seen()) == 4)
+    await again.until(lambda: len(again.role.seen()) == 4)
     await again.stop()
 
     assert running.role.seen() == every_offset(2000)
@@ -167,7 +168,7 @@ async def test_failure_stops_the_role_before_the_offset(settings: Settings) -> N
     with pytest.raises(ValueError, match="told to fail"):
         await Running(failing).task
     resumed = Running(Recorder(settings))
-    await until(lambda: not every_offset(400) - failing.seen() - resumed.role.seen())
+    await resumed.until(lambda: not every_offset(400) - failing.seen() - resumed.role.seen())
     await resumed.stop()
 
     assert await committed(settings) == dict.fromkeys(range(PARTITIONS), 100)
@@ -177,14 +178,14 @@ async def test_failure_stops_the_role_before_the_offset(settings: Settings) -> N
 async def test_second_worker_shares_without_loss(settings: Settings) -> None:
     """While records arrive a worker joins and one leaves; together they process every record."""
     first, second = Running(Recorder(settings)), None
-    await until(first.role.consumer_ready)
+    await first.until(first.role.consumer_ready)
     producing = asyncio.create_task(produce(settings, 8000))
     second = Running(Recorder(settings))
-    await until(lambda: bool(second.role.assigned and second.role.assigned[-1]))
+    await second.until(lambda: bool(second.role.assigned and second.role.assigned[-1]))
     await first.stop()
     await producing
     await produce(settings, 0)
-    await until(lambda: not every_offset(8000) - first.role.seen() - second.role.seen())
+    await second.until(lambda: not every_offset(8000) - first.role.seen() - second.role.seen())
     await second.stop()
 
     assert await committed(settings) == dict.fromkeys(range(PARTITIONS), 2000)
@@ -196,14 +197,14 @@ async def test_slow_role_holds_back_fetching(settings: Settings) -> None:
     role = Recorder(settings)
     role.gate.clear()
     running = Running(role)
-    await until(role.consumer_ready)
+    await running.until(role.consumer_ready)
     await produce(settings, 20_000)
     ahead: list[int] = []
     for _ in range(20):
         ahead.append(sum(e.fetched - (e.processed or 0) for e in role.consumer.ledger._entries.values()))
         await asyncio.sleep(0.1)  # give an unbounded fetcher time to show itself
     role.gate.set()
-    await until(lambda: len(role.seen()) == 20_000)
+    await running.until(lambda: len(role.seen()) == 20_000)
     await running.stop()
 
     assert 0 < max(ahead) <= (STREAM_BUFFER_BATCHES + 2 + PARTITIONS) * MAX_POLL_RECORDS
@@ -220,7 +221,7 @@ async def test_gap_of_the_log_is_no_obstacle(settings: Settings) -> None:
             await producer.send_and_wait(topic, b"%d" % n, key=b"k", partition=0)
     await producer.stop()
     running = Running(Recorder(settings))
-    await until(lambda: len(running.role.seen()) == 3)
+    await running.until(lambda: len(running.role.seen()) == 3)
     await running.stop()
 
     assert running.role.seen() == Counter({(0, 0): 1, (0, 2): 1, (0, 4): 1})
@@ -242,10 +243,10 @@ async def test_ordinary_topics_are_left_as_they_are(settings: Settings) -> None:
 
     role.app.agent(role.app.topic(other, value_serializer="raw", value_type=bytes), name="other")(keep)
     running = Running(role)
-    await until(role.consumer_ready)
+    await running.until(role.consumer_ready)
     await produce(settings, 40, topic=other)
     await produce(settings, 40)
-    await until(lambda: len(values) == 40 and len(role.seen()) == 40)
+    await running.until(lambda: len(values) == 40 and len(role.seen()) == 40)
     await running.stop()
 
     assert sorted(values, key=int) == [b"%d" % n for n in range(40)]

@@ -1,0 +1,52 @@
+"""The command line of the demo."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.output import OutputFormat
+from models.errors import ConfigurationError
+
+_EXIT_UNEXPECTED = 1
+
+
+def demo(
+    *,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="New or empty folder for broker, archive, logs and report; none: a temporary one."),
+    ] = None,
+    speed: Annotated[float, typer.Option(min=0.1, max=100.0, help="Play this many times faster.")] = 1.0,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka and the roles running until Ctrl-C.")] = False,
+    view: Annotated[bool, typer.Option(help="Draw the live view, or print plain lines.")] = True,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the summary is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Run everything on this machine and watch it work: about a minute and a half, and nothing stays running.
+
+    Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, under a prefix of the
+    demo's own that is deleted afterwards), creates the topics, starts the roles sessions, index and archive, plays
+    twelve conversations, and shows what Turntide makes of them. Exits with 1 if not exactly the expected sessions alert.
+    Leaves archive, logs and an HTML report.
+    """
+    from jobs.demo.run import Options, run
+    from jobs.demo.stage import Stage
+
+    if output is OutputFormat.CSV:
+        raise ConfigurationError("the demo prints a table or json: choose one of them for --output")
+    folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-demo-"))).resolve()
+    summary = run(Options(data_dir=folder, speed=speed, keep=keep), Stage(output, view=view))
+    if not summary.as_expected:
+        raise typer.Exit(_EXIT_UNEXPECTED)
+
+
+demo.epilog = examples(  # type: ignore[attr-defined]
+    "turntide demo",
+    "turntide demo --keep --data-dir ./demo",
+    "turntide demo --speed 5 --output json | jq .alerts_raised",
+    "TURNTIDE_KAFKA=broker:9092 turntide demo",
+)

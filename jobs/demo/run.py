@@ -1,0 +1,238 @@
+"""The demo from beginning to end: a broker, topics, roles, the play, the summary, and nothing left running."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from msgspec import Struct
+
+from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.play import Play, sender
+from jobs.demo.report import render_report
+from jobs.demo.stage import Stage
+from jobs.demo.state import DemoState
+from jobs.demo.summary import Summary, summarise, tidy_archive
+from jobs.demo.watch import watching
+from jobs.role_process import RoleFailed, RoleProcess
+from models.errors import ConfigurationError, TurntideError
+from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
+from streams.wiring import policy_of
+
+ROLES = ("sessions", "index", "archive")
+PARTITIONS = 4
+_POLICY = """\
+# The defaults, but a profile after every turn, so that the demo's view is lively.
+version = "demo-1"
+
+[profile]
+every_turns = 1
+"""
+_READY_WITHIN_S = 90.0
+_CAUGHT_UP_WITHIN_S = 60.0
+_LOOK_AT_ROLES_EVERY_S = 0.5
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What the command was asked for.
+
+    Attributes:
+        data_dir: Where everything goes; empty or new.
+        speed: Multiple of the usual pace.
+        keep: Leave broker and roles running until Ctrl-C.
+    """
+
+    data_dir: Path
+    speed: float
+    keep: bool
+
+
+def run(options: Options, stage: Stage) -> Summary:
+    """Run the whole demo; what was started is ended on the way out, however that is.
+
+    Args:
+        options: What was asked for.
+        stage: Where it is shown.
+
+    Raises:
+        TurntideError: Something did not start, ended by itself, or did not finish in time.
+    """
+    began_s = time.monotonic()
+    state = DemoState.of(load_conversations())
+    _refuse_used(options.data_dir)
+    with ExitStack() as running:
+        running.enter_context(_terminable())
+        settings = running.enter_context(_cluster(options.data_dir, stage))
+        _provide_topics(settings, running, stage)
+        roles = _start_roles(settings, running)
+        asyncio.run(_perform(settings, state, roles, options, stage))
+        stage.step("archive", "merging small files and checking every record")
+        archive = tidy_archive(settings)
+        report = options.data_dir / "report.html"
+        summary = summarise(
+            state,
+            archive,
+            seconds=time.monotonic() - began_s,
+            data_dir=str(options.data_dir),
+            report=str(report),
+        )
+        policy = policy_of(settings)
+        report.write_text(
+            render_report(
+                state, summary, modes=policy.modes, further=stage.further(summary), made_at=datetime.now(UTC)
+            ),
+            "utf-8",
+        )
+        if options.keep:
+            stage.result(summary)
+            _keep(settings, roles, stage)
+    if not options.keep:
+        stage.result(summary)
+    return summary
+
+
+# --- what is started
+
+
+def _refuse_used(data_dir: Path) -> None:
+    if data_dir.exists() and any(data_dir.iterdir()):
+        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
+    data_dir.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM takes the same way out as Ctrl-C, so that everything is cleaned up."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
+    """The cluster that the settings name, under a prefix of the demo's own; or a broker started for it."""
+    given = load_settings()
+    if "bootstrap" in given.kafka.model_fields_set:
+        kafka = given.kafka.model_copy(update={"partitions": given.kafka.partitions or PARTITIONS})
+        stage.step("kafka", f"using {kafka.bootstrap}")
+        yield _settings(given, data_dir, kafka, prefix=f"demo-{uuid4().hex[:8]}")
+        return
+    from jobs.local_kafka import LocalKafka
+
+    stage.step("kafka", "starting Apache Kafka")
+    with LocalKafka(data_dir) as broker:
+        stage.done(broker.bootstrap)
+        kafka = KafkaSettings(bootstrap=broker.bootstrap, partitions=PARTITIONS)
+        yield _settings(given, data_dir, kafka, prefix=given.topic_prefix)
+
+
+def _settings(given: Settings, data_dir: Path, kafka: KafkaSettings, *, prefix: str) -> Settings:
+    policy_file = data_dir / "policy.toml"
+    policy_file.write_text(_POLICY)
+    os.environ.pop("TURNTIDE_VECTORS__URL", None)  # the roles inherit the environment
+    mine = {"kafka": kafka, "topic_prefix": prefix, "data_dir": data_dir, "policy_file": policy_file}
+    # Whatever archive or vector store the environment names: the demo writes to its own folder only.
+    return given.model_copy(update={**mine, "archive": ArchiveSettings(), "vectors": VectorSettings()})
+
+
+def _provide_topics(settings: Settings, running: ExitStack, stage: Stage) -> None:
+    """Create the topics; on a cluster that was there before, they go when the demo goes."""
+    from jobs.topics import apply_topics
+
+    stage.step("topics", f"creating {settings.topic_prefix}.*")
+    if settings.topic_prefix.startswith("demo-"):
+        running.callback(lambda: asyncio.run(_delete_topics(settings)))
+    created = asyncio.run(apply_topics(settings))
+    stage.done(f"{len(created)} topics, {settings.kafka.partitions} partitions each")
+
+
+async def _delete_topics(settings: Settings) -> None:
+    from models.topics import TOPICS
+    from streams.kafka.client import admin
+
+    async with admin(settings.kafka) as client:
+        await client.delete_topics([topic.full_name(settings.topic_prefix) for topic in TOPICS])
+
+
+def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:
+    own = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": ""}
+    roles = [
+        RoleProcess(role, settings, log=settings.data_dir / "logs" / f"{role}.log", extra_environment=own)
+        for role in ROLES
+    ]
+    running.callback(_stop, roles)
+    for role in roles:
+        role.start()
+    return roles
+
+
+def _stop(roles: list[RoleProcess]) -> None:
+    """Stop all that were started, at the same time."""
+    started = [role for role in roles if role.running()]
+    with ThreadPoolExecutor(len(roles)) as pool:
+        list(pool.map(RoleProcess.stop, started))
+
+
+# --- the play
+
+
+async def _perform(
+    settings: Settings, state: DemoState, roles: list[RoleProcess], options: Options, stage: Stage
+) -> None:
+    stage.step("roles", f"starting {', '.join(ROLES)}")
+    began_s = time.monotonic()
+    await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
+    stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
+    async with watching(settings, state, tell=stage.event) as watch, sender(settings) as to_turns:
+        play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)
+        try:
+            async with asyncio.TaskGroup() as together:
+                beside = [
+                    together.create_task(watch.follow()),
+                    together.create_task(watch.measure()),
+                    together.create_task(_see_that_they_run(roles)),
+                    together.create_task(stage.draw(state)),
+                ]
+                await play.run()
+                await watch.caught_up(_CAUGHT_UP_WITHIN_S)
+                for task in beside:
+                    task.cancel()
+        except ExceptionGroup as group:
+            raise _first_expected(group) from group
+
+
+async def _see_that_they_run(roles: list[RoleProcess]) -> None:
+    while True:
+        for role in roles:
+            if not role.running():
+                raise RoleFailed(f"role {role.role} ended in the middle of the play:\n{role.log_tail()}")
+        await asyncio.sleep(_LOOK_AT_ROLES_EVERY_S)
+
+
+def _first_expected(group: ExceptionGroup[Exception]) -> Exception:
+    """What happened, out of the group that a task group wraps it in."""
+    expected, _ = group.split(TurntideError)
+    found: BaseException = expected or group
+    while isinstance(found, ExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, Exception)  # noqa: S101 - a group of exceptions holds nothing else
+    return found
+
+
+def _keep(settings: Settings, roles: list[RoleProcess], stage: Stage) -> None:
+    """Stay until Ctrl-C, and watch over the roles."""
+    stage.kept(settings, {role.role: role.url for role in roles})
+    try:
+        asyncio.run(_see_that_they_run(roles))
+    except KeyboardInterrupt:
+        stage.step("stopping", "roles and Kafka")

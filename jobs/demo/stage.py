@@ -1,0 +1,117 @@
+"""Where the demo is shown: a live view on a terminal, plain lines elsewhere, one JSON object for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import sys
+import time
+from collections.abc import Mapping
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from jobs.demo.state import DemoState
+from jobs.demo.summary import Summary, show
+from jobs.demo.view import line, progress_line, render
+from jobs.output import OutputFormat
+from models.events import OutputEvent
+from streams.settings import Settings
+
+_FRAMES_PER_S = 6.0
+_PROGRESS_EVERY_S = 5.0
+_INDENT = 10
+
+
+class Stage:
+    """Shows the demo. Results go to standard output; with JSON everything else goes to standard error.
+
+    Args:
+        form: How the summary is printed.
+        view: Whether a live view is wanted, where there is a terminal for it.
+    """
+
+    def __init__(self, form: OutputFormat, *, view: bool) -> None:
+        self._form = form
+        self._console = Console(stderr=form is OutputFormat.JSON, highlight=False)
+        self._live = view and form is not OutputFormat.JSON and self._console.is_terminal
+
+    def step(self, what: str, text: str) -> None:
+        """Say what begins."""
+        self._console.print(Text(f"{what:<{_INDENT}}", style="bold").append(f"{text} …", style="none"))
+
+    def done(self, text: str) -> None:
+        """Say how the step ended."""
+        self._console.print(Text(" " * _INDENT + text, style="green"))
+
+    def event(self, event: OutputEvent) -> None:
+        """Say what Turntide emitted, where the live view does not show it."""
+        if not self._live and (said := line(event)) is not None:
+            self._console.print(Text(said), soft_wrap=True)
+
+    async def draw(self, state: DemoState) -> None:
+        """Show the state until cancelled."""
+        began_s = time.monotonic()
+        if not self._live:
+            while True:
+                await asyncio.sleep(_PROGRESS_EVERY_S)
+                state.tick(time.monotonic() - began_s)
+                self._console.print(Text(progress_line(state)), soft_wrap=True)
+        # Drawn from this task, not from rich's thread: the state must not change under the drawing.
+        with Live(console=self._console, auto_refresh=False) as live:
+            try:
+                while True:
+                    state.tick(time.monotonic() - began_s)
+                    size = self._console.size
+                    live.update(render(state, height=size.height, width=size.width), refresh=True)
+                    await asyncio.sleep(1 / _FRAMES_PER_S)
+            finally:
+                live.update(render(state, height=self._console.height, width=self._console.width), refresh=True)
+
+    def result(self, summary: Summary) -> None:
+        """Print the summary."""
+        if self._form is OutputFormat.JSON:
+            sys.stdout.write(msgspec.json.format(msgspec.json.encode(summary)).decode() + "\n")
+            sys.stdout.flush()
+            return
+        show(summary, self._console, self.further(summary))
+
+    def further(self, summary: Summary) -> list[tuple[str, str]]:
+        """What else to look at: what for, and the command."""
+        turntide, folder = _command(), shlex.quote(summary.data_dir)
+        query = f"TURNTIDE_DATA_DIR={folder} {turntide} query"
+        session = summary.alerts[0].session_id if summary.alerts else next(iter(summary.alerts_expected), "")
+        return [
+            ("The report, with every risk curve:", summary.report),
+            ("Why the alerts stand:", f'{query} "SELECT session_id, severity, status, reason FROM alerts"'),
+            (
+                f"The risk of {session}, turn by turn:",
+                f"{query} \"SELECT turn, risk, score, mode FROM risk_points WHERE session_id = '{session}' "
+                'ORDER BY turn"',
+            ),
+            ("What is remembered of each session:", f'{query} "SELECT session_id, summary FROM episodes"'),
+            ("Every table and view:", f'{query} "SHOW TABLES"'),
+            ("Remove everything again:", f"rm -r {folder}"),
+        ]
+
+    def kept(self, settings: Settings, urls: Mapping[str, str]) -> None:
+        """Say what stays up, how to use it and how to stop it."""
+        environment = {
+            "TURNTIDE_KAFKA": settings.kafka.bootstrap,
+            "TURNTIDE_TOPIC_PREFIX": settings.topic_prefix,
+            "TURNTIDE_DATA_DIR": str(settings.data_dir),
+        }
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
+        self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")
+        self._console.print(Text(f"  export {exports}", style="cyan"), soft_wrap=True)
+        self._console.print(Text(f"  {_command()} alerts list", style="cyan"), soft_wrap=True)
+        for role, url in urls.items():
+            self._console.print(Text(f"  {role:<9} {url}/metrics", style="dim"), soft_wrap=True)
+
+
+def _command() -> str:
+    """How this command was called: a newcomer has `turntide` only through `uv run`."""
+    return "uv run turntide" if "UV_RUN_RECURSION_DEPTH" in os.environ else "turntide"
