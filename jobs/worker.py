@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -79,7 +80,8 @@ def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: 
 
 def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     """The parent holds the other end of standard input: its end means that the parent is gone."""
-    while sys.stdin.buffer.read(1024):
+    # The bare descriptor: a buffered reader's lock would be held when the interpreter ends.
+    while os.read(sys.stdin.fileno(), 1024):
         pass
     loop.call_soon_threadsafe(stop.set)
 

@@ -26,6 +26,7 @@ from models.events import ControlEvent, InputEvent, OutputEvent, Turn
 from models.policy import IntakePolicy
 from models.topics import Topic
 
+
 class _Tag(Struct):
     type: str = "turn"
 
@@ -81,9 +82,7 @@ def _without_values(message: str) -> str:
     return message
 
 
-def decode_input(
-    value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy
-) -> InputEvent:
+def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> InputEvent:
     """Decode and check one record of `turns.v1`.
 
     Args:
@@ -104,9 +103,7 @@ def decode_input(
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
     if event.timestamp > appended_at + intake.future_skew:
         ahead = event.timestamp - appended_at
-        raise InvalidRecord(
-            "future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival"
-        )
+        raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
     if event.timestamp < intake.earliest_time:
         raise InvalidRecord("ancient_timestamp", f"event time before {intake.earliest_time.isoformat()}")
     if isinstance(event, Turn):

@@ -246,9 +246,7 @@ class PartitionFold:
 
     def _result(self) -> PartitionFolded:
         changed: dict[str, dict[str, bytes | None]] = {
-            session_id: parts
-            for session_id, state in self._sessions.items()
-            if (parts := state.changed_parts())
+            session_id: parts for session_id, state in self._sessions.items() if (parts := state.changed_parts())
         }
         own: dict[str, bytes | None] = {"clock": msgspec.msgpack.encode(self._clock)}
         for app_id in sorted(self._apps_touched):

@@ -141,16 +141,18 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
 class DetectorPolicy(Section, frozen=True, kw_only=True):
     """Thresholds on the cosine of two turns' vectors (seed 000, layer 4, use cases 1-3).
 
-    The figures belong to the embedder. These are wordllama's first 64 dimensions as int8; the measurement
-    that set them stands in `models/memory/vectors.py`.
+    The figures belong to the embedder; these were measured on wordllama's first 64 dimensions as int8, with self-written
+    questions: 30 rephrased pairs (median cosine 0.81, a tenth below 0.58), 16 pairs on one matter but asking something
+    else (median 0.62, a tenth above 0.78), 1,230 unrelated pairs (median 0.06, one in a hundred above 0.43).
     """
 
-    rephrased: Ratio = 0.62
-    """Two questions are the same question rephrased."""
-    near: Ratio = 0.45
-    """Two turns are on the same matter."""
+    rephrased: Ratio = 0.65
+    """Two questions are the same one rephrased: finds 83 % of those, 19 % of the same matter, 0.1 % of the unrelated."""
+    near: Ratio = 0.40
+    """Two turns are on the same matter: finds 97 % of the rephrased, 88 % of the same matter, 2 % of the unrelated."""
     topic_change: Ratio = 0.25
-    """Below it a turn has left the matter of the one before (beside sharing no word)."""
+    """Below it a turn has left the matter of the one before, if it shares no topic either: 89 % of unrelated pairs lie
+    below, none of the others."""
     repeats_full: Count = 4
     """Rephrasings of risky, refused or probing questions that make the signal 1."""
     harmless_repeat: Ratio = 0.05

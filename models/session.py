@@ -14,7 +14,7 @@ Rules for what is not in order:
 - **Late** (lower than that, or at most the last number before a session closed): counted as late, in the profile and
   the windows, and not folded.
 - **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
-  that continues the numbering.
+  that continues the numbering; windows that are still open go on.
 - **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
 """
 
@@ -23,7 +23,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from models.arrival import SessionInput, SessionTimedOut
-from models.events import AlertAcknowledged, Mode, Role, SegmentSummarised, SessionEnded, SessionOutput, Slope, Turn
+from models.events import AlertAcknowledged, Role, SegmentSummarised, SessionEnded, SessionOutput, Slope, Turn
 from models.ids import named_id
 from models.memory.buffer import BufferedTurn
 from models.memory.episodic import close_episode
@@ -46,9 +46,7 @@ _UPSTREAM = "upstream"
 _RULES = "rules"
 
 
-def fold(
-    state: SessionState | None, item: SessionInput, policy: Policy
-) -> tuple[SessionState, list[SessionOutput]]:
+def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[SessionOutput]]:
     """Fold one input into a session.
 
     Args:
@@ -205,9 +203,7 @@ def _move_alert(
     return cause
 
 
-def _acknowledge(
-    state: SessionState, head: Open, event: AlertAcknowledged, policy: Policy, emission: Emission
-) -> None:
+def _acknowledge(state: SessionState, head: Open, event: AlertAcknowledged, policy: Policy, emission: Emission) -> None:
     head.alert, cause = acknowledge(head.alert, event.alert_id)
     if head.alert is None or cause is None:
         return
@@ -251,7 +247,7 @@ def _close(
     state: SessionState, head: Open, item: SessionInput, policy: Policy, emission: Emission, reason: str
 ) -> None:
     """Everything that is still open is emitted, then only a marker is kept (seed 000, `cleanup_memory`)."""
-    emission.windows(Windows(policy.window, head.windows).close(None))
+    emission.windows(Windows(policy.window, head.windows).flush())
     _compact_open_turns(state, head, policy, emission)
     episode = close_episode(state.working_memory.all(), head.repeated_topics, policy)
     emission.episode(reason[:_NAME_CHARS], episode.text, episode.key_topics)
@@ -267,6 +263,7 @@ def _close(
             offset=head.offset,
             last_turn=head.last_turn,
             late_turns=head.late_turns,
+            windows=head.windows,
             closed_at=_utc(item.watermark),
         )
     )
@@ -279,7 +276,13 @@ def _count_after_end(head: Closed, item: SessionInput) -> None:
 
 
 def _reopen(state: SessionState, closed: Closed, turn: Turn) -> Open:
-    head = Open(floor=closed.last_turn, last_turn=closed.last_turn, user_id=turn.user_id, app_id=turn.app_id)
+    head = Open(
+        floor=closed.last_turn,
+        last_turn=closed.last_turn,
+        windows=closed.windows,
+        user_id=turn.user_id,
+        app_id=turn.app_id,
+    )
     state.become(head)
     return head
 

@@ -45,6 +45,7 @@ class Prefix(Struct, array_like=True, gc=False):
     last_turn: int = -1
     """Highest turn number seen."""
     late_turns: int = 0
+    windows: WindowState = msgspec.field(default_factory=WindowState)
 
 
 class Closed(Prefix, array_like=True, gc=False):
@@ -89,7 +90,6 @@ class Open(Prefix, array_like=True):
     risk_points: list[tuple[int, datetime, float, float, Mode, str]] = []
     """Of the turns since the last profile, as `RiskPoint`; tuples, as an event writes its field names each time."""
     turns_since_profile: int = 0
-    windows: WindowState = msgspec.field(default_factory=WindowState)
     buffer_slots: dict[int, int] = {}
     segment_refs: list[SegmentRef] = []
     open_turns: list[int] = []

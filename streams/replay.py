@@ -1,7 +1,7 @@
 """The oracle: what state and outputs must be, from the log and the pure fold alone.
 
-Reads `turns.v1` from its start to its present end and folds each partition as the sessions role does, without its state,
-its offsets or its outputs. What the role left behind must be equal: state byte for byte, outputs id by id.
+Reads `turns.v1` from its start to its present end and folds each partition as the sessions role does, without its
+state, its offsets or its outputs. What the role left behind must be equal: state byte for byte, outputs id by id.
 """
 
 from __future__ import annotations

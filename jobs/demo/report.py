@@ -80,7 +80,8 @@ def risk_curve(session: SessionSeen, alert: AlertSeen | None, modes: ModePolicy)
         at = x(alert.raised.turn) + _BAR_WIDTH / 2
         drawn.append(
             f'<line class="mark" x1="{at:.1f}" x2="{at:.1f}" y1="{_TOP}" y2="{y(0)}"/>'
-            f'<path class="flag" d="M{at:.1f} {_TOP} l9 4 l-9 4 z"><title>raised at turn {alert.raised.turn}</title></path>'
+            f'<path class="flag" d="M{at:.1f} {_TOP} l9 4 l-9 4 z">'
+            f"<title>raised at turn {alert.raised.turn}</title></path>"
         )
     label = escape(f"Risk and score of session {session.conversation.session_id}", quote=True)
     return f'<svg viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" role="img" aria-label="{label}">{"".join(drawn)}</svg>'

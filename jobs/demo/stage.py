@@ -82,19 +82,19 @@ class Stage:
     def further(self, summary: Summary) -> list[tuple[str, str]]:
         """What else to look at: what for, and the command."""
         turntide, folder = _command(), shlex.quote(summary.data_dir)
-        query = f"TURNTIDE_DATA_DIR={folder} {turntide} query"
-        session = summary.alerts[0].session_id if summary.alerts else next(iter(summary.alerts_expected), "")
+        session = (summary.alerts_raised or summary.alerts_expected)[0]
+        points = f"FROM risk_points SELECT turn, risk, score, mode WHERE session_id = '{session}' ORDER BY turn"
+
+        def ask(sql: str) -> str:
+            return f'TURNTIDE_DATA_DIR={folder} {turntide} query "{sql}"'
+
         return [
             ("The report, with every risk curve:", summary.report),
-            ("Why the alerts stand:", f'{query} "SELECT session_id, severity, status, reason FROM alerts"'),
-            (
-                f"The risk of {session}, turn by turn:",
-                f"{query} \"SELECT turn, risk, score, mode FROM risk_points WHERE session_id = '{session}' "
-                'ORDER BY turn"',
-            ),
-            ("What is remembered of each session:", f'{query} "SELECT session_id, summary FROM episodes"'),
-            ("Every table and view:", f'{query} "SHOW TABLES"'),
-            ("Remove everything again:", f"rm -r {folder}"),
+            ("Why the alerts stand:", ask("FROM alerts SELECT session_id, severity, status, reason")),
+            (f"The risk of {session}, turn by turn:", ask(points)),
+            ("What is remembered of each session:", ask("FROM episodes SELECT session_id, summary")),
+            ("Everything that can be asked:", ask("SHOW TABLES")),
+            ("Remove all of it again:", f"rm -r {folder}"),
         ]
 
     def kept(self, settings: Settings, urls: Mapping[str, str]) -> None:

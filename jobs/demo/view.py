@@ -33,6 +33,7 @@ _SPARK_WIDTH = 22
 _ID_WIDTH = 12
 _FEWEST_MEMORIES = 2
 _MOST_MEMORIES = 8
+_MOST_ALERTS = 2
 _LINES_PER_ALERT = 3
 _FIXED_LINES = 6
 """Header, progress bar, the table's head and the three rules."""
@@ -47,12 +48,12 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
         height: Lines that may be used; the list of memories takes what is left.
         width: Columns that may be used, at most 100 of them.
     """
-    alerts = [alert for alert in state.alerts.values() if is_open(alert)] or list(state.alerts.values())[-1:]
+    alerts = sorted(state.alerts.values(), key=is_open)[-_MOST_ALERTS:]
     taken = _FIXED_LINES + len(state.sessions) + max(1, _LINES_PER_ALERT * len(alerts))
     memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, height - taken - 1))
     parts: list[RenderableType] = [
         _header(state),
-        ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns),
+        Padding(ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns), 0),
         _sessions(state),
         _rule("Alerts"),
         *(_alert(alert) for alert in alerts),
@@ -159,7 +160,8 @@ def _last_word(session: SessionSeen) -> str:
 def _alert(alert: AlertSeen) -> Group:
     change = alert.latest
     head = Text("  ", no_wrap=True, overflow="ellipsis")
-    head.append(f"{change.severity.upper()} ", style=_SEVERITY_STYLES[change.severity])
+    style = _SEVERITY_STYLES[change.severity] if is_open(alert) else "dim"
+    head.append(f"{change.severity.upper()} ", style=style)
     head.append(change.session_id, style="bold")
     head.append(f"  turn {change.turn}, score {change.score:.2f}, {', '.join(alert.causes)}")
     why = Text(f"  {alert.gravest.reason}", no_wrap=True, overflow="ellipsis")

@@ -1,8 +1,8 @@
-"""The life of an alert: firing, acknowledged, resolved. A pure state machine; at most one alert per session.
+r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; at most one alert per session.
 
 ```
 (none) --raised--> FIRING --acknowledged--> ACKNOWLEDGED
-                     ^  \\--renotified (each `renotify_after`)--/      |
+                     ^  \--renotified (each `renotify_after`)--/      |
                      `------------------ worsened -------------------'
         either --resolved (calm for a while, or the session closes)--> (none)
 ```

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from models.text.words import word_set
+
 CATEGORIES: dict[str, dict[float, str]] = {
     "weapons": {
         0.6: "bomb explosive grenade detonator molotov landmine silencer bioweapon anthrax ricin sarin",
@@ -40,7 +42,7 @@ CATEGORIES: dict[str, dict[float, str]] = {
 
 PHRASES: dict[str, float] = {
     r"(?:kill|hurt|cut|harm|hang)(?:ing)? (?:myself|yourself|himself|herself)": 0.75,
-    r"end(?:ing)? (?:my|it all|his|her) ?(?:own )?(?:life)?": 0.4,
+    r"end(?:ing)? (?:(?:my|his|her) (?:own )?life|it all)": 0.5,
     r"self[- ]harm": 0.6,
     r"child (?:porn\w*|abuse material)": 0.95,
     r"(?:nerve agent|dirty bomb|pipe bomb|mass shooting)": 0.7,
@@ -49,9 +51,10 @@ PHRASES: dict[str, float] = {
     r"(?:without (?:getting|being) (?:caught|traced|detected|noticed)|avoid detection|get away with|leave no trace|cover (?:my|our|your) tracks)": 0.45,
     r"(?:hate speech|ethnic cleansing|human trafficking)": 0.5,
 }
-PHRASE_TRIGGERS = frozenset(
-    "myself yourself himself herself end ending self self-harm harm child agent dirty pipe mass sql brute zero social "
-    "identity id card else's caught traced detected noticed detection away trace tracks hate ethnic trafficking".split()
+PHRASE_TRIGGERS = word_set(
+    "myself yourself himself herself end ending self self-harm harm child agent dirty pipe mass sql brute zero "
+    "social identity id card else's caught traced detected noticed detection away trace tracks hate ethnic "
+    "trafficking"
 )
 
 HARMLESS: tuple[str, ...] = (

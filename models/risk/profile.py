@@ -9,6 +9,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from enum import Enum, auto
 
+import numpy as np
+from numpy.typing import NDArray
+
 from models.events import Turn
 from models.memory.vectors import quantise
 from models.policy import Policy
@@ -17,9 +20,6 @@ from models.session_state import Open, SessionState
 from models.text.features import Features, detect_features
 from models.text.keywords import count_topics, topics_of
 from models.text.words import fold_text, words_of
-
-import numpy as np
-from numpy.typing import NDArray
 
 _SEEN_BITS = 64
 _SEEN_MASK = 2**_SEEN_BITS - 1

@@ -1,7 +1,7 @@
 """The default scorer: risk of one turn by rules, for producers that send none. English; deterministic; microseconds.
 
-It knows matters, not intentions: a lexicon gives a base, asking for means raises it, a defensive, scholarly or fictional
-context lowers it, and so does nothing else. It sees each turn alone; what grows over turns is the session's business. Of
+It knows matters, not intentions: a lexicon gives a base in full where the turn asks for means, less where it only
+mentions them, and less again in a defensive, scholarly or fictional context. It sees each turn alone; what grows over turns is the session's business. Of
 a long text the first 4,000 and last 1,000 characters count (`models.text.words`).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from models.events import Turn
 from models.risk.lexicon import HARMLESS, PHRASE_TRIGGERS, PHRASES, WEIGHTS
 from models.text.features import Words, probes_limits, rewrites_rules, supposes
-from models.text.words import fold_text, words_of
+from models.text.words import fold_text, word_set, words_of
 
 _LEXICON = frozenset(WEIGHTS)
 _HARMLESS = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in HARMLESS))
@@ -24,18 +24,20 @@ _ASKS = re.compile(
     r"|\b(?:step[- ]by[- ]step|instructions?|recipe|tutorial|blueprint|ingredients)\b|\bi (?:want|need|plan|intend|am going) to\b"
     r"|\b(?:make|build|create|write|buy|get|obtain|acquire|produce|plant|use) (?:a|an|the|some|my|me)\b|\bi'm going to\b"
 )
-_DEFENSIVE = frozenset(
-    "prevent preventing prevention protect protecting protection defend defending defense defence detect detecting avoid "
-    "secure securing security safe safely safety patch patched report reporting awareness antivirus firewall victim "
-    "victims vulnerable history historical museum lecture class textbook course law laws legal court policy news article "
-    "statistics treatment therapy therapist recovery hotline counselling counseling disposal dispose research study war "
-    "charity symptoms antidote vaccine".split()
+_DEFENSIVE = word_set(
+    "prevent preventing prevention protect protecting protection defend defending defense defence detect "
+    "detecting avoid secure securing security safe safely safety patch patched report reporting awareness "
+    "antivirus firewall victim victims vulnerable history historical museum lecture class textbook course law "
+    "laws legal court policy news article statistics treatment therapy therapist recovery hotline counselling "
+    "counseling disposal dispose research study war charity symptoms antidote vaccine"
 )
-_FICTION = frozenset(
-    "novel story stories character characters movie film game games gaming player chapter plot screenplay fantasy dungeon "
-    "minecraft lyrics book episode scene fiction fictional wizard dragon dragons knight quest".split()
+_FICTION = word_set(
+    "novel story stories character characters movie film game games gaming player chapter plot screenplay fantasy "
+    "dungeon minecraft lyrics book episode scene fiction fictional wizard dragon dragons knight quest"
 )
-_EXPLICIT = re.compile(r"\b(?:step[- ]by[- ]step|exact(?:ly)?|in (?:full |great )?detail|realistic(?:ally)?|for real|real[- ]life)\b")
+_EXPLICIT = re.compile(
+    r"\b(?:step[- ]by[- ]step|exact(?:ly)?|in (?:full |great )?detail|realistic(?:ally)?|for real|real[- ]life)\b"
+)
 _PERSON = re.compile(
     r"\bmy (?:ex|wife|husband|girlfriend|boyfriend|boss|neighbou?r|co-?worker|teacher|classmate|roommate|mother|father|parents|brother|sister)\b"
 )

@@ -13,7 +13,6 @@ from models.events import SignalShare, Slope
 from models.policy import RiskPolicy, SignalWeights, SuspicionWeights
 from models.risk.detectors import PatternSignals
 
-
 SIGNALS = SignalWeights.__struct_fields__
 """Names of the signals, in the order of every tuple here."""
 

@@ -10,8 +10,8 @@ Rules:
   without a turn are not emitted.
 - A turn joins the windows over its timestamp that are still open: call `close` first. Too late for all of them, it
   is counted as `late_turns` in the pane in which the watermark stands less the grace, so that the next windows show it.
-- A flush (`close(None)`, the key ends) emits everything that is open. A key that begins anew starts from nothing, so
-  a window around both comes in parts; readers add them up, as they do over partitions.
+- A flush (the key ends) emits everything that is open but keeps its counts: a key that begins anew within those windows
+  emits them again, with what came in addition. Readers take the last of a window.
 """
 
 from __future__ import annotations
@@ -105,21 +105,27 @@ class Windows:
         end = max(min(self.state.panes), self.state.closed_end) + 1
         return _EPOCH + end * self.shape.slide + self.shape.grace
 
-    def close(self, watermark: datetime | None) -> list[ClosedWindow]:
-        """Close what the watermark has passed, oldest first; None closes everything."""
+    def close(self, watermark: datetime) -> list[ClosedWindow]:
+        """Close what the watermark has passed, oldest first."""
         state, panes = self.state, self.state.panes
-        if not panes:
+        limit = self._closed_end(watermark)
+        if not panes or limit <= state.closed_end:
             return []
-        limit = max(panes) + self.span if watermark is None else self._closed_end(watermark)
-        if limit <= state.closed_end or limit <= min(panes):
-            return []
-        ends = {end for pane in panes for end in range(pane + 1, pane + self.span + 1)}
-        due = [end for end in sorted(ends) if state.closed_end < end <= limit]
-        closed = [self._window(end) for end in due]
+        closed = self._windows(limit)
         state.closed_end = limit
         for pane in [pane for pane in panes if pane + self.span <= limit]:
             del panes[pane]
         return closed
+
+    def flush(self) -> list[ClosedWindow]:
+        """Every window that is open, as it stands, oldest first."""
+        return self._windows(max(self.state.panes, default=0) + self.span)
+
+    def _windows(self, limit: int) -> list[ClosedWindow]:
+        """Windows with a turn that end after the closed ones and not after `limit`."""
+        after, span = self.state.closed_end, self.span
+        ends = {end for pane in self.state.panes for end in range(max(pane, after) + 1, min(pane + span, limit) + 1)}
+        return [self._window(end) for end in sorted(ends)]
 
     def _closed_end(self, watermark: datetime) -> int:
         """Newest window end, in panes, that the watermark has passed with its grace."""

@@ -10,20 +10,24 @@ import re
 
 from msgspec import Struct
 
-from models.text.words import fold_text, words_of
+from models.text.words import fold_text, word_set, words_of
 
 _RULES = (
     r"(?:instructions?|rules|guidelines|prompts?|training|polic(?:y|ies)|restrictions?|directions|constraints|"
     r"filters?|programming|safeguards?|safety|limits|limitations|context|ethics)"
 )
-_OPENING = r"(?:^|[.!?:;\n\"]\s*)(?:(?:please|now|just|ok|okay|then|and|so|but|first|next|also|well|go ahead and)[,\s]+)*"
+_OPENING = (
+    r"(?:^|[.!?:;\n\"]\s*)(?:(?:please|now|just|ok|okay|then|and|so|but|first|next|also|well|go ahead and)[,\s]+)*"
+)
 
 _ASKED = re.compile(r"\?(?=[\s\"')?!]|$)")
 _ASKING = re.compile(
     r"\s*(?:how|what|why|when|where|who|which)(?:'s|'re|\s+(?:do|does|did|is|are|was|were|can|could|should|would|will|to|much|many|kind|else))\b"
     r"|\s*(?:can|could|would|will|do|does|did|is|are|should)\s+(?:you|i|we|they|there|it|this|that|he|she)\b"
 )
-_WH = re.compile(r"\b(?:how|what|which|where|who|when)(?:'s|'re)?\s+(?:\w+\s+){0,2}?(?:do|does|did|is|are|was|were|can|could|should|would|will|to|much|many|long|kind|makes?|works?)\b")
+_WH = re.compile(
+    r"\b(?:how|what|which|where|who|when)(?:'s|'re)?\s+(?:\w+\s+){0,2}?(?:do|does|did|is|are|was|were|can|could|should|would|will|to|much|many|long|kind|makes?|works?)\b"
+)
 
 _IMPERATIVE = re.compile(
     _OPENING + r"(?:"
@@ -36,7 +40,9 @@ _IMPERATIVE = re.compile(
 _HYPOTHETICAL = re.compile(
     r"\bwhat\s+if\s+(?:you\b|some(?:one|body)\b|an?\s+(?:\w+\s+)?(?:person|character|villain|model|ai|attacker|hacker|thief|spy)\b"
     r"|there\s+(?:were|was)\s+no\b|nobody\b|no\s+one\b|i\s+(?:told|said|asked|wanted|were)\b|we\s+(?:pretend|imagine|said)\b)"
-    r"|" + _OPENING + r"(?:let's\s+|lets\s+|can\s+you\s+|could\s+you\s+|to\s+)?pretend\s+(?:that|to\s+be|you|i\b|i'm|we|this|there|it|he|she|they)"
+    r"|"
+    + _OPENING
+    + r"(?:let's\s+|lets\s+|can\s+you\s+|could\s+you\s+|to\s+)?pretend\s+(?:that|to\s+be|you|i\b|i'm|we|this|there|it|he|she|they)"
     r"|" + _OPENING + r"(?:let's\s+)?(?:imagine|suppose|assume)\s+(?:that|you|you're|a|an|there|we|i|someone|this)\b"
     r"|\bhypothetical(?:ly)?\b|\bfor\s+the\s+sake\s+of\s+argument\b|\blet's\s+say\s+(?:that|you|i|someone|there|a)\b"
     r"|\brole-?\s?play(?:ing)?\s+(?:as|a|an|with|that|where|this)\b|\bact\s+(?:as\s+(?:if|though|my|an?)|like\s+you(?:'re|\s+are))\b"
@@ -67,7 +73,9 @@ _PROBING = re.compile(
     r"|\bwhat\s+(?:things\s+|topics\s+|subjects\s+)?(?:are|can|would|will)\s+you\s+(?:not|never|allowed|permitted|forbidden|refuse)\b"
     r"|\b(?:are|were)\s+you\s+(?:really\s+|even\s+|not\s+|actually\s+)?(?:allowed|permitted|programmed|censored|restricted|filtered|forbidden|monitored)\b"
     r"|\bwhy\s+(?:can't|won't|cannot)\s+you\s+(?:just\s+|simply\s+)?(?:help|tell|answer|say|give|do\s+(?:it|that|this)|discuss|talk|write|provide|share|explain)\b"
-    r"|\b(?:is|isn't|would)\s+(?:it|this|that)\s+(?:be\s+)?(?:against|violate|break)\s+(?:your|the|any)\s+(?:\w+\s+)?" + _RULES + r"\b"
+    r"|\b(?:is|isn't|would)\s+(?:it|this|that)\s+(?:be\s+)?(?:against|violate|break)\s+(?:your|the|any)\s+(?:\w+\s+)?"
+    + _RULES
+    + r"\b"
     r"|\b(?:do|don't)\s+you\s+have\s+(?:any\s+)?(?:\w+\s+)?(?:restrictions|filters|limits|limitations|guardrails|rules)\b"
     r"|\bwhat\s+(?:happens|would\s+happen)\s+if\s+(?:you|i)\s+(?:break|broke|ask|asked|refuse|refused|ignore|cross)\b"
     r"|\bwho\s+(?:decides|decided|controls|checks|reads)\s+what\s+you\b|\bhow\s+far\s+(?:can|would|will)\s+you\s+go\b"
@@ -78,23 +86,23 @@ _REFUSAL = re.compile(
     r"|\bi\s+(?:must|have\s+to)\s+(?:decline|refuse)\b|\bagainst\s+my\s+(?:\w+\s+)?(?:guidelines|policy|policies|rules)\b"
 )
 
-_VERBS = frozenset(
-    "tell show give teach send get bring read explain describe write list generate provide create translate summarise "
-    "summarize rewrite draft compose find make build draw compare outline name calculate design help continue add "
-    "remove change fix convert repeat answer stop use do keep try".split()
+_VERBS = word_set(
+    "tell show give teach send get bring read explain describe write list generate provide create translate "
+    "summarise summarize rewrite draft compose find make build draw compare outline name calculate design help "
+    "continue add remove change fix convert repeat answer stop use do keep try"
 )
-_SUPPOSING = frozenset(
-    "pretend imagine suppose assume hypothetical hypothetically argument let's roleplay role act roleplaying".split()
+_SUPPOSING = word_set(
+    "pretend imagine suppose assume hypothetical hypothetically argument let's roleplay role act roleplaying"
 )
-_REWRITING = frozenset(
-    "ignore disregard forget override overrule bypass drop skip now without stop reveal print repeat show leak output "
-    "jailbreak jailbreaked jailbreaking jail developer".split()
+_REWRITING = word_set(
+    "ignore disregard forget override overrule bypass drop skip now without stop reveal print repeat show leak "
+    "output jailbreak jailbreaked jailbreaking jail developer"
 )
-_LIMITS = frozenset(
-    "limits limitations rules restrictions guidelines guardrails safeguards filter filters prompt boundaries policies "
-    "policy safety allowed permitted forbidden refuse refused can't won't cannot aren't not never programmed "
-    "censored restricted filtered monitored against violate break broke ask asked cross decides decided controls checks "
-    "reads far".split()
+_LIMITS = word_set(
+    "limits limitations rules restrictions guidelines guardrails safeguards filter filters prompt boundaries "
+    "policies policy safety allowed permitted forbidden refuse refused can't won't cannot aren't not never "
+    "programmed censored restricted filtered monitored against violate break broke ask asked cross decides "
+    "decided controls checks reads far"
 )
 _DECLINING = ("can't", "cannot", "can not", "won't", "not ", "sorry", "unable", "decline", "refuse", "against my")
 _REFUSAL_CHARS = 400

@@ -10,12 +10,12 @@ from itertools import chain
 from msgspec import Struct
 
 from models.text.keywords import topic_names
-from models.text.words import fold_text, words_of
+from models.text.words import fold_text, word_set, words_of
 
 _BREAK = re.compile(r"\s(?<=[.!?]\s|[\s\S]\n)")
 """After a full stop or at a line's end; the blank first, as a search for a look-behind alone is ten times slower."""
-_REQUEST_WORDS = frozenset(
-    "please tell show give explain describe write list help how what why where which who can could".split()
+_REQUEST_WORDS = word_set(
+    "please tell show give explain describe write list help how what why where which who can could"
 )
 _HEAD_CHARS = 800
 _TAIL_CHARS = 200

@@ -12,8 +12,10 @@ many turns, and what is asked of it stands before or after it."""
 CHARS_PER_TOKEN = 4
 """Token estimate where no tokeniser is at hand (style, measured traps)."""
 
-_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
-_QUOTES = str.maketrans("’‘ʼ`“”…–—", "''''\"\".--")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
+)
+_QUOTES = str.maketrans("\u2019\u2018\u02bc`\u201c\u201d\u2026\u2013\u2014", "''''\"\".--")
 _SEPARATORS = str.maketrans({chr(c): " " for c in range(128) if not chr(c).isalnum() and chr(c) != "'"})
 
 
@@ -37,6 +39,11 @@ def words_of(folded: str) -> list[str]:
     ['well', "don't", 'panic']
     """
     return folded.translate(_SEPARATORS).split()
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a constant, so that a long list of them stays readable."""
+    return frozenset(text.split())
 
 
 def estimate_tokens(content: str) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
 import faust
 import structlog
 from aiokafka.structs import ConsumerRecord
+from fastapi import APIRouter
 from faust.types import TP
 
 from models.errors import Fenced
@@ -129,7 +130,7 @@ class BatchRole(ABC):
         finally:
             await self.app.stop()
 
-    def routers(self) -> tuple[object, ...]:
+    def routers(self) -> Sequence[APIRouter]:
         """Further HTTP routes of this role."""
         return ()
 
@@ -145,14 +146,14 @@ class BatchRole(ABC):
                 return
             self.consumer.in_flight(+1)
             try:
-                await self._fold(tp, batch)
+                await self._work(tp, batch)
             except Exception as error:
                 log.exception("role_failed", role=self.name, partition=tp.partition, error=type(error).__name__)
                 self._failure.set_exception(error)
             finally:
                 self.consumer.in_flight(-1)
 
-    async def _fold(self, tp: TP, batch: Batch) -> None:
+    async def _work(self, tp: TP, batch: Batch) -> None:
         admission = await self.consumer.admit(tp, batch)
         if not admission.records:
             return

@@ -13,12 +13,14 @@ from datetime import UTC, datetime
 
 import structlog
 from aiokafka.structs import ConsumerRecord
+from fastapi import APIRouter
 
 from models.codec import decode_input
 from models.errors import InvalidRecord, StoreUnavailable
 from models.events import Turn
 from models.policy import Policy
 from models.topics import TURNS
+from streams.api.similar import similar_router
 from streams.ports import Embedder, TurnScorer, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
@@ -56,9 +58,9 @@ class IndexRole(BatchRole):
     async def on_assigned(self, partitions: list[int]) -> None:
         """All state is in the store."""
 
-    def routers(self) -> tuple[object, ...]:
-        """Reading similar turns."""
-        return ()
+    def routers(self) -> Sequence[APIRouter]:
+        """Reading similar and last turns."""
+        return (similar_router(self._memory),)
 
     async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
         """Embed the turns and upsert them; the sessions role makes the dead letters."""

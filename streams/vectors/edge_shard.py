@@ -63,11 +63,16 @@ def _condition(field: str, value: Condition) -> FieldCondition | IsNullCondition
             return FieldCondition(field, match=MatchValue(value))
 
 
-def _filter(where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> Filter:
+def _conditions(where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> list[ConditionType]:
     conditions: list[ConditionType] = [_condition(field, value) for field, value in where.items()]
     if below:
         conditions.append(FieldCondition(below[0], range=RangeFloat(lt=below[1])))
-    return Filter(must=conditions)
+    return conditions
+
+
+def _filter(where: Mapping[str, Condition]) -> Filter | None:
+    """None without conditions: the engine then counts without looking at points."""
+    return Filter(must=_conditions(where)) if where else None
 
 
 def _config(dim: int) -> EdgeConfig:
@@ -157,7 +162,7 @@ class EdgeCollection:
 
     def delete(self, where: Mapping[str, Condition], below: tuple[str, int] | None) -> None:
         """Delete what matches; durable after `flush`."""
-        self._shard.update(UpdateOperation.delete_points_by_filter(_filter(where, below)))
+        self._shard.update(UpdateOperation.delete_points_by_filter(Filter(must=_conditions(where, below))))
 
     def flush(self) -> None:
         """Make everything written so far durable."""

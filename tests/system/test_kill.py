@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from models.risk.scorer import RuleScorer
 
 from jobs.role_process import RoleProcess
 from models.codec import decode_output, encode
 from models.events import Role, SessionEnded, Turn
 from models.partition import PartitionFold
 from models.policy import Policy
+from models.risk.scorer import RuleScorer
 from models.topics import SESSION_STATE, TOPICS, TURNS
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Producer

@@ -14,9 +14,7 @@ Entities = dict[str, dict[str, bytes]]
 
 def turn(session: str, number: int, at: datetime, content: str = "Hello?", app: str = "a") -> Turn:
     """A user's turn."""
-    return Turn(
-        session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at
-    )
+    return Turn(session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at)
 
 
 def log(*events: InputEvent, first: int = 0) -> list[Arrival]:
@@ -78,7 +76,9 @@ def test_a_tick_moves_the_clock_of_an_idle_partition() -> None:
 def test_a_closed_session_is_forgotten_after_its_retention() -> None:
     """Nothing of it stays in the state, not even its marker."""
     kept = Kept()
-    kept.take(log(turn("a", 0, START), turn("b", 0, START + timedelta(hours=1)), turn("c", 0, START + timedelta(days=2))))
+    kept.take(
+        log(turn("a", 0, START), turn("b", 0, START + timedelta(hours=1)), turn("c", 0, START + timedelta(days=2)))
+    )
     kept.take(log(turn("c", 1, START + timedelta(days=2)), first=3))
 
     assert "a" not in kept.entities

@@ -1,0 +1,176 @@
+"""What the server store does when the server does not answer, refuses, or holds something else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.ports import Point
+from streams.vectors import server
+from streams.vectors.server import ServerStore
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+AT_ONCE = (timedelta(0),) * 2
+POINT = Point("a_1", np.ones(4, dtype=np.float32), {"session_id": "a", "turn": 1})
+
+
+def status(code: int) -> UnexpectedResponse:
+    """An answer with this status."""
+    return UnexpectedResponse(code, "reason", b"", httpx.Headers())
+
+
+UNREACHABLE = ResponseHandlingException(httpx.ConnectError("refused"))
+
+
+class FailingClient(AsyncQdrantClient):
+    """Qdrant's in-memory imitation whose `upsert` fails as told, then works."""
+
+    def __init__(self, *failures: Exception) -> None:
+        super().__init__(":memory:")
+        self.failures = list(failures)
+        self.requests: list[int] = []
+
+    async def upsert(self, collection_name: str, points: Any, *args: Any, **kwargs: Any) -> models.UpdateResult:
+        """Fail once per failure left."""
+        self.requests.append(len(points))
+        if self.failures:
+            raise self.failures.pop(0)
+        return await super().upsert(collection_name, points, *args, **kwargs)
+
+
+@pytest.fixture
+async def memory_client() -> AsyncIterator[AsyncQdrantClient]:
+    """Qdrant's in-memory imitation."""
+    client = AsyncQdrantClient(":memory:")
+    yield client
+    await client.close()
+
+
+@pytest.mark.parametrize("failure", [UNREACHABLE, status(500), status(503), status(429)])
+async def test_a_call_without_an_answer_is_tried_again(failure: Exception) -> None:
+    """A restart of the server costs the role a wait, no more."""
+    client = FailingClient(failure, failure)
+    store = ServerStore(client, embedder="test", retry_delays=AT_ONCE)
+    await store.upsert("turns", [POINT])
+
+    assert await store.count("turns") == 1
+    assert len(client.requests) == 3
+
+
+async def test_a_lasting_outage_is_reported() -> None:
+    """After the last try the role learns that the store does not answer, and what to look at."""
+    client = FailingClient(*[UNREACHABLE] * 3)
+    store = ServerStore(client, embedder="test", retry_delays=AT_ONCE)
+
+    with pytest.raises(StoreUnavailable, match=r"3 tries \(ResponseHandlingException\).*vectors\.url"):
+        await store.upsert("turns", [POINT])
+    await store.upsert("turns", [POINT])
+    assert await store.count("turns") == 1
+
+
+@pytest.mark.parametrize("code", [400, 401, 403, 404])
+async def test_a_refusal_is_not_tried_again(code: int) -> None:
+    """A wrong key or address is the operator's to mend; waiting would hide it."""
+    client = FailingClient(status(code))
+    store = ServerStore(client, embedder="test", retry_delays=AT_ONCE)
+
+    with pytest.raises(ConfigurationError, match=rf"status {code}.*api_key"):
+        await store.upsert("turns", [POINT])
+    assert len(client.requests) == 1
+
+
+async def test_a_collection_that_another_worker_creates_meanwhile_is_used(
+    memory_client: AsyncQdrantClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two workers start together: the second one's create is a conflict, and no failure."""
+    create = memory_client.create_collection
+
+    async def created_already(*args: Any, **kwargs: Any) -> None:
+        await create(*args, **kwargs)
+        raise status(409)
+
+    monkeypatch.setattr(memory_client, "create_collection", created_already)
+    store = ServerStore(memory_client, embedder="test", retry_delays=AT_ONCE)
+    await store.upsert("turns", [POINT])
+
+    assert await store.count("turns") == 1
+
+
+async def test_indexes_are_made_also_where_the_collection_exists(
+    memory_client: AsyncQdrantClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that died between the two leaves a collection that would be scanned for every search."""
+    indexed: list[str] = []
+
+    async def recorded(_collection: str, field: str, *_args: Any, **_kwargs: Any) -> None:
+        indexed.append(field)
+
+    monkeypatch.setattr(memory_client, "create_payload_index", recorded)
+    for _restart in range(2):
+        store = ServerStore(memory_client, embedder="test")
+        await store.upsert("turns", [POINT])
+        await store.upsert("turns", [POINT])
+
+    assert indexed == ["session_id", "user_id", "app_id", "turn"] * 2
+
+
+async def test_vectors_of_another_embedder_are_refused(memory_client: AsyncQdrantClient) -> None:
+    """Also with the same dimension, and for reading as for writing."""
+    await ServerStore(memory_client, embedder="wordllama").upsert("turns", [POINT])
+    other = ServerStore(memory_client, embedder="minilm")
+
+    with pytest.raises(ConfigurationError, match=r"wordllama with 4 dimensions.*minilm"):
+        await other.upsert("turns", [POINT])
+    with pytest.raises(ConfigurationError, match=r"set vectors\.embedder back"):
+        await other.search("turns", POINT.vector, where={}, top_k=1)
+
+
+async def test_a_collection_of_somebody_else_is_not_touched(memory_client: AsyncQdrantClient) -> None:
+    """A collection of the same name without our metadata is refused."""
+    params = models.VectorParams(size=4, distance=models.Distance.COSINE)
+    await memory_client.create_collection("turns", vectors_config=params)
+
+    with pytest.raises(ConfigurationError, match="was not made by Turntide"):
+        await ServerStore(memory_client, embedder="test").upsert("turns", [POINT])
+
+
+def _with_content(chars: Sequence[int]) -> list[Point]:
+    return [Point(f"a_{n}", POINT.vector, {"content": "x" * size}) for n, size in enumerate(chars)]
+
+
+@pytest.mark.parametrize(
+    ("content_chars", "expected"),
+    [
+        ([10] * 600, [256, 256, 88]),
+        ([10] * 256, [256]),
+        ([256 * 1024] * 12, [5, 5, 2]),
+        ([10, 3_000_000, 10], [1, 1, 1]),
+    ],
+)
+async def test_requests_stay_below_what_the_server_accepts(content_chars: list[int], expected: list[int]) -> None:
+    """By number and by bytes; a point larger than a request travels alone."""
+    client = FailingClient()
+    store = ServerStore(client, embedder="test")
+    await store.upsert("turns", _with_content(content_chars))
+
+    assert expected == client.requests
+    assert server.MAX_BYTES_PER_REQUEST * 4 <= 32 * 1024 * 1024
+
+
+async def test_nothing_listening_is_an_outage() -> None:
+    """The real client's connection error is one that is retried and reported."""
+    store = ServerStore.connect("http://127.0.0.1:9", api_key=None, embedder="test")
+    store._retry_delays = AT_ONCE
+
+    with pytest.raises(StoreUnavailable, match="did not answer"):
+        await store.count("turns")
+    await store.close()

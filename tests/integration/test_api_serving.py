@@ -1,0 +1,76 @@
+"""Serving over a real socket, inside somebody else's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import httpx
+import pytest
+from fastapi import APIRouter, FastAPI
+from prometheus_client import CollectorRegistry
+
+from models.errors import ConfigurationError
+from streams.api.health import create_api, serve
+
+
+def _api(*routers: APIRouter) -> FastAPI:
+    return create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=routers)
+
+
+async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
+    """The yielded port serves from the first moment, on loopback; afterwards nobody listens."""
+    async with serve(_api()) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        answer = await client.get("/readyz")
+
+    assert (answer.status_code, answer.text) == (200, "ready")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_leaving_before_the_first_request_stops_cleanly() -> None:
+    """A role that fails while starting does not hang in its own health server."""
+    async with serve(_api()) as port:
+        pass
+
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+
+
+async def test_signals_stay_the_roles() -> None:
+    """Uvicorn's handlers would swallow the SIGTERM on which a role flushes."""
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    async with serve(_api()) as port, httpx.AsyncClient() as client:
+        await client.get(f"http://127.0.0.1:{port}/livez")
+        during = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    assert before == during
+
+
+async def test_an_open_request_is_finished() -> None:
+    """Stopping waits for the answer under way."""
+    router = APIRouter()
+    entered, release = asyncio.Event(), asyncio.Event()
+
+    @router.get("/slow")
+    async def slow() -> str:
+        entered.set()
+        await release.wait()
+        return "done"
+
+    async with httpx.AsyncClient() as client:
+        async with serve(_api(router)) as port:
+            asking = asyncio.create_task(client.get(f"http://127.0.0.1:{port}/slow"))
+            await entered.wait()
+            asyncio.get_running_loop().call_later(0.2, release.set)
+        answer = await asking
+
+    assert answer.json() == "done"
+
+
+async def test_a_taken_port_is_a_configuration_error() -> None:
+    """The message names the address and the way out."""
+    async with serve(_api()) as port:
+        with pytest.raises(ConfigurationError, match=rf"127\.0\.0\.1:{port}.*http\."):
+            async with serve(_api(), port=port):
+                pass

@@ -1,0 +1,190 @@
+"""Records and landings for tests of the archive, without Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from models.codec import encode
+from models.events import (
+    AlertChanged,
+    AlertStatus,
+    Mode,
+    Position,
+    ProfileUpdated,
+    RiskPoint,
+    Role,
+    SegmentCompacted,
+    Severity,
+    Slope,
+    Turn,
+    WindowClosed,
+)
+from models.policy import IntakePolicy
+from models.topics import TURNS, Topic
+from streams.lake.buffer import Buffer
+from streams.lake.catalog import LakePaths
+from streams.lake.columns import Landed
+from streams.lake.landed import land
+from streams.lake.progress import Move, Place
+
+PREFIX = "t"
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+_SOURCE = Position(f"{PREFIX}.turns.v1", 0, 0)
+
+
+class Record(NamedTuple):
+    """What the archive reads of a consumer's record."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def paths(folder: Path) -> LakePaths:
+    """An archive in the folder."""
+    return LakePaths(folder / "catalog.sqlite", f"{folder}/data/")
+
+
+def turn(number: int = 0, *, session_id: str = "s-1", app_id: str = "support", **fields: Any) -> Turn:
+    """A turn that differs from another by number and session only."""
+    content = fields.pop("content", f"what about {number}?")
+    return Turn(
+        session_id=session_id,
+        user_id="u-1",
+        app_id=app_id,
+        turn=number,
+        role=Role.USER,
+        content=content,
+        timestamp=NOW + timedelta(seconds=number),
+        **fields,
+    )
+
+
+def record(event: Any, offset: int, *, partition: int = 0) -> Record:
+    """The event as a record; bytes and None go as they are."""
+    value = event if isinstance(event, bytes | None) else encode(event)
+    key = getattr(event, "session_id", "s-1").encode()
+    return Record(partition, offset, int((NOW + timedelta(hours=1)).timestamp() * 1000), key, value)
+
+
+def buffer_of(
+    events: Iterable[Any], *, topic: Topic = TURNS, first: int = 0, partition: int = 0, expected: int | None = None
+) -> Buffer:
+    """A buffer with the events at the offsets from `first` on, ready to land."""
+    name = topic.full_name(PREFIX)
+    buffer, offset = Buffer(), first
+    for event in events:
+        row = land(topic, name, record(event, offset, partition=partition), IntakePolicy())
+        if isinstance(row, Landed):
+            buffer.add(row)
+        else:
+            buffer.skip(row)
+        offset += 1
+    start = Move(expected, first if expected is None else 0, offset)
+    buffer.moves[Place(name, partition)] = start
+    return buffer
+
+
+def _output(event_id: str, session_id: str) -> dict[str, Any]:
+    return {
+        "id": event_id,
+        "session_id": session_id,
+        "user_id": "u-1",
+        "app_id": "support",
+        "timestamp": NOW,
+        "source": _SOURCE,
+    }
+
+
+def profile(event_id: str, *, turns: int, session_id: str = "s-1") -> ProfileUpdated:
+    """A profile after so many turns, with one risk point for each."""
+    return ProfileUpdated(
+        **_output(event_id, session_id),
+        open=True,
+        turn_count=turns,
+        last_turn=turns - 1,
+        duplicate_turns=0,
+        late_turns=0,
+        started_at=NOW,
+        peak_risk=0.5,
+        mean_risk=0.25,
+        slope=Slope(0.1, 0.01, turns),
+        mode=Mode.WATCH,
+        mode_transitions=[],
+        question_count=turns,
+        imperative_count=0,
+        topic_changes=0,
+        repeated_topics={"refund": 2},
+        probing_attempts=0,
+        hypothetical_count=0,
+        meta_instruction_count=0,
+        suspicion=0.0,
+        score=0.3,
+        signals=[],
+        risk_points=[RiskPoint(n, NOW, 0.1 * n, 0.3, Mode.WATCH, "rules") for n in range(turns)],
+    )
+
+
+def alert(event_id: str, status: AlertStatus) -> AlertChanged:
+    """A change of alert `a-1`."""
+    return AlertChanged(
+        **_output(event_id, "s-1"),
+        alert_id="a-1",
+        fingerprint="f",
+        status=status,
+        severity=Severity.WARNING,
+        cause="raised" if status is AlertStatus.FIRING else "resolved",
+        reason="rising",
+        score=0.8,
+        mode=Mode.ELEVATED,
+        signals=[],
+        slope=Slope(0.1, 0.01, 20),
+        evidence=[],
+        turn=3,
+        fired_at=NOW,
+        notifications=1,
+        policy_version="1",
+    )
+
+
+def app_window(event_id: str, *, source_partition: int, turns: int) -> WindowClosed:
+    """One partition's share of a window of the app."""
+    fields = _output(event_id, "") | {"source": Position(_SOURCE.topic, source_partition, 0)}
+    return WindowClosed(
+        **fields,
+        scope="app",
+        window_start=NOW,
+        window_end=NOW + timedelta(minutes=5),
+        turns=turns,
+        turns_per_minute=turns / 5,
+        risk_sum=0.5,
+        risk_max=0.1 * turns,
+        scored_turns=turns,
+        alerts=0,
+        late_turns=0,
+    )
+
+
+def segment(event_id: str, summary: str) -> SegmentCompacted:
+    """The summary of turns 0-4."""
+    return SegmentCompacted(
+        **_output(event_id, "s-1"),
+        first_turn=0,
+        last_turn=4,
+        turns=[0, 1, 2, 3, 4],
+        summary=summary,
+        summarised_by="extractive",
+        risk_mean=0.1,
+        key_topics=["refund"],
+        started_at=NOW,
+        ended_at=NOW,
+        tokens_before=100,
+        tokens_after=20,
+        bytes_before=400,
+        bytes_after=80,
+    )

@@ -1,0 +1,94 @@
+"""The command line as a whole: quick help, examples everywhere, expected failures in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import _COMMANDS, app
+
+_RUNNER = CliRunner()
+
+
+def turntide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line as its users do."""
+    return subprocess.run(
+        [sys.executable, "-m", "jobs.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_help_lists_commands_without_importing_them() -> None:
+    """Top-level help and version must not wait for Kafka clients, databases or settings."""
+    check = (
+        "import sys, typer.testing, jobs.cli\n"
+        "result = typer.testing.CliRunner().invoke(jobs.cli.app, ['--help'])\n"
+        "assert all(name in result.stdout for name in jobs.cli._COMMANDS), result.stdout\n"
+        "print(sorted({'aiokafka', 'duckdb', 'numpy', 'pydantic_settings', 'faust'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+
+    assert ("[]\n", "") == (done.stdout, done.stderr)
+
+
+@pytest.mark.parametrize("name", sorted(_COMMANDS))
+def test_every_command_loads_and_has_help(name: str) -> None:
+    """The table of commands names what there is; each shows examples, a group with each of its commands."""
+    result = _RUNNER.invoke(app, [name, "--help"])
+
+    assert 0 == result.exit_code, result.output
+    assert "Example" in result.stdout or "Commands" in result.stdout
+
+
+def test_version() -> None:
+    """One line with the distribution's version."""
+    done = turntide("--version")
+
+    assert (0, "turntide") == (done.returncode, done.stdout.split()[0])
+
+
+def test_unknown_command_suggests() -> None:
+    """A typing mistake is answered by the nearest command."""
+    done = turntide("topic")
+
+    assert 2 == done.returncode
+    assert "topics" in done.stderr
+
+
+def test_expected_failure_is_one_line() -> None:
+    """No traceback: what is wrong and what to do, exit code 2."""
+    done = turntide("topics", "plan", TURNTIDE_HTTP__SESSIONS_PORT="many")
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert done.stderr.startswith("error: settings are wrong: http.sessions_port")
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_broker_that_is_down_is_one_line() -> None:
+    """The client library's own words about it are not printed beside ours."""
+    done = turntide("topics", "plan", TURNTIDE_KAFKA="127.0.0.1:9")
+
+    assert 2 == done.returncode
+    assert done.stderr.startswith("error: Kafka at 127.0.0.1:9 does not answer")
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_produce_refuses_two_paces() -> None:
+    """`--rate` and `--speedup` contradict each other."""
+    done = turntide("produce", "x.jsonl", "--rate", "1", "--speedup", "2")
+
+    assert (2, True) == (done.returncode, "--rate and --speedup" in done.stderr)
+
+
+def test_produce_names_a_missing_file() -> None:
+    """The file that cannot be read is named."""
+    done = turntide("produce", "no-such-file.jsonl")
+
+    assert (2, True) == (done.returncode, "no-such-file.jsonl" in done.stderr)

@@ -1,0 +1,143 @@
+"""The committed contracts are what the code says, and what was once written decodes for ever."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator, FormatChecker
+
+from jobs.contract_documents import EVENTS, PUBLIC_TOPICS, asyncapi, data_dictionary, json_schema
+from jobs.contracts import drift
+from jobs.field_meanings import MEANINGS
+from models.envelope import schema_of
+from models.topics import TOPIC_OF
+
+CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"
+EXAMPLES = sorted((CONTRACTS / "examples").glob("*.json"))
+
+
+def event_of(example: Path) -> type[msgspec.Struct]:
+    """The event that an example record is of, by its file name `<tag>.v1[-<n>].json`."""
+    schema = example.stem.partition("-")[0]
+    return next(event for event in EVENTS if schema_of(event) == schema)
+
+
+def test_committed_contracts_are_current() -> None:
+    """Whoever changes an event or a topic sees the change in the contracts: `turntide contracts write`."""
+    assert {} == drift(CONTRACTS)
+
+
+def test_drift_is_seen(tmp_path: Path) -> None:
+    """Missing, changed and left-over files are told apart."""
+    (tmp_path / "schemas").mkdir()
+    (tmp_path / "schemas" / "gone.v1.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "asyncapi.json").write_text("{}", encoding="utf-8")
+    found = drift(tmp_path)
+
+    assert ("left over", "changed", "missing") == (
+        found["schemas/gone.v1.json"],
+        found["asyncapi.json"],
+        found["schemas/turn.v1.json"],
+    )
+
+
+def test_every_event_has_an_example() -> None:
+    """An event without an example has no promise to keep."""
+    assert set(EVENTS) == {event_of(example) for example in EXAMPLES}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_decode_for_ever(example: Path) -> None:
+    """A record of any version decodes, and every field of it still means something."""
+    record = json.loads(example.read_bytes())
+    event = msgspec.json.decode(example.read_bytes(), type=event_of(example))
+    written = json.loads(msgspec.json.encode(event))
+
+    assert record == {field: written[field] for field in record}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_fit_their_schema(example: Path) -> None:
+    """The schema accepts what the code writes."""
+    validator = Draft202012Validator(json_schema(event_of(example)), format_checker=FormatChecker())
+
+    assert [] == [error.message for error in validator.iter_errors(json.loads(example.read_bytes()))]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_schemas_refuse(example: Path) -> None:
+    """The schema is no blank cheque: a record without a required field is refused."""
+    schema = json_schema(event_of(example))
+    record = json.loads(example.read_bytes())
+    del record[schema["required"][-1]]
+
+    assert not Draft202012Validator(schema).is_valid(record)
+
+
+def test_schemas_are_valid() -> None:
+    """Each is a JSON Schema of the draft that it names."""
+    for event in EVENTS:
+        Draft202012Validator.check_schema(json_schema(event))
+
+
+def test_schemas_let_events_grow() -> None:
+    """A consumer that validates must not break on a field that is added later."""
+    example = json.loads((CONTRACTS / "examples" / "turn.v1.json").read_bytes())
+
+    assert Draft202012Validator(json_schema(event_of(CONTRACTS / "turn.v1.json"))).is_valid({**example, "new": 1})
+
+
+def references(node: Any) -> list[str]:
+    """Every `$ref` below a node."""
+    if isinstance(node, dict):
+        here = [node["$ref"]] if "$ref" in node else []
+        return here + [found for value in node.values() for found in references(value)]
+    return [found for value in node for found in references(value)] if isinstance(node, list) else []
+
+
+def test_asyncapi_references_lead_somewhere() -> None:
+    """Inside the document, and to the schema files beside it."""
+    document = asyncapi()
+    for reference in references(document):
+        if reference.startswith("#/"):
+            node = document
+            for step in reference.removeprefix("#/").split("/"):
+                node = node[step]
+        else:
+            assert (CONTRACTS / reference).is_file(), reference
+
+
+def test_asyncapi_covers_every_public_topic() -> None:
+    """Addresses, directions and Kafka bindings, seen from Turntide; the private changelog is left out."""
+    document = asyncapi()
+
+    assert ("3.0.0", {topic.full_name("turntide") for topic in PUBLIC_TOPICS}) == (
+        document["asyncapi"],
+        {channel["address"] for channel in document["channels"].values()},
+    )
+    assert ["receive-turns"] == [name for name, op in document["operations"].items() if op["action"] == "receive"]
+    assert {"0.5.0"} == {channel["bindings"]["kafka"]["bindingVersion"] for channel in document["channels"].values()}
+
+
+def test_every_public_event_is_documented() -> None:
+    """The dictionary has a heading for each event that travels."""
+    page = data_dictionary()
+
+    assert [] == [event for event in TOPIC_OF if f"### {schema_of(event)}\n" not in page]
+
+
+def test_no_meaning_is_left_over() -> None:
+    """A field that was removed takes its meaning with it."""
+    _, components = msgspec.json.schema_components(EVENTS)
+    fields = {
+        name
+        for struct, part in components.items()
+        for field in part.get("properties", {})
+        for name in (field, f"{struct}.{field}")
+    }
+
+    assert [] == sorted(MEANINGS.keys() - fields)

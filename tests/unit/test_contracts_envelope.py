@@ -1,0 +1,59 @@
+"""Headers of records: CloudEvents in binary mode, and the schema."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import msgspec
+
+from jobs.alerts import harmless_alert
+from models.envelope import headers_for
+from models.events import DeadLetter, SessionEnded
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+
+
+def test_output_headers() -> None:
+    """The attributes that CloudEvents require, the event's id, its time in UTC, and the schema."""
+    berlin = timezone(timedelta(hours=1))
+    alert = msgspec.structs.replace(harmless_alert(NOW), timestamp=NOW.astimezone(berlin))
+
+    assert {
+        "ce_specversion": b"1.0",
+        "ce_id": alert.id.encode(),
+        "ce_type": b"turntide.alert_changed.v1",
+        "ce_source": b"/turntide/sessions",
+        "ce_time": b"2026-01-05T09:30:00Z",
+        "content-type": b"application/json",
+        "schema": b"alert_changed.v1",
+    } == dict(headers_for(alert))
+
+
+def test_input_headers() -> None:
+    """An input event has no id of its own: only schema and content type."""
+    event = SessionEnded(session_id="s", timestamp=NOW)
+
+    assert {"content-type": b"application/json", "schema": b"session_ended.v1"} == dict(headers_for(event))
+
+
+def test_dead_letter_headers() -> None:
+    """A dead letter's time is when the bad record was appended."""
+    letter = DeadLetter(
+        id="x", topic="t", partition=0, offset=0, stage="decode", reason="not_json", detail="", key=None, value=b"",
+        headers=[], appended_at=NOW,
+    )  # fmt: skip
+    headers = dict(headers_for(letter))
+
+    assert (b"x", b"2026-01-05T09:30:00Z", b"turntide.dead_letter.v1") == (
+        headers["ce_id"],
+        headers["ce_time"],
+        headers["ce_type"],
+    )
+
+
+def test_headers_are_the_callers_own() -> None:
+    """Adding a header to one record must not add it to the next."""
+    event = SessionEnded(session_id="s", timestamp=NOW)
+    headers_for(event).append(("traceparent", b"00"))
+
+    assert 2 == len(headers_for(event))

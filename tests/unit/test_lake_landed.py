@@ -1,0 +1,168 @@
+"""From records to rows: what is kept, what is noted, what is changed."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+
+import pytest
+
+from models.codec import encode
+from models.events import ClockTicked, DeadLetter, SessionEnded
+from models.policy import IntakePolicy
+from models.topics import ALERTS, DEAD_LETTERS, PROFILES, TOPICS, TURNS, Topic
+from streams.lake.columns import Landed
+from streams.lake.landed import UNREADABLE, land
+from streams.lake.schema import MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
+from tests.lake_records import NOW, PREFIX, profile, record, turn
+
+
+def landed(topic: Topic, event: object) -> Landed | Skipped:
+    """The event as the archive keeps it."""
+    return land(topic, topic.full_name(PREFIX), record(event, 7), IntakePolicy())
+
+
+def test_every_public_event_has_a_table() -> None:
+    """A new event without a table would stop the role at its first record."""
+    carried = {event for topic in TOPICS if topic.public for event in topic.carries}
+
+    assert set() == carried - TABLE_OF.keys()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"{",
+        b"\xff",
+        b"[]",
+        b'{"type":"turn"}',
+        b'{"type":"unheard_of"}',
+        encode(turn(0)).replace(b'"s-1"', b'"other"'),
+        encode(turn(0, content="x")).replace(b'"content":"x"', b'"content":1'),
+        None,
+    ],
+)
+def test_refused_input_is_noted_without_its_bytes(value: bytes | None) -> None:
+    """Its offset is accounted for here, its bytes travel as a dead letter."""
+    row = landed(TURNS, value)
+
+    assert isinstance(row, Skipped)
+    assert (7, 7) == (row.first_offset, row.last_offset)
+    assert (None, None) == (row.key, row.value)
+
+
+def test_undecodable_output_keeps_its_bytes() -> None:
+    """Nobody writes a dead letter for Turntide's own topics."""
+    row = landed(ALERTS, b"{broken")
+
+    assert isinstance(row, Skipped)
+    assert ("undecodable_output", b"{broken", b"s-1") == (row.reason, row.value, row.key)
+
+
+def test_tombstone_is_no_error() -> None:
+    """A deleted key of a compacted topic is noted as such."""
+    row = landed(PROFILES, None)
+
+    assert isinstance(row, Skipped)
+    assert ("tombstone", None) == (row.reason, row.value)
+
+
+def test_nul_is_shown_and_the_exact_content_kept() -> None:
+    """U+0000 spoils DuckLake's statistics, yet the turn must be replayable."""
+    row = landed(TURNS, turn(0, content="a\x00b", metadata={"k": "v\x00"}))
+
+    assert isinstance(row, Landed)
+    assert "a\u2400b" == getattr(row.event, "content", None)
+    assert b"a\x00b" == row.content_exact
+    assert {"k": "v\u2400"} == getattr(row.event, "metadata", None)
+
+
+def test_escaped_backslash_is_no_nul() -> None:
+    """The six characters of the escape, written as text, stay as they are."""
+    row = landed(TURNS, turn(0, content=r"\u0000"))
+
+    assert isinstance(row, Landed)
+    assert (r"\u0000", None) == (getattr(row.event, "content", None), row.content_exact)
+
+
+def test_unknown_fields_are_kept_as_written() -> None:
+    """Also numbers that no 64-bit integer holds."""
+    value = encode(turn(0))[:-1] + b',"model":"m","tokens":123456789012345678901234567890}'
+    row = landed(TURNS, value)
+
+    assert isinstance(row, Landed)
+    assert {"model": "m", "tokens": 123456789012345678901234567890} == json.loads(row.extra or "")
+
+
+def test_unknown_field_that_is_no_text_is_kept_in_base64() -> None:
+    """The decoder skips what it does not know, so a turn can be valid around bytes that are not."""
+    value = encode(turn(0))[:-1] + b',"bad":"\xff"}'
+    row = landed(TURNS, value)
+
+    assert isinstance(row, Landed)
+    kept = json.loads(row.extra or "")
+    assert value == base64.b64decode(kept[UNREADABLE])
+
+
+def test_controls_are_rows_too() -> None:
+    """Clock ticks as well: a replay from the archive sees the same clock."""
+    ended = landed(TURNS, SessionEnded(session_id="s-1", timestamp=NOW))
+    tick = landed(TURNS, ClockTicked(session_id="s-1", timestamp=NOW))
+
+    assert isinstance(ended, Landed)
+    assert isinstance(tick, Landed)
+    assert ["session_ended", "clock_ticked"] == TABLE_OF[type(ended.event)].frame([ended, tick])["type"].to_list()
+
+
+def test_future_turn_is_refused_as_by_the_sessions_role() -> None:
+    """Both must agree, else a record is in neither the turns nor the dead letters."""
+    row = landed(TURNS, turn(0).__class__(**{**_fields(turn(0)), "timestamp": NOW + timedelta(days=9)}))
+
+    assert isinstance(row, Skipped)
+    assert "future_timestamp" == row.reason
+
+
+def _fields(event: object) -> dict[str, object]:
+    return {name: getattr(event, name) for name in event.__struct_fields__}  # type: ignore[attr-defined]
+
+
+def test_dead_letter_keeps_bytes() -> None:
+    """Any bytes at all."""
+    letter = DeadLetter(
+        id="d",
+        topic="t",
+        partition=0,
+        offset=1,
+        stage="decode",
+        reason="not_json",
+        detail="x",
+        key=None,
+        value=bytes(range(256)),
+        headers=[("h", b"\x00\xff"), ("n", None)],
+        appended_at=NOW,
+    )
+    row = landed(DEAD_LETTERS, letter)
+
+    assert isinstance(row, Landed)
+    frame = TABLE_OF[DeadLetter].frame([row])
+    assert [bytes(range(256))] == frame["value"].to_list()
+    assert [["h", "AP8="], ["n", None]] == json.loads(frame["headers"][0])
+
+
+def test_repeated_topics_are_json() -> None:
+    """A mapping is text that SQL can take apart."""
+    row = landed(PROFILES, profile("p", turns=2))
+
+    assert isinstance(row, Landed)
+    assert {"refund": 2} == json.loads(TABLE_OF[type(row.event)].frame([row])["repeated_topics"][0])
+
+
+def test_folders_are_safe_short_and_few() -> None:
+    """Producers choose app ids: neither a path nor the number of files may depend on them."""
+    apps = ["../../etc", "é" * 256, "a b/c", "plain-1.0", ""]
+    many = [f"app-{n}" for n in range(500)]
+
+    assert [".._.._etc", "_" * 64, "a_b_c", "plain-1.0", ""] == folders(apps)
+    assert MAX_APP_FOLDERS + 1 == len(set(folders(many)))
+    assert OTHER_APPS in folders(many)

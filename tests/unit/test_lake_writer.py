@@ -1,0 +1,270 @@
+"""Landing rows, and what readers see of them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from models.errors import ConfigurationError, Fenced, StoreUnavailable
+from models.events import AlertStatus
+from models.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
+from streams.lake.catalog import open_reader
+from streams.lake.maintenance import maintain
+from streams.lake.progress import Place
+from streams.lake.schema import TABLES
+from streams.lake.views import VIEWS
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
+
+_TURNS = Place(TURNS.full_name(PREFIX), 0)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive of its own."""
+    writer = LakeWriter(paths(tmp_path))
+    yield writer
+    writer.close()
+
+
+def ask(writer: LakeWriter, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Ask as a reader does, from a connection of its own."""
+    con = open_reader(writer.paths)
+    try:
+        return con.execute(sql, list(values)).fetchall()
+    finally:
+        con.close()
+
+
+def test_turns_come_back_as_they_were(writer: LakeWriter) -> None:
+    """Every column of a turn, with times in UTC and unknown fields."""
+    text = "naïve 日本語 🦆 'quoted' \\ \n\t" + "x" * 300_000
+    writer.land(buffer_of([turn(3, content=text, risk=0.25, metadata={"a": 1, "b": None})]), now=NOW)
+
+    found = ask(
+        writer,
+        "SELECT session_id, turn, role, content, timestamp, risk, metadata, content_bytes, kafka_offset, date FROM turns",
+    )
+
+    assert [
+        (
+            "s-1",
+            3,
+            "user",
+            text,
+            NOW + timedelta(seconds=3),
+            0.25,
+            '{"a":1,"b":null}',
+            len(text.encode()),
+            0,
+            NOW.date(),
+        )
+    ] == found
+
+
+def test_files_lie_in_folders_by_day_and_app(writer: LakeWriter) -> None:
+    """A plain Parquet glob finds them, sorted by session and time, compressed with zstd."""
+    writer.land(buffer_of([turn(n, session_id=f"s-{9 - n}", app_id="a/b") for n in range(9)]), now=NOW)
+
+    files = list(Path(writer.paths.data).glob("raw/turns/date=2026-03-04/app=a_b/*.parquet"))
+    sessions = writer.con.execute(f"SELECT session_id FROM read_parquet('{files[0]}')").fetchall()  # noqa: S608
+    codecs = writer.con.execute("SELECT DISTINCT compression FROM parquet_metadata(?)", [str(files[0])]).fetchall()
+
+    assert 1 == len(files)
+    assert sorted(sessions) == sessions
+    assert [("ZSTD",)] == codecs
+
+
+def test_same_buffer_twice_is_fenced(writer: LakeWriter) -> None:
+    """A commit whose outcome was unknown may be tried again: nothing is doubled."""
+    buffer = buffer_of([turn(0), turn(1)])
+    writer.land(buffer, now=NOW)
+
+    with pytest.raises(Fenced):
+        writer.land(buffer, now=NOW)
+
+    assert [(2,)] == ask(writer, "SELECT count(*) FROM raw.turns")
+    assert 2 == writer.offsets()[_TURNS].next
+
+
+def test_owner_that_was_overtaken_writes_nothing(writer: LakeWriter) -> None:
+    """Not even the rows of partitions it still owns: the buffer is one transaction."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    other = LakeWriter(writer.paths)
+    other.land(buffer_of([turn(1)], first=1, expected=1), now=NOW)
+    stale = buffer_of([turn(1), turn(2)], first=1, expected=1)
+    stale.moves |= buffer_of([], partition=1).moves
+
+    with pytest.raises(Fenced, match=r"t\.turns\.v1-0"):
+        writer.land(stale, now=NOW)
+    other.close()
+
+    assert [(0,), (1,)] == ask(writer, "SELECT kafka_offset FROM raw.turns ORDER BY 1")
+    assert {_TURNS} == writer.offsets().keys()
+
+
+def test_two_writers_that_land_at_once_take_turns(writer: LakeWriter) -> None:
+    """Different partitions from different processes: none fails, none is lost."""
+    writers = [writer, LakeWriter(writer.paths)]
+    failures: list[Exception] = []
+
+    def land_ten(partition: int) -> None:
+        try:
+            for n in range(10):
+                expected = n or None
+                buffer = buffer_of([turn(n, session_id=f"s-{partition}")], first=n, partition=partition, expected=expected)
+                writers[partition].land(buffer, now=NOW)
+        except Exception as error:  # noqa: BLE001 - shown by the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=land_ten, args=(partition,)) for partition in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writers[1].close()
+
+    assert [] == failures
+    assert [(0, 10), (1, 10)] == ask(writer, "SELECT kafka_partition, count(*) FROM turns GROUP BY 1 ORDER BY 1")
+
+
+def test_duplicate_turn_is_seen_once_and_the_first_wins(writer: LakeWriter) -> None:
+    """By log order, as in the fold."""
+    writer.land(buffer_of([turn(0, content="first"), turn(0, content="second"), turn(1)]), now=NOW)
+
+    assert [(0, "first"), (1, "what about 1?")] == ask(writer, "SELECT turn, content FROM turns ORDER BY turn")
+    assert [(2, 1)] == ask(writer, "SELECT turns, user_turns + 0 * turns - 1 FROM sessions")
+    assert [(3,)] == ask(writer, "SELECT count(*) FROM raw.turns")
+
+
+def test_repeated_outputs_are_seen_once(writer: LakeWriter) -> None:
+    """After a crash the same ids come again; the latest state wins where there is one."""
+    profiles = [profile("p1", turns=2), profile("p2", turns=3), profile("p1", turns=2), profile("p2", turns=3)]
+    writer.land(buffer_of(profiles, topic=PROFILES), now=NOW)
+    alerts = [alert("c1", AlertStatus.FIRING), alert("c1", AlertStatus.FIRING), alert("c2", AlertStatus.RESOLVED)]
+    writer.land(buffer_of(alerts, topic=ALERTS), now=NOW)
+    writer.land(buffer_of([segment("g1", "short"), segment("g2", "better")], topic=COMPACTIONS), now=NOW)
+
+    assert [(3,)] == ask(writer, "SELECT turn_count FROM profiles")
+    assert [(2,)] == ask(writer, "SELECT count(*) FROM profile_history")
+    assert [(0,), (1,), (2,)] == ask(writer, "SELECT turn FROM risk_points ORDER BY turn")
+    assert [("resolved",)] == ask(writer, "SELECT status FROM alerts")
+    assert [(2,)] == ask(writer, "SELECT count(*) FROM alert_changes")
+    assert [("better",)] == ask(writer, "SELECT summary FROM segments")
+    assert [(2,)] == ask(writer, "SELECT count(*) FROM compactions")
+
+
+def test_app_window_is_the_sum_of_its_partitions(writer: LakeWriter) -> None:
+    """Each partition's share counts once, a repeat does not."""
+    shares = [
+        app_window("w0", source_partition=0, turns=2),
+        app_window("w1", source_partition=1, turns=3),
+        app_window("w0", source_partition=0, turns=2),
+    ]
+    writer.land(buffer_of(shares, topic=WINDOWS), now=NOW)
+
+    found = ask(writer, "SELECT turns, turns_per_minute, risk_sum, risk_mean, risk_max, partitions FROM windows")
+
+    assert [(5, 1.0, 1.0, 0.2, pytest.approx(0.3), 2)] == found
+
+
+def test_nul_hides_no_row(writer: LakeWriter) -> None:
+    """With U+0000 in the first file DuckLake would answer 0 to both."""
+    writer.land(buffer_of([turn(0, content="a\x00b")]), now=NOW)
+    writer.land(buffer_of([turn(1, content="mmm")], first=1, expected=1), now=NOW)
+
+    assert [(1,)] == ask(writer, "SELECT count(*) FROM turns WHERE content LIKE 'a%'")
+    assert [(1,)] == ask(writer, "SELECT count(*) FROM turns WHERE content < 'b'")
+    assert [(b"a\x00b",)] == ask(writer, "SELECT content_exact FROM turns WHERE turn = 0")
+
+
+def test_views_exist_for_any_duckdb_client(writer: LakeWriter) -> None:
+    """Attached under another name, without our reader."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    con = open_reader(writer.paths)
+    con.execute("USE memory")
+    con.execute("DETACH lake")
+    con.execute(f"ATTACH 'ducklake:sqlite:{writer.paths.catalog}' AS mine (READ_ONLY)")
+
+    counts = {view: con.execute(f"SELECT count(*) FROM mine.{view}").fetchall() for view in VIEWS}  # noqa: S608
+    con.close()
+
+    assert [(1,)] == counts["turns"] == counts["sessions"]
+    assert [(0,)] == counts["alerts"]
+
+
+def test_reader_cannot_write(writer: LakeWriter) -> None:
+    """Whoever queries must not be able to hurt the archive."""
+    con = open_reader(writer.paths)
+
+    with pytest.raises(duckdb.Error, match="read-only"):
+        con.execute("DELETE FROM raw.turns")
+    con.close()
+
+
+def test_no_archive_yet_says_which_command(tmp_path: Path) -> None:
+    """Neither an empty folder nor a catalog without tables is an archive."""
+    with pytest.raises(ConfigurationError, match="turntide worker archive"):
+        open_reader(paths(tmp_path))
+
+
+def test_foreign_file_is_refused(tmp_path: Path) -> None:
+    """A file that is no catalog is named, and stays as it was."""
+    place = paths(tmp_path)
+    place.catalog.write_bytes(b"no catalog at all" * 100)
+
+    with pytest.raises(StoreUnavailable, match=r"catalog\.sqlite"):
+        LakeWriter(place)
+
+    assert place.catalog.read_bytes().startswith(b"no catalog")
+
+
+def test_new_field_becomes_a_column(writer: LakeWriter) -> None:
+    """An archive of an older version gets the columns it lacks; its rows have null there."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
+    writer.close()
+
+    again = LakeWriter(writer.paths)
+    again.land(buffer_of([turn(1, risk=0.5)], first=1, expected=1), now=NOW)
+
+    assert [(0, None), (1, 0.5)] == ask(again, "SELECT turn, risk FROM turns ORDER BY turn")
+    again.close()
+
+
+def test_column_of_another_type_is_refused(writer: LakeWriter) -> None:
+    """Better no start than rows that cannot be read."""
+    writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
+    writer.con.execute("ALTER TABLE raw.turns ADD COLUMN risk VARCHAR")
+    writer.close()
+
+    with pytest.raises(ConfigurationError, match=r"turns\.risk is VARCHAR"):
+        LakeWriter(writer.paths)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_unwritable_folder_is_a_clear_error(writer: LakeWriter) -> None:
+    """Nothing is committed, the message says what to do."""
+
+
+def test_archive_can_be_moved(writer: LakeWriter, tmp_path: Path) -> None:
+    """The settings say where the files are, not the catalog's memory of where they were."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    writer.close()
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (tmp_path / "data").rename(moved / "data")
+    (tmp_path / "catalog.sqlite").rename(moved / "catalog.sqlite")
+
+    con = open_reader(paths(moved))
+
+    assert [("what about 0?",)] == con.execute("SELECT content FROM turns").fetchall()
+    con.close()

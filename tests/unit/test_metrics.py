@@ -1,0 +1,50 @@
+"""The metric catalogue: complete, unambiguous, and without anybody's id."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.metrics import LABELS, METRIC_OF, METRICS, Kind, Metric
+
+ONE_BY_ONE = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+
+
+def test_names_are_unique() -> None:
+    """Two metrics of one name would be registered as one."""
+    assert len(METRICS) == len(METRIC_OF)
+
+
+def test_no_label_can_hold_an_id() -> None:
+    """Each id would be a time series for ever, and ids are personal data."""
+    forbidden = ("session", "user", "app", "project", "turn", "alert", "key", "id", "content")
+
+    assert [label for label in LABELS if any(word in label for word in forbidden)] == []
+
+
+@ONE_BY_ONE
+def test_labels_come_from_the_closed_list(metric: Metric) -> None:
+    """A new label name is a decision, taken in one place."""
+    assert set(metric.labels) <= LABELS
+
+
+@ONE_BY_ONE
+def test_every_metric_says_what_it_means_and_what_to_do(metric: Metric) -> None:
+    """Whoever is paged at night reads whole sentences."""
+    assert metric.help.endswith(".")
+    assert metric.what_to_do.endswith(".")
+    assert metric.unit
+
+
+@ONE_BY_ONE
+def test_names_follow_prometheus(metric: Metric) -> None:
+    """Counters end in `_total`, others do not; seconds and bytes stand in the name."""
+    assert metric.name.endswith("_total") is (metric.kind is Kind.COUNTER)
+    if metric.unit in ("seconds", "bytes"):
+        assert metric.unit in metric.name
+
+
+@ONE_BY_ONE
+def test_histograms_alone_have_buckets(metric: Metric) -> None:
+    """Ascending bounds, so that each observation has one bucket."""
+    assert bool(metric.buckets) is (metric.kind is Kind.HISTOGRAM)
+    assert sorted(set(metric.buckets)) == list(metric.buckets)

@@ -1,0 +1,148 @@
+"""Telemetry: metrics refuse what the catalogue lacks, logs have one form and hold no conversation."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import structlog
+from prometheus_client import generate_latest
+
+from models.errors import ConfigurationError
+from models.metrics import METRICS
+from streams.telemetry import Metrics, configure_logging, metrics, stage
+
+SAID = "what the user really said"
+
+
+@pytest.fixture
+def fresh() -> Metrics:
+    """Metrics that no other test has counted in."""
+    return Metrics()
+
+
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    """Give pytest its handlers and structlog its defaults back."""
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers, logging.root.level = handlers, level
+    structlog.reset_defaults()
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Log lines written so far."""
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+
+
+def test_every_metric_is_exposed_with_its_advice(fresh: Metrics) -> None:
+    """The catalogue reaches Prometheus, prefixed."""
+    text = generate_latest(fresh.registry).decode()
+
+    missing = [m.name for m in METRICS if f"# HELP turntide_{m.name} {m.help} {m.what_to_do}\n" not in text]
+    assert missing == []
+
+
+def test_counting_shows(fresh: Metrics) -> None:
+    """One of each kind, with and without labels."""
+    fresh.counter("dead_letters_total", reason="not_json").inc(3)
+    fresh.gauge("ready").set(1)
+    fresh.histogram("stage_seconds", stage="fold").observe(0.002)
+    value = fresh.registry.get_sample_value
+
+    assert value("turntide_dead_letters_total", {"reason": "not_json"}) == 3
+    assert value("turntide_ready") == 1
+    assert value("turntide_stage_seconds_bucket", {"stage": "fold", "le": "0.0025"}) == 1
+
+
+def test_unknown_names_kinds_and_labels_are_refused(fresh: Metrics) -> None:
+    """A typing error is found by the first test that runs the line, not in a dashboard."""
+    with pytest.raises(ConfigurationError, match="'turns_total' is not in the catalogue"):
+        fresh.counter("turns_total")
+    with pytest.raises(ConfigurationError, match="ready is no counter"):
+        fresh.counter("ready")
+    with pytest.raises(ConfigurationError, match="turns_folded_total is no gauge"):
+        fresh.gauge("turns_folded_total")
+    with pytest.raises(ConfigurationError, match="ready is no histogram"):
+        fresh.histogram("ready")
+    with pytest.raises(ConfigurationError, match=r"takes the labels \('reason',\)"):
+        fresh.counter("dead_letters_total", session_id="s")
+    with pytest.raises(ConfigurationError, match="takes the labels"):
+        fresh.counter("dead_letters_total")
+
+
+def test_a_revoked_partition_is_no_longer_reported(fresh: Metrics) -> None:
+    """Two workers showing a lag for one partition would never add up; counters stay."""
+    for partition in "12":
+        fresh.gauge("offset_lag_records", partition=partition).set(7)
+        fresh.counter("rebalance_heals_total", partition=partition).inc()
+    fresh.forget_partition(1)
+    value = fresh.registry.get_sample_value
+
+    assert value("turntide_offset_lag_records", {"partition": "1"}) is None
+    assert value("turntide_offset_lag_records", {"partition": "2"}) == 7
+    assert value("turntide_rebalance_heals_total", {"partition": "1"}) == 1
+
+
+def test_stages_are_timed() -> None:
+    """One observation per use."""
+    before = metrics.registry.get_sample_value("turntide_stage_seconds_count", {"stage": "decode"}) or 0
+    with stage("decode"):
+        pass
+
+    assert metrics.registry.get_sample_value("turntide_stage_seconds_count", {"stage": "decode"}) == before + 1
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_structlog_and_stdlib_lines_have_one_form(capsys: pytest.CaptureFixture[str]) -> None:
+    """What Faust or aiokafka says can be searched like our own events."""
+    configure_logging("json", "info")
+    structlog.get_logger("streams.x").info("batch_folded", partition=3)
+    logging.getLogger("aiokafka.conn").warning("lost %s", "broker-1")
+    ours, theirs = lines(capsys)
+
+    assert (
+        ours["event"],
+        ours["partition"],
+        ours["level"],
+        ours["logger"],
+    ) == ("batch_folded", 3, "info", "streams.x")
+    assert (theirs["event"], theirs["level"], theirs["logger"]) == ("lost broker-1", "warning", "aiokafka.conn")
+    assert ours["timestamp"].endswith("Z")
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_levels_hold_and_libraries_are_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    """Httpx would log the address of every request at info."""
+    configure_logging("json", "info")
+    structlog.get_logger("streams.x").debug("detail")
+    logging.getLogger("httpx").info("HTTP Request: GET /")
+    logging.getLogger("faust.worker").info("ready")
+    configure_logging("json", "debug")
+    structlog.get_logger("streams.x").debug("detail")
+    logging.getLogger("httpx").info("HTTP Request: GET /")
+
+    assert [line["event"] for line in lines(capsys)] == ["detail", "HTTP Request: GET /"]
+
+
+@pytest.mark.usefixtures("logging_restored")
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_no_line_holds_a_turns_text(capsys: pytest.CaptureFixture[str], log_format: Any) -> None:
+    """Neither as a field nor as a local variable of a traceback."""
+    configure_logging(log_format, "info")
+    log = structlog.get_logger("streams.x")
+    log.info("turn_seen", content=SAID, text=SAID, query=SAID, summary=SAID, turn=3)
+    try:
+        content = SAID
+        len(content) / 0
+    except ZeroDivisionError:
+        log.exception("fold_failed")
+        logging.getLogger("faust").exception("crashed")
+    written = capsys.readouterr().err
+
+    assert SAID not in written
+    assert "Traceback" in written
+    assert "withheld" in written

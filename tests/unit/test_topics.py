@@ -1,0 +1,89 @@
+"""Comparing topics: every kind of difference is seen, and what would harm sessions is refused."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from jobs.topic_drift import Kind, compare, refused, wanted_topics
+from models.topics import PROFILES, SESSION_STATE, TOPICS, TURNS
+from streams.kafka.topics import BrokerTopic
+from streams.settings import load_settings
+
+SETTINGS = load_settings(topic_prefix="p")
+WANTED = wanted_topics(SETTINGS)
+
+
+def standing(**changes: object) -> dict[str, BrokerTopic]:
+    """The broker's topics, all as wanted but for changes to the turns."""
+    topics = {topic.name: topic for topic in WANTED}
+    topics["p.turns.v1"] = msgspec.structs.replace(topics["p.turns.v1"], **changes)
+    return topics
+
+
+def test_wanted_topics_follow_table_and_settings() -> None:
+    """Names carry the prefix, counts the override, and every topic of the table is there."""
+    wanted = wanted_topics(load_settings(topic_prefix="q", kafka={"partitions": 5, "replication": 3}))
+
+    assert [topic.full_name("q") for topic in TOPICS] == [topic.name for topic in wanted]
+    assert {(5, 3)} == {(topic.partitions, topic.replication) for topic in wanted}
+    assert {"2"} == {topic.config["min.insync.replicas"] for topic in wanted}
+
+
+def test_wanted_configuration() -> None:
+    """Inputs are stamped by the broker, compacted topics have no retention, state takes large records."""
+    by_name = {topic.name: topic.config for topic in WANTED}
+
+    assert {
+        "cleanup.policy": "delete",
+        "max.message.bytes": "1048576",
+        "message.timestamp.type": "LogAppendTime",
+        "retention.ms": "2592000000",
+    } == by_name[TURNS.full_name("p")]
+    assert "retention.ms" not in by_name[PROFILES.full_name("p")]
+    assert "8388608" == by_name[SESSION_STATE.full_name("p")]["max.message.bytes"]
+
+
+def test_no_difference() -> None:
+    """Further configuration that somebody set on a topic is theirs."""
+    config = {**WANTED[0].config, "segment.ms": "1000"}
+
+    assert [] == compare(WANTED, standing(config=config))
+
+
+def test_empty_broker_lacks_everything() -> None:
+    """Each topic is to be created, and nothing is refused."""
+    found = compare(WANTED, {})
+
+    assert [Kind.MISSING] * len(TOPICS) == [difference.kind for difference in found]
+    assert [] == refused(found, allow_repartition=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kinds"),
+    [
+        ({"config": {**WANTED[0].config, "retention.ms": "1"}}, {Kind.CONFIG}),
+        ({"config": {**WANTED[0].config, "message.timestamp.type": "CreateTime"}}, {Kind.CONFIG}),
+        ({"partitions": 6}, {Kind.TOO_FEW_PARTITIONS, Kind.CO_PARTITIONING}),
+        ({"partitions": 24}, {Kind.TOO_MANY_PARTITIONS, Kind.CO_PARTITIONING}),
+        ({"replication": 0}, {Kind.REPLICATION}),
+    ],
+)
+def test_each_kind_of_difference(changes: dict[str, object], kinds: set[Kind]) -> None:
+    """A changed topic is seen, and a changed count also puts turns and outputs apart."""
+    assert kinds == {difference.kind for difference in compare(WANTED, standing(**changes))}
+
+
+def test_more_replicas_than_wanted_are_fine() -> None:
+    """Nobody should be told to give up copies."""
+    assert [] == compare(WANTED, standing(replication=5))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "allow", "reasons"), [(6, False, 1), (6, True, 0), (24, False, 1), (24, True, 1)]
+)
+def test_refusals(partitions: int, allow: bool, reasons: int) -> None:
+    """Moving keys needs a flag; removing partitions cannot be had at all."""
+    found = compare(WANTED, standing(partitions=partitions))
+
+    assert reasons == len(refused(found, allow_repartition=allow))

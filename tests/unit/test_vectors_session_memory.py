@@ -1,0 +1,200 @@
+"""Vector memory of sessions: what is kept of turns, and what is found again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.events import Role, Turn
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.vectors.server import ServerStore
+from streams.vectors.session_memory import COLLECTION, RememberedTurn, SessionVectorMemory
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> WordLlamaEmbedder:
+    """The default embedder."""
+    return WordLlamaEmbedder()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[ServerStore]:
+    """A store without network; the contract suite shows that all stores behave like it."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def memory(store: ServerStore, embedder: WordLlamaEmbedder) -> SessionVectorMemory:
+    """A memory that keeps ten turns per session."""
+    return SessionVectorMemory(store, embedder, keep_turns=10)
+
+
+def turn(number: int, content: str = "hello", *, session: str = "s", risk: float | None = None) -> Turn:
+    """A user's turn."""
+    return Turn(
+        session_id=session,
+        user_id="u",
+        app_id="a",
+        turn=number,
+        role=Role.USER,
+        content=content,
+        timestamp=START + timedelta(seconds=number),
+        risk=risk,
+    )
+
+
+async def add(memory: SessionVectorMemory, *turns: Turn, risks: list[float | None] | None = None) -> None:
+    """Embed and add a batch."""
+    vectors = memory._embedder.embed([t.content for t in turns])
+    await memory.add_turns(turns, vectors, risks)
+
+
+async def kept(memory: SessionVectorMemory, session: str = "s") -> list[int]:
+    """Numbers of the turns kept, in the order given."""
+    return [found.turn for found in await memory.last_turns(session, 1_000)]
+
+
+async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> None:
+    """Use case 1 of the seed: the same question in other words comes first, with everything readers need."""
+    await add(
+        memory,
+        turn(1, "Which vaccine do I need for Kenya?"),
+        turn(2, "How do I reset my password?", risk=0.25),
+        turn(3, "Thanks, that helped a lot."),
+    )
+    found = await memory.find_similar("I forgot my password, how can I reset it?", "s", top_k=2)
+
+    expected = RememberedTurn(
+        session_id="s",
+        user_id="u",
+        app_id="a",
+        turn=2,
+        role="user",
+        timestamp=START + timedelta(seconds=2),
+        content="How do I reset my password?",
+        risk=0.25,
+        similarity=found[0].similarity,
+    )
+    assert expected == found[0]
+    assert len(found) == 2
+    assert (found[0].similarity or 0) > 0.66 > (found[1].similarity or 0)
+
+
+async def test_another_sessions_turns_are_never_found(memory: SessionVectorMemory) -> None:
+    """The same words in another session, also one whose id is a prefix."""
+    await add(memory, turn(1, "reset my password", session="s_1"), turn(11, "reset my password", session="s"))
+
+    assert [(t.session_id, t.turn) for t in await memory.find_similar("reset my password", "s")] == [("s", 11)]
+    assert await memory.find_similar("reset my password", "nobody") == []
+
+
+@pytest.mark.parametrize("query", ["", "   \n"])
+async def test_a_query_without_words_finds_nothing(memory: SessionVectorMemory, query: str) -> None:
+    """A zero vector is equally far from everything."""
+    await add(memory, turn(1))
+
+    assert await memory.find_similar(query, "s") == []
+
+
+async def test_the_last_write_of_a_turn_counts(memory: SessionVectorMemory) -> None:
+    """However the log is cut into batches, the same points result."""
+    sent = [turn(1, "one"), turn(2, "two"), turn(1, "uno"), turn(2, "two"), turn(1, "eins")]
+    await add(memory, *sent)
+    in_one = await memory.last_turns("s")
+    for one in sent:
+        await add(memory, one)
+
+    assert [(t.turn, t.content) for t in in_one] == [(1, "eins"), (2, "two")]
+    assert in_one == await memory.last_turns("s")
+
+
+async def test_only_the_newest_turns_are_kept(memory: SessionVectorMemory) -> None:
+    """After each batch a session has at most its limit, and other sessions lose nothing."""
+    await add(memory, *(turn(n, session="other") for n in range(10)))
+    await add(memory, *(turn(n) for n in range(10)))
+    at_limit = await kept(memory)
+    await add(memory, turn(10))
+    one_more = await kept(memory)
+    await add(memory, *(turn(n) for n in range(11, 40)))
+
+    assert list(range(10)) == at_limit
+    assert list(range(1, 11)) == one_more
+    assert list(range(30, 40)) == await kept(memory)
+    assert list(range(10)) == await kept(memory, "other")
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_the_limit_holds_for_any_cut_of_the_log(memory: SessionVectorMemory, seed: int) -> None:
+    """Batches of random size over several sessions end on the newest ten of each."""
+    rng = random.Random(seed)
+    log = [turn(n, session=session) for n in range(35) for session in "abc"]
+    while log:
+        size = rng.randint(1, 20)
+        await add(memory, *log[:size])
+        del log[:size]
+
+    assert [list(range(25, 35))] * 3 == [await kept(memory, session) for session in "abc"]
+
+
+async def test_a_turn_later_than_the_limit_goes_with_the_next_batch(memory: SessionVectorMemory) -> None:
+    """The stated rule for late turns: kept until the session brings a newer one."""
+    await add(memory, *(turn(n) for n in range(5, 20)))
+    await add(memory, turn(3))
+    meanwhile = await kept(memory)
+    await add(memory, turn(20))
+
+    assert [3, *range(10, 20)] == meanwhile
+    assert list(range(11, 21)) == await kept(memory)
+
+
+async def test_clean_up_asks_once_per_long_session_and_batch(
+    memory: SessionVectorMemory, store: ServerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not per turn, and not for sessions below the limit."""
+    asked: list[object] = []
+
+    async def delete(collection: str, **condition: object) -> None:
+        asked.append((collection, condition["where"], condition["below"]))
+
+    monkeypatch.setattr(store, "delete", delete)
+    await add(memory, *(turn(n, session=s) for n in range(100) for s in "ab"), turn(9, session="short"))
+
+    assert [(COLLECTION, {"session_id": s}, ("turn", 90)) for s in "ab"] == asked
+
+
+async def test_the_producers_risk_wins_over_the_scorers(memory: SessionVectorMemory) -> None:
+    """Upstream 0.0 is a verdict, not a gap; without any risk there is null."""
+    await add(memory, turn(1, risk=0.0), turn(2), turn(3), risks=[0.9, 0.4, None])
+
+    assert [t.risk for t in await memory.last_turns("s")] == [0.0, 0.4, None]
+
+
+async def test_last_turns_are_the_newest_oldest_first(memory: SessionVectorMemory) -> None:
+    """Context for a reader, including turns without words."""
+    await add(memory, turn(3), turn(1), turn(4, ""), turn(2))
+
+    assert [t.turn for t in await memory.last_turns("s", 3)] == [2, 3, 4]
+
+
+async def test_an_empty_batch_does_nothing(memory: SessionVectorMemory) -> None:
+    """A batch may hold control events only."""
+    await memory.add_turns([], np.zeros((0, 256), dtype=np.float32))
+
+    assert await kept(memory) == []
+
+
+async def test_a_batch_whose_parts_differ_in_length_is_refused(memory: SessionVectorMemory) -> None:
+    """A vector under another turn's name would never be noticed later."""
+    with pytest.raises(ValueError, match="shorter"):
+        await memory.add_turns([turn(1), turn(2)], np.zeros((1, 256), dtype=np.float32))
