@@ -33,7 +33,7 @@ class _Tag(Struct):
 
 _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
-_control = msgspec.json.Decoder(ControlEvent)
+_control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TURN_FIELDS = frozenset(Turn.__struct_fields__)

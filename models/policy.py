@@ -19,6 +19,7 @@ from models.events import MAX_CONTENT_BYTES, Ratio, Role
 
 Count = Annotated[int, Meta(ge=1, le=10_000)]
 _ZERO = timedelta(0)
+_MOST_SLIDES = 60
 
 
 def _require(holds: bool, message: str) -> None:
@@ -141,13 +142,13 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
 class DetectorPolicy(Section, frozen=True, kw_only=True):
     """Thresholds on the cosine of two turns' vectors (seed 000, layer 4, use cases 1-3).
 
-    The figures belong to the embedder; these were measured on wordllama's first 64 dimensions as int8, with self-written
-    questions: 30 rephrased pairs (median cosine 0.81, a tenth below 0.58), 16 pairs on one matter but asking something
-    else (median 0.62, a tenth above 0.78), 1,230 unrelated pairs (median 0.06, one in a hundred above 0.43).
+    The figures belong to the embedder; these were measured on wordllama's first 64 dimensions as int8, with
+    self-written questions: 30 rephrased pairs (median cosine 0.81, a tenth below 0.58), 16 pairs on one matter but
+    asking something else (median 0.62, a tenth above 0.78), 1,230 unrelated pairs (median 0.06, one in a hundred above 0.43).
     """
 
     rephrased: Ratio = 0.65
-    """Two questions are the same one rephrased: finds 83 % of those, 19 % of the same matter, 0.1 % of the unrelated."""
+    """Two questions are one rephrased: finds 83 % of those, 19 % of the same matter, 0.1 % of the unrelated."""
     near: Ratio = 0.40
     """Two turns are on the same matter: finds 97 % of the rephrased, 88 % of the same matter, 2 % of the unrelated."""
     topic_change: Ratio = 0.25
@@ -222,7 +223,8 @@ class WindowShape(Section, frozen=True, kw_only=True):
         _require(self.slide > _ZERO and self.grace >= _ZERO, "slide must be positive, grace not negative")
         whole = self.length >= self.slide and self.length % self.slide == _ZERO
         _require(whole, "length must be a whole multiple of slide")
-        _require(self.length // self.slide <= 1_440, "at most 1,440 slides per length: they bound the state")
+        few = self.length // self.slide <= _MOST_SLIDES
+        _require(few, f"at most {_MOST_SLIDES} slides per length: each is kept in the state")
 
 
 class PartitionPolicy(Section, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """One session, turn by turn: start reading here (seed 000).
 
 `fold` takes the session and one input, and gives the session after it and what is to be emitted. It is the same in the
-stream, in replay and in a back-test. What happens to a turn, in order: `_fold_turn`.
+stream, in replay and in a back-test. What happens to a turn, in order: `_Step.turn`.
 
 Rules for what is not in order:
 
@@ -9,8 +9,9 @@ Rules for what is not in order:
 - **Duplicate** (a turn number already folded, among the last 64): counted as duplicate, otherwise without effect.
 - **Gap**: delays nothing. Whoever could lose a turn could hold back an alert.
 - **Out of order** (a new number among the last 64): counted like any turn; it takes its place in the risk window, and
-  in the buffer if it is one of the last ten. Counts, sums, peak, mean, risk window, slope and suspicion are those of the
-  sorted input. It joins the segment that is open. Modes, alerts, topic changes and the vectors' marks follow arrival.
+  in the buffer if it is one of the last ten. Counts, sums, peak, mean, risk window, slope and suspicion are those of
+  the sorted input. It joins the segment that is open. Modes, alerts, topic changes and the vectors' marks follow the
+  order of arrival.
 - **Late** (lower than that, or at most the last number before a session closed): counted as late, in the profile and
   the windows, and not folded.
 - **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
@@ -21,9 +22,10 @@ Rules for what is not in order:
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Final
 
 from models.arrival import SessionInput, SessionTimedOut
-from models.events import AlertAcknowledged, Role, SegmentSummarised, SessionEnded, SessionOutput, Slope, Turn
+from models.events import AlertAcknowledged, Role, SegmentSummarised, SessionEnded, SessionOutput, Turn
 from models.ids import named_id
 from models.memory.buffer import BufferedTurn
 from models.memory.episodic import close_episode
@@ -32,9 +34,7 @@ from models.memory.vectors import Mark
 from models.policy import Policy
 from models.risk.alerts import Cause, Situation, acknowledge, after_turn, resolve
 from models.risk.modes import next_mode
-from models.risk.profile import Arrival, admit, insert_risk, observe_behaviour
-from models.risk.signals import Combination, combine
-from models.risk.slope import fit_slope
+from models.risk.profile import Arrival, admit, insert_risk, measure, observe_behaviour
 from models.risk.windows import Windows
 from models.session_outputs import Emission
 from models.session_state import Closed, Open, SessionState, read_deadline
@@ -42,8 +42,10 @@ from models.text.features import is_refusal
 
 __all__ = ["SessionState", "fold", "read_deadline"]
 
-_UPSTREAM = "upstream"
-_RULES = "rules"
+_UPSTREAM: Final = "upstream"
+_RULES: Final = "rules"
+_NAME_CHARS: Final = 256
+"""Longest reason or model name taken from a control event."""
 
 
 def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[SessionOutput]]:
@@ -59,237 +61,223 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     """
     state = state or SessionState.blank()
     state.last_point = None
-    head, event = state.head, item.event
-    if isinstance(event, SessionTimedOut):
-        return state, _time_out(state, head, event, item, policy)
-    if item.position.offset <= head.offset:
+    if isinstance(item.event, SessionTimedOut):
+        return state, _time_out(state, item.event, item, policy)
+    if item.position.offset <= state.offset:
         return state, []
-    if isinstance(head, Closed):
-        if not isinstance(event, Turn) or event.turn <= head.last_turn:
-            _count_after_end(head, item)
-            return state, []
-        head = _reopen(state, head, event)
+    head = _open_head(state, item)
+    if head is None:
+        return state, []
     head.offset = item.position.offset
-    emission = Emission(head, item, _utc(event.timestamp))
-    match event:
-        case Turn():
-            arrival = admit(head, event.turn, policy.session.reorder_reach_turns)
-            if arrival is Arrival.DUPLICATE:
-                head.duplicate_turns += 1
-                return state, []
-            _refresh_deadline(head, item, event.timestamp, policy)
-            if arrival is Arrival.LATE:
-                _count_late(head, item, policy, emission)
-            else:
-                _fold_turn(state, head, event, item, policy, emission)
-        case SessionEnded():
-            _close(state, head, item, policy, emission, event.reason)
-        case AlertAcknowledged():
-            _refresh_deadline(head, item, event.timestamp, policy)
-            _acknowledge(state, head, event, policy, emission)
-        case SegmentSummarised():
-            _refresh_deadline(head, item, event.timestamp, policy)
-            _replace_summary(state, event, policy, emission)
-    return state, emission.outputs
+    return state, _Step(state, head, item, policy, item.event.timestamp).take(item.event)
 
 
-def _fold_turn(
-    state: SessionState, head: Open, turn: Turn, item: SessionInput, policy: Policy, emission: Emission
-) -> None:
-    windows = Windows(policy.window, head.windows)
-    emission.windows(windows.close(item.watermark))
-    timestamp = _utc(turn.timestamp)
-    _count_turn(head, turn.turn, timestamp)
-    behaves = turn.role in policy.risk.scored_roles
-    risk = _bounded(turn.risk if turn.risk is not None or not behaves else item.risk)
-    if risk is not None:
-        insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
-    if behaves:
-        risky = risk is not None and risk >= policy.risk.risky_turn
-        observe_behaviour(state, head, turn, vector=item.vector, risky=risky, policy=policy)
-    elif turn.role is Role.ASSISTANT and turn.turn > head.last_user_turn >= 0 and is_refusal(turn.content):
-        state.vectors(policy.memory.recent_vectors).mark(head.last_user_turn, Mark.REFUSED)
-
-    # A turn that is neither scored nor behaviour moves no signal but by the count it is divided by.
-    changed_mode = False
-    if behaves or risk is not None:
-        score = _measure(head, policy)[1].score
-        changed_mode = _move_mode(head, score, policy)
-        if risk is not None:
-            source = _RULES if turn.risk is None else _UPSTREAM
-            head.risk_points.append((turn.turn, timestamp, risk, score, head.mode, source))
-    _remember(state, head, BufferedTurn(turn.turn, turn.role, turn.content, timestamp, risk), policy, emission)
-    cause = _move_alert(state, head, item, risk, policy, emission)
-    windows.observe(timestamp, item.watermark, risk, alerts=cause == "raised")
-    if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
-        emission.profile(*_measure(head, policy), policy, still_open=True)
-    state.last_point = (timestamp, risk)
+def _open_head(state: SessionState, item: SessionInput) -> Open | None:
+    """The head to fold into; None for what comes too late for a closed session."""
+    head, event = state.head, item.event
+    if isinstance(head, Open):
+        return head
+    if isinstance(event, Turn) and event.turn > head.last_turn:
+        fresh = Open(
+            floor=head.last_turn,
+            last_turn=head.last_turn,
+            windows=head.windows,
+            user_id=event.user_id,
+            app_id=event.app_id,
+        )
+        state.become(fresh)
+        return fresh
+    if head.deadline is not None:
+        head.offset = item.position.offset
+        head.late_turns += isinstance(event, Turn)
+    return None
 
 
-def _count_turn(head: Open, number: int, timestamp: datetime) -> None:
-    if head.turn_count == 0:
-        head.started_at = head.latest_at = timestamp
-        head.first_turn = number
-    head.started_at = min(head.started_at, timestamp)
-    head.latest_at = max(head.latest_at, timestamp)
-    head.first_turn = min(head.first_turn, number)
-    head.turn_count += 1
-    head.turns_since_profile += 1
-    head.turns_in_mode += 1
-
-
-def _measure(head: Open, policy: Policy) -> tuple[Slope, Combination]:
-    slope = fit_slope(head.risks)
-    return slope, combine(
-        risks=head.risks,
-        slope=slope,
-        behaviour=head.behaviour,
-        turn_count=head.turn_count,
-        repeated_topics=head.repeated_topics,
-        patterns=head.patterns,
-        policy=policy.risk,
-    )
-
-
-def _move_mode(head: Open, score: float, policy: Policy) -> bool:
-    mode = next_mode(head.mode, score, head.turns_in_mode, policy.modes)
-    if mode is head.mode:
-        return False
-    head.mode, head.turns_in_mode = mode, 0
-    head.mode_transitions.append((head.last_turn, mode))
-    del head.mode_transitions[: -policy.profile.mode_transitions]
-    return True
-
-
-def _remember(state: SessionState, head: Open, turn: BufferedTurn, policy: Policy, emission: Emission) -> None:
-    head.open_turns.append(turn.turn)
-    state.buffer.insert(turn, policy.memory.buffer_turns, head.open_turns)
-    if len(head.open_turns) >= policy.memory.segment_turns:
-        _compact_open_turns(state, head, policy, emission)
-
-
-def _compact_open_turns(state: SessionState, head: Open, policy: Policy, emission: Emission) -> None:
-    if not head.open_turns:
-        return
-    buffer = state.buffer
-    segment = compact([buffer.read(turn) for turn in sorted(head.open_turns)], policy)
-    state.working_memory.append(segment, policy.memory.segments)
-    head.open_turns = []
-    emission.segment(segment)
-
-
-def _move_alert(
-    state: SessionState,
-    head: Open,
-    item: SessionInput,
-    risk: float | None,
-    policy: Policy,
-    emission: Emission,
-) -> Cause | None:
-    at = item.position
-    head.alert, cause = after_turn(
-        head.alert,
-        Situation(head.latest_at, head.mode, head.scored_turns, risk),
-        policy.alerts,
-        lambda: named_id("alert", item.event.session_id, at.topic, str(at.partition), str(at.offset)),
-    )
-    if head.alert is None or cause is None:
-        return None
-    head.alerts_raised += cause == "raised"
-    slope, combination = _measure(head, policy)
-    emission.alert(head.alert, cause, slope, combination, state.vectors(policy.memory.recent_vectors), policy)
-    if cause == "resolved":
-        head.alert = None
-    return cause
-
-
-def _acknowledge(state: SessionState, head: Open, event: AlertAcknowledged, policy: Policy, emission: Emission) -> None:
-    head.alert, cause = acknowledge(head.alert, event.alert_id)
-    if head.alert is None or cause is None:
-        return
-    slope, combination = _measure(head, policy)
-    emission.alert(head.alert, cause, slope, combination, state.vectors(policy.memory.recent_vectors), policy)
-    emission.profile(slope, combination, policy, still_open=True)
-
-
-def _replace_summary(state: SessionState, event: SegmentSummarised, policy: Policy, emission: Emission) -> None:
-    memory = state.working_memory
-    ref = memory.find(event.first_turn, event.last_turn)
-    if ref is not None:
-        summary = event.summary[: policy.memory.summary_chars]
-        emission.segment(memory.replace(ref, summary, event.summarised_by[:_NAME_CHARS]))
-
-
-def _count_late(head: Open, item: SessionInput, policy: Policy, emission: Emission) -> None:
-    head.late_turns += 1
-    windows = Windows(policy.window, head.windows)
-    emission.windows(windows.close(item.watermark))
-    windows.observe_late(item.watermark)
-
-
-def _time_out(
-    state: SessionState, head: Open | Closed, event: SessionTimedOut, item: SessionInput, policy: Policy
-) -> list[SessionOutput]:
+def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, policy: Policy) -> list[SessionOutput]:
+    head = state.head
     if head.deadline is None or event.deadline < head.deadline:
         return []
     # The record that moved the watermark is not folded by this: it may be the session's own next turn.
     head.offset = max(head.offset, item.position.offset - 1)
     if isinstance(head, Closed):
-        # Forgotten: what comes next meets a session of which nothing is known, as it would after a restart.
-        state.become(Closed(closed=True, offset=head.offset))
+        head.deadline = None
         return []
-    emission = Emission(head, item, _utc(event.deadline))
-    _close(state, head, item, policy, emission, "timed_out")
-    return emission.outputs
+    return _Step(state, head, item, policy, event.deadline).close("timed_out")
 
 
-def _close(
-    state: SessionState, head: Open, item: SessionInput, policy: Policy, emission: Emission, reason: str
-) -> None:
-    """Everything that is still open is emitted, then only a marker is kept (seed 000, `cleanup_memory`)."""
-    emission.windows(Windows(policy.window, head.windows).flush())
-    _compact_open_turns(state, head, policy, emission)
-    episode = close_episode(state.working_memory.all(), head.repeated_topics, policy)
-    emission.episode(reason[:_NAME_CHARS], episode.text, episode.key_topics)
-    slope, combination = _measure(head, policy)
-    if head.alert is not None:
-        ring = state.vectors(policy.memory.recent_vectors)
-        emission.alert(resolve(head.alert), "resolved", slope, combination, ring, policy)
-    emission.profile(slope, combination, policy, still_open=False)
-    state.become(
-        Closed(
-            closed=True,
-            deadline=_utc(item.watermark) + policy.session.closed_retention,
-            offset=head.offset,
-            last_turn=head.last_turn,
-            late_turns=head.late_turns,
-            windows=head.windows,
-            closed_at=_utc(item.watermark),
+class _Step:
+    """One input on its way through an open session."""
+
+    def __init__(
+        self, state: SessionState, head: Open, item: SessionInput, policy: Policy, timestamp: datetime
+    ) -> None:
+        self.state = state
+        self.head = head
+        self.item = item
+        self.policy = policy
+        self.timestamp = _utc(timestamp)
+        self.watermark = _utc(item.watermark)
+        self.windows = Windows(policy.window, head.windows)
+        self.emission = Emission(state, head, item, policy, self.timestamp)
+
+    def take(self, event: Turn | SessionEnded | AlertAcknowledged | SegmentSummarised) -> list[SessionOutput]:
+        """Fold the event and give what is to be emitted."""
+        if isinstance(event, SessionEnded):
+            return self.close(event.reason[:_NAME_CHARS])
+        arrival = Arrival.NEW
+        if isinstance(event, Turn):
+            arrival = admit(self.head, event.turn, self.policy.session.reorder_reach_turns)
+            if arrival is Arrival.DUPLICATE:
+                self.head.duplicate_turns += 1
+                return []
+        self.put_off_deadline()
+        if isinstance(event, AlertAcknowledged):
+            self.acknowledge(event)
+        elif isinstance(event, SegmentSummarised):
+            self.replace_summary(event)
+        elif arrival is Arrival.LATE:
+            self.count_late()
+        else:
+            self.turn(event)
+        return self.emission.outputs
+
+    def turn(self, turn: Turn) -> None:
+        """Count a turn: risk, behaviour, mode, memory, alert, windows, profile."""
+        head, policy = self.head, self.policy
+        self.emission.windows(self.windows.close(self.watermark))
+        self.count(turn.turn)
+        behaves = turn.role in policy.risk.scored_roles
+        risk = _bounded(turn.risk if turn.risk is not None or not behaves else self.item.risk)
+        if risk is not None:
+            insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
+        if behaves:
+            observe_behaviour(self.state, head, turn, self.item.vector, risk=risk or 0.0, policy=policy)
+        elif turn.role is Role.ASSISTANT and turn.turn > head.last_user_turn >= 0 and is_refusal(turn.content):
+            self.state.vectors(policy.memory.recent_vectors).mark(head.last_user_turn, Mark.REFUSED)
+        changed_mode = False
+        # A turn that is neither scored nor behaviour moves no signal but by the count it is divided by.
+        if behaves or risk is not None:
+            score = measure(head, policy).combination.score
+            changed_mode = self.move_mode(score)
+            if risk is not None:
+                source = _RULES if turn.risk is None else _UPSTREAM
+                head.risk_points.append((turn.turn, self.timestamp, risk, score, head.mode, source))
+        self.remember(BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, risk))
+        cause = self.move_alert(risk)
+        self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
+        if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
+            self.emission.profile(still_open=True)
+        self.state.last_point = (self.timestamp, risk)
+
+    def count(self, number: int) -> None:
+        """Numbers and times that every counted turn moves."""
+        head = self.head
+        if head.turn_count == 0:
+            head.started_at = head.latest_at = self.timestamp
+            head.first_turn = number
+        head.started_at = min(head.started_at, self.timestamp)
+        head.latest_at = max(head.latest_at, self.timestamp)
+        head.first_turn = min(head.first_turn, number)
+        head.turn_count += 1
+        head.turns_since_profile += 1
+        head.turns_in_mode += 1
+
+    def count_late(self) -> None:
+        """A turn that is not folded."""
+        self.head.late_turns += 1
+        self.emission.windows(self.windows.close(self.watermark))
+        self.windows.observe_late(self.watermark)
+
+    def put_off_deadline(self) -> None:
+        """Every event but a duplicate shows that the session lives."""
+        deadline = max(self.timestamp, self.watermark) + self.policy.session.timeout
+        self.head.deadline = deadline if self.head.deadline is None else max(self.head.deadline, deadline)
+
+    def move_mode(self, score: float) -> bool:
+        """Whether the score changes the mode, which is noted."""
+        head = self.head
+        mode = next_mode(head.mode, score, head.turns_in_mode, self.policy.modes)
+        if mode is head.mode:
+            return False
+        head.mode, head.turns_in_mode = mode, 0
+        head.mode_transitions.append((head.last_turn, mode))
+        del head.mode_transitions[: -self.policy.profile.mode_transitions]
+        return True
+
+    def remember(self, turn: BufferedTurn) -> None:
+        """Layers 1 and 2."""
+        open_turns, memory = self.head.open_turns, self.policy.memory
+        open_turns.append(turn.turn)
+        self.state.buffer.insert(turn, memory.buffer_turns, open_turns)
+        if len(open_turns) >= memory.segment_turns:
+            self.compact_open_turns()
+
+    def compact_open_turns(self) -> None:
+        """Close the open segment, complete or not."""
+        if not self.head.open_turns:
+            return
+        buffer = self.state.buffer
+        segment = compact([buffer.read(turn) for turn in sorted(self.head.open_turns)], self.policy)
+        self.state.working_memory.append(segment, self.policy.memory.segments)
+        self.head.open_turns = []
+        self.emission.segment(segment)
+
+    def move_alert(self, risk: float | None) -> Cause | None:
+        """What the turn does to the session's alert."""
+        head, at = self.head, self.item.position
+        situation = Situation(head.latest_at, head.mode, head.scored_turns, risk)
+        session_id = self.item.event.session_id
+        head.alert, cause = after_turn(
+            head.alert,
+            situation,
+            self.policy.alerts,
+            lambda: named_id("alert", session_id, at.topic, str(at.partition), str(at.offset)),
         )
-    )
+        if head.alert is None or cause is None:
+            return None
+        head.alerts_raised += cause == "raised"
+        self.emission.alert(head.alert, cause)
+        if cause == "resolved":
+            head.alert = None
+        return cause
 
+    def acknowledge(self, event: AlertAcknowledged) -> None:
+        """Note that somebody looks at the alert."""
+        self.head.alert, cause = acknowledge(self.head.alert, event.alert_id)
+        if self.head.alert is not None and cause is not None:
+            self.emission.alert(self.head.alert, cause)
+            self.emission.profile(still_open=True)
 
-def _count_after_end(head: Closed, item: SessionInput) -> None:
-    if head.deadline is not None:
-        head.offset = item.position.offset
-        head.late_turns += isinstance(item.event, Turn)
+    def replace_summary(self, event: SegmentSummarised) -> None:
+        """Take a slower summariser's text for a segment that is still in the working memory."""
+        memory = self.state.working_memory
+        ref = memory.find(event.first_turn, event.last_turn)
+        if ref is not None:
+            summary = event.summary[: self.policy.memory.summary_chars]
+            self.emission.segment(memory.replace(ref, summary, event.summarised_by[:_NAME_CHARS]))
 
-
-def _reopen(state: SessionState, closed: Closed, turn: Turn) -> Open:
-    head = Open(
-        floor=closed.last_turn,
-        last_turn=closed.last_turn,
-        windows=closed.windows,
-        user_id=turn.user_id,
-        app_id=turn.app_id,
-    )
-    state.become(head)
-    return head
-
-
-def _refresh_deadline(head: Open, item: SessionInput, timestamp: datetime, policy: Policy) -> None:
-    deadline = max(_utc(timestamp), _utc(item.watermark)) + policy.session.timeout
-    head.deadline = deadline if head.deadline is None else max(head.deadline, deadline)
+    def close(self, reason: str) -> list[SessionOutput]:
+        """Emit everything that is still open, then keep only a marker (seed 000, `cleanup_memory`)."""
+        head, policy, emission = self.head, self.policy, self.emission
+        emission.windows(self.windows.close(self.watermark) + self.windows.flush())
+        self.compact_open_turns()
+        episode = close_episode(self.state.working_memory.all(), head.repeated_topics, policy)
+        emission.episode(reason, episode)
+        if head.alert is not None:
+            emission.alert(resolve(head.alert), "resolved")
+        emission.profile(still_open=False)
+        self.state.become(
+            Closed(
+                closed=True,
+                deadline=self.watermark + policy.session.closed_retention,
+                offset=head.offset,
+                last_turn=head.last_turn,
+                late_turns=head.late_turns,
+                windows=head.windows,
+                closed_at=self.watermark,
+            )
+        )
+        return emission.outputs
 
 
 def _bounded(risk: float | None) -> float | None:
@@ -302,6 +290,3 @@ def _bounded(risk: float | None) -> float | None:
 def _utc(time: datetime) -> datetime:
     """State stores instants; an offset kept in memory but not in the state would make outputs depend on batching."""
     return time if time.tzinfo is UTC else time.astimezone(UTC)
-
-
-_NAME_CHARS = 256

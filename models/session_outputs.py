@@ -15,18 +15,18 @@ from models.events import (
     RiskPoint,
     SegmentCompacted,
     SessionOutput,
-    Slope,
     WindowClosed,
 )
 from models.ids import event_id, named_id
 from models.memory.segments import Segment
-from models.memory.vectors import VectorRing
 from models.policy import Policy
 from models.risk.alerts import Alert, Cause
 from models.risk.explain import evidence, explain
-from models.risk.signals import Combination, suspicion_score
+from models.risk.profile import measure
+from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
-from models.session_state import Open
+from models.session_state import Open, SessionState
+from models.text.summary import Summary
 from models.text.words import estimate_tokens, utf8_bytes
 
 _TIMED_OUT_ORDINAL = 1 << 20
@@ -47,15 +47,21 @@ class Emission:
     """Collects what one fold emits.
 
     Args:
-        head: The session, at the time of emission.
+        state: The session.
+        head: Its head, which the outputs describe as it is when they are made.
         item: The input; its position is the outputs' source.
+        policy: The rules.
         timestamp: Event time of the outputs.
     """
 
-    def __init__(self, head: Open, item: SessionInput, timestamp: datetime) -> None:
+    def __init__(
+        self, state: SessionState, head: Open, item: SessionInput, policy: Policy, timestamp: datetime
+    ) -> None:
         self.outputs: list[SessionOutput] = []
+        self._state = state
         self._head = head
         self._item = item
+        self._policy = policy
         self._timestamp = timestamp
         self._ordinals: dict[str, int] = {}
 
@@ -113,7 +119,7 @@ class Emission:
             )
         )
 
-    def episode(self, reason: str, summary: str, key_topics: list[str]) -> None:
+    def episode(self, reason: str, summary: Summary) -> None:
         """The session closed."""
         head = self._head
         self.outputs.append(
@@ -123,8 +129,8 @@ class Emission:
                 first_turn=head.first_turn,
                 last_turn=head.last_turn,
                 turn_count=head.turn_count,
-                summary=summary,
-                key_topics=key_topics,
+                summary=summary.text,
+                key_topics=summary.key_topics,
                 started_at=head.started_at,
                 ended_at=head.latest_at,
                 peak_risk=head.peak_risk,
@@ -134,12 +140,12 @@ class Emission:
             )
         )
 
-    def alert(
-        self, alert: Alert, cause: Cause, slope: Slope, combination: Combination, ring: VectorRing, policy: Policy
-    ) -> None:
+    def alert(self, alert: Alert, cause: Cause) -> None:
         """An alert changed."""
-        head, session_id = self._head, self._item.event.session_id
-        signals = combination.shares()
+        head, policy, session_id = self._head, self._policy, self._item.event.session_id
+        measured = measure(head, policy)
+        signals = measured.combination.shares()
+        ring = self._state.vectors(policy.memory.recent_vectors)
         self.outputs.append(
             AlertChanged(
                 **self._common("alert_changed"),
@@ -148,11 +154,11 @@ class Emission:
                 status=alert.status,
                 severity=alert.severity,
                 cause=cause,
-                reason=explain(head, signals, slope, ring, policy),
-                score=combination.score,
+                reason=explain(head, signals, measured.slope, ring, policy),
+                score=measured.combination.score,
                 mode=head.mode,
                 signals=signals,
-                slope=slope,
+                slope=measured.slope,
                 evidence=evidence(session_id, head, ring, policy.alerts.evidence_turns),
                 turn=head.last_turn,
                 fired_at=alert.fired_at,
@@ -161,9 +167,10 @@ class Emission:
             )
         )
 
-    def profile(self, slope: Slope, combination: Combination, policy: Policy, *, still_open: bool) -> None:
+    def profile(self, *, still_open: bool) -> None:
         """The profile as it is now; the risk points since the one before go with it."""
-        head = self._head
+        head, policy = self._head, self._policy
+        measured = measure(head, policy)
         counts = head.behaviour
         self.outputs.append(
             ProfileUpdated(
@@ -176,7 +183,7 @@ class Emission:
                 started_at=head.started_at,
                 peak_risk=head.peak_risk,
                 mean_risk=head.mean_risk,
-                slope=slope,
+                slope=measured.slope,
                 mode=head.mode,
                 mode_transitions=[ModeTransition(turn, mode) for turn, mode in head.mode_transitions],
                 question_count=counts.question_count,
@@ -187,8 +194,8 @@ class Emission:
                 hypothetical_count=counts.hypothetical_count,
                 meta_instruction_count=counts.meta_instruction_count,
                 suspicion=suspicion_score(counts, head.turn_count, policy.risk.suspicion),
-                score=combination.score,
-                signals=combination.shares(),
+                score=measured.combination.score,
+                signals=measured.combination.shares(),
                 risk_points=[RiskPoint(*point) for point in head.risk_points],
             )
         )

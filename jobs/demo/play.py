@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Protocol
 
 from jobs.demo.conversations import Act, Cue
 from jobs.demo.state import DemoState
@@ -23,6 +24,18 @@ _ALERT_WITHIN_S = 20.0
 _LOOK_AGAIN_S = 0.05
 
 
+class Outlet(Protocol):
+    """Where events go, as `jobs.sending.Sender` takes them."""
+
+    async def add(self, record: Record) -> None:
+        """Queue a record."""
+        ...
+
+    async def finish(self) -> None:
+        """Wait until everything queued is confirmed."""
+        ...
+
+
 class Play:
     """Sends cues and notes what was sent.
 
@@ -30,14 +43,14 @@ class Play:
     clock as the play is shorter than that. So no turn is ever dated in the future.
 
     Args:
-        sender: To `turns.v1`.
+        outlet: To `turns.v1`.
         state: Told what is sent; asked for the alerts that are to be acknowledged.
         cues: In the order of event time.
         speed: Multiple of the usual pace.
     """
 
-    def __init__(self, sender: Sender, state: DemoState, cues: list[Cue], *, speed: float = 1.0) -> None:
-        self._sender = sender
+    def __init__(self, outlet: Outlet, state: DemoState, cues: list[Cue], *, speed: float = 1.0) -> None:
+        self._outlet = outlet
         self._state = state
         self._cues = cues
         self._length = cues[-1].at
@@ -60,8 +73,8 @@ class Play:
         event = cue.event(began, alert_id)
         if cue.act is Act.TURN:
             self._state.sending(event.session_id, cue.turn, time.monotonic())
-        await self._sender.add(Record(event.session_id.encode(), encode(event), headers_for(event)))
-        await self._sender.finish()
+        await self._outlet.add(Record(event.session_id.encode(), encode(event), headers_for(event)))
+        await self._outlet.finish()
 
     async def _alert_id(self, cue: Cue) -> str | None:
         """The alert to acknowledge, once it is there; None when it does not come: the summary will say so."""

@@ -117,7 +117,7 @@ class DemoState(Struct):
         """Move the clock of the view."""
         self.elapsed_s = elapsed_s
         self._progress.append((elapsed_s, self.folded_turns))
-        while self._progress[-1][0] - self._progress[0][0] > _RATE_OVER_S:
+        while len(self._progress) > 2 and elapsed_s - self._progress[1][0] >= _RATE_OVER_S:  # noqa: PLR2004 - a pair
             self._progress.popleft()
 
     def sending(self, session_id: str, turn: int, at_s: float) -> None:

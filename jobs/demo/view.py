@@ -34,10 +34,9 @@ _ID_WIDTH = 12
 _FEWEST_MEMORIES = 2
 _MOST_MEMORIES = 8
 _MOST_ALERTS = 2
-_LINES_PER_ALERT = 3
+_LINES_PER_ALERT = 2
 _FIXED_LINES = 6
-"""Header, progress bar, the table's head and the three rules."""
-_MS_PER_S = 1000
+"""Header, progress bar, the table's head, two rules, and the line of the cursor."""
 
 
 def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) -> RenderableType:
@@ -50,7 +49,7 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
     """
     alerts = sorted(state.alerts.values(), key=is_open)[-_MOST_ALERTS:]
     taken = _FIXED_LINES + len(state.sessions) + max(1, _LINES_PER_ALERT * len(alerts))
-    memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, height - taken - 1))
+    memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, height - taken))
     parts: list[RenderableType] = [
         _header(state),
         Padding(ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns), 0),
@@ -159,15 +158,12 @@ def _last_word(session: SessionSeen) -> str:
 
 def _alert(alert: AlertSeen) -> Group:
     change = alert.latest
-    head = Text("  ", no_wrap=True, overflow="ellipsis")
-    style = _SEVERITY_STYLES[change.severity] if is_open(alert) else "dim"
-    head.append(f"{change.severity.upper()} ", style=style)
-    head.append(change.session_id, style="bold")
-    head.append(f"  turn {change.turn}, score {change.score:.2f}, {', '.join(alert.causes)}")
-    why = Text(f"  {alert.gravest.reason}", no_wrap=True, overflow="ellipsis")
     turns = ", ".join(str(evidence.turn) for evidence in alert.gravest.evidence)
-    soon = "" if alert.latency_s is None else f"; raised {alert.latency_s * _MS_PER_S:.0f} ms after its turn"
-    return Group(head, why, Text(f"  evidence: turns {turns}{soon}", style="dim", no_wrap=True, overflow="ellipsis"))
+    head = Text("  ", no_wrap=True, overflow="ellipsis")
+    head.append(f"{change.severity.upper()} ", style=_SEVERITY_STYLES[change.severity] if is_open(alert) else "dim")
+    head.append(change.session_id, style="bold")
+    head.append(f" at turn {alert.raised.turn}: {', '.join(alert.causes)}; evidence: turns {turns}")
+    return Group(head, Text(f"  {alert.gravest.reason}", style="dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _memory(memory: SegmentCompacted | EpisodeClosed) -> Text:
@@ -178,8 +174,9 @@ def _memory(memory: SegmentCompacted | EpisodeClosed) -> Text:
 
 
 def _segment(segment: SegmentCompacted) -> str:
+    first, last = segment.first_turn, segment.last_turn
     return (
-        f"turns {segment.first_turn}-{segment.last_turn} → summary, "
+        f"{f'turn {last}' if first == last else f'turns {first}-{last}'} → summary, "
         f"{segment.tokens_before} → {segment.tokens_after} tokens{_about(segment.key_topics)}"
     )
 

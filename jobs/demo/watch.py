@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import duckdb
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -57,6 +57,7 @@ class Watch:
         self._tell = tell
         self._topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS}
         self._read: Offsets = {}
+        self.archive = ArchiveOffsets(settings)
 
     async def follow(self) -> None:
         """Fold every output event into the state, for ever."""
@@ -94,7 +95,7 @@ class Watch:
 
     async def _behind(self) -> dict[str, int]:
         """Who has how many records still to do; those that have none are left out."""
-        archived = await asyncio.to_thread(archive_offsets, self._settings)
+        archived = await asyncio.to_thread(self.archive.read)
         committed = {group: await self._committed(group) for group in _GROUPS}
         # The ends last: what arrives between the questions counts as behind, never as done.
         turns = await self._ends([TURNS.full_name(self._settings.topic_prefix)])
@@ -123,17 +124,27 @@ def _missing(ends: Offsets, reached: Offsets) -> int:
     return sum(max(0, end - reached.get(partition, 0)) for partition, end in ends.items())
 
 
-def archive_offsets(settings: Settings) -> Offsets:
-    """Next offset of every partition that the archive has landed; none before it exists."""
-    paths = paths_of(settings)
-    if not paths.catalog.is_file():
-        return {}
-    try:
-        with open_reader(paths) as lake:
-            rows = lake.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
-    except (TurntideError, duckdb.Error):
-        return {}  # being created, or locked for a moment: the next look will tell
-    return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+class ArchiveOffsets:
+    """How far the archive is; asked through one connection, since opening one takes longer than the answer."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._paths = paths_of(settings)
+        self._lake: duckdb.DuckDBPyConnection | None = None
+
+    def read(self) -> Offsets:
+        """Next offset of every partition that was landed; none before the archive exists. Blocking."""
+        try:
+            if self._lake is None:
+                self._lake = open_reader(self._paths)
+            rows = self._lake.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
+        except (TurntideError, duckdb.Error):
+            return {}  # not created yet, or locked for a moment: the next look will tell
+        return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+
+    def close(self) -> None:
+        """Release the connection."""
+        if self._lake is not None:
+            self._lake.close()
 
 
 @asynccontextmanager
@@ -152,4 +163,6 @@ async def watching(
     ):
         if missing := {t.full_name(settings.topic_prefix) for t in TOPICS} - await follower.topics():
             raise StoreUnavailable(f"topics {', '.join(sorted(missing))} vanished: was the cluster reset?")
-        yield Watch(settings, state, follower=follower, client=client, tell=tell)
+        watch = Watch(settings, state, follower=follower, client=client, tell=tell)
+        with closing(watch.archive):
+            yield watch

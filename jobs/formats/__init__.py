@@ -100,6 +100,8 @@ def _each(form: Format, documents: Iterable[tuple[int, bytes]], filling: Filling
             found = form.read(document, line, filling)
         except (msgspec.DecodeError, UnicodeDecodeError, InvalidRecord) as error:
             yield Malformed(line, reason_of(error))
+        except RecursionError:
+            yield Malformed(line, "nested too deeply")
         else:
             yield from (Conversation(line, events) for events in found if events)
 

@@ -91,10 +91,9 @@ def after_turn(
     if demanded is Severity.CRITICAL and alert.severity is Severity.WARNING:
         return _notify(replace(alert, severity=demanded, status=AlertStatus.FIRING), now), "worsened"
     if demanded is None and RANK[situation.mode] < _ELEVATED:
-        quiet = alert.quiet_turns + 1
-        if quiet >= policy.resolve_after_turns:
-            return resolve(alert), "resolved"
-        return replace(alert, quiet_turns=quiet), None
+        quieter = replace(alert, quiet_turns=alert.quiet_turns + 1)
+        over = quieter.quiet_turns >= policy.resolve_after_turns
+        return (resolve(quieter), "resolved") if over else (quieter, None)
     if alert.status is AlertStatus.FIRING and now - alert.notified_at >= policy.renotify_after:
         return _notify(alert, now), "renotified"
     return (replace(alert, quiet_turns=0) if alert.quiet_turns else alert), None

@@ -31,18 +31,10 @@ class PatternSignals(Struct, array_like=True, frozen=True, gc=False):
 NO_PATTERN = PatternSignals()
 
 
-class Observation(Struct, frozen=True, gc=False):
-    """A new user turn, compared with the remembered ones."""
-
-    marks: int
-    nearest_previous: float | None
-    """Cosine to the user turn before it; None for the first."""
-
-
 def observe_turn(
     ring: VectorRing, turn: int, vector: NDArray[np.float32], features: Features, *, risky: bool, policy: DetectorPolicy
-) -> Observation:
-    """Mark a user turn and remember it.
+) -> float | None:
+    """Mark a user turn, remember it, and give its cosine to the user turn before it (None for the first).
 
     - Rephrased: as near as `rephrased` to an earlier question that was risky, refused or probing, or is so itself;
       harmless repetition is marked apart and counts lightly.
@@ -74,7 +66,7 @@ def observe_turn(
     previous = max((t for t in ring.turns if t < turn), default=None)
     nearest = None if previous is None else cosines[ring.turns.index(previous)]
     ring.remember(turn, marks, vector)
-    return Observation(marks, nearest)
+    return nearest
 
 
 def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals:
@@ -113,4 +105,4 @@ def _near_risky(ring: VectorRing, vector: NDArray[np.float32], near: float) -> b
     if centroid is None:
         return False
     scale = (float(centroid @ centroid) * float(vector @ vector)) ** 0.5
-    return scale > 0 and float(centroid @ vector) >= near * scale
+    return bool(scale > 0 and float(centroid @ vector) >= near * scale)

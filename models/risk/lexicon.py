@@ -48,7 +48,8 @@ PHRASES: dict[str, float] = {
     r"(?:nerve agent|dirty bomb|pipe bomb|mass shooting)": 0.7,
     r"(?:sql injection|brute force|zero[- ]day|social engineering)": 0.35,
     r"(?:identity theft|fake id|credit card numbers?|someone else's (?:password|account|identity))": 0.45,
-    r"(?:without (?:getting|being) (?:caught|traced|detected|noticed)|avoid detection|get away with|leave no trace|cover (?:my|our|your) tracks)": 0.45,
+    r"without (?:getting|being) (?:caught|traced|detected|noticed)": 0.45,
+    r"(?:avoid detection|get away with|leave no trace|cover (?:my|our|your) tracks)": 0.45,
     r"(?:hate speech|ethnic cleansing|human trafficking)": 0.5,
 }
 PHRASE_TRIGGERS = word_set(
@@ -58,21 +59,32 @@ PHRASE_TRIGGERS = word_set(
 )
 
 HARMLESS: tuple[str, ...] = (
-    r"kill(?:s|ed|ing)? (?:the |a |that |this |some |my |all |off |-9 )*(?:process\w*|time|task|job|container|server|tab|thread|program|pid|lights?|switch|engine|weeds?|bacteria|germs|mold|mould|mosquito\w*|vibe|mood)",
+    (
+        r"kill(?:s|ed|ing)? (?:the |a |that |this |some |my |all |off |-9 )*(?:process\w*|time|task|job|container"
+        r"|server|tab|thread|program|pid|lights?|switch|engine|weeds?|bacteria|germs|mold|mould|mosquito\w*|vibe|mood)"
+    ),
     r"kill two birds",
     r"(?:life|growth|travel|kitchen|productivity)[- ]?hack\w*",
     r"hack(?:er)? (?:news|day|night)|hackerrank",
-    r"shoot(?:ing|s)? (?:a |an |the |some |me |you |us |for |our |my )*(?:photos?|pictures?|video|film|movie|hoops|email|message|note|portrait\w*|the moon|stars?)",
+    (
+        r"shoot(?:ing|s)? (?:a |an |the |some |me |you |us |for |our |my )*(?:photos?|pictures?|video|film|movie"
+        r"|hoops|email|message|note|portrait\w*|the moon|stars?)"
+    ),
     r"(?:photo|video|film) ?shoot\w*|shooting star|trouble ?shoot\w*",
     r"(?:bath|photo|cherry|seed) bombs?",
     r"(?:bypass (?:surgery|valve|road|operation))|(?:gastric|heart|cardiac|coronary) bypass",
     r"(?:heart|panic|anxiety|asthma) attacks?",
     r"steal(?:s|ing)? (?:the show|a base|bases|home|the spotlight)",
-    r"exploit(?:s|ed|ing)? (?:the |this |a |our )*(?:opportunit\w+|advantage|symmetry|structure|sparsity|parallelism|locality|fact)",
-    r"poison (?:ivy|oak)|food poison\w*|(?:knife|knives) (?:skills?|set|block|sharpener)|(?:kitchen|chef's|paring|bread|butter) kni(?:fe|ves)",
+    (
+        r"exploit(?:s|ed|ing)? (?:the |this |a |our )*"
+        r"(?:opportunit\w+|advantage|symmetry|structure|sparsity|parallelism|locality|fact)"
+    ),
+    r"poison (?:ivy|oak)|food poison\w*|(?:knife|knives) (?:skills?|set|block|sharpener)",
+    r"(?:kitchen|chef's|paring|bread|butter) kni(?:fe|ves)",
     r"anti-?virus|corona ?virus|flu virus|virus(?:es)? (?:spread|mutate|infection)",
     r"fake (?:plants?|fur|tan|leather|smile|flowers?)|pirate (?:ship|costume|party|movie|bay cruise)",
-    r"(?:glue|nail|staple|heat|caulk(?:ing)?) guns?|(?:prescription|generic) drugs?|drug ?store|hurt(?:s|ing)? (?:my )?(?:feelings|back|knee|foot|head|a lot)",
+    r"(?:glue|nail|staple|heat|caulk(?:ing)?) guns?|(?:prescription|generic) drugs?|drug ?store",
+    r"hurt(?:s|ing)? (?:my )?(?:feelings|back|knee|foot|head|a lot)",
 )
 """Everyday senses of the words above; taken out before a turn is scored."""
 

@@ -10,12 +10,15 @@ from bisect import bisect_left
 from enum import Enum, auto
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import Turn
+from models.events import Slope, Turn
 from models.memory.vectors import quantise
 from models.policy import Policy
-from models.risk.detectors import Observation, measure_patterns, observe_turn
+from models.risk.detectors import measure_patterns, observe_turn
+from models.risk.signals import Combination, combine
+from models.risk.slope import fit_slope
 from models.session_state import Open, SessionState
 from models.text.features import Features, detect_features
 from models.text.keywords import count_topics, topics_of
@@ -70,14 +73,30 @@ def insert_risk(head: Open, turn: int, risk: float, window: int) -> None:
         del turns[:surplus], risks[:surplus]
 
 
+class Measured(Struct, frozen=True, gc=False):
+    """Slope of the risk window and the signals combined, at one moment."""
+
+    slope: Slope
+    combination: Combination
+
+
+def measure(head: Open, policy: Policy) -> Measured:
+    """Measure every signal of a session."""
+    slope = fit_slope(head.risks)
+    combination = combine(
+        risks=head.risks,
+        slope=slope,
+        behaviour=head.behaviour,
+        turn_count=head.turn_count,
+        repeated_topics=head.repeated_topics,
+        patterns=head.patterns,
+        policy=policy.risk,
+    )
+    return Measured(slope, combination)
+
+
 def observe_behaviour(
-    state: SessionState,
-    head: Open,
-    turn: Turn,
-    *,
-    vector: NDArray[np.float32] | None,
-    risky: bool,
-    policy: Policy,
+    state: SessionState, head: Open, turn: Turn, vector: NDArray[np.float32] | None, *, risk: float, policy: Policy
 ) -> None:
     """Count what a user's turn does and names, and compare it with earlier ones.
 
@@ -91,14 +110,13 @@ def observe_behaviour(
     risky_topics = policy.risk.risky_topics
     topics = topics_of(words, risky_topics, policy.profile.topics_per_turn)
     count_topics(head.repeated_topics, topics, risky_topics, policy.profile.repeated_topics)
-    seen = _compare(state, head, turn.turn, vector, features, risky=risky, policy=policy)
+    nearness = _compare(state, head, turn.turn, vector, features, risky=risk >= policy.risk.risky_turn, policy=policy)
     if turn.turn <= head.last_user_turn:
         return
     head.last_user_turn = turn.turn
     if not topics:
         return
-    near = seen is not None and seen.nearest_previous is not None
-    left = not near or seen.nearest_previous < policy.detectors.topic_change
+    left = nearness is None or nearness < policy.detectors.topic_change
     if left and head.previous_topics and not set(topics).intersection(head.previous_topics):
         head.behaviour.topic_changes += 1
     head.previous_topics = topics
@@ -113,14 +131,15 @@ def _compare(
     *,
     risky: bool,
     policy: Policy,
-) -> Observation | None:
+) -> float | None:
+    """Mark the turn's patterns; gives the cosine to the user turn before it, None without vectors."""
     quantised = None if vector is None else quantise(vector)
     if quantised is None:
         return None
     ring = state.vectors(policy.memory.recent_vectors)
-    seen = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
+    nearness = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
     head.patterns = measure_patterns(ring, policy.detectors)
-    return seen
+    return nearness
 
 
 def _count_features(head: Open, features: Features) -> None:

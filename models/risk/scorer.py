@@ -1,8 +1,9 @@
 """The default scorer: risk of one turn by rules, for producers that send none. English; deterministic; microseconds.
 
 It knows matters, not intentions: a lexicon gives a base in full where the turn asks for means, less where it only
-mentions them, and less again in a defensive, scholarly or fictional context. It sees each turn alone; what grows over turns is the session's business. Of
-a long text the first 4,000 and last 1,000 characters count (`models.text.words`).
+mentions them, and less again in a defensive, scholarly or fictional context. It sees each turn
+alone; what grows over turns is the session's business. Of a long text the first 4,000 and last 1,000 characters count
+(`models.text.words`).
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ _PHRASES = re.compile("|".join(rf"(?P<p{n}>\b(?:{pattern})\b)" for n, pattern in
 _PHRASE_WEIGHTS = {f"p{n}": weight for n, weight in enumerate(PHRASES.values())}
 _ASKS = re.compile(
     r"\bhow (?:to|do|does|can|could|would|might|should|exactly)\b|\b(?:tell|show|teach|give|help|walk) (?:me|us)\b"
-    r"|\b(?:step[- ]by[- ]step|instructions?|recipe|tutorial|blueprint|ingredients)\b|\bi (?:want|need|plan|intend|am going) to\b"
-    r"|\b(?:make|build|create|write|buy|get|obtain|acquire|produce|plant|use) (?:a|an|the|some|my|me)\b|\bi'm going to\b"
+    r"|\b(?:step[- ]by[- ]step|instructions?|recipe|tutorial|blueprint|ingredients)\b"
+    r"|\bi (?:want|need|plan|intend|am going) to\b"
+    r"|\b(?:make|build|create|write|buy|get|obtain|acquire|produce|plant|use) (?:a|an|the|some|my|me)\b"
+    r"|\bi'm going to\b"
 )
 _DEFENSIVE = word_set(
     "prevent preventing prevention protect protecting protection defend defending defense defence detect "
@@ -39,7 +42,8 @@ _EXPLICIT = re.compile(
     r"\b(?:step[- ]by[- ]step|exact(?:ly)?|in (?:full |great )?detail|realistic(?:ally)?|for real|real[- ]life)\b"
 )
 _PERSON = re.compile(
-    r"\bmy (?:ex|wife|husband|girlfriend|boyfriend|boss|neighbou?r|co-?worker|teacher|classmate|roommate|mother|father|parents|brother|sister)\b"
+    r"\bmy (?:ex|wife|husband|girlfriend|boyfriend|boss|neighbou?r|co-?worker|teacher|classmate|roommate|mother|father"
+    r"|parents|brother|sister)\b"
 )
 
 _MENTION = 0.6

@@ -109,18 +109,20 @@ async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncI
         yield client
 
 
-async def require_topic(kafka: KafkaSettings, topic: str) -> None:
-    """Make sure that the topic exists: a client that only asks about it may create it with wrong settings.
+async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
+    """Partitions of a topic that must exist: a client that only asks about it may create it with wrong settings.
 
     Raises:
         ConfigurationError: There is no such topic.
     """
     async with admin(kafka) as client:
-        if topic not in await client.list_topics():
+        (found,) = await client.describe_topics([topic])
+        if found["error_code"]:
             raise ConfigurationError(
                 f"topic {topic} does not exist at {kafka.bootstrap}: run `turntide topics apply`, "
                 "or check TURNTIDE_TOPIC_PREFIX"
             )
+        return sorted(partition["partition"] for partition in found["partitions"])
 
 
 async def read_to_end(kafka: KafkaSettings, topic: str) -> AsyncIterator[ConsumerRecord]:
@@ -131,10 +133,8 @@ async def read_to_end(kafka: KafkaSettings, topic: str) -> AsyncIterator[Consume
     Raises:
         ConfigurationError: There is no such topic.
     """
-    await require_topic(kafka, topic)
+    partitions = [TopicPartition(topic, p) for p in await require_topic(kafka, topic)]
     async with consumer(kafka) as client:
-        # Metadata before assignment: else the first end offsets may be asked of the wrong broker.
-        partitions = [TopicPartition(topic, p) for p in await _partitions(client, topic)]
         client.assign(partitions)
         ends = await client.end_offsets(partitions)
         starts = await client.beginning_offsets(partitions)
@@ -150,7 +150,3 @@ async def read_to_end(kafka: KafkaSettings, topic: str) -> AsyncIterator[Consume
             # By position, not by the last record: compaction may have removed what stood at the end.
             waiting = {p for p in waiting if await client.position(p) < ends[p]}
 
-
-async def _partitions(client: AIOKafkaConsumer, topic: str) -> list[int]:
-    await client.topics()
-    return sorted(client.partitions_for_topic(topic) or ())

@@ -78,6 +78,7 @@ class StateTable:
         kept = set(numbers)
         for number in self._partitions.keys() - kept:
             del self._partitions[number]
+            metrics.forget_partition(number)
 
     async def write(self, number: int, offset: int, changes: Changes) -> int:
         """Write through: changelog acknowledged first, then memory.

@@ -38,11 +38,25 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 class KafkaRecord(Protocol):
     """What is read of a consumer's record."""
 
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
+    @property
+    def partition(self) -> int:
+        """Partition number."""
+
+    @property
+    def offset(self) -> int:
+        """Place in the partition."""
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since 1970; for `turns.v1` the broker's append time."""
+
+    @property
+    def key(self) -> bytes | None:
+        """The record's key."""
+
+    @property
+    def value(self) -> bytes | None:
+        """The record's value."""
 
 
 def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy) -> Landed | Skipped:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import duckdb
@@ -120,6 +121,13 @@ class LakeWriter:
     # --- schema
 
     def _create(self) -> None:
+        wanted = sha256(repr((_OPTIONS, ddl(), VIEWS)).encode()).hexdigest()
+        found = self.con.execute(
+            "SELECT comment FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
+            [LAKE, RAW, OFFSETS],
+        ).fetchone()
+        if found == (wanted,):
+            return
         for name, value in _OPTIONS.items():
             self.con.execute(f"CALL {LAKE}.set_option('{name}', {value})")
         with self.transaction() as con:
@@ -136,6 +144,8 @@ class LakeWriter:
             f"CALL {LAKE}.set_option('data_inlining_row_limit', {_INLINED_OFFSETS}, "
             f"schema => '{RAW}', table_name => '{OFFSETS}')"
         )
+        # Last: an archive whose creation was cut short is completed by the next writer.
+        self.con.execute(f"COMMENT ON TABLE {RAW}.{OFFSETS} IS '{wanted}'")
 
     def _columns(self) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}

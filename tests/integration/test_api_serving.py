@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 
 import httpx
@@ -66,6 +67,22 @@ async def test_an_open_request_is_finished() -> None:
         answer = await asking
 
     assert answer.json() == "done"
+
+
+async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A query is conversation text; an access log would keep it at any level."""
+    router = APIRouter()
+
+    @router.get("/echo")
+    async def echo(q: str) -> str:
+        return q
+
+    with caplog.at_level(logging.DEBUG, "uvicorn"):
+        async with serve(_api(router)) as port, httpx.AsyncClient() as client:
+            answer = await client.get(f"http://127.0.0.1:{port}/echo", params={"q": "something-private"})
+
+    assert answer.json() == "something-private"
+    assert [r.name for r in caplog.records if r.name.startswith("uvicorn") and "private" in r.getMessage()] == []
 
 
 async def test_a_taken_port_is_a_configuration_error() -> None:

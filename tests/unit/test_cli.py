@@ -16,7 +16,7 @@ _RUNNER = CliRunner()
 
 def turntide(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line as its users do."""
-    return subprocess.run(
+    return subprocess.run(  # noqa: S603 - our own command line
         [sys.executable, "-m", "jobs.cli", *arguments],
         capture_output=True,
         text=True,
@@ -33,9 +33,11 @@ def test_help_lists_commands_without_importing_them() -> None:
         "assert all(name in result.stdout for name in jobs.cli._COMMANDS), result.stdout\n"
         "print(sorted({'aiokafka', 'duckdb', 'numpy', 'pydantic_settings', 'faust'} & set(sys.modules)))\n"
     )
-    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=False)
+    done = subprocess.run(  # noqa: S603 - our own check
+        [sys.executable, "-c", check], capture_output=True, text=True, check=False
+    )
 
-    assert ("[]\n", "") == (done.stdout, done.stderr)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 @pytest.mark.parametrize("name", sorted(_COMMANDS))
@@ -43,7 +45,7 @@ def test_every_command_loads_and_has_help(name: str) -> None:
     """The table of commands names what there is; each shows examples, a group with each of its commands."""
     result = _RUNNER.invoke(app, [name, "--help"])
 
-    assert 0 == result.exit_code, result.output
+    assert result.exit_code == 0, result.output
     assert "Example" in result.stdout or "Commands" in result.stdout
 
 
@@ -51,14 +53,14 @@ def test_version() -> None:
     """One line with the distribution's version."""
     done = turntide("--version")
 
-    assert (0, "turntide") == (done.returncode, done.stdout.split()[0])
+    assert (done.returncode, done.stdout.split()[0]) == (0, "turntide")
 
 
 def test_unknown_command_suggests() -> None:
     """A typing mistake is answered by the nearest command."""
     done = turntide("topic")
 
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert "topics" in done.stderr
 
 
@@ -66,29 +68,29 @@ def test_expected_failure_is_one_line() -> None:
     """No traceback: what is wrong and what to do, exit code 2."""
     done = turntide("topics", "plan", TURNTIDE_HTTP__SESSIONS_PORT="many")
 
-    assert (2, "") == (done.returncode, done.stdout)
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: settings are wrong: http.sessions_port")
-    assert 1 == len(done.stderr.splitlines())
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_broker_that_is_down_is_one_line() -> None:
     """The client library's own words about it are not printed beside ours."""
     done = turntide("topics", "plan", TURNTIDE_KAFKA="127.0.0.1:9")
 
-    assert 2 == done.returncode
+    assert done.returncode == 2
     assert done.stderr.startswith("error: Kafka at 127.0.0.1:9 does not answer")
-    assert 1 == len(done.stderr.splitlines())
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_produce_refuses_two_paces() -> None:
     """`--rate` and `--speedup` contradict each other."""
     done = turntide("produce", "x.jsonl", "--rate", "1", "--speedup", "2")
 
-    assert (2, True) == (done.returncode, "--rate and --speedup" in done.stderr)
+    assert (done.returncode, "--rate and --speedup" in done.stderr) == (2, True)
 
 
 def test_produce_names_a_missing_file() -> None:
     """The file that cannot be read is named."""
     done = turntide("produce", "no-such-file.jsonl")
 
-    assert (2, True) == (done.returncode, "no-such-file.jsonl" in done.stderr)
+    assert (done.returncode, "no-such-file.jsonl" in done.stderr) == (2, True)

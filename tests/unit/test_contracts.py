@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]
 
 from jobs.contract_documents import EVENTS, PUBLIC_TOPICS, asyncapi, data_dictionary, json_schema
 from jobs.contracts import drift
@@ -28,7 +28,7 @@ def event_of(example: Path) -> type[msgspec.Struct]:
 
 def test_committed_contracts_are_current() -> None:
     """Whoever changes an event or a topic sees the change in the contracts: `turntide contracts write`."""
-    assert {} == drift(CONTRACTS)
+    assert drift(CONTRACTS) == {}
 
 
 def test_drift_is_seen(tmp_path: Path) -> None:
@@ -38,11 +38,11 @@ def test_drift_is_seen(tmp_path: Path) -> None:
     (tmp_path / "asyncapi.json").write_text("{}", encoding="utf-8")
     found = drift(tmp_path)
 
-    assert ("left over", "changed", "missing") == (
+    assert (
         found["schemas/gone.v1.json"],
         found["asyncapi.json"],
         found["schemas/turn.v1.json"],
-    )
+    ) == ("left over", "changed", "missing")
 
 
 def test_every_event_has_an_example() -> None:
@@ -65,7 +65,7 @@ def test_examples_fit_their_schema(example: Path) -> None:
     """The schema accepts what the code writes."""
     validator = Draft202012Validator(json_schema(event_of(example)), format_checker=FormatChecker())
 
-    assert [] == [error.message for error in validator.iter_errors(json.loads(example.read_bytes()))]
+    assert [error.message for error in validator.iter_errors(json.loads(example.read_bytes()))] == []
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -119,7 +119,7 @@ def test_asyncapi_covers_every_public_topic() -> None:
         document["asyncapi"],
         {channel["address"] for channel in document["channels"].values()},
     )
-    assert ["receive-turns"] == [name for name, op in document["operations"].items() if op["action"] == "receive"]
+    assert [name for name, op in document["operations"].items() if op["action"] == "receive"] == ["receive-turns"]
     assert {"0.5.0"} == {channel["bindings"]["kafka"]["bindingVersion"] for channel in document["channels"].values()}
 
 
@@ -127,7 +127,7 @@ def test_every_public_event_is_documented() -> None:
     """The dictionary has a heading for each event that travels."""
     page = data_dictionary()
 
-    assert [] == [event for event in TOPIC_OF if f"### {schema_of(event)}\n" not in page]
+    assert [event for event in TOPIC_OF if f"### {schema_of(event)}\n" not in page] == []
 
 
 def test_no_meaning_is_left_over() -> None:
@@ -140,4 +140,4 @@ def test_no_meaning_is_left_over() -> None:
         for name in (field, f"{struct}.{field}")
     }
 
-    assert [] == sorted(MEANINGS.keys() - fields)
+    assert sorted(MEANINGS.keys() - fields) == []

@@ -33,7 +33,7 @@ def test_input_headers() -> None:
     """An input event has no id of its own: only schema and content type."""
     event = SessionEnded(session_id="s", timestamp=NOW)
 
-    assert {"content-type": b"application/json", "schema": b"session_ended.v1"} == dict(headers_for(event))
+    assert dict(headers_for(event)) == {"content-type": b"application/json", "schema": b"session_ended.v1"}
 
 
 def test_dead_letter_headers() -> None:
@@ -44,11 +44,11 @@ def test_dead_letter_headers() -> None:
     )  # fmt: skip
     headers = dict(headers_for(letter))
 
-    assert (b"x", b"2026-01-05T09:30:00Z", b"turntide.dead_letter.v1") == (
+    assert (
         headers["ce_id"],
         headers["ce_time"],
         headers["ce_type"],
-    )
+    ) == (b"x", b"2026-01-05T09:30:00Z", b"turntide.dead_letter.v1")
 
 
 def test_headers_are_the_callers_own() -> None:
@@ -56,4 +56,4 @@ def test_headers_are_the_callers_own() -> None:
     event = SessionEnded(session_id="s", timestamp=NOW)
     headers_for(event).append(("traceparent", b"00"))
 
-    assert 2 == len(headers_for(event))
+    assert len(headers_for(event)) == 2

@@ -35,7 +35,7 @@ def test_no_end_where_it_is_not_wanted(line: bytes, end_sessions: bool | None) -
     (item,) = Source(io.BytesIO(line), Reading(filling=FILLING, end_sessions=end_sessions)).items
     assert isinstance(item, Conversation)
 
-    assert 1 == len(item.events)
+    assert len(item.events) == 1
 
 
 def test_end_sessions_does_not_go_with_turntide() -> None:
@@ -62,14 +62,14 @@ def test_empty_input() -> None:
     """Nothing to send is no error."""
     source = Source(io.BytesIO(b"\n"), Reading(filling=FILLING))
 
-    assert [] == list(source.items)
+    assert list(source.items) == []
 
 
 def test_pace_by_rate() -> None:
     """Ten a second: the third is due after 0.2 s, whatever its time."""
     pace = Pace(rate_per_s=10)
 
-    assert [0.0, 0.1, 0.2] == [pace.due(FILLING.now) for _ in range(3)]
+    assert [pace.due(FILLING.now) for _ in range(3)] == [0.0, 0.1, 0.2]
 
 
 def test_pace_by_own_speed() -> None:
@@ -77,4 +77,4 @@ def test_pace_by_own_speed() -> None:
     times = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (5, 6, 4)]
     pace = Pace(speedup=3600)
 
-    assert [0.0, 1.0, -1.0] == [pace.due(time) for time in times]
+    assert [pace.due(time) for time in times] == [0.0, 1.0, -1.0]

@@ -30,7 +30,7 @@ def test_signature_is_the_specifications() -> None:
     """The test vector that the Standard Webhooks reference libraries share."""
     signature = sign(secret_bytes(SECRET), "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}')
 
-    assert "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" == signature
+    assert signature == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_labels_are_few_and_the_session_is_no_label() -> None:
     (posted,) = postable(alert())
 
     assert {"alertname", "severity", "app_id", "fingerprint"} == posted.labels.keys()
-    assert "s-1" == posted.annotations["session_id"]
+    assert posted.annotations["session_id"] == "s-1"
 
 
 def test_firing_outlives_the_resolve_timeout() -> None:
@@ -72,8 +72,9 @@ def test_worsened_ends_the_milder_alert() -> None:
     """The severity is part of the identity: the warning would otherwise fire on beside the critical one."""
     ended, firing = postable(alert(severity=Severity.CRITICAL, cause="worsened"))
 
-    assert [("warning", NOW), ("critical", NOW + HOLD)] == [
-        (posted.labels["severity"], posted.ends_at) for posted in (ended, firing)
+    assert [(posted.labels["severity"], posted.ends_at) for posted in (ended, firing)] == [
+        ("warning", NOW),
+        ("critical", NOW + HOLD),
     ]
 
 
@@ -83,5 +84,5 @@ def test_configured_sinks() -> None:
         webhook_url="https://example.org/hook", webhook_secret=SECRET, alertmanager_url="http://example.org:9093/"
     )
 
-    assert [] == configured_sinks(NotifySettings())
-    assert ["webhook", "alertmanager"] == [sink.name for sink in configured_sinks(both)]
+    assert configured_sinks(NotifySettings()) == []
+    assert [sink.name for sink in configured_sinks(both)] == ["webhook", "alertmanager"]

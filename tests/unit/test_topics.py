@@ -34,21 +34,21 @@ def test_wanted_configuration() -> None:
     """Inputs are stamped by the broker, compacted topics have no retention, state takes large records."""
     by_name = {topic.name: topic.config for topic in WANTED}
 
-    assert {
+    assert by_name[TURNS.full_name("p")] == {
         "cleanup.policy": "delete",
         "max.message.bytes": "1048576",
         "message.timestamp.type": "LogAppendTime",
         "retention.ms": "2592000000",
-    } == by_name[TURNS.full_name("p")]
+    }
     assert "retention.ms" not in by_name[PROFILES.full_name("p")]
-    assert "8388608" == by_name[SESSION_STATE.full_name("p")]["max.message.bytes"]
+    assert by_name[SESSION_STATE.full_name("p")]["max.message.bytes"] == "8388608"
 
 
 def test_no_difference() -> None:
     """Further configuration that somebody set on a topic is theirs."""
     config = {**WANTED[0].config, "segment.ms": "1000"}
 
-    assert [] == compare(WANTED, standing(config=config))
+    assert compare(WANTED, standing(config=config)) == []
 
 
 def test_empty_broker_lacks_everything() -> None:
@@ -56,7 +56,7 @@ def test_empty_broker_lacks_everything() -> None:
     found = compare(WANTED, {})
 
     assert [Kind.MISSING] * len(TOPICS) == [difference.kind for difference in found]
-    assert [] == refused(found, allow_repartition=False)
+    assert refused(found, allow_repartition=False) == []
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_each_kind_of_difference(changes: dict[str, object], kinds: set[Kind]) -
 
 def test_more_replicas_than_wanted_are_fine() -> None:
     """Nobody should be told to give up copies."""
-    assert [] == compare(WANTED, standing(replication=5))
+    assert compare(WANTED, standing(replication=5)) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,211 @@
+"""What every alert sink promises, on a real receiver over loopback HTTP."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from jobs.alerts import harmless_alert
+from models.errors import StoreUnavailable
+from models.events import AlertChanged, AlertStatus
+from streams.notify.alertmanager import API_PATH, AlertmanagerSink
+from streams.notify.delivery import Poster, Retry
+from streams.notify.webhook import WebhookSink
+from streams.ports import AlertSink
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+KEY = b"k" * 32
+RETRY = Retry(pauses=(timedelta(seconds=1), timedelta(seconds=2)), timeout=timedelta(seconds=0.3))
+
+
+class Received(NamedTuple):
+    """A request as the receiver saw it."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def event_id(self) -> str:
+        """Id of the alert change in it, whatever the sink's form."""
+        document: Any = json.loads(self.body)
+        return str(document[0]["annotations"]["event_id"] if isinstance(document, list) else document["data"]["id"])
+
+
+class Receiver:
+    """An HTTP server that answers with the given statuses, then with 200; None answers never."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self.answers: list[int | None] = []
+        self.closing = threading.Event()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                receiver.received.append(Received(self.path, headers, body))
+                status = receiver.answers.pop(0) if receiver.answers else 200
+                if status is None:
+                    receiver.closing.wait(30)
+                    return
+                self.send_response(status)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A running receiver."""
+    running = Receiver()
+    thread = threading.Thread(target=running.server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield running
+    running.closing.set()
+    running.server.shutdown()
+    running.server.server_close()
+    thread.join()
+
+
+def webhook(url: str, poster: Callable[[str, str], Poster]) -> AlertSink:
+    """A signing webhook."""
+    return WebhookSink(poster("webhook", f"{url}/hook/top-secret"), KEY, clock=lambda: NOW)
+
+
+def alertmanager(url: str, poster: Callable[[str, str], Poster]) -> AlertSink:
+    """An Alertmanager."""
+    return AlertmanagerSink(poster("alertmanager", url + API_PATH))
+
+
+@pytest.fixture
+def pauses() -> list[float]:
+    """Seconds that the sink waited between its tries; no test waits for them."""
+    return []
+
+
+@pytest.fixture(params=[webhook, alertmanager])
+async def sink(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[float]) -> AsyncIterator[AlertSink]:
+    """Each sink there is."""
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    made: AlertSink = request.param(receiver.url, lambda name, url: Poster(name, url, retry=RETRY, pause=pause))
+    yield made
+    await made.close()
+
+
+def alert(number: int, **changes: object) -> AlertChanged:
+    """A change with an id of its own."""
+    return msgspec.structs.replace(harmless_alert(NOW), id=f"id-{number}", **changes)
+
+
+async def test_delivers_each_in_order(sink: AlertSink, receiver: Receiver) -> None:
+    """Every change arrives once, the earlier first."""
+    await sink.deliver([alert(1), alert(2), alert(3, status=AlertStatus.RESOLVED)])
+
+    assert [request.event_id for request in receiver.received] == ["id-1", "id-2", "id-3"]
+
+
+async def test_repeats_can_be_told(sink: AlertSink, receiver: Receiver) -> None:
+    """The same change twice is the same request, so that the receiver can drop it."""
+    await sink.deliver([alert(1)])
+    await sink.deliver([alert(1)])
+    first, second = receiver.received
+
+    assert (first.body, first.headers.get("webhook-id")) == (second.body, second.headers.get("webhook-id"))
+
+
+@pytest.mark.parametrize("trouble", [500, 503, 429, 408, None])
+async def test_tries_again(sink: AlertSink, receiver: Receiver, pauses: list[float], trouble: int | None) -> None:
+    """Server errors and time-outs pass: the second try, after a pause, delivers."""
+    receiver.answers = [trouble]
+    await sink.deliver([alert(1)])
+
+    assert [request.event_id for request in receiver.received] == ["id-1", "id-1"]
+    assert pauses == [1.0]
+
+
+@pytest.mark.parametrize("refusal", [400, 401, 404, 410, 302])
+async def test_refusal_is_final(sink: AlertSink, receiver: Receiver, refusal: int) -> None:
+    """What will not pass by itself is told at once, and later changes are held back: order is kept."""
+    receiver.answers = [refusal]
+    with pytest.raises(StoreUnavailable, match=str(refusal)):
+        await sink.deliver([alert(1), alert(2)])
+
+    assert [request.event_id for request in receiver.received] == ["id-1"]
+
+
+async def test_gives_up(sink: AlertSink, receiver: Receiver, pauses: list[float]) -> None:
+    """After the last pause the caller must know: the offset stays."""
+    receiver.answers = [503] * 10
+    with pytest.raises(StoreUnavailable, match="503"):
+        await sink.deliver([alert(1)])
+
+    assert pauses == [1.0, 2.0]
+    assert len(receiver.received) == 3
+
+
+async def test_nobody_listens(sink: AlertSink, receiver: Receiver, pauses: list[float]) -> None:
+    """A refused connection is tried again, then told, without the path, which may hold a secret."""
+    receiver.server.socket.close()
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1") as refusal:
+        await sink.deliver([alert(1)])
+
+    assert pauses == [1.0, 2.0]
+    assert "top-secret" not in str(refusal.value)
+
+
+async def test_nothing_to_deliver(sink: AlertSink, receiver: Receiver) -> None:
+    """No alerts, no request."""
+    await sink.deliver([])
+
+    assert receiver.received == []
+
+
+async def test_webhook_is_signed(receiver: Receiver) -> None:
+    """A receiver can verify each delivery as Standard Webhooks say: over id, time and the very bytes of the body."""
+    sink = WebhookSink(Poster("webhook", f"{receiver.url}/hook"), KEY, clock=lambda: NOW)
+    await sink.deliver([alert(1)])
+    await sink.close()
+    (request,) = receiver.received
+    signed = f"id-1.{int(NOW.timestamp())}.".encode() + request.body
+    signature = base64.b64encode(hmac.new(KEY, signed, sha256).digest()).decode()
+
+    assert request.headers["webhook-timestamp"] == str(int(NOW.timestamp()))
+    assert request.headers["webhook-signature"] == f"v1,{signature}"
+    assert json.loads(request.body)["type"] == "turntide.alert_changed.v1"
+
+
+async def test_alertmanager_gets_its_api(receiver: Receiver) -> None:
+    """The v2 path, camel-case names and RFC 3339 times."""
+    sink = AlertmanagerSink(Poster("alertmanager", receiver.url + API_PATH))
+    await sink.deliver([alert(1, status=AlertStatus.RESOLVED, cause="resolved")])
+    await sink.close()
+    (request,) = receiver.received
+    (posted,) = json.loads(request.body)
+
+    assert request.path == "/api/v2/alerts"
+    assert posted["labels"]["alertname"] == "TurntideSessionEscalating"
+    assert (posted["startsAt"], posted["endsAt"]) == ("2026-01-05T09:30:00Z", "2026-01-05T09:30:00Z")

@@ -1,0 +1,252 @@
+"""Dead letters, alerts and their relay on a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from aiokafka import ConsumerRecord, TopicPartition
+
+from jobs.alerts import acknowledge, harmless_alert, latest_alerts
+from jobs.dlq import letters, replay_letters
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.envelope import headers_for
+from models.errors import ConfigurationError, StoreUnavailable
+from models.events import AlertAcknowledged, AlertChanged, AlertStatus, DeadLetter
+from models.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
+from streams.kafka.client import consumer, read_to_end
+from streams.kafka.producer import Producer, Record, acknowledged
+from streams.notify import relay
+from streams.settings import Settings, load_settings
+
+pytestmark = pytest.mark.kafka
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+CONTENT = b"\x00secret words\xff"
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str) -> Settings:
+    """Settings of one test, its topics made."""
+    made = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix)
+    await apply_topics(made)
+    return made
+
+
+async def write(settings: Settings, topic: Topic, events: Sequence[DeadLetter | AlertChanged]) -> None:
+    """Put events on a topic, all in one partition."""
+    producer = Producer(settings)
+    await producer.start()
+    records = [Record(b"k", encode(event), headers_for(event)) for event in events]
+    await acknowledged(await producer.write(topic.full_name(settings.topic_prefix), 0, records))
+    await producer.stop()
+
+
+async def on_topic(settings: Settings, topic: Topic) -> list[ConsumerRecord]:
+    """All records of a topic."""
+    return [record async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))]
+
+
+def letter(number: int, reason: str = "not_json") -> DeadLetter:
+    """A dead letter from the given offset."""
+    return DeadLetter(
+        id=f"letter-{number}",
+        topic="turntide.turns.v1",
+        partition=1,
+        offset=number,
+        stage="decode",
+        reason=reason,
+        detail="the value is no valid UTF-8 JSON object",
+        key=b"session",
+        value=CONTENT,
+        headers=[("traceparent", b"00-1"), ("empty", None)],
+        appended_at=NOW,
+    )
+
+
+def turntide(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line against the test's topics."""
+    environment = {
+        **os.environ,
+        "TURNTIDE_KAFKA": settings.kafka.bootstrap,
+        "TURNTIDE_TOPIC_PREFIX": settings.topic_prefix,
+    }
+    command = [sys.executable, "-m", "jobs.cli", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603 - our own
+
+
+async def test_list_shows_no_content(settings: Settings) -> None:
+    """Sizes, reason and place, once for a letter that a crash wrote twice; not a byte of what was said."""
+    await write(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field"), letter(1)])
+    done = turntide(settings, "dlq", "list", "--output", "json")
+    rows = json.loads(done.stdout)
+
+    assert [(row["id"], row["reason"], row["offset"]) for row in rows] == [
+        ("letter-1", "not_json", 1),
+        ("letter-2", "invalid_field", 2),
+    ]
+    assert {(row["key_bytes"], row["value_bytes"]) for row in rows} == {(7, len(CONTENT))}
+    assert b"secret" not in done.stdout
+    assert base64.b64encode(CONTENT) not in done.stdout
+
+
+async def test_show_reveals_only_on_demand(settings: Settings) -> None:
+    """The bytes come out whole with --reveal, and not at all without."""
+    await write(settings, DEAD_LETTERS, [letter(1)])
+    shown = turntide(settings, "dlq", "show", "letter-1")
+    revealed = turntide(settings, "dlq", "show", "letter-1", "--reveal")
+
+    assert b"secret" not in shown.stdout
+    assert revealed.stdout == CONTENT
+
+
+async def test_replay_sends_the_original_record(settings: Settings) -> None:
+    """Key, value and headers as they were, and where they came from."""
+    await write(settings, DEAD_LETTERS, [letter(1), letter(2, "invalid_field")])
+    await replay_letters(settings, await letters(settings, lambda found: found.reason == "invalid_field"))
+    (record,) = await on_topic(settings, TURNS)
+
+    assert (record.key, record.value) == (b"session", CONTENT)
+    assert list(record.headers) == [
+        ("traceparent", b"00-1"),
+        ("empty", b""),
+        ("replayed_from", b"turntide.turns.v1-1-2"),
+    ]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "--reason", "not_json"], ["--id", "nobody"]])
+async def test_replay_asks_which(settings: Settings, arguments: list[str]) -> None:
+    """Nothing is sent by accident: no choice, two choices, an unknown id."""
+    await write(settings, DEAD_LETTERS, [letter(1)])
+    done = turntide(settings, "dlq", "replay", *arguments)
+
+    assert (done.returncode, await on_topic(settings, TURNS)) == (2, [])
+
+
+def alert(number: int, *, name: str = "a", status: AlertStatus = AlertStatus.FIRING) -> AlertChanged:
+    """A change of an alert."""
+    return msgspec.structs.replace(
+        harmless_alert(NOW), id=f"change-{number}", alert_id=name, session_id="session-1", status=status
+    )
+
+
+async def test_latest_change_of_each_alert(settings: Settings) -> None:
+    """An alert's last change counts."""
+    changes = [alert(1), alert(2, name="b"), alert(3, status=AlertStatus.RESOLVED)]
+    await write(settings, ALERTS, changes)
+    done = turntide(settings, "alerts", "list", "--status", "firing", "--output", "json")
+
+    assert {name: change.id for name, change in (await latest_alerts(settings)).items()} == {
+        "a": "change-3",
+        "b": "change-2",
+    }
+    assert [row["alert_id"] for row in json.loads(done.stdout)] == ["b"]
+
+
+async def test_acknowledgement_goes_to_the_session(settings: Settings) -> None:
+    """Under the session's key, so that it has its place among the turns."""
+    await write(settings, ALERTS, [alert(1)])
+    await acknowledge(settings, "a", by="anna", note="on it")
+    (record,) = await on_topic(settings, TURNS)
+    event = msgspec.json.decode(record.value, type=AlertAcknowledged)
+
+    assert record.key == b"session-1"
+    assert (event.session_id, event.alert_id, event.by, event.note) == ("session-1", "a", "anna", "on it")
+
+
+@pytest.mark.parametrize("name", ["a", "unknown"])
+async def test_nothing_to_acknowledge(settings: Settings, name: str) -> None:
+    """A resolved or unknown alert is told, and nothing is written."""
+    await write(settings, ALERTS, [alert(1, status=AlertStatus.RESOLVED)])
+    with pytest.raises(ConfigurationError, match=name):
+        await acknowledge(settings, name, by="", note="")
+
+    assert await on_topic(settings, TURNS) == []
+
+
+class Recorder:
+    """A sink that keeps what it is given, refuses while told to, and stops the relay after `until` changes."""
+
+    def __init__(self, name: str, *, stop: asyncio.Event, until: int, refuses: bool = False) -> None:
+        self.name = name
+        self.delivered: list[str] = []
+        self._stop = stop
+        self._until = until
+        self._refuses = refuses
+
+    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+        """Keep the ids."""
+        if self._refuses:
+            raise StoreUnavailable(f"{self.name} is down")
+        self.delivered += [change.id for change in alerts]
+        if len(self.delivered) >= self._until:
+            self._stop.set()
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+async def committed(settings: Settings, sink: Recorder) -> int | None:
+    """The sink's committed offset."""
+    partition = TopicPartition(ALERTS.full_name(settings.topic_prefix), 0)
+    async with consumer(settings.kafka, group_id=relay.group_of(settings, sink)) as client:
+        client.assign([partition])
+        offset: int | None = await client.committed(partition)
+        return offset
+
+
+async def test_relay_delivers_and_commits(settings: Settings) -> None:
+    """Each change once and in order; a second start goes on behind it."""
+    await write(settings, ALERTS, [alert(1), alert(2)])
+    stop = asyncio.Event()
+    sink = Recorder("first", stop=stop, until=2)
+    await relay.run(settings, stop=stop, sinks=[sink])
+    await write(settings, ALERTS, [alert(3)])
+    stop = asyncio.Event()
+    later = Recorder("first", stop=stop, until=1)
+    await relay.run(settings, stop=stop, sinks=[later])
+
+    assert (sink.delivered, later.delivered) == (["change-1", "change-2"], ["change-3"])
+
+
+async def test_refusing_sink_keeps_its_offset(settings: Settings) -> None:
+    """The role stops, its offset has not passed, and once the sink is well it gets everything."""
+    await write(settings, ALERTS, [alert(1)])
+    stop = asyncio.Event()
+    broken = Recorder("broken", stop=stop, until=1, refuses=True)
+    with pytest.raises(StoreUnavailable, match="broken is down"):
+        await relay.run(settings, stop=stop, sinks=[broken])
+    offset = await committed(settings, broken)
+    mended = Recorder("broken", stop=stop, until=1)
+    await relay.run(settings, stop=stop, sinks=[mended])
+
+    assert (offset, mended.delivered) == (None, ["change-1"])
+
+
+async def test_foreign_record_on_the_alerts_topic(settings: Settings) -> None:
+    """What is no alert can never be delivered: it must not hold up those behind it."""
+    producer = Producer(settings)
+    await producer.start()
+    topic = ALERTS.full_name(settings.topic_prefix)
+    await acknowledged(await producer.write(topic, 0, [Record(b"k", b"not json"), Record(b"k", encode(alert(1)))]))
+    await producer.stop()
+    stop = asyncio.Event()
+    sink = Recorder("first", stop=stop, until=1)
+    await relay.run(settings, stop=stop, sinks=[sink])
+
+    assert (sink.delivered, await committed(settings, sink)) == (["change-1"], 2)
+
+
+async def test_relay_without_sinks(settings: Settings) -> None:
+    """A notify role that would deliver nowhere says so instead of running."""
+    with pytest.raises(ConfigurationError, match="WEBHOOK_URL"):
+        await relay.run(settings, stop=asyncio.Event())

@@ -1,0 +1,171 @@
+"""`turntide produce` against a real broker: everything arrives, in order, under its key."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiokafka import ConsumerRecord
+from aiokafka.partitioner import DefaultPartitioner
+
+from jobs.formats import Filling, Malformed
+from jobs.formats.source import Reading, Source
+from jobs.production import Sending, Summary, send
+from jobs.topics import apply_topics
+from models.events import SessionEnded, Turn
+from models.topics import TURNS
+from streams.kafka.client import read_to_end
+from streams.settings import Settings, load_settings
+
+pytestmark = pytest.mark.kafka
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+PARTITIONS = 3
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str) -> Settings:
+    """Settings of one test, its topics made."""
+    made = load_settings(kafka={"bootstrap": kafka, "partitions": PARTITIONS}, topic_prefix=topic_prefix)
+    await apply_topics(made)
+    return made
+
+
+def turn_line(session: str, number: int, content: str = "text") -> bytes:
+    """A line of Turntide's own format."""
+    turn = Turn(
+        session_id=session, user_id="u", app_id="a", turn=number, role="user", content=content, timestamp=NOW
+    )  # fmt: skip
+    return msgspec.json.encode(turn) + b"\n"
+
+
+async def produced(
+    settings: Settings, lines: bytes, sending: Sending | None = None, *, raw: bool = False
+) -> tuple[Summary, list[Malformed]]:
+    """Send lines; the summary and what was refused."""
+    refused: list[Malformed] = []
+    source = Source(io.BytesIO(lines), Reading(filling=Filling(source="test", now=NOW), raw=raw))
+    return await send(settings, source, sending or Sending(), report=refused.append), refused
+
+
+async def on_topic(settings: Settings) -> list[ConsumerRecord]:
+    """All records of `turns.v1`."""
+    return [record async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))]
+
+
+async def test_every_turn_arrives_in_the_order_of_its_session(settings: Settings) -> None:
+    """10,000 turns of 100 sessions whose lines alternate: none lost, none doubled, each session in order."""
+    lines = b"".join(turn_line(f"s-{n % 100}", n // 100) for n in range(10_000))
+    summary, _ = await produced(settings, lines)
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for record in await on_topic(settings):
+        turn = msgspec.json.decode(record.value, type=Turn)
+        assert record.key == turn.session_id.encode()
+        numbers[turn.session_id].append(turn.turn)
+
+    assert (summary.turns, summary.acknowledged, summary.sessions) == (10_000, 10_000, 100)
+    assert numbers == {f"s-{n}": list(range(100)) for n in range(100)}
+
+
+async def test_keys_go_where_other_producers_send_them(settings: Settings) -> None:
+    """The partition is Kafka's own choice for the key, or turns of other producers would land elsewhere."""
+    await produced(settings, b"".join(turn_line(f"s-{n}", 0) for n in range(50)))
+    choose, numbers = DefaultPartitioner(), list(range(PARTITIONS))
+    records = await on_topic(settings)
+
+    assert len(records) == 50
+    assert [r for r in records if r.partition != choose(r.key, numbers, numbers)] == []
+
+
+async def test_headers_and_the_broker_time(settings: Settings) -> None:
+    """A turn names its schema, and the broker stamps it: event time is no basis for retention."""
+    before = datetime.now(UTC).timestamp() * 1000
+    await produced(settings, turn_line("s", 0))
+    (record,) = await on_topic(settings)
+
+    assert dict(record.headers) == {"content-type": b"application/json", "schema": b"turn.v1"}
+    assert record.timestamp >= before - 1000
+
+
+async def test_transcripts_end(settings: Settings) -> None:
+    """A chat without ids gets them from its place, and its session is closed behind it."""
+    chat = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}
+    await produced(settings, json.dumps(chat).encode())
+    first, second, end = [record.value for record in await on_topic(settings)]
+
+    assert [msgspec.json.decode(value, type=Turn).turn for value in (first, second)] == [0, 1]
+    assert msgspec.json.decode(end, type=SessionEnded).session_id == "test-1"
+
+
+async def test_bad_lines_do_not_stop_the_rest(settings: Settings) -> None:
+    """Each is reported by its line; a record that the topic would refuse is one of them."""
+    escapes = json.dumps("\x01" * 200_000).encode()  # 200 KB of content, 1.2 MB on the wire
+    oversize = turn_line("s", 1).replace(b'"text"', escapes)
+    summary, refused = await produced(settings, turn_line("s", 0) + b"{oops\n" + oversize + turn_line("s", 2))
+
+    assert [malformed.line for malformed in refused] == [2, 3]
+    assert (summary.turns, summary.malformed, summary.acknowledged) == (2, 2, 2)
+    assert [msgspec.json.decode(r.value, type=Turn).turn for r in await on_topic(settings)] == [0, 2]
+
+
+async def test_raw_lines_arrive_byte_for_byte(settings: Settings) -> None:
+    """Bad input reaches the topic as it is, so that its handling can be tried out."""
+    lines = [b'{"session_id": "s", "turn": "x"}', b"\xff\x00not json", b""]
+    summary, _ = await produced(settings, b"\n".join(lines) + b"\n", raw=True)
+    records = await on_topic(settings)
+
+    assert summary.turns == 3
+    assert sorted((r.key or b"", r.value) for r in records) == sorted([(b"s", lines[0]), (b"", lines[1]), (b"", b"")])
+
+
+async def test_limit_and_shift(settings: Settings) -> None:
+    """No more than asked for, and times become those of sending."""
+    before = datetime.now(UTC)
+    summary, _ = await produced(
+        settings,
+        b"".join(turn_line("s", n) for n in range(100)),
+        Sending(limit=7, shift_to_now=True),
+    )
+    times = [msgspec.json.decode(record.value, type=Turn).timestamp for record in await on_topic(settings)]
+
+    assert (summary.turns, summary.acknowledged, len(times)) == (7, 7, 7)
+    assert before <= min(times)
+    assert times == sorted(times)
+
+
+async def test_rate_is_kept(settings: Settings) -> None:
+    """50 turns at 200 a second take a quarter of a second, the first at once."""
+    summary, _ = await produced(settings, b"".join(turn_line("s", n) for n in range(51)), Sending(rate_per_s=200))
+
+    assert summary.seconds >= 0.25
+
+
+async def test_interrupt_delivers_what_was_read(settings: Settings, tmp_path: Path) -> None:
+    """Ctrl-C in the middle: what was counted is on the topic, the exit code says why it stopped."""
+    file = tmp_path / "many.jsonl"
+    file.write_bytes(b"".join(turn_line("s", n) for n in range(100_000)))
+    environment = {
+        **os.environ,
+        "TURNTIDE_KAFKA": settings.kafka.bootstrap,
+        "TURNTIDE_TOPIC_PREFIX": settings.topic_prefix,
+    }
+    command = [sys.executable, "-m", "jobs.cli", "produce", str(file), "--rate", "100", "--output", "json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:  # noqa: S603, ASYNC220
+        while not await on_topic(settings):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        printed, _ = process.communicate(timeout=30)
+    summary = json.loads(printed)
+
+    assert (process.returncode, summary["interrupted"]) == (130, True)
+    assert 0 < summary["turns"] < 100_000
+    assert len(await on_topic(settings)) == summary["turns"] == summary["acknowledged"]

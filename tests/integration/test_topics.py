@@ -1,0 +1,92 @@
+"""Topics on a real broker: applied once, compared exactly, and nothing of others undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.topic_drift import Kind, wanted_topics
+from jobs.topics import apply_topics, differences
+from models.errors import ConfigurationError, StoreUnavailable
+from models.topics import TOPICS
+from streams.kafka.client import admin, require_topic
+from streams.kafka.topics import BrokerTopic, set_config, standing_topics
+from streams.settings import Settings, load_settings
+
+pytestmark = pytest.mark.kafka
+
+
+def settings_for(kafka: str, prefix: str, partitions: int = 2) -> Settings:
+    """Settings of one test."""
+    return load_settings(kafka={"bootstrap": kafka, "partitions": partitions}, topic_prefix=prefix)
+
+
+async def standing(settings: Settings) -> dict[str, BrokerTopic]:
+    """The test's topics on the broker."""
+    async with admin(settings.kafka) as client:
+        return await standing_topics(client, [topic.name for topic in wanted_topics(settings)])
+
+
+async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> None:
+    """After the first apply nothing differs, and a second one does nothing."""
+    settings = settings_for(kafka, topic_prefix)
+    first = await apply_topics(settings)
+    second = await apply_topics(settings)
+    topics = await standing(settings)
+
+    assert [difference.kind for difference in first] == [Kind.MISSING] * len(TOPICS)
+    assert second == []
+    assert await differences(settings) == []
+    assert {topic.partitions for topic in topics.values()} == {2}
+
+
+async def test_apply_mends_configuration_and_keeps_the_rest(kafka: str, topic_prefix: str) -> None:
+    """A changed retention goes back; an entry that an operator set beside it survives Kafka's replace-all request."""
+    settings = settings_for(kafka, topic_prefix)
+    await apply_topics(settings)
+    name = f"{topic_prefix}.turns.v1"
+    async with admin(settings.kafka) as client:
+        await set_config(client, {name: {"retention.ms": "1000", "segment.ms": "3600000"}})
+    found = await differences(settings)
+    await apply_topics(settings)
+    own = (await standing(settings))[name].own_config
+
+    assert [(d.kind, d.field, d.standing, d.wanted) for d in found] == [
+        (Kind.CONFIG, "retention.ms", "1000", "2592000000")
+    ]
+    assert (own["retention.ms"], own["segment.ms"]) == ("2592000000", "3600000")
+
+
+async def test_more_partitions_need_a_word(kafka: str, topic_prefix: str) -> None:
+    """Keys would move: refused without the flag and nothing changed, done with it."""
+    await apply_topics(settings_for(kafka, topic_prefix))
+    wider = settings_for(kafka, topic_prefix, partitions=4)
+    with pytest.raises(ConfigurationError, match="--allow-repartition"):
+        await apply_topics(wider)
+    before = {topic.partitions for topic in (await standing(wider)).values()}
+    await apply_topics(wider, allow_repartition=True)
+    after = {topic.partitions for topic in (await standing(wider)).values()}
+
+    assert (before, after) == ({2}, {4})
+
+
+async def test_fewer_partitions_cannot_be_had(kafka: str, topic_prefix: str) -> None:
+    """Kafka cannot remove partitions: the error says which setting keeps them."""
+    await apply_topics(settings_for(kafka, topic_prefix, partitions=4))
+    with pytest.raises(ConfigurationError, match="PARTITIONS=4"):
+        await apply_topics(settings_for(kafka, topic_prefix, partitions=2), allow_repartition=True)
+
+
+async def test_asking_creates_nothing(kafka: str, topic_prefix: str) -> None:
+    """Comparing and requiring must not bring a topic into being with the broker's defaults."""
+    settings = settings_for(kafka, topic_prefix)
+    await differences(settings)
+    with pytest.raises(ConfigurationError, match="turntide topics apply"):
+        await require_topic(settings.kafka, f"{topic_prefix}.turns.v1")
+
+    assert await standing(settings) == {}
+
+
+async def test_broker_that_does_not_answer() -> None:
+    """The error names the address, not a stack of the client library."""
+    with pytest.raises(StoreUnavailable, match="127.0.0.1:9"):
+        await differences(settings_for("127.0.0.1:9", "x"))

@@ -1,0 +1,155 @@
+"""The demo's script and its player: order, pace, time, and the acknowledgement of an alert."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobs.demo.conversations import Act, load_conversations, schedule
+from jobs.demo.play import PLAY_SECONDS, Play
+from jobs.demo.state import DemoState
+from models.events import (
+    AlertAcknowledged,
+    AlertChanged,
+    AlertStatus,
+    ControlEvent,
+    Mode,
+    Position,
+    Role,
+    SessionEnded,
+    Severity,
+    Slope,
+    Turn,
+)
+from streams.kafka.producer import Record
+
+_HUNDREDFOLD = 100.0
+
+
+class Log:
+    """Takes what is sent, as the broker's log would, and raises an alert when `demand` reaches turn 8."""
+
+    def __init__(self, state: DemoState) -> None:
+        self.records: list[Record] = []
+        self.events: list[Turn | ControlEvent] = []
+        self._state = state
+
+    async def add(self, record: Record) -> None:
+        """Keep the record and its event."""
+        assert record.value
+        kind: Any = Turn if msgspec.json.decode(record.value)["type"] == "turn" else ControlEvent
+        self.records.append(record)
+        self.events.append(msgspec.json.decode(record.value, type=kind))
+
+    async def finish(self) -> None:
+        """Answer as Turntide would."""
+        event = self.events[-1]
+        if isinstance(event, Turn) and (event.session_id, event.turn) == ("demand", 8):
+            self._state.take(raised(event), at_s=0.0)
+
+
+def raised(turn: Turn) -> AlertChanged:
+    """An alert at a turn."""
+    return AlertChanged(
+        id="change-1",
+        session_id=turn.session_id,
+        user_id=turn.user_id,
+        app_id=turn.app_id,
+        timestamp=turn.timestamp,
+        source=Position("turns.v1", 0, 0),
+        alert_id="alert-1",
+        fingerprint="f",
+        status=AlertStatus.FIRING,
+        severity=Severity.CRITICAL,
+        cause="raised",
+        reason="risk rises",
+        score=0.9,
+        mode=Mode.CRITICAL,
+        signals=[],
+        slope=Slope(0.1, 0.01, 5),
+        evidence=[],
+        turn=turn.turn,
+        fired_at=turn.timestamp,
+        notifications=1,
+        policy_version="demo-1",
+    )
+
+
+@pytest.fixture
+async def log() -> Log:
+    """What a play at the highest speed sends."""
+    state = DemoState.of(load_conversations())
+    sent = Log(state)
+    await Play(sent, state, schedule(load_conversations()), speed=_HUNDREDFOLD).run()
+    return sent
+
+
+def test_conversations_are_what_the_demo_promises() -> None:
+    """Twelve sessions, a long story among them, two that must alert, one acknowledged, one left open."""
+    found = load_conversations()
+
+    assert len(found) == 12
+    assert 250 <= sum(len(c.turns) for c in found) <= 350
+    assert max(len(c.turns) for c in found) >= 60
+    assert sorted(c.session_id for c in found if c.expected_alert) == ["account", "demand"]
+    assert [c.session_id for c in found if c.acknowledged_after_turn is not None] == ["demand"]
+    assert [c.session_id for c in found if not c.ends] == ["village"]
+
+
+def test_speakers_take_turns() -> None:
+    """People begin, assistants answer; every turn has exactly one speaker."""
+    for conversation in load_conversations():
+        speakers = [role for turn in conversation.turns for role in turn]
+        expected = [Role.USER, Role.ASSISTANT] * (len(conversation.turns) // 2)
+
+        assert speakers == expected
+
+
+def test_sessions_interleave_and_keep_their_order() -> None:
+    """The schedule is sorted by event time; within a session times strictly increase."""
+    cues = schedule(load_conversations())
+    by_session = defaultdict(list)
+    for cue in cues:
+        by_session[cue.conversation.session_id].append(cue)
+
+    assert [cue.at for cue in cues] == sorted(cue.at for cue in cues)
+    for own in by_session.values():
+        assert all(earlier.at < later.at for earlier, later in pairwise(own))
+        assert [cue.turn for cue in own if cue.act is Act.TURN] == list(range(len(own[0].conversation.turns)))
+    changes = sum(a.conversation != b.conversation for a, b in pairwise(cues))
+    assert changes > len(cues) / 2
+
+
+def test_no_session_falls_silent_until_its_time_out() -> None:
+    """A gap beyond the policy's 30 minutes would close a session in the middle of the play."""
+    assert schedule(load_conversations())[-1].at < timedelta(minutes=30)
+
+
+async def test_everything_is_sent_under_its_session(log: Log) -> None:
+    """The key is the session id, and nothing of the schedule is left out."""
+    assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
+    assert len(log.events) == len(schedule(load_conversations()))
+    assert sum(isinstance(event, SessionEnded) for event in log.events) == 11
+
+
+async def test_event_time_never_lies_in_the_future(log: Log) -> None:
+    """Turntide refuses turns from the future, and the demo's span ends at the present."""
+    newest = max(event.timestamp for event in log.events)
+
+    assert newest <= datetime.now(UTC)
+    assert newest > datetime.now(UTC) - timedelta(seconds=PLAY_SECONDS)
+
+
+async def test_acknowledgement_names_the_alert(log: Log) -> None:
+    """It follows the turn that the script says, with the id of the alert that was raised."""
+    (acknowledged,) = [event for event in log.events if isinstance(event, AlertAcknowledged)]
+    before = [e for e in log.events[: log.events.index(acknowledged)] if e.session_id == "demand"]
+
+    assert acknowledged.alert_id == "alert-1"
+    assert isinstance(before[-1], Turn)
+    assert before[-1].turn == 11

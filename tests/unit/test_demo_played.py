@@ -1,0 +1,253 @@
+"""The demo's conversations through the real embedder, scorer and fold: what alerts, and how it is drawn and judged."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+from rich.console import Console
+
+from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.report import render_report, risk_curve
+from jobs.demo.state import DemoState
+from jobs.demo.summary import ArchiveSummary, Summary, summarise
+from jobs.demo.view import line, render
+from models.codec import encode
+from models.events import AlertChanged, Mode, OutputEvent
+from models.partition import PartitionFold
+from models.policy import Policy, ProfilePolicy
+from models.risk.scorer import RuleScorer
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.intake import Intake
+from streams.kafka.tables import PartitionTable
+
+_POLICY = Policy(profile=ProfilePolicy(every_turns=1))
+_ARCHIVE = ArchiveSummary(rows=900, files=12, bytes=90_000, json_bytes=270_000, json_to_parquet_ratio=3.0, findings=[])
+_MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def outputs() -> list[OutputEvent]:
+    """Everything that a partition with all the sessions on it emits."""
+    intake = Intake(_POLICY, WordLlamaEmbedder(), RuleScorer())
+    table = PartitionTable()
+    fold = PartitionFold(table.entities, _POLICY)
+    cues = schedule(load_conversations())
+    emitted: list[OutputEvent] = []
+    alert_ids: dict[str, str] = {}
+    for offset, cue in enumerate(cues):
+        event = cue.event(_MADE_AT - cues[-1].at, alert_ids.get(cue.conversation.session_id))
+        record = ConsumerRecord(
+            topic="demo.turns.v1",
+            partition=0,
+            offset=offset,
+            timestamp=int(_MADE_AT.timestamp() * 1000),
+            timestamp_type=1,
+            key=event.session_id.encode(),
+            value=encode(event),
+            checksum=None,
+            serialized_key_size=0,
+            serialized_value_size=0,
+            headers=(),
+        )
+        decoded = intake.take([record])
+        assert decoded.dead == []
+        for folded in fold.fold(decoded.arrivals):
+            emitted += folded.outputs
+            alert_ids |= {o.session_id: o.alert_id for o in folded.outputs if isinstance(o, AlertChanged)}
+            for entity, parts in folded.changed.items():
+                table.put(entity, parts)
+    return emitted
+
+
+@pytest.fixture
+def played(outputs: list[OutputEvent]) -> DemoState:
+    """The demo's state at the end of the play."""
+    state = DemoState.of(load_conversations())
+    for event in outputs:
+        state.take(event, at_s=0.0)
+    return state
+
+
+def summary_of(state: DemoState, archive: ArchiveSummary = _ARCHIVE) -> Summary:
+    """The summary with the parts that no test here looks at."""
+    return summarise(state, archive, seconds=61.0, data_dir="demo", report="demo/report.html")
+
+
+def shown_at_80_columns(state: DemoState) -> str:
+    """What somebody sees of the view."""
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(render(state, height=40))
+    return captured.get()
+
+
+def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
+    """Stories with violence, security homework and questions about medicine stay calm; both escalations alert."""
+    summary = summary_of(played)
+
+    assert summary.alerts_raised == ["account", "demand"]
+    assert summary.problems == []
+    assert summary.as_expected
+
+
+def test_slow_escalation_alerts_well_before_its_end(played: DemoState) -> None:
+    """An alert at the last turn would help nobody: there is a third of the conversation left."""
+    (slow,) = [alert for alert in summary_of(played).alerts if alert.session_id == "account"]
+
+    assert slow.turn <= slow.turns_of_session * 2 / 3
+
+
+def test_fast_escalation_is_acknowledged_and_resolved(played: DemoState) -> None:
+    """The acknowledgement names the alert that was raised, and the session's end resolves it."""
+    alert = played.alert_of("demand")
+
+    assert alert
+    assert alert.causes == ["raised", "acknowledged", "resolved"]
+
+
+def test_others_keep_a_margin_to_the_first_mode(played: DemoState) -> None:
+    """A benign session that only just stays calm would make the demo a matter of luck."""
+    benign = {i: max(s.scores) for i, s in played.sessions.items() if not s.conversation.expected_alert}
+
+    assert [i for i, score in benign.items() if score > _POLICY.modes.watch.enter * 0.75] == []
+
+
+def test_every_turn_is_folded_and_one_session_left_open(played: DemoState) -> None:
+    """What the view counts at the end is what was played."""
+    summary = summary_of(played)
+
+    assert summary.turns == played.planned_turns
+    assert summary.open_sessions == 1
+    assert summary.segments > summary.sessions
+
+
+@pytest.mark.parametrize(("height", "width"), [(24, 80), (50, 200)])
+def test_view_fits_the_screen(played: DemoState, height: int, width: int) -> None:
+    """At the least height with both alerts shown nothing is cut off, and no line is wrapped."""
+    console = Console(width=width, height=height)
+    lines = console.render_lines(render(played, height=height, width=width), pad=False)
+
+    assert len(lines) < height
+    assert max(sum(segment.cell_length for segment in one) for one in lines) <= width
+
+
+def test_view_shows_sessions_alerts_and_memory(played: DemoState) -> None:
+    """Each kind of thing that happens has a place where it is seen."""
+    shown = shown_at_80_columns(played)
+
+    for session_id in played.sessions:
+        assert session_id in shown
+    for said in ("strongest signal", "● critical", "raised, worsened", "evidence: turns", "→ summary", "306/306"):
+        assert said in shown
+
+
+def test_view_of_the_beginning_has_nothing_to_show() -> None:
+    """Before the first turn the same view stands, empty."""
+    shown = shown_at_80_columns(DemoState.of(load_conversations()))
+
+    assert "none so far" in shown
+    assert "●" not in shown
+
+
+def test_lines_name_evidence_but_no_text(outputs: list[OutputEvent]) -> None:
+    """Where there is no terminal an alert is one line with its reason; nothing quotes a conversation."""
+    lines = [said for event in outputs if (said := line(event)) is not None]
+
+    assert any("account: raised" in said and "evidence: turns" in said for said in lines)
+    turns = [text for c in load_conversations() for turn in c.turns for text in turn.values()]
+    assert [text for text in turns for said in lines if text in said] == []
+
+
+def test_report_loads_nothing_and_escapes_everything(played: DemoState) -> None:
+    """It is opened from disk, offline; what people wrote must not become markup."""
+    account = played.sessions["account"]
+    account.conversation = msgspec.structs.replace(account.conversation, title="<script>alert(1)</script>")
+    further = [("Ask & see", 'turntide query "SELECT 1 WHERE 1 < 2"')]
+    html = render_report(played, summary_of(played), modes=_POLICY.modes, further=further, made_at=_MADE_AT)
+
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
+    assert "1 &lt; 2" in html
+    assert [word for word in ("http:", "https:", "src=", "@import", "url(", "$") if word in html] == []
+    assert html.count("<svg") == len(played.sessions)
+    assert len(html.encode()) < 150_000
+
+
+def test_risk_curve_marks_alert_and_evidence(played: DemoState) -> None:
+    """One bar per scored turn, those of the evidence in their own colour, and a flag where the alert was raised."""
+    session, alert = played.sessions["account"], played.alert_of("account")
+    assert alert
+    kinds = [element.get("class") for element in ET.fromstring(risk_curve(session, alert, _POLICY.modes)).iter()]  # noqa: S314 - our own
+
+    assert kinds.count("evidence") == len(alert.gravest.evidence)
+    assert kinds.count("risk") + kinds.count("evidence") == len(session.points)
+    assert kinds.count("flag") == 1
+
+
+def test_risk_curve_of_a_calm_session_has_no_flag(played: DemoState) -> None:
+    """Marks belong to alerts alone."""
+    session = played.sessions["village"]
+
+    assert session.mode is Mode.CALM
+    assert "flag" not in risk_curve(session, None, _POLICY.modes)
+
+
+def test_missing_and_unexpected_alerts_are_problems(played: DemoState) -> None:
+    """The verdict must fail on either, by name."""
+    sessions = played.sessions
+    for session_id in ("account", "medicine"):
+        of = sessions[session_id].conversation
+        sessions[session_id].conversation = msgspec.structs.replace(of, expected_alert=not of.expected_alert)
+    summary = summary_of(played)
+
+    assert not summary.as_expected
+    assert summary.problems == [
+        "medicine was expected to alert and did not",
+        "account alerted and was not expected to",
+    ]
+
+
+def test_archive_findings_and_lost_turns_are_problems(played: DemoState) -> None:
+    """A demo that lost something must not end with a tick."""
+    played.sessions["parcel"].turns -= 1
+    summary = summary_of(played, msgspec.structs.replace(_ARCHIVE, findings=["turns.v1-0: 1 missing"]))
+
+    assert summary.problems == ["archive: turns.v1-0: 1 missing", "305 turns were folded, 306 were planned"]
+
+
+def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:
+    """The log may hold an event twice with the same id."""
+    before = summary_of(played)
+    new = [event for event in outputs if played.take(event, at_s=1.0)]
+
+    assert new == []
+    assert summary_of(played) == before
+
+
+def test_latency_is_from_sending_to_arrival(outputs: list[OutputEvent]) -> None:
+    """The figure under an alert is that of the turn which raised it."""
+    state = DemoState.of(load_conversations())
+    (raised, *_) = [e for e in outputs if isinstance(e, AlertChanged) and e.session_id == "account"]
+    state.sending("account", raised.turn, at_s=10.0)
+
+    state.take(raised, at_s=10.25)
+
+    (alert,) = summary_of(state).alerts
+    assert alert.latency_ms == 250.0
+
+
+def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> None:
+    """Old turns leave the rate."""
+    state = DemoState.of(load_conversations())
+    state.tick(1.0)
+    for event in outputs:
+        state.take(event, at_s=0.0)
+    state.tick(3.0)
+    assert state.turns_per_s == pytest.approx(306 / 3)
+    state.tick(3.0 + timedelta(minutes=1).total_seconds())
+
+    assert state.turns_per_s == 0.0

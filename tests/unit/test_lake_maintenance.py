@@ -1,0 +1,202 @@
+"""Merging, deleting, and what the catalog may know of the text."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from streams.lake import maintenance
+from streams.lake.catalog import open_reader
+from streams.lake.maintenance import FILES_TO_MERGE, maintain
+from streams.lake.schema import OFFSETS, RAW
+from streams.lake.status import status
+from streams.lake.verify import verify
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
+
+_LATER = timedelta(days=400_000 // 24)
+"""Far enough that everything written by the wall clock is old."""
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive of its own."""
+    writer = LakeWriter(paths(tmp_path))
+    yield writer
+    writer.close()
+
+
+def land(writer: LakeWriter, landings: range, *, content: str = "text") -> None:
+    """One small file per landing, three turns each."""
+    for n in landings:
+        turns = [turn(3 * n + k, content=f"{content} {n}") for k in range(3)]
+        writer.land(buffer_of(turns, first=3 * n, expected=3 * n or None), now=NOW)
+
+
+def files(writer: LakeWriter, table: str = "turns") -> list[Path]:
+    """The table's files on disk."""
+    return sorted(Path(writer.paths.data).glob(f"raw/{table}/**/*.parquet"))
+
+
+def test_enough_small_files_become_one(writer: LakeWriter) -> None:
+    """Fewer are left alone, so that a row is not rewritten every minute."""
+    land(writer, range(FILES_TO_MERGE - 1))
+    too_few = maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+    land(writer, range(FILES_TO_MERGE - 1, FILES_TO_MERGE))
+
+    enough = maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+
+    assert (too_few.merged_files, enough.merged_files) == (0, FILES_TO_MERGE)
+    assert len(files(writer)) == 1
+    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+
+
+def test_replaced_files_stay_for_running_readers(writer: LakeWriter) -> None:
+    """A reader that began before the merge finishes after it."""
+    land(writer, range(FILES_TO_MERGE))
+    reader = open_reader(writer.paths)
+    reader.execute("BEGIN")
+    before = reader.execute("SELECT count(*) FROM turns").fetchall()
+
+    maintain(writer, now=NOW, keep_replaced=timedelta(hours=1))
+    during = reader.execute("SELECT count(*), max(content) FROM turns").fetchall()
+    reader.close()
+
+    assert before == [(3 * FILES_TO_MERGE,)]
+    assert [(3 * FILES_TO_MERGE, f"text {FILES_TO_MERGE - 1}")] == during
+    assert len(files(writer)) == FILES_TO_MERGE + 1
+
+
+def test_readers_do_not_notice_landings_and_merges(writer: LakeWriter) -> None:
+    """Whatever moment a reader asks: whole landings, no row twice, no error."""
+    done = threading.Event()
+    wrong: list[object] = []
+    asked: list[int] = []
+
+    def read() -> None:
+        reader = open_reader(writer.paths)
+        while not done.is_set() or not asked:
+            try:
+                sql = "SELECT count(*), count(DISTINCT kafka_offset), max(turn) FROM raw.turns"
+                rows, distinct, last = reader.execute(sql).fetchall()[0]
+            except duckdb.Error as error:
+                wrong.append(error)
+                break
+            if rows != distinct or (rows and (rows % 3 or last != rows - 1)):
+                wrong.append((rows, distinct, last))
+            asked.append(rows)
+        reader.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for n in range(2):
+        land(writer, range(n * FILES_TO_MERGE, (n + 1) * FILES_TO_MERGE))
+        maintain(writer, now=NOW, keep_replaced=timedelta(hours=1))
+    done.set()
+    thread.join()
+
+    assert wrong == []
+    assert asked
+
+
+def test_past_offsets_leave_the_catalog(writer: LakeWriter) -> None:
+    """They change with every landing: without this the catalog grows for ever."""
+    for n in range(3):
+        land(writer, range(5 * n, 5 * n + 5))
+        maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+
+    with sqlite3.connect(writer.paths.catalog) as catalog:
+        names = catalog.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE 'ducklake_inlined_data_%_%' AND type = 'table'"
+        ).fetchall()
+        inlined = [
+            catalog.execute(f"SELECT count(*) FROM {name}").fetchone()[0]  # noqa: S608
+            for (name,) in names
+            if name != "ducklake_inlined_data_tables"
+        ]
+
+    assert inlined == [0]
+    assert len(files(writer, OFFSETS)) == 1
+    assert next(iter(writer.offsets().values())).next == 45
+
+
+def test_rows_are_never_kept_in_the_catalog(writer: LakeWriter) -> None:
+    """Even one row is open Parquet, not a blob in SQLite."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+
+    assert len(files(writer)) == 1
+
+
+def test_catalog_forgets_text(writer: LakeWriter) -> None:
+    """Statistics of text must not outlive an erasure, and widening them must not hide a row."""
+    land(writer, range(2), content="secret")
+    maintain(writer, now=NOW, keep_replaced=timedelta(0))
+    land(writer, range(2, 3), content="afterwards")
+    maintain(writer, now=NOW, keep_replaced=timedelta(0))
+
+    with sqlite3.connect(writer.paths.catalog) as catalog:
+        kept = [
+            value
+            for scope in ("file", "table")
+            for pair in catalog.execute(f"SELECT min_value, max_value FROM ducklake_{scope}_column_stats")  # noqa: S608
+            for value in pair
+            if value and ("secret" in value or "afterwards" in value)
+        ]
+    found = writer.con.execute(
+        "SELECT (SELECT count(*) FROM turns WHERE content = 'secret 0'), "
+        "(SELECT count(*) FROM turns WHERE content LIKE 'after%'), (SELECT max(content) FROM turns), "
+        "(SELECT count(*) FROM turns WHERE session_id = 's-1'), (SELECT count(*) FROM turns WHERE session_id > 's-1')"
+    ).fetchall()
+
+    assert kept == []
+    assert found == [(3, 3, "secret 1", 9, 0)]
+
+
+def test_erased_rows_leave_every_file(writer: LakeWriter) -> None:
+    """The steps an erasure takes, and that this archive's layout allows them."""
+    land(writer, range(FILES_TO_MERGE), content="secret")
+    maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+    with writer.exclusively("erasing"):
+        writer.con.execute("DELETE FROM raw.turns WHERE session_id = 's-1' AND turn < 6")
+        writer.con.execute(
+            f"CALL ducklake_rewrite_data_files('lake', 'turns', schema => '{RAW}', delete_threshold => 0.0)"
+        )
+    maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
+
+    raw = b"".join(path.read_bytes() for path in files(writer))
+    left = writer.con.execute("SELECT min(turn), count(*) FROM read_parquet(?)", [[str(f) for f in files(writer)]])
+
+    assert left.fetchall() == [(6, 3 * FILES_TO_MERGE - 6)]
+    assert raw
+
+
+def test_orphan_of_a_killed_writer_is_deleted_when_old(writer: LakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file without its commit is read by nobody; young ones may belong to a landing under way."""
+    land(writer, range(1))
+    orphan = files(writer)[0].with_name("ducklake-orphan.parquet")
+    orphan.write_bytes(files(writer)[0].read_bytes())
+
+    young = maintain(writer, now=NOW, keep_replaced=timedelta(0), everything=True)
+    monkeypatch.setattr(maintenance, "ORPHAN_AGE", -_LATER)
+    old = maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0), everything=True)
+
+    assert (young.orphans, old.orphans) == (0, 1)
+    assert len(files(writer)) == 1
+
+
+def test_status_counts_rows_files_and_bytes(writer: LakeWriter) -> None:
+    """The ratio compares with the records' JSON."""
+    land(writer, range(2))
+
+    found = status(writer.con)
+    turns = next(table for table in found.tables if table.table == "turns")
+
+    assert (6, 2, sum(path.stat().st_size for path in files(writer))) == (turns.rows, turns.files, turns.bytes)
+    assert turns.ratio == pytest.approx(turns.bytes / turns.json_bytes, abs=1e-3)
+    assert [partition.next_offset for partition in found.partitions] == [6]

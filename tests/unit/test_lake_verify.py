@@ -1,0 +1,153 @@
+"""Verification finds what is missing, doubled or unaccounted for; and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from models.events import DeadLetter
+from models.topics import DEAD_LETTERS, PROFILES, TURNS
+from streams.lake.buffer import Buffer, hole
+from streams.lake.progress import Move, Place, Progress, Verdict
+from streams.lake.schema import ABSENT, EXPIRED
+from streams.lake.verify import DEAD_LETTER_GRACE, Verification, verify
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
+
+_TURNS = Place(TURNS.full_name(PREFIX), 0)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive with three turns."""
+    writer = LakeWriter(paths(tmp_path))
+    writer.land(buffer_of([turn(n) for n in range(3)]), now=NOW)
+    yield writer
+    writer.close()
+
+
+def check(writer: LakeWriter, *, after: timedelta = timedelta(0), transactional: bool = False) -> Verification:
+    """Verify at a time after the landings."""
+    return verify(writer.con, prefix=PREFIX, now=NOW + after, transactional=transactional)
+
+
+def landed_hole(writer: LakeWriter, reason: str, place: Place = _TURNS, expected: int | None = 3) -> None:
+    """Offsets 3 and 4 are skipped for the reason."""
+    buffer = Buffer()
+    buffer.skip(hole(place, expected or 0, (expected or 0) + 1, reason))
+    buffer.moves[place] = Move(expected, 0, (expected or 0) + 2)
+    writer.land(buffer, now=NOW)
+
+
+def test_whole_archive_has_no_findings(writer: LakeWriter) -> None:
+    """Counts of a partition add up."""
+    found = check(writer)
+
+    assert found.findings == []
+    assert [(p.rows, p.distinct_offsets, p.skipped, p.missing) for p in found.partitions] == [(3, 3, 0, 0)]
+
+
+def test_lost_rows_are_found_with_their_offsets(writer: LakeWriter) -> None:
+    """Each gap is named."""
+    writer.land(buffer_of([turn(n) for n in range(3, 10)], first=3, expected=3), now=NOW)
+    writer.con.execute("DELETE FROM raw.turns WHERE kafka_offset IN (0, 4, 5, 9)")
+
+    assert [f"{_TURNS.topic}-0: 4 offsets below 10 are neither archived nor skipped: 0-0, 4-5, 9-9"] == check(
+        writer
+    ).findings
+
+
+def test_doubled_rows_are_found(writer: LakeWriter) -> None:
+    """Two rows of one offset were one record."""
+    writer.con.execute("INSERT INTO raw.turns SELECT * FROM raw.turns WHERE kafka_offset = 1")
+
+    assert [f"{_TURNS.topic}-0: 1 rows more than offsets, the same record was archived twice"] == check(writer).findings
+
+
+def test_repeated_event_is_no_finding(writer: LakeWriter) -> None:
+    """The same turn at two offsets is what a producer's retry or a crash leaves: counted, not found."""
+    writer.land(buffer_of([turn(0)], first=3, expected=3), now=NOW)
+
+    found = check(writer)
+
+    assert found.findings == []
+    assert {table.table: table.repeats for table in found.tables if table.repeats} == {"turns": 1}
+
+
+def test_refused_turn_waits_for_its_dead_letter_then_is_a_finding(writer: LakeWriter) -> None:
+    """And is none once the letter is archived."""
+    writer.land(buffer_of([b"{broken"], first=3, expected=3), now=NOW)
+    letter = DeadLetter(
+        id="d",
+        topic=_TURNS.topic,
+        partition=0,
+        offset=3,
+        stage="decode",
+        reason="not_json",
+        detail="",
+        key=None,
+        value=b"{broken",
+        headers=[],
+        appended_at=NOW,
+    )
+
+    young, overdue = check(writer), check(writer, after=2 * DEAD_LETTER_GRACE)
+    writer.land(buffer_of([letter], topic=DEAD_LETTERS), now=NOW)
+    answered = check(writer, after=2 * DEAD_LETTER_GRACE)
+
+    assert (young.waiting_dead_letters, young.findings) == (1, [])
+    assert len(overdue.findings) == 1
+    assert (answered.waiting_dead_letters, answered.findings) == (0, [])
+
+
+def test_absent_offsets_are_normal_only_where_the_log_may_lack_them(writer: LakeWriter) -> None:
+    """Compaction removes records; from turns.v1 only a transaction's markers may be missing."""
+    landed_hole(writer, ABSENT)
+    profiles = Place(PROFILES.full_name(PREFIX), 0)
+    writer.land(buffer_of([profile("p", turns=1)], topic=PROFILES), now=NOW)
+    landed_hole(writer, ABSENT, profiles, expected=1)
+
+    found = check(writer)
+
+    assert len(found.findings) == 1
+    assert found.findings[0].startswith(f"{_TURNS.topic}-0: 2 offsets were not in the log")
+    assert check(writer, transactional=True).findings == []
+
+
+def test_expired_records_are_always_a_finding(writer: LakeWriter) -> None:
+    """Retention was shorter than the archive's absence."""
+    landed_hole(writer, EXPIRED)
+
+    assert len(check(writer, transactional=True).findings) == 1
+
+
+def test_hole_is_read_again_before_it_is_believed() -> None:
+    """Around a rebalance records are fetched and dropped: only what is missing twice is missing."""
+    progress = Progress()
+    progress.stand(_TURNS, Move(5, 0, 5))
+
+    verdicts = [progress.judge(_TURNS, first) for first in (5, 8, 7, 7, 7, None)]
+
+    assert verdicts == [
+        Verdict.TAKE,
+        Verdict.READ_AGAIN,
+        Verdict.READ_AGAIN,
+        Verdict.TAKE_AFTER_HOLE,
+        Verdict.READ_AGAIN,
+        Verdict.DROP,
+    ]
+
+
+def test_partition_that_moved_away_is_dropped() -> None:
+    """What was fetched for it must not reach the next landing."""
+    progress = Progress()
+    progress.stand(_TURNS, Move(None, 0, 0))
+    progress.advance(_TURNS, 9)
+    progress.clear()
+    progress.landed(_TURNS, Move(None, 0, 9))
+
+    assert Verdict.DROP is progress.judge(_TURNS, 9)
+    assert list(progress) == []

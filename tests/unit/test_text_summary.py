@@ -1,0 +1,66 @@
+"""Extractive summaries."""
+
+from __future__ import annotations
+
+from models.text.summary import Passage, summarise
+
+
+def _summarise(*passages: Passage, sentences: int = 2, chars: int = 280) -> str:
+    return summarise(passages, sentences=sentences, sentence_chars=chars, key_topics=3).text
+
+
+def test_summary_prefers_shared_topics_and_requests() -> None:
+    """Of small talk and the matter, the matter is kept, in the order in which it was said."""
+    actual = _summarise(
+        Passage("Hello there my friend. My boiler leaks water into the kitchen."),
+        Passage("Oh dear me no. Which boiler model do you have in the kitchen?"),
+    )
+
+    assert "My boiler leaks water into the kitchen. Which boiler model do you have in the kitchen?" == actual
+
+
+def test_risk_outweighs_topics() -> None:
+    """A risky turn's sentence is not summarised away by a longer talk about something else."""
+    harmless = Passage("The garden needs water and the garden needs sun in spring. The garden roses like water and sun.")
+
+    assert "I want revenge on him" in _summarise(harmless, Passage("I want revenge on him.", 0.9), harmless)
+
+
+def test_second_sentence_adds_what_the_first_left_out() -> None:
+    """A repetition of the first sentence is worth nothing."""
+    actual = _summarise(
+        Passage("The printer shows error nine on its display."),
+        Passage("The printer shows error nine on its display."),
+        Passage("Our office moves to another street."),
+    )
+
+    assert "The printer shows error nine on its display. Our office moves to another street." == actual
+
+
+def test_long_sentences_are_cut() -> None:
+    """A sentence without end cannot blow up the state."""
+    actual = _summarise(Passage("word " * 500), chars=50)
+
+    assert (True, True) == (len(actual) <= 50, actual.endswith("…"))
+
+
+def test_short_words_only() -> None:
+    """Turns without a proper sentence are quoted as they are, and nothing stays nothing."""
+    assert ("ok thanks", "") == (_summarise(Passage("ok"), Passage("thanks")), _summarise(Passage(""), Passage("")))
+
+
+def test_key_topics_are_those_most_sentences_name() -> None:
+    """Key topics are ordered by how many sentences name them."""
+    passages = [Passage("The boat needs paint. The boat needs sails. New sails for the boat cost money.")]
+
+    assert ["boat", "sail", "money"] == summarise(
+        passages, sentences=1, sentence_chars=100, key_topics=2
+    ).key_topics + ["money"]
+
+
+def test_summary_does_not_depend_on_hash_seed() -> None:
+    """Ties are broken by the text, never by the order of a set."""
+    passages = [Passage("Alpha bravo charlie delta. Echo foxtrot golf hotel. India juliet kilo lima.")]
+    first = summarise(passages, sentences=1, sentence_chars=100, key_topics=4)
+
+    assert ("Alpha bravo charlie delta.", ["charlie", "foxtrot", "juliet", "alpha"]) == (first.text, first.key_topics)
