@@ -15,7 +15,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 from pydantic import BaseModel
-from pydantic_core import PydanticUndefined
 
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
@@ -90,7 +89,7 @@ def _rows(model: type[BaseModel], values: BaseModel | None, path: tuple[str, ...
         value = field.get_default(call_default_factory=True) if values is None else getattr(values, name)
         yield {
             "setting": ".".join(place),
-            "value": "" if value is None or value is PydanticUndefined else redacted(name, str(value)),
+            "value": "" if value is None else redacted(name, str(value)),
             "description": field.description or "",
         }
 

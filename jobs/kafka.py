@@ -62,7 +62,9 @@ def start(
     data_dir: DataDir,
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Loopback port; default the one used before, else a free one."),
+        typer.Option(
+            min=1, max=65535, help="Loopback port; default the one used before, else the settings' one, else a free one."
+        ),
     ] = None,
     heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",
     foreground: Annotated[
@@ -74,7 +76,8 @@ def start(
     with _failures_told():
         from jobs.local_kafka import LocalKafka
 
-        broker = LocalKafka(data_dir, port=port, heap=heap, detached=not foreground)
+        wanted = port or (None if LocalKafka(data_dir).record() else _port_of_settings())
+        broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
         if not foreground:
             broker.start()
             _tell(broker, output)
@@ -120,6 +123,15 @@ def pin_jars() -> None:
         typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
 
 
+def _port_of_settings() -> int | None:
+    """The port at which every other command looks for the broker, if it is ours to take."""
+    from jobs.kafka_config import HOST, port_is_free
+    from streams.settings import load_settings
+
+    host, _, port = load_settings().kafka.bootstrap.partition(":")
+    return int(port) if host == HOST and port.isdigit() and port_is_free(int(port)) else None
+
+
 def _tell(broker: LocalKafka, output: Output) -> None:
     running = broker.running()
     if output is Output.JSON:
@@ -136,6 +148,10 @@ def _tell(broker: LocalKafka, output: Output) -> None:
         )
     elif running:
         typer.echo(f"running at {running.bootstrap} (pid {running.pid}, log {broker.log})")
+        from streams.settings import load_settings
+
+        if load_settings().kafka.bootstrap != running.bootstrap:
+            typer.echo(f"to use it: export TURNTIDE_KAFKA={running.bootstrap}")
     else:
         typer.echo(f"no broker serves {broker.home.parent}: start one with `turntide kafka start`")
 

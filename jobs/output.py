@@ -51,7 +51,7 @@ class Output:
     def rows(self, title: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Print rows with the keys of the first one: a table, a JSON array of objects, or CSV with a header.
 
-        Nothing at all is printed for no rows, but JSON's `[]`.
+        For no rows, `[]` with JSON and nothing otherwise.
         """
         remaining = iter(rows)
         first = next(remaining, None)
@@ -91,8 +91,8 @@ class Output:
             self._console().print(shown)
 
     def message(self, text: str) -> None:
-        """Say something beside the result, to people only."""
-        if self.form is OutputFormat.TABLE:
+        """Say something beside the result; not with JSON, whose readers find everything in it."""
+        if self.form is not OutputFormat.JSON:
             self._beside.write(text.translate(_VISIBLE_ON_SEVERAL_LINES) + "\n")
 
     def error(self, error: Exception) -> None:

@@ -13,17 +13,17 @@ from enum import StrEnum
 from time import monotonic
 from typing import Annotated
 
-import structlog
 import typer
 
+from jobs.cli import examples
 from streams.settings import Settings, load_settings
-
-log = structlog.get_logger(__name__)
 
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 _STEADY_S = 60.0
 """A role that ran this long starts again without delay."""
-_STOP_WITHIN_S = 20.0
+_STOP_WITHIN_S = 12.0
+_KILL_AFTER_S = 15.0
+_EXIT_HARD = 75  # EX_TEMPFAIL: stopped, but not in order
 
 
 class WorkerRole(StrEnum):
@@ -47,25 +47,26 @@ def worker(
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
     them. `all` starts sessions, index and archive (and notify where a sink is configured) and restarts what dies.
-
-    \b
-    Examples:
-      turntide worker all
-      turntide worker sessions
-      TURNTIDE_KAFKA=broker:9092 TURNTIDE_WORKER_ID=sessions-0 turntide worker sessions
-    """  # noqa: D301 - \b keeps the examples' lines apart
+    """
     settings = load_settings()
     if role is WorkerRole.ALL:
-        _run(lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent)
+        _run(lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S)
         return
     from streams.telemetry import configure_logging
     from streams.wiring import ROLES
 
     configure_logging(settings.log_format, settings.log_level)
-    _run(lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent)
+    _run(lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S)
 
 
-def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool) -> None:
+worker.epilog = examples(  # type: ignore[attr-defined]
+    "turntide worker all",
+    "turntide worker sessions",
+    "TURNTIDE_KAFKA=broker:9092 TURNTIDE_WORKER_ID=sessions-0 turntide worker sessions",
+)
+
+
+def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool, within_s: float) -> None:
     async def until_stopped() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -73,9 +74,19 @@ def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: 
             loop.add_signal_handler(number, stop.set)
         if exit_with_parent:
             threading.Thread(target=_watch_parent, args=(loop, stop), daemon=True).start()
+        ending = asyncio.ensure_future(_end_in_time(stop, within_s))
         await main(stop)
+        ending.cancel()
 
     asyncio.run(until_stopped())
+
+
+async def _end_in_time(stop: asyncio.Event, within_s: float) -> None:
+    """A broker that does not answer must not keep a stopped worker alive; a hard end loses nothing (design §5)."""
+    await stop.wait()
+    end = threading.Timer(within_s, os._exit, (_EXIT_HARD,))
+    end.daemon = True
+    end.start()
 
 
 def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
@@ -123,7 +134,7 @@ async def _run_child(role: WorkerRole, stop: asyncio.Event) -> int:
     stopping.cancel()
     if not ended.done():
         child.terminate()
-        await asyncio.wait({ended}, timeout=_STOP_WITHIN_S)
+        await asyncio.wait({ended}, timeout=_KILL_AFTER_S)
         if not ended.done():
             child.kill()
     return await ended

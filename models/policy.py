@@ -144,7 +144,8 @@ class DetectorPolicy(Section, frozen=True, kw_only=True):
 
     The figures belong to the embedder; these were measured on wordllama's first 64 dimensions as int8, with
     self-written questions: 30 rephrased pairs (median cosine 0.81, a tenth below 0.58), 16 pairs on one matter but
-    asking something else (median 0.62, a tenth above 0.78), 1,230 unrelated pairs (median 0.06, one in a hundred above 0.43).
+    asking something else (median 0.62, a tenth above 0.78), 1,230 unrelated pairs (median 0.06, one in a
+    hundred above 0.43).
     """
 
     rephrased: Ratio = 0.65

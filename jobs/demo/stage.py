@@ -84,16 +84,13 @@ class Stage:
         turntide, folder = _command(), shlex.quote(summary.data_dir)
         session = (summary.alerts_raised or summary.alerts_expected)[0]
         points = f"FROM risk_points SELECT turn, risk, score, mode WHERE session_id = '{session}' ORDER BY turn"
-
-        def ask(sql: str) -> str:
-            return f'TURNTIDE_DATA_DIR={folder} {turntide} query "{sql}"'
-
         return [
             ("The report, with every risk curve:", summary.report),
-            ("Why the alerts stand:", ask("FROM alerts SELECT session_id, severity, status, reason")),
-            (f"The risk of {session}, turn by turn:", ask(points)),
-            ("What is remembered of each session:", ask("FROM episodes SELECT session_id, summary")),
-            ("Everything that can be asked:", ask("SHOW TABLES")),
+            ("Where the commands below find the archive:", f"export TURNTIDE_DATA_DIR={folder}"),
+            ("Why the alerts stand:", f'{turntide} query "FROM alerts SELECT session_id, severity, reason"'),
+            (f"The risk of {session}, turn by turn:", f'{turntide} query "{points}"'),
+            ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
+            ("Everything that can be asked:", f'{turntide} query "SHOW TABLES"'),
             ("Remove all of it again:", f"rm -r {folder}"),
         ]
 

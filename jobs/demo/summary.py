@@ -179,12 +179,11 @@ def _figures(summary: Summary) -> RenderableType:
     grid.add_row("turns", f"{summary.turns} in {summary.sessions} sessions, {summary.open_sessions} still open")
     grid.add_row("memory", f"{summary.segments} segments compacted, {summary.episodes} episodes closed")
     for alert in summary.alerts:
-        latency = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn was sent"
-        grid.add_row("alert", f"{alert.session_id}: {alert.severity}, {', '.join(alert.causes)}{latency}")
+        soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
+        grid.add_row("alert", f"{alert.session_id}: {alert.severity} ({', '.join(alert.causes)}){soon}")
     grid.add_row(
         "archive",
-        f"{archive.rows:,} rows in {archive.files} Parquet files, {archive.bytes / _KIB:,.0f} KiB, "
-        f"{ratio} the topics' JSON",
+        f"{archive.rows:,} rows in {archive.files} Parquet files, {archive.bytes / _KIB:,.0f} KiB, {ratio} JSON",
     )
     grid.add_row("time", f"{summary.seconds:.0f} s")
     return Group(Text("The play is over.", style="bold"), grid)

@@ -5,6 +5,7 @@ Where the output is no terminal, `line` says the same events one a line.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
@@ -34,7 +35,8 @@ _ID_WIDTH = 12
 _FEWEST_MEMORIES = 2
 _MOST_MEMORIES = 8
 _MOST_ALERTS = 2
-_LINES_PER_ALERT = 2
+_HEIGHT_FOR_REASONS = 28
+_MOST_COLUMNS = 100
 _FIXED_LINES = 6
 """Header, progress bar, the table's head, two rules, and the line of the cursor."""
 
@@ -45,22 +47,24 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
     Args:
         state: What is known.
         height: Lines that may be used; the list of memories takes what is left.
-        width: Columns that may be used, at most 100 of them.
+        width: Columns of the screen; at most 100 of them are used.
     """
+    columns = min(width, _MOST_COLUMNS)
     alerts = sorted(state.alerts.values(), key=is_open)[-_MOST_ALERTS:]
-    taken = _FIXED_LINES + len(state.sessions) + max(1, _LINES_PER_ALERT * len(alerts))
+    reason_lines = 1 if height < _HEIGHT_FOR_REASONS else 2
+    taken = _FIXED_LINES + len(state.sessions) + max(1, (1 + reason_lines) * len(alerts))
     memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, height - taken))
     parts: list[RenderableType] = [
         _header(state),
         Padding(ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns), 0),
         _sessions(state),
         _rule("Alerts"),
-        *(_alert(alert) for alert in alerts),
+        *(_alert(alert, width=columns, reason_lines=reason_lines) for alert in alerts),
         *([] if alerts else [Text("  none so far", style="dim")]),
         _rule(f"Memory: {state.segments} segments compacted, {state.episodes} episodes closed"),
         *(_memory(memory) for memory in list(state.memories)[-memories:]),
     ]
-    return Padding(Group(*parts), (0, max(0, width - 100), 0, 0))
+    return Padding(Group(*parts), (0, width - columns, 0, 0))
 
 
 def sparkline(values: Sequence[float], width: int) -> Text:
@@ -156,14 +160,18 @@ def _last_word(session: SessionSeen) -> str:
     return (session.signal or "").replace("_", " ")
 
 
-def _alert(alert: AlertSeen) -> Group:
+def _alert(alert: AlertSeen, *, width: int, reason_lines: int) -> Group:
     change = alert.latest
-    turns = ", ".join(str(evidence.turn) for evidence in alert.gravest.evidence)
     head = Text("  ", no_wrap=True, overflow="ellipsis")
     head.append(f"{change.severity.upper()} ", style=_SEVERITY_STYLES[change.severity] if is_open(alert) else "dim")
     head.append(change.session_id, style="bold")
-    head.append(f" at turn {alert.raised.turn}: {', '.join(alert.causes)}; evidence: turns {turns}")
-    return Group(head, Text(f"  {alert.gravest.reason}", style="dim", no_wrap=True, overflow="ellipsis"))
+    head.append(f" at turn {alert.raised.turn}: {', '.join(alert.causes)}")
+    turns = ", ".join(str(evidence.turn) for evidence in alert.gravest.evidence)
+    why = f"turns {turns}: {alert.gravest.reason}"
+    wrapped = textwrap.wrap(
+        why, width, max_lines=reason_lines, placeholder=" …", initial_indent="  ", subsequent_indent="  "
+    )
+    return Group(head, Text("\n".join(wrapped), style="dim", no_wrap=True, overflow="ellipsis"))
 
 
 def _memory(memory: SegmentCompacted | EpisodeClosed) -> Text:

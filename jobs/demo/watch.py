@@ -130,6 +130,7 @@ class ArchiveOffsets:
     def __init__(self, settings: Settings) -> None:
         self._paths = paths_of(settings)
         self._lake: duckdb.DuckDBPyConnection | None = None
+        self._latest: Offsets = {}
 
     def read(self) -> Offsets:
         """Next offset of every partition that was landed; none before the archive exists. Blocking."""
@@ -138,8 +139,9 @@ class ArchiveOffsets:
                 self._lake = open_reader(self._paths)
             rows = self._lake.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
         except (TurntideError, duckdb.Error):
-            return {}  # not created yet, or locked for a moment: the next look will tell
-        return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+            return self._latest  # not created yet, or locked for a moment: the next look will tell
+        self._latest = {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
+        return self._latest
 
     def close(self) -> None:
         """Release the connection."""

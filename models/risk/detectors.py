@@ -17,6 +17,7 @@ from models.text.features import Features
 
 _WATCHED = Mark.RISKY | Mark.PROBING | Mark.REFUSED | Mark.REPHRASED
 
+_RISKY_MATTER = Mark.RISKY | Mark.RETURNED | Mark.GATHERED
 _COUNTED = Mark.REPHRASED | Mark.REPEATED | Mark.RETURNED | Mark.GATHERED
 
 
@@ -38,8 +39,8 @@ def observe_turn(
 
     - Rephrased: as near as `rephrased` to an earlier question that was risky, refused or probing, or is so itself;
       harmless repetition is marked apart and counts lightly.
-    - Returned: `near` a risky turn, with at least `detour_turns` turns after that one that are neither near nor risky,
-      and nothing near in between.
+    - Returned: the last turn `near` it was risky (or itself a return to a risky one), and after that came at least
+      `detour_turns` turns that are neither near nor risky.
     - Gathered: a how, what, where, which, who or when question `near` the centroid of the risky turns.
 
     Args:
@@ -86,14 +87,14 @@ def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals
 
 
 def _detour(ring: VectorRing, turn: int, cosines: list[float], policy: DetectorPolicy) -> int:
-    """Unrelated turns since the last one on the same matter, if that one or an earlier such was risky; else 0."""
+    """Unrelated turns since the last one on the same matter, if that matter is a risky one; else 0."""
     seen = sorted(zip(ring.turns, ring.marks, cosines, strict=True))
     detour, back_at = 0, False
     for other, marks, cosine in reversed(seen):
         if other > turn:
             continue
         if cosine >= policy.near:
-            back_at = marks & Mark.RISKY != 0
+            back_at = marks & _RISKY_MATTER != 0
             break
         if not marks & Mark.RISKY:
             detour += 1

@@ -110,14 +110,16 @@ async def consumer(kafka: KafkaSettings, *topics: str, **options: Any) -> AsyncI
 
 
 async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
-    """Partitions of a topic that must exist: a client that only asks about it may create it with wrong settings.
+    """Partitions of a topic that must exist.
+
+    All topics are asked for: asking for this one would make a broker that creates topics by itself create it.
 
     Raises:
         ConfigurationError: There is no such topic.
     """
     async with admin(kafka) as client:
-        (found,) = await client.describe_topics([topic])
-        if found["error_code"]:
+        found = next((each for each in await client.describe_topics() if each["topic"] == topic), None)
+        if found is None or found["error_code"]:
             raise ConfigurationError(
                 f"topic {topic} does not exist at {kafka.bootstrap}: run `turntide topics apply`, "
                 "or check TURNTIDE_TOPIC_PREFIX"
@@ -149,4 +151,3 @@ async def read_to_end(kafka: KafkaSettings, topic: str) -> AsyncIterator[Consume
                         yield record
             # By position, not by the last record: compaction may have removed what stood at the end.
             waiting = {p for p in waiting if await client.position(p) < ends[p]}
-

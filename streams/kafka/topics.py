@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
@@ -10,10 +11,14 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 from msgspec import Struct
 
-from models.errors import ConfigurationError
+from models.errors import ConfigurationError, StoreUnavailable
 
 _SET_ON_TOPIC = 1
 """Kafka's config source of an entry that was set on the topic itself, not inherited."""
+
+
+_KNOWN_WITHIN_S = 30.0
+_POLL_S = 0.05
 
 
 class BrokerTopic(Struct, frozen=True, kw_only=True):
@@ -69,10 +74,11 @@ async def _configs(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[st
 
 
 async def create(client: AIOKafkaAdminClient, topics: Sequence[BrokerTopic]) -> None:
-    """Create topics; one that somebody else creates meanwhile is taken as it is.
+    """Create topics and wait until they can be used; one that somebody else creates meanwhile is taken as it is.
 
     Raises:
         ConfigurationError: The broker refuses.
+        StoreUnavailable: They have no leaders in time.
     """
     if not topics:
         return
@@ -83,6 +89,35 @@ async def create(client: AIOKafkaAdminClient, topics: Sequence[BrokerTopic]) -> 
     for name, code, *message in response.topic_errors:
         if code != TopicAlreadyExistsError.errno:
             _require(code, f"create topic {name}", message[0] if message else "")
+    await _await_leaders(client, {topic.name: topic.partitions for topic in topics})
+
+
+async def _await_leaders(client: AIOKafkaAdminClient, counts: Mapping[str, int]) -> None:
+    async def led() -> bool:
+        found = {topic["topic"]: _led_partitions(topic) for topic in await client.describe_topics()}
+        return all(found.get(name, 0) >= count for name, count in counts.items())
+
+    await _until(led, "new partitions have no leaders")
+
+
+async def _until(holds: Callable[[], Awaitable[bool]], trouble: str) -> None:
+    """The controller answers before the brokers know: until then they would tell the old state.
+
+    Raises:
+        StoreUnavailable: They still do after half a minute.
+    """
+    try:
+        async with asyncio.timeout(_KNOWN_WITHIN_S):
+            while not await holds():  # noqa: ASYNC110 - a broker has no event to wait for
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise StoreUnavailable(
+            f"{trouble} after {_KNOWN_WITHIN_S:.0f} s: look at the brokers, then repeat `turntide topics apply`"
+        ) from None
+
+
+def _led_partitions(topic: Mapping[str, Any]) -> int:
+    return sum(partition["leader"] >= 0 and not partition["error_code"] for partition in topic["partitions"])
 
 
 async def add_partitions(client: AIOKafkaAdminClient, counts: Mapping[str, int]) -> None:
@@ -90,6 +125,7 @@ async def add_partitions(client: AIOKafkaAdminClient, counts: Mapping[str, int])
 
     Raises:
         ConfigurationError: The broker refuses.
+        StoreUnavailable: They have no leaders in time.
     """
     if not counts:
         return
@@ -99,6 +135,7 @@ async def add_partitions(client: AIOKafkaAdminClient, counts: Mapping[str, int])
         raise ConfigurationError(
             f"the broker refuses to add partitions: {error}. Check its limits and ACLs."
         ) from error
+    await _await_leaders(client, counts)
 
 
 async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
@@ -109,6 +146,7 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
 
     Raises:
         ConfigurationError: The broker refuses.
+        StoreUnavailable: The brokers do not know it in time.
     """
     if not configs:
         return
@@ -120,6 +158,12 @@ async def set_config(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[
     for response in await client.alter_configs(resources):
         for code, message, _, name in response.resources:
             _require(code, f"set the configuration of {name}", message)
+
+    async def known() -> bool:
+        found = await standing_topics(client, sorted(configs))
+        return all(wanted.items() <= found[name].own_config.items() for name, wanted in configs.items())
+
+    await _until(known, "a new configuration is not known")
 
 
 def _require(code: int, what: str, message: Any) -> None:

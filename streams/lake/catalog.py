@@ -35,7 +35,8 @@ _BUSY_TIMEOUT_MS = 10_000
 _CAUSES = (
     # What DuckDB and SQLite say, and what the operator should do. Their full text may quote a turn.
     (r"database is locked|database table is locked", "the catalog is locked by another process: try again"),
-    (r"No space left|disk is full", "the disk is full: make room, nothing was committed"),
+    (r"No space left|disk is full", "the disk is full: make room"),
+    (r"disk I/O error", "the disk refuses to be written: is it full or failing?"),
     (r"Permission denied|readonly database|read-only", "not writable: check owner and mode of the folder"),
     (r"No such file", "a file is missing: was the data folder moved or emptied? Check archive.data_path"),
     (r"not a database|malformed|corrupt", "damaged or of another kind: restore it, or set archive.catalog"),

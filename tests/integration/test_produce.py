@@ -21,7 +21,7 @@ from jobs.formats import Filling, Malformed
 from jobs.formats.source import Reading, Source
 from jobs.production import Sending, Summary, send
 from jobs.topics import apply_topics
-from models.events import SessionEnded, Turn
+from models.events import Role, SessionEnded, Turn
 from models.topics import TURNS
 from streams.kafka.client import read_to_end
 from streams.settings import Settings, load_settings
@@ -43,7 +43,7 @@ async def settings(kafka: str, topic_prefix: str) -> Settings:
 def turn_line(session: str, number: int, content: str = "text") -> bytes:
     """A line of Turntide's own format."""
     turn = Turn(
-        session_id=session, user_id="u", app_id="a", turn=number, role="user", content=content, timestamp=NOW
+        session_id=session, user_id="u", app_id="a", turn=number, role=Role.USER, content=content, timestamp=NOW
     )  # fmt: skip
     return msgspec.json.encode(turn) + b"\n"
 

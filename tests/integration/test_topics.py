@@ -88,5 +88,5 @@ async def test_asking_creates_nothing(kafka: str, topic_prefix: str) -> None:
 
 async def test_broker_that_does_not_answer() -> None:
     """The error names the address, not a stack of the client library."""
-    with pytest.raises(StoreUnavailable, match="127.0.0.1:9"):
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:9"):
         await differences(settings_for("127.0.0.1:9", "x"))

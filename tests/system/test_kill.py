@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
 from jobs.role_process import RoleProcess
 from models.codec import decode_output, encode
+from models.errors import StoreUnavailable
 from models.events import Role, SessionEnded, Turn
 from models.partition import PartitionFold
 from models.policy import Policy
@@ -20,6 +25,7 @@ from models.topics import SESSION_STATE, TOPICS, TURNS
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Producer
 from streams.kafka.tables import StateTable
+from streams.lake.catalog import paths_of, reading
 from streams.replay import Replayed, replay_log
 from streams.settings import Settings
 from streams.wiring import embedder_of
@@ -152,3 +158,59 @@ async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Pat
 
     assert oracle.turns >= SESSIONS * TURNS_PER_SESSION
     assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
+
+
+async def test_index_and_archive_killed_under_load(settings: Settings, tmp_path: Path) -> None:
+    """Every role is killed in turn; the archive has every turn once and the index one point for each."""
+    rng = random.Random(12)
+    roles = [RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in ("sessions", "index", "archive")]
+    try:
+        for role in roles:
+            role.start()
+        await asyncio.gather(*(role.ready() for role in roles))
+        producing = asyncio.create_task(produce(settings, seed=12))
+        victims = [*roles, *roles[1:]]
+        for victim in victims:
+            await asyncio.sleep(rng.uniform(0.5, 2.0))  # the moment of the kill is the point
+            victim.kill()
+            victim.start()
+        await producing
+        oracle = await caught_up(settings)
+        turns = SESSIONS * TURNS_PER_SESSION
+        await until_equal(lambda: archived(settings), (turns, turns, len(oracle.outputs)))
+        await asyncio.gather(*(role.ready() for role in roles))
+        await until_equal(lambda: indexed(roles[1]), turns)
+    finally:
+        for role in roles:
+            role.stop()
+    assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
+
+
+def archived(settings: Settings) -> tuple[int, int, int]:
+    """Turns, distinct turns, and distinct output events in the archive."""
+    with reading(paths_of(settings)) as lake:
+        (turns,) = lake.execute("SELECT count(*), count(DISTINCT (session_id, turn)) FROM turns").fetchall()
+        views = ("profile_history", "raw.windows", "alert_changes", "compactions", "episodes", "dead_letters")
+        ids = " UNION ".join(f"SELECT id FROM {view}" for view in views)  # noqa: S608 - names from above
+        (events,) = lake.execute(f"SELECT count(*) FROM ({ids})").fetchall()  # noqa: S608
+    return (*turns, *events)
+
+
+def indexed(role: RoleProcess) -> int:
+    """Points in the index, as the role's metrics have it."""
+    metrics = httpx.get(f"{role.url}/metrics").text
+    (value,) = re.findall(r"^turntide_index_points (\S+)$", metrics, re.MULTILINE)
+    return int(float(value))
+
+
+async def until_equal(read: Callable[[], object], expected: object, within_s: float = 60.0) -> None:
+    """Wait until what is read is as expected; a catalog or server that is not there yet counts as not equal."""
+    found: object = None
+    try:
+        async with asyncio.timeout(within_s):
+            while found != expected:
+                with suppress(StoreUnavailable, httpx.TransportError, ValueError):
+                    found = read()
+                await asyncio.sleep(0.5)  # poll
+    except TimeoutError:
+        assert found == expected

@@ -125,7 +125,7 @@ def test_every_turn_is_folded_and_one_session_left_open(played: DemoState) -> No
     assert summary.segments > summary.sessions
 
 
-@pytest.mark.parametrize(("height", "width"), [(24, 80), (50, 200)])
+@pytest.mark.parametrize(("height", "width"), [(24, 80), (28, 80), (50, 200)])
 def test_view_fits_the_screen(played: DemoState, height: int, width: int) -> None:
     """At the least height with both alerts shown nothing is cut off, and no line is wrapped."""
     console = Console(width=width, height=height)
@@ -141,7 +141,7 @@ def test_view_shows_sessions_alerts_and_memory(played: DemoState) -> None:
 
     for session_id in played.sessions:
         assert session_id in shown
-    for said in ("strongest signal", "● critical", "raised, worsened", "evidence: turns", "→ summary", "306/306"):
+    for said in ("strongest signal", "● critical", "raised, worsened", "turns 14, 26", "→ summary", "306/306"):
         assert said in shown
 
 

@@ -226,6 +226,7 @@ def test_new_field_becomes_a_column(writer: LakeWriter) -> None:
     """An archive of an older version gets the columns it lacks; its rows have null there."""
     writer.land(buffer_of([turn(0)]), now=NOW)
     writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
+    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'an older version'")
     writer.close()
 
     again = LakeWriter(writer.paths)
@@ -239,6 +240,7 @@ def test_column_of_another_type_is_refused(writer: LakeWriter) -> None:
     """Better no start than rows that cannot be read."""
     writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
     writer.con.execute("ALTER TABLE raw.turns ADD COLUMN risk VARCHAR")
+    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'an older version'")
     writer.close()
 
     with pytest.raises(ConfigurationError, match=r"turns\.risk is VARCHAR"):

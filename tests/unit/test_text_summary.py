@@ -21,7 +21,7 @@ def test_summary_prefers_shared_topics_and_requests() -> None:
 
 def test_risk_outweighs_topics() -> None:
     """A risky turn's sentence is not summarised away by a longer talk about something else."""
-    harmless = Passage("The garden needs water and the garden needs sun in spring. The garden roses like water and sun.")
+    harmless = Passage("The garden needs water and sun in spring. The garden roses like water and sun.")
 
     assert "I want revenge on him" in _summarise(harmless, Passage("I want revenge on him.", 0.9), harmless)
 
@@ -39,9 +39,9 @@ def test_second_sentence_adds_what_the_first_left_out() -> None:
 
 def test_long_sentences_are_cut() -> None:
     """A sentence without end cannot blow up the state."""
-    actual = _summarise(Passage("word " * 500), chars=50)
+    actual = _summarise(Passage("word " * 500), sentences=1, chars=50)
 
-    assert (True, True) == (len(actual) <= 50, actual.endswith("…"))
+    assert "word " * 9 + "word…" == actual
 
 
 def test_short_words_only() -> None:
@@ -52,10 +52,9 @@ def test_short_words_only() -> None:
 def test_key_topics_are_those_most_sentences_name() -> None:
     """Key topics are ordered by how many sentences name them."""
     passages = [Passage("The boat needs paint. The boat needs sails. New sails for the boat cost money.")]
+    actual = summarise(passages, sentences=1, sentence_chars=100, key_topics=2).key_topics
 
-    assert ["boat", "sail", "money"] == summarise(
-        passages, sentences=1, sentence_chars=100, key_topics=2
-    ).key_topics + ["money"]
+    assert ["boat", "sail"] == actual
 
 
 def test_summary_does_not_depend_on_hash_seed() -> None:

@@ -1,0 +1,249 @@
+"""The archive role on a real broker: every record of every topic once, whatever happens to the role."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.structs import TopicPartition
+
+from jobs.role_process import RoleProcess
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.errors import ConfigurationError
+from models.events import DeadLetter, SessionEnded
+from models.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
+from streams.kafka.client import consumer
+from streams.lake.buffer import Buffer
+from streams.lake.catalog import open_reader, paths_of
+from streams.lake.progress import Move, Place
+from streams.lake.verify import Verification, verify
+from streams.lake.writer import LakeWriter
+from streams.roles import archive
+from streams.settings import ArchiveSettings, HttpSettings, Settings, load_settings
+from tests.lake_records import profile, turn
+
+pytestmark = pytest.mark.kafka
+
+_PARTITIONS = 3
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Fresh topics and an archive that lands and merges all the time."""
+    settings = load_settings(
+        kafka={
+            "bootstrap": kafka,
+            "partitions": _PARTITIONS,
+            "session_timeout": timedelta(seconds=6),
+            "heartbeat_interval": timedelta(seconds=1),
+        },
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path,
+        http=HttpSettings(archive_port=0),
+        archive=ArchiveSettings(flush_age=timedelta(milliseconds=100), merge_every=timedelta(seconds=1)),
+    )
+    await apply_topics(settings)
+    return settings
+
+
+@asynccontextmanager
+async def producing(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
+    """A producer."""
+    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=2)
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def send(producer: AIOKafkaProducer, settings: Settings, topic: Topic, events: Sequence[Any]) -> None:
+    """Write events, or bytes as they are, and wait for the broker."""
+    for event in events:
+        value = event if isinstance(event, bytes | None) else encode(event)
+        key = getattr(event, "session_id", "s-1").encode()
+        await producer.send(topic.full_name(settings.topic_prefix), value, key=key)
+    await producer.flush()
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
+    """The role in this process, stopped at the end."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(archive.run(settings, stop=stop))
+    try:
+        yield task
+    finally:
+        stop.set()
+        await task
+
+
+async def archived(settings: Settings, within_s: float = 60) -> Verification:
+    """Wait until everything that is in the log now is archived, then verify."""
+    names = [topic.full_name(settings.topic_prefix) for topic in (TURNS, PROFILES, ALERTS, DEAD_LETTERS)]
+    async with consumer(settings.kafka) as client:
+        await client.topics()
+        partitions = [TopicPartition(name, p) for name in names for p in range(_PARTITIONS)]
+        ends = {p: end for p, end in (await client.end_offsets(partitions)).items() if end}
+    async with asyncio.timeout(within_s):
+        while True:
+            with suppress(ConfigurationError), closing(open_reader(paths_of(settings))) as con:
+                rows = con.execute("SELECT topic, kafka_partition, next_offset FROM raw.offsets").fetchall()
+                standing = {TopicPartition(topic, partition): next_ for topic, partition, next_ in rows}
+                if all(standing.get(p, 0) >= end for p, end in ends.items()):
+                    return verify(con, prefix=settings.topic_prefix, now=datetime.now(UTC))
+            await asyncio.sleep(0.1)  # poll the catalog
+
+
+def ask(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
+    """Ask as an analyst."""
+    with closing(open_reader(paths_of(settings))) as con:
+        return con.execute(sql).fetchall()
+
+
+async def test_every_topic_is_archived(settings: Settings) -> None:
+    """Turns, controls, outputs, dead letters; bad input and bad output are accounted for."""
+    letter = DeadLetter(
+        id="d-1",
+        topic=TURNS.full_name(settings.topic_prefix),
+        partition=0,
+        offset=0,
+        stage="decode",
+        reason="not_json",
+        detail="",
+        key=None,
+        value=b"\xff",
+        headers=[],
+        appended_at=datetime.now(UTC),
+    )
+    async with producing(settings) as producer, running(settings):
+        turns = [turn(n % 10, session_id=f"s-{n // 10}") for n in range(200)]
+        ended = SessionEnded(session_id="s-1", timestamp=datetime.now(UTC))
+        await send(producer, settings, TURNS, [*turns, ended, b"{broken"])
+        await send(producer, settings, PROFILES, [profile("p-1", turns=3), None])
+        await send(producer, settings, DEAD_LETTERS, [letter])
+        await send(producer, settings, ALERTS, [b"no alert"])
+        found = await archived(settings)
+
+    assert found.findings == []
+    assert found.waiting_dead_letters == 1
+    assert ask(settings, "SELECT count(*), count(DISTINCT session_id) FROM turns") == [(200, 20)]
+    assert ask(settings, "SELECT type, reason FROM controls") == [("session_ended", "ended")]
+    assert ask(settings, "SELECT count(*) FROM risk_points") == [(3,)]
+    assert ask(settings, "SELECT value FROM dead_letters") == [(b"\xff",)]
+    assert ask(settings, "SELECT reason, value FROM raw.skipped ORDER BY ALL") == [
+        ("not_json", None),
+        ("tombstone", None),
+        ("undecodable_output", b"no alert"),
+    ]
+
+
+async def test_stop_lands_what_is_buffered(settings: Settings) -> None:
+    """A clean stop leaves nothing behind, however long a flush might wait."""
+    patient = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(hours=1), flush_rows=150)})
+    async with producing(settings) as producer:
+        await send(producer, settings, TURNS, [turn(n) for n in range(200)])
+        async with running(patient):
+            # The first 150 land by their number, the rest has been fetched with them.
+            async with asyncio.timeout(60):
+                while not paths_of(settings).catalog.exists() or await _landed(settings) < 150:
+                    await asyncio.sleep(0.1)  # poll the catalog
+            await send(producer, settings, TURNS, [turn(n) for n in range(200, 210)])
+    async with running(settings):
+        found = await archived(settings)
+
+    assert found.findings == []
+    assert ask(settings, "SELECT count(*), count(DISTINCT kafka_offset) FROM raw.turns") == [(210, 210)]
+
+
+async def _landed(settings: Settings) -> int:
+    with suppress(ConfigurationError):
+        return int(ask(settings, "SELECT count(*) FROM raw.turns")[0][0])
+    return 0
+
+
+async def test_killed_under_load(settings: Settings, tmp_path: Path) -> None:
+    """F11: kill −9 at random, also two at once on the same archive; each record is there exactly once."""
+    rng = random.Random(5)
+    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.1S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT1S"}
+    workers = [
+        RoleProcess("archive", settings, log=tmp_path / f"archive-{n}.log", extra_environment=eager) for n in range(2)
+    ]
+    try:
+        for worker in workers:
+            worker.start()
+        async with producing(settings) as producer:
+            for kill in range(6):
+                turns = [turn(n, session_id=f"s-{kill}-{n % 40}") for n in range(800)]
+                await send(producer, settings, TURNS, turns)
+                await send(producer, settings, PROFILES, [profile(f"p-{kill}-{n}", turns=3) for n in range(50)])
+                await asyncio.sleep(rng.uniform(0.5, 2.5))  # the moment of the kill is the point
+                victim = rng.choice(workers)
+                victim.kill()
+                victim.start()
+        found = await archived(settings, within_s=120)
+    finally:
+        for worker in workers:
+            worker.stop()
+
+    assert found.findings == []
+    assert ask(settings, "SELECT count(*) FROM raw.turns") == [(4_800,)]
+    assert ask(settings, "SELECT count(*) FROM turns") == [(4_800,)]
+    assert ask(settings, "SELECT count(*) FROM raw.risk_points") == [(900,)]
+
+
+async def test_workers_that_come_and_go(settings: Settings) -> None:
+    """Each rebalance lands, hands over and seeks: nothing is lost or doubled."""
+    async with producing(settings) as producer, running(settings):
+        for n in range(3):
+            async with running(settings):
+                await send(producer, settings, TURNS, [turn(k, session_id=f"s-{n}-{k % 9}") for k in range(500)])
+                await archived(settings)
+        found = await archived(settings)
+
+    assert found.findings == []
+    assert ask(settings, "SELECT count(*) FROM raw.turns") == [(1_500,)]
+
+
+async def test_records_lost_to_retention_are_a_finding(settings: Settings) -> None:
+    """The broker removed them before they were archived: said, not hidden."""
+    name = TURNS.full_name(settings.topic_prefix)
+    async with producing(settings) as producer:
+        async with running(settings):
+            await send(producer, settings, TURNS, [turn(n) for n in range(10)])
+            await archived(settings)
+        await send(producer, settings, TURNS, [turn(n) for n in range(10, 20)])
+        partition = int(ask(settings, "SELECT DISTINCT kafka_partition FROM raw.turns")[0][0])
+        admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
+        await admin.start()
+        await admin.delete_records({TopicPartition(name, partition): RecordsToDelete(15)})
+        await admin.close()
+        async with running(settings):
+            found = await archived(settings)
+
+    assert found.findings == [
+        f"{name}-{partition}: 5 records were removed by retention before they were archived: lost"
+    ]
+    assert ask(settings, "SELECT count(*) FROM raw.turns") == [(15,)]
+
+
+async def test_recreated_topic_is_refused(settings: Settings) -> None:
+    """An archive that is ahead of the log belongs to another one: better stop than guess."""
+    place = Place(TURNS.full_name(settings.topic_prefix), 0)
+    buffer = Buffer()
+    buffer.moves[place] = Move(None, 0, 1_000)
+    writer = LakeWriter(paths_of(settings))
+    writer.land(buffer, now=datetime.now(UTC))
+    writer.close()
+
+    with pytest.raises(ConfigurationError, match=r"up to offset 1000, the topic ends at 0"):
+        await asyncio.wait_for(archive.run(settings, stop=asyncio.Event()), 30)

@@ -1,0 +1,128 @@
+"""`turntide demo` as a newcomer runs it: the real command, a real broker, real roles, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from models.topics import TOPICS
+from streams.kafka.client import admin
+from streams.settings import KafkaSettings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system]
+
+_ROOT = Path(__file__).parents[2]
+_WITHIN_S = 180
+_INTERRUPTED = 130
+
+
+@contextmanager
+def demo(data_dir: Path, *options: str, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """The command as a process of its own; killed if the test fails."""
+    command = [sys.executable, "-m", "jobs.cli", "demo", "--data-dir", str(data_dir), "--output", "json", *options]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TURNTIDE_")}
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        command,
+        cwd=_ROOT,
+        env={**kept, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_until(process: subprocess.Popen[str], said: str) -> list[psutil.Process]:
+    """Wait until the command says something on standard error, and return the processes below it."""
+    assert process.stderr
+    for line in process.stderr:
+        if said in line:
+            children: list[psutil.Process] = psutil.Process(process.pid).children(recursive=True)
+            return children
+    pytest.fail(f"the demo ended with {process.wait()} before it said {said!r}")
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Those that have not ended within half a minute."""
+    _, left = psutil.wait_procs(processes, timeout=30)
+    return [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
+    """Exactly the expected alerts, every turn folded and archived once, a report, and no process."""
+    data_dir = tmp_path / "demo"
+    with demo(data_dir, "--speed", "10", environment={}) as process:
+        children = read_until(process, "alert     demand: raised")
+        stdout, stderr = process.communicate(timeout=_WITHIN_S)
+
+    assert process.returncode == 0, stderr
+    summary: dict[str, Any] = json.loads(stdout)
+    assert summary["problems"] == []
+    assert summary["alerts_raised"] == summary["alerts_expected"] == ["account", "demand"]
+    assert [alert["causes"] for alert in summary["alerts"]] == [
+        ["raised", "worsened", "resolved"],
+        ["raised", "acknowledged", "resolved"],
+    ]
+    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (12, 11, 1)
+    assert summary["archive"]["findings"] == []
+    assert summary["archive"]["rows"] > summary["turns"]
+    assert summary["archive"]["json_to_parquet_ratio"] > 1
+    assert "<svg" in Path(summary["report"]).read_text("utf-8")
+    parquet = [file for file in data_dir.rglob("archive/data/**/*.parquet") if "offsets" not in file.parts]
+    assert len(parquet) == summary["archive"]["files"]
+    assert len(children) >= 4  # three roles and the broker
+    assert alive(children) == []
+
+
+async def test_ctrl_c_cleans_up_on_a_cluster_that_was_there_before(tmp_path: Path, kafka: str) -> None:
+    """Interrupted in the middle of the play it ends its roles, deletes its topics and says so by its exit code."""
+    with demo(tmp_path / "demo", environment={"TURNTIDE_KAFKA": kafka}) as process:
+        children = read_until(process, "segment   parcel")
+        ours = await demo_topics(kafka)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=_WITHIN_S)
+
+    assert process.returncode == _INTERRUPTED
+    assert len(ours) == len(TOPICS)
+    assert await demo_topics(kafka) & ours == set()
+    assert alive(children) == []
+
+
+def test_everything_dies_with_a_demo_that_was_killed(tmp_path: Path) -> None:
+    """Kill -9 leaves no chance to clean up: roles and broker notice that their parent is gone."""
+    with demo(tmp_path / "demo", environment={}) as process:
+        children = read_until(process, "segment   parcel")
+        process.kill()
+
+        assert len(children) >= 4
+        assert alive(children) == []
+
+
+def test_a_used_folder_is_refused(tmp_path: Path) -> None:
+    """Another run's archive must not be mixed with this one's."""
+    (tmp_path / "something").touch()
+    with demo(tmp_path, environment={}) as process:
+        _, stderr = process.communicate(timeout=_WITHIN_S)
+
+    assert process.returncode == 2
+    assert "is not empty" in stderr
+
+
+async def demo_topics(kafka: str) -> set[str]:
+    """Topics of any demo on a cluster."""
+    async with admin(KafkaSettings(bootstrap=kafka)) as client:
+        return {topic for topic in await client.list_topics() if topic.startswith("demo-")}

@@ -1,0 +1,123 @@
+"""The life of an alert, with fixed times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.events import AlertStatus, Mode, Severity
+from models.policy import AlertPolicy
+from models.risk.alerts import Alert, Cause, Situation, acknowledge, after_turn, resolve
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+POLICY = AlertPolicy()
+
+
+def step(
+    alert: Alert | None, mode: Mode, minutes: float = 0, scored: int = 9, risk: float | None = 0.1
+) -> tuple[Alert | None, Cause | None]:
+    """One turn, so many minutes after noon."""
+    situation = Situation(NOON + timedelta(minutes=minutes), mode, scored, risk)
+    return after_turn(alert, situation, POLICY, lambda: "new")
+
+
+def raised(mode: Mode = Mode.ELEVATED) -> Alert:
+    """An alert raised at noon."""
+    alert, _ = step(None, mode)
+    assert alert is not None
+    return alert
+
+
+@pytest.mark.parametrize(
+    ("mode", "scored", "risk", "expected"),
+    [
+        (Mode.WATCH, 9, 0.5, None),
+        (Mode.ELEVATED, 2, 0.5, None),
+        (Mode.ELEVATED, 3, 0.5, Severity.WARNING),
+        (Mode.CRITICAL, 3, None, Severity.CRITICAL),
+        (Mode.CALM, 1, 0.9, Severity.CRITICAL),
+        (Mode.CALM, 1, 0.89, None),
+    ],
+)
+def test_raising(mode: Mode, scored: int, risk: float | None, expected: Severity | None) -> None:
+    """Elevated warns and critical is critical with enough evidence; one turn of very high risk needs no more."""
+    alert, cause = step(None, mode, scored=scored, risk=risk)
+
+    assert (expected, expected and "raised") == (alert and alert.severity, cause)
+
+
+def test_firing_alert_is_not_repeated() -> None:
+    """While nothing changes, nothing is said."""
+    alert = raised()
+
+    assert (alert, None) == step(alert, Mode.ELEVATED, minutes=29)
+
+
+def test_renotified_in_event_time() -> None:
+    """After half an hour of event time it is said again, counted from the last time."""
+    once, cause = step(raised(), Mode.ELEVATED, minutes=30)
+    again = step(once, Mode.ELEVATED, minutes=59)[1]
+
+    assert ("renotified", 2, None) == (cause, once and once.notifications, again)
+
+
+def test_acknowledged_alert_is_quiet_until_it_worsens() -> None:
+    """Somebody looks at it: no repeats, but a rise to critical fires again."""
+    alert, cause = acknowledge(raised(), "new")
+    quiet = step(alert, Mode.ELEVATED, minutes=300)[1]
+    worse, louder = step(alert, Mode.CRITICAL, minutes=301)
+
+    assert ("acknowledged", None, "worsened") == (cause, quiet, louder)
+    assert worse is not None
+    assert (AlertStatus.FIRING, Severity.CRITICAL) == (worse.status, worse.severity)
+
+
+@pytest.mark.parametrize("alert_id", ["other", ""])
+def test_acknowledging_something_else_changes_nothing(alert_id: str) -> None:
+    """Unknown and old ids have no effect, and neither has a second acknowledgement."""
+    alert = raised()
+    known = acknowledge(alert, "new")[0]
+
+    assert ((alert, None), (known, None)) == (acknowledge(alert, alert_id), acknowledge(known, "new"))
+
+
+def test_no_alert_to_acknowledge() -> None:
+    """Without an alert nothing happens."""
+    assert (None, None) == acknowledge(None, "new")
+
+
+def test_critical_alert_stays_critical_when_the_mode_falls_to_elevated() -> None:
+    """Severity only rises; the alert ends by being resolved."""
+    alert, cause = step(raised(Mode.CRITICAL), Mode.ELEVATED)
+
+    assert (Severity.CRITICAL, None) == (alert and alert.severity, cause)
+
+
+def test_resolved_after_quiet_turns() -> None:
+    """Five turns below elevated resolve it; an elevated one in between begins anew."""
+    alert: Alert | None = raised()
+    causes: list[Cause | None] = []
+    for mode in [Mode.WATCH] * 4 + [Mode.ELEVATED] + [Mode.CALM] * 5:
+        alert, cause = step(alert, mode, minutes=1)
+        causes.append(cause)
+
+    assert [None] * 9 + ["resolved"] == causes
+    assert alert is not None
+    assert AlertStatus.RESOLVED is alert.status
+
+
+def test_no_renotification_while_it_calms_down() -> None:
+    """Below elevated the next word is that it is resolved."""
+    assert None is step(raised(), Mode.WATCH, minutes=90)[1]
+
+
+def test_resolve_keeps_everything_else() -> None:
+    """The last form names the same alert."""
+    alert = raised()
+
+    assert (alert.alert_id, alert.fired_at, AlertStatus.RESOLVED) == (
+        resolve(alert).alert_id,
+        resolve(alert).fired_at,
+        resolve(alert).status,
+    )

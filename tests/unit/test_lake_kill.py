@@ -1,0 +1,87 @@
+"""F10, F11 of the fault matrix without Kafka: the writer is killed anywhere, or the disk is full."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from models.topics import TURNS
+from streams.lake.catalog import open_reader
+from streams.lake.progress import Place
+from streams.lake.verify import verify
+from streams.lake.writer import LakeWriter
+from tests import lake_child
+from tests.lake_child import ROWS
+from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
+
+_TURNS = Place(TURNS.full_name(PREFIX), 0)
+_KILLS = 5
+_LONGER_THAN_ANY = 100_000
+
+
+def child(folder: Path, batches: int, file_limit: int = 0) -> subprocess.Popen[str]:
+    """Start a writer, return once it is about to land."""
+    process = subprocess.Popen(  # noqa: S603 - our own module
+        [sys.executable, lake_child.__file__, str(folder), str(batches), str(file_limit)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_killed_at_any_moment_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """F11: kill -9 while it lands and merges; the next one goes on where the catalog stands."""
+    moments = random.Random(7)
+    for _ in range(_KILLS):
+        process = child(tmp_path, _LONGER_THAN_ANY)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(moments.uniform(0.05, 1.0))
+        process.kill()
+        process.communicate()
+    last = child(tmp_path, 1)
+    last.communicate()
+
+    con = open_reader(paths(tmp_path))
+    rows, distinct, turns, sessions = con.execute(
+        "SELECT count(*), count(DISTINCT kafka_offset), count(DISTINCT turn), count(DISTINCT session_id) FROM raw.turns"
+    ).fetchall()[0]
+    found = verify(con, prefix=PREFIX, now=NOW)
+    con.close()
+
+    assert last.returncode == 0
+    assert found.findings == []
+    assert rows == distinct == turns == found.partitions[0].next_offset
+    assert rows >= ROWS
+    assert rows % ROWS == 0
+    assert sessions == 7
+
+
+@pytest.mark.parametrize(
+    ("file_limit", "meaning"),
+    [(40_000, "the file system refuses files of this size"), (1_000, "the disk refuses to be written")],
+    ids=["rows", "catalog"],
+)
+def test_full_disk_is_a_clear_error_and_commits_nothing(tmp_path: Path, file_limit: int, meaning: str) -> None:
+    """F10: the process exits non-zero and says what to do; the archive stays whole and is readable."""
+    writer = LakeWriter(paths(tmp_path))
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    writer.close()
+
+    process = child(tmp_path, _LONGER_THAN_ANY, file_limit)
+    _, said = process.communicate()
+
+    again = LakeWriter(paths(tmp_path))
+    assert process.returncode == 1
+    assert "models.errors.StoreUnavailable: " in said
+    assert meaning in said
+    assert again.offsets()[_TURNS].next == 1
+    assert verify(again.con, prefix=PREFIX, now=NOW).findings == []
+    again.close()

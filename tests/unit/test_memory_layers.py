@@ -1,0 +1,149 @@
+"""The memory layers by themselves: buffer, working memory, recent vectors, parts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from models.events import Role
+from models.memory.buffer import Buffer, BufferedTurn
+from models.memory.parts import Parts
+from models.memory.segments import SegmentRef, WorkingMemory, compact
+from models.memory.vectors import Mark, VectorRing, quantise
+from models.policy import Policy
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def said(turn: int, content: str = "The boat needs new sails.", risk: float | None = None) -> BufferedTurn:
+    """A turn, one minute after the one before."""
+    return BufferedTurn(turn, Role.USER, content, NOON + timedelta(minutes=turn), risk)
+
+
+def unit(*values: float) -> NDArray[np.float32]:
+    """A quantised vector."""
+    quantised = quantise(np.array(values, dtype=np.float32))
+    assert quantised is not None
+    return quantised
+
+
+def test_parts_report_only_what_differs() -> None:
+    """Writing what was there is no change; deleting what never was is none either."""
+    loaded = {"a": b"1", "b": b"2"}
+    parts = Parts(loaded)
+    parts.put("a", b"1")
+    parts.put("c", b"3")
+    parts.drop("b")
+    parts.drop("never")
+
+    assert ({"c": b"3", "b": None}, {"a": b"1", "b": b"2"}) == (parts.changes(), loaded)
+
+
+def test_buffer_keeps_the_last_turns_exactly() -> None:
+    """Ten turns, one part each, oldest first."""
+    buffer = Buffer({}, Parts({}))
+    for turn in range(25):
+        buffer.insert(said(turn, f"text {turn}"), 10, [])
+
+    assert [f"text {n}" for n in range(15, 25)] == [buffer.read(n).content for n in sorted(buffer.slots)]
+    assert set(range(10)) == set(buffer.slots.values())
+
+
+def test_buffer_takes_a_turn_out_of_order_at_its_place() -> None:
+    """The ten highest numbers stay, whatever the order of arrival."""
+    buffer = Buffer({}, Parts({}))
+    for turn in [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 4]:
+        buffer.insert(said(turn), 10, [])
+
+    assert list(range(2, 12)) == sorted(buffer.slots)
+
+
+def test_buffer_holds_open_turns_beyond_its_size() -> None:
+    """A late turn whose segment is open is kept until that is compacted; then its part is deleted."""
+    parts = Parts({})
+    buffer = Buffer({}, parts)
+    for turn in range(100, 112):
+        buffer.insert(said(turn), 10, [])
+    buffer.insert(said(50), 10, [50])
+    held = sorted(buffer.slots)
+    buffer.insert(said(112), 10, [])
+
+    assert [50, *range(102, 112)] == held
+    assert (list(range(103, 113)), 10) == (sorted(buffer.slots), sum(v is not None for v in parts.changes().values()))
+
+
+def test_segment_of_turns() -> None:
+    """Range with both ends inside, mean risk of the scored turns, sizes before."""
+    segment = compact([said(10, "abcd", 0.2), said(12, "efgh"), said(14, "Where is the boat?", 0.6)], Policy())
+
+    assert (10, 14, [10, 12, 14]) == (segment.first_turn, segment.last_turn, segment.turns)
+    assert pytest.approx(0.4) == segment.risk_mean
+    assert (7, 26) == (segment.tokens_before, segment.bytes_before)
+    assert (NOON + timedelta(minutes=10), NOON + timedelta(minutes=14)) == (segment.started_at, segment.ended_at)
+
+
+def test_working_memory_is_a_ring() -> None:
+    """The oldest segment gives way; parts do not grow."""
+    parts = Parts({})
+    memory = WorkingMemory([], parts)
+    for number in range(7):
+        memory.append(compact([said(number)], Policy()), 3)
+
+    assert ([[4], [5], [6]], 3) == ([s.turns for s in memory.all()], len(parts.changes()))
+    assert (None, SegmentRef(1, 4, 4)) == (memory.find(0, 0), memory.find(4, 4))
+
+
+def test_quantised_cosine_is_close() -> None:
+    """Int8 keeps the cosine of 64 dimensions to a hundredth."""
+    rng = np.random.default_rng(7)
+    ring = VectorRing(Parts({}), 32)
+    vectors = rng.normal(size=(20, 64)).astype(np.float32)
+    for turn, vector in enumerate(vectors[:-1]):
+        ring.remember(turn, 0, unit(*vector))
+    exact = vectors[:-1] @ vectors[-1] / np.linalg.norm(vectors[:-1], axis=1) / np.linalg.norm(vectors[-1])
+
+    assert np.allclose(exact, ring.cosines(unit(*vectors[-1])), atol=0.01)
+
+
+@pytest.mark.parametrize("dim", [1, 3, 63, 64, 65, 384])
+def test_any_dimension(dim: int) -> None:
+    """A vector of any length of at least one is near itself."""
+    vector = unit(*np.linspace(0.1, 1.0, dim))
+    ring = VectorRing(Parts({}), 4)
+    ring.remember(0, 0, vector)
+
+    assert [pytest.approx(1.0, abs=1e-6)] == ring.cosines(vector)
+
+
+@pytest.mark.parametrize("bad", [[0.0, 0.0], [], [np.nan, 1.0], [np.inf, 1.0]])
+def test_unusable_vectors_are_none(bad: list[float]) -> None:
+    """Zero, empty and not finite vectors are not remembered."""
+    assert None is quantise(np.array(bad, dtype=np.float32))
+
+
+def test_vector_ring_survives_storage() -> None:
+    """Read from its parts it is the same ring: same cosines bit for bit, same marks, 73 bytes each."""
+    parts = Parts({})
+    ring = VectorRing(parts, 4)
+    rng = np.random.default_rng(3)
+    for turn in [0, 2, 6, 4, 8, 10]:
+        ring.remember(turn, Mark.RISKY if turn == 8 else 0, unit(*rng.normal(size=64)))
+    ring.mark(6, Mark.REFUSED)
+    stored = {name: value for name, value in parts.changes().items() if value is not None}
+    again = VectorRing(Parts(stored), 4)
+    probe = unit(*rng.normal(size=64))
+
+    assert (ring.turns, ring.marks, ring.cosines(probe)) == (again.turns, again.marks, again.cosines(probe))
+    assert ([4, 6, 8, 10], {73}) == (sorted(again.turns), {len(value) for value in stored.values()})
+
+
+def test_vector_ring_ignores_what_is_older_than_all() -> None:
+    """A late turn does not push out a newer one."""
+    ring = VectorRing(Parts({}), 2)
+    for turn in (10, 12, 3):
+        ring.remember(turn, 0, unit(1.0))
+
+    assert [10, 12] == sorted(ring.turns)

@@ -1,0 +1,111 @@
+"""The policy: the seeds' defaults, reading files, and errors that name the field."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from models.errors import ConfigurationError
+from models.events import Role
+from models.policy import Policy, load_policy
+
+
+def test_defaults_are_the_seeds() -> None:
+    """Numbers of seed 000, each where it is looked for."""
+    policy = Policy()
+
+    assert (10, 50, 5, 10, 1_000) == (
+        policy.memory.buffer_turns,
+        policy.memory.working_turns,
+        policy.memory.segment_turns,
+        policy.memory.segments,
+        policy.memory.stored_vectors,
+    )
+    assert (20, 5, 10.0, 0.1) == (
+        policy.risk.trajectory_window,
+        policy.risk.trajectory_min,
+        policy.risk.trajectory_gain,
+        policy.risk.persistence_per_turn,
+    )
+    assert (0.3, 0.2, 0.5) == msgspec.structs.astuple(policy.risk.suspicion)
+    assert ("weapon", "hack", "bypass", "exploit") == policy.risk.risky_topics
+    assert timedelta(minutes=30) == policy.session.timeout
+
+
+def test_empty_file_is_the_default() -> None:
+    """Every field is optional, in both formats."""
+    assert [Policy(), Policy()] == [load_policy(b"", "toml"), load_policy(b"{}", "json")]
+
+
+def test_file_overrides_single_fields() -> None:
+    """What is not named keeps its default."""
+    text = b"""
+    version = "night-shift"
+    [session]
+    timeout = "PT10M"
+    [risk]
+    scored_roles = ["user", "tool"]
+    [risk.weights]
+    level = 0.5
+    [intake]
+    earliest_time = 2010-01-01T00:00:00Z
+    """
+    policy = load_policy(text, "toml")
+
+    assert ("night-shift", timedelta(minutes=10), (Role.USER, Role.TOOL)) == (
+        policy.version,
+        policy.session.timeout,
+        policy.risk.scored_roles,
+    )
+    assert (0.5, 0.5, datetime(2010, 1, 1, tzinfo=UTC), 10) == (
+        policy.risk.weights.level,
+        policy.risk.weights.trajectory,
+        policy.intake.earliest_time,
+        policy.memory.buffer_turns,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[session]\ntimout = 'PT1M'", "timout"),
+        ("[session]\ntimeout = 'PT0S'", "timeout"),
+        ("[session]\ntimeout = 'soon'", "session.timeout"),
+        ("[session]\nreorder_reach_turns = 65", "reorder_reach_turns"),
+        ("[memory]\nbuffer_turns = 0", "memory.buffer_turns"),
+        ("[risk]\ntrajectory_min = 30", "trajectory_min"),
+        ("[risk]\nrisky_topics = ['Hack']", "risky_topics"),
+        ("[risk.weights]\nlevel = 1.5", "risk.weights.level"),
+        ("[modes.watch]\nenter = 0.2\nleave = 0.3", "leave"),
+        ("[modes.watch]\nenter = 0.9\nleave = 0.1", "thresholds must rise"),
+        ("[alerts]\nrenotify_after = '-PT1M'", "renotify_after"),
+        ("[window]\nslide = 'PT7M'", "length"),
+        ("[window]\nlength = 'PT24H'", "slides"),
+        ("[partition]\nwatermark_lateness = '-PT1S'", "watermark_lateness"),
+        ("[intake]\nmax_content_bytes = 99999999", "intake.max_content_bytes"),
+        ("[intake]\nearliest_time = 2010-01-01T00:00:00", "earliest_time"),
+        ("version = ''", "version"),
+        ("x = ", "policy (toml)"),
+    ],
+)
+def test_errors_name_the_field(text: str, named: str) -> None:
+    """A wrong file is refused with what is wrong and where."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_policy(text.encode(), "toml")
+
+    assert named in str(caught.value)
+
+
+def test_undecodable_bytes() -> None:
+    """Bytes that are no text are a configuration error too."""
+    with pytest.raises(ConfigurationError, match="policy"):
+        load_policy(b"\xff\xfe", "toml")
+
+
+def test_policy_round_trips_as_json() -> None:
+    """A policy written out reads back equal."""
+    policy = Policy(version="x")
+
+    assert policy == load_policy(msgspec.json.encode(policy), "json")

@@ -1,0 +1,162 @@
+"""Patterns across turns, on plain made-up vectors: one axis per matter."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+
+import numpy as np
+import pytest
+
+from models.memory.parts import Parts
+from models.memory.vectors import Mark, VectorRing, quantise
+from models.policy import DetectorPolicy
+from models.risk.detectors import NO_PATTERN, PatternSignals, measure_patterns, observe_turn
+from models.text.features import Features
+
+POLICY = DetectorPolicy()
+QUESTION = Features(question=True, wh_question=True)
+STATEMENT = Features()
+
+
+class Talk:
+    """User turns one after the other; `matter` is an axis, `near` the cosine to it."""
+
+    def __init__(self) -> None:
+        self.ring = VectorRing(Parts({}), 32)
+        self.turns = count(0, 2)
+        self.aside = count(20)
+
+    def say(self, matter: int, *, near: float = 1.0, risky: bool = False, features: Features = QUESTION) -> int:
+        """One turn; gives its marks."""
+        vector = np.zeros(64, dtype=np.float32)
+        vector[matter] = near
+        vector[next(self.aside) % 44 + 20] = math.sqrt(1 - near * near)
+        quantised = quantise(vector)
+        assert quantised is not None
+        turn = next(self.turns)
+        observe_turn(self.ring, turn, quantised, features, risky=risky, policy=POLICY)
+        return self.ring.marks[self.ring.turns.index(turn)]
+
+    @property
+    def signals(self) -> PatternSignals:
+        """The signals now."""
+        return measure_patterns(self.ring, POLICY)
+
+
+def test_rephrasing_a_risky_question() -> None:
+    """Asked again in other words, each time counts; four times is full."""
+    talk = Talk()
+    talk.say(0, risky=True)
+    marks = [talk.say(0, near=0.9) & Mark.REPHRASED for _ in range(4)]
+
+    assert ([Mark.REPHRASED] * 4, 1.0) == (marks, talk.signals.repeated_probing)
+
+
+def test_rephrasing_after_a_refusal() -> None:
+    """A harmless-looking question that was refused and comes back is probing."""
+    talk = Talk()
+    talk.say(0)
+    talk.ring.mark(0, Mark.REFUSED)
+    talk.say(0, near=0.9)
+
+    assert pytest.approx(0.25) == talk.signals.repeated_probing
+
+
+def test_repeating_a_harmless_question_counts_lightly() -> None:
+    """Six repetitions of an ordinary question stay below two rephrasings of a risky one."""
+    talk = Talk()
+    for _ in range(7):
+        talk.say(0, near=0.95)
+
+    assert pytest.approx(0.3) == talk.signals.repeated_probing
+
+
+def test_harmless_repetition_of_statements_is_nothing() -> None:
+    """ "Thanks" said again and again is no question."""
+    talk = Talk()
+    for _ in range(7):
+        talk.say(0, features=STATEMENT)
+
+    assert NO_PATTERN == talk.signals
+
+
+def test_same_matter_but_another_question() -> None:
+    """Near, yet below the threshold of rephrasing."""
+    talk = Talk()
+    talk.say(0, risky=True)
+
+    assert 0 == talk.say(0, near=0.6, features=STATEMENT) & Mark.REPHRASED
+
+
+def test_returning_after_a_detour() -> None:
+    """Risky matter, three other turns, back again."""
+    talk = Talk()
+    talk.say(0, risky=True)
+    for matter in (1, 2, 3):
+        talk.say(matter)
+
+    assert Mark.RETURNED == talk.say(0, near=0.5, features=STATEMENT)
+    assert pytest.approx(1 / 3) == talk.signals.topic_cycling
+
+
+def test_every_return_counts() -> None:
+    """Coming back again and again counts each time, also when the returns themselves look harmless."""
+    talk = Talk()
+    talk.say(0, risky=True)
+    for _ in range(3):
+        for matter in (1, 2, 3):
+            talk.say(matter, features=STATEMENT)
+        talk.say(0, near=0.7, features=STATEMENT)
+
+    assert 1.0 == talk.signals.topic_cycling
+
+
+@pytest.mark.parametrize(
+    ("risky", "detour"),
+    [(True, [1, 2]), (False, [1, 2, 3, 4]), (True, [1, 0, 2])],
+    ids=["too short", "nothing risky", "never really left"],
+)
+def test_no_return(risky: bool, detour: list[int]) -> None:
+    """A short aside, a harmless matter, or one that was never left is no cycling."""
+    talk = Talk()
+    talk.say(0, risky=risky)
+    for matter in detour:
+        talk.say(matter, near=0.7 if matter == 0 else 1.0, features=STATEMENT)
+    talk.say(0, near=0.7, features=STATEMENT)
+
+    assert 0.0 == talk.signals.topic_cycling
+
+
+def test_gathering_information() -> None:
+    """How, what and where around a risky matter grow from the third on."""
+    talk = Talk()
+    talk.say(0, risky=True)
+    levels = []
+    for _ in range(8):
+        talk.say(0, near=0.55)
+        levels.append(talk.signals.information_gathering)
+
+    assert pytest.approx([0.0, 0.0, 3 / 8, 4 / 8, 5 / 8, 6 / 8, 7 / 8, 1.0]) == levels
+
+
+def test_questions_elsewhere_gather_nothing() -> None:
+    """Questions about other matters, and statements on the risky one, are no chain."""
+    talk = Talk()
+    talk.say(0, risky=True)
+    for matter in range(1, 9):
+        talk.say(matter)
+        talk.say(0, near=0.55, features=STATEMENT)
+
+    assert 0.0 == talk.signals.information_gathering
+
+
+def test_patterns_fade_with_the_ring() -> None:
+    """After 32 other turns nothing is left."""
+    talk = Talk()
+    talk.say(0, risky=True)
+    talk.say(0, near=0.9)
+    for n in range(32):
+        talk.say(1 + n % 19, near=0.3, features=STATEMENT)
+
+    assert NO_PATTERN == talk.signals

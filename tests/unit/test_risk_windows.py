@@ -1,0 +1,146 @@
+"""Event-time windows: panes, closing by the watermark, lateness. Times are minutes and seconds after noon."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from models.policy import WindowShape
+from models.risk.windows import ClosedWindow, Windows, WindowState
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SLIDING = WindowShape()
+TUMBLING = WindowShape(length=timedelta(minutes=5), slide=timedelta(minutes=5))
+
+
+def at(minutes: int, seconds: int = 0) -> datetime:
+    """A time after noon."""
+    return NOON + timedelta(minutes=minutes, seconds=seconds)
+
+
+def spans(closed: list[ClosedWindow]) -> list[tuple[int, int, int]]:
+    """Start and end in minutes after noon, and turns."""
+    minute = timedelta(minutes=1)
+    return [((w.start - NOON) // minute, (w.end - NOON) // minute, w.counts.turns) for w in closed]
+
+
+def test_tumbling_window_closes_after_grace() -> None:
+    """A window stays open until the watermark reaches its end and the grace."""
+    windows = Windows(TUMBLING, WindowState())
+    windows.observe(at(1), at(1), 0.5)
+    windows.observe(at(4, 59), at(4, 59), None, alerts=1)
+    early = windows.close(at(5, 29))
+    closed = windows.close(at(5, 30))
+
+    assert ([], [(0, 5, 2)]) == (early, spans(closed))
+
+
+def test_counts_of_a_window() -> None:
+    """Risk sums count scored turns only; the rate is per minute of the window."""
+    windows = Windows(TUMBLING, WindowState())
+    for second, risk in ((0, 0.25), (10, 0.75), (20, None)):
+        windows.observe(at(0, second), at(0, second), risk, alerts=second == 10)
+    (closed,) = windows.close(at(60))
+
+    assert (3, 2, 1.0, 0.75, 1, 0) == msgspec.structs.astuple(closed.counts)
+    assert 0.6 == pytest.approx(closed.turns_per_minute)
+
+
+def test_sliding_windows_overlap() -> None:
+    """One turn is in every window that covers it: five, one each minute."""
+    windows = Windows(SLIDING, WindowState())
+    windows.observe(at(10), at(10), None)
+
+    assert [(6, 11, 1), (7, 12, 1), (8, 13, 1), (9, 14, 1), (10, 15, 1)] == spans(windows.close(at(30)))
+
+
+def test_window_boundaries() -> None:
+    """The start is inside, the end outside."""
+    windows = Windows(TUMBLING, WindowState())
+    windows.observe(at(0), at(0), None)
+    windows.observe(at(5), at(5), None)
+
+    assert [(0, 5, 1), (5, 10, 1)] == spans(windows.close(at(60)))
+
+
+def test_out_of_order_turn_within_grace_is_counted() -> None:
+    """A turn from before the end that comes within the grace belongs to its window."""
+    windows = Windows(TUMBLING, WindowState())
+    windows.observe(at(4), at(4), None)
+    windows.observe(at(4, 30), at(5, 29), None)
+
+    assert [(0, 5, 2)] == spans(windows.close(at(6)))
+
+
+def test_late_turn_shows_in_the_window_of_its_arrival() -> None:
+    """Beyond the grace it is no turn of its window, and counted as late where the watermark stands."""
+    windows = Windows(TUMBLING, WindowState())
+    windows.observe(at(4), at(4), None)
+    closed = windows.close(at(6))
+    windows.observe(at(4, 30), at(6), 0.9)
+    (after,) = windows.close(at(60))
+
+    assert [(0, 5, 1)] == spans(closed)
+    assert (5, 0, 1, 0.0) == (
+        (after.start - NOON) // timedelta(minutes=1),
+        after.counts.turns,
+        after.counts.late_turns,
+        after.counts.risk_sum,
+    )
+
+
+def test_turn_too_late_for_some_windows_joins_the_others() -> None:
+    """With sliding windows a late turn still counts where its windows are open."""
+    windows = Windows(SLIDING, WindowState())
+    windows.observe(at(10), at(10), None)
+    windows.close(at(12, 30))
+    windows.observe(at(10, 30), at(12, 30), None)
+
+    assert [(8, 13, 2), (9, 14, 2), (10, 15, 2)] == spans(windows.close(at(60)))
+
+
+def test_each_window_is_closed_once() -> None:
+    """The watermark advancing in small steps closes the same windows as one leap."""
+    stepped = Windows(SLIDING, WindowState())
+    leapt = Windows(SLIDING, WindowState())
+    for windows in (stepped, leapt):
+        windows.observe(at(10), at(10), None)
+    steps = [window for second in range(0, 1800, 7) for window in stepped.close(at(10, second))]
+
+    assert spans(leapt.close(at(40))) == spans(steps)
+
+
+def test_flush_gives_what_is_open_and_goes_on() -> None:
+    """A key that ends shows its windows as they stand; one that comes back completes them."""
+    windows = Windows(TUMBLING, WindowState())
+    windows.observe(at(1), at(1), None)
+    flushed = windows.flush()
+    windows.observe(at(2), at(2), None)
+
+    assert ([(0, 5, 1)], [(0, 5, 2)]) == (spans(flushed), spans(windows.close(at(6))))
+
+
+def test_next_close_is_when_the_first_window_closes() -> None:
+    """One microsecond before nothing closes, at it something does."""
+    windows = Windows(SLIDING, WindowState())
+    windows.observe(at(10, 20), at(10, 20), None)
+    due = windows.next_close()
+    assert due is not None
+
+    assert ([], [(6, 11, 1)]) == (
+        windows.close(due - timedelta(microseconds=1)),
+        spans(windows.close(due)),
+    )
+
+
+def test_state_is_bounded_and_survives_storage() -> None:
+    """After hours of turns only the panes of open windows are kept, and the state round-trips."""
+    windows = Windows(SLIDING, WindowState())
+    for minute in range(600):
+        windows.close(at(minute))
+        windows.observe(at(minute), at(minute), 0.1)
+    stored = msgspec.msgpack.decode(msgspec.msgpack.encode(windows.state), type=WindowState)
+
+    assert (True, windows.state) == (len(stored.panes) <= 7, stored)
