@@ -120,7 +120,7 @@ class Output(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     session_id: str
     user_id: str
     app_id: str
-    timestamp: datetime
+    timestamp: UtcTime
     source: Position
 
 
@@ -145,7 +145,7 @@ class RiskPoint(Struct, frozen=True, gc=False):
     """Risk of one turn: the history beyond the window lives in the archive as these."""
 
     turn: int
-    timestamp: datetime
+    timestamp: UtcTime
     risk: float
     score: float
     mode: Mode
@@ -175,7 +175,7 @@ class ProfileUpdated(Output, frozen=True, kw_only=True, tag="profile_updated"):
     last_turn: int
     duplicate_turns: int
     late_turns: int
-    started_at: datetime
+    started_at: UtcTime
     peak_risk: float
     mean_risk: float
     slope: Slope
@@ -203,8 +203,8 @@ class WindowClosed(Output, frozen=True, kw_only=True, tag="window_closed"):
     """
 
     scope: Literal["session", "app"]
-    window_start: datetime
-    window_end: datetime
+    window_start: UtcTime
+    window_end: UtcTime
     turns: int
     turns_per_minute: float
     risk_sum: float
@@ -224,8 +224,8 @@ class SegmentCompacted(Output, frozen=True, kw_only=True, tag="segment_compacted
     summarised_by: str
     risk_mean: float
     key_topics: list[str]
-    started_at: datetime
-    ended_at: datetime
+    started_at: UtcTime
+    ended_at: UtcTime
     tokens_before: int
     tokens_after: int
     bytes_before: int
@@ -241,8 +241,8 @@ class EpisodeClosed(Output, frozen=True, kw_only=True, tag="episode_closed"):
     turn_count: int
     summary: str
     key_topics: list[str]
-    started_at: datetime
-    ended_at: datetime
+    started_at: UtcTime
+    ended_at: UtcTime
     peak_risk: float
     mean_risk: float
     mode: Mode
@@ -283,7 +283,7 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     slope: Slope
     evidence: list[EvidenceTurn]
     turn: int
-    fired_at: datetime
+    fired_at: UtcTime
     notifications: int
     policy_version: str
 
@@ -301,7 +301,7 @@ class DeadLetter(Struct, frozen=True, kw_only=True, tag_field="type", tag="dead_
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
-    appended_at: datetime
+    appended_at: UtcTime
 
 
 SessionOutput = ProfileUpdated | WindowClosed | SegmentCompacted | EpisodeClosed | AlertChanged

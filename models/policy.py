@@ -129,8 +129,8 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
     """Stems of the topics of Signal B."""
     persistence_per_turn: Ratio = 0.1
     """Signal B: what one turn on a risky topic adds, up to 1."""
-    risky_turn: Ratio = 0.5
-    """Risk from which a turn is one the detectors watch for returns and rephrasings."""
+    risky_turn: Ratio = 0.35
+    """Risk from which the detectors watch a turn for returns and rephrasings; the rules give a plain request 0.4."""
     suspicion: SuspicionWeights = SuspicionWeights()
     weights: SignalWeights = SignalWeights()
 
@@ -180,11 +180,15 @@ class ModeThreshold(Section, frozen=True, kw_only=True):
 
 
 class ModePolicy(Section, frozen=True, kw_only=True):
-    """Risk modes (seed 000 names `RiskMode`, notes give its values; thresholds set on self-written sessions)."""
+    """Risk modes (seed 000 names `RiskMode`, the notes give its values).
 
-    watch: ModeThreshold = ModeThreshold(enter=0.30, leave=0.20)
-    elevated: ModeThreshold = ModeThreshold(enter=0.55, leave=0.42)
-    critical: ModeThreshold = ModeThreshold(enter=0.80, leave=0.65)
+    Of 781 benign public dialogues scored by the rules, 8 % reach watch and 2.4 % raise an alert, most of these stitched
+    together from security questions; an upstream risk that stays at 0.6 reaches elevated.
+    """
+
+    watch: ModeThreshold = ModeThreshold(enter=0.25, leave=0.17)
+    elevated: ModeThreshold = ModeThreshold(enter=0.45, leave=0.33)
+    critical: ModeThreshold = ModeThreshold(enter=0.70, leave=0.55)
     dwell_turns: Annotated[int, Meta(ge=0, le=1_000)] = 3
     """Counted turns a mode lasts at least before it can fall; it rises at once."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
-    NoDecode,
+    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -51,11 +51,6 @@ class KafkaSettings(BaseModel):
     max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
     partitions: int | None = Field(None, ge=1, description="Overrides the partition count of every topic.")
     replication: int = Field(1, ge=1, description="Replication factor of topics that Turntide creates.")
-
-
-def _kafka(value: Any) -> Any:
-    """`TURNTIDE_KAFKA=host:port` is short for its bootstrap servers."""
-    return {"bootstrap": value} if isinstance(value, str) else value
 
 
 class HttpSettings(BaseModel):
@@ -97,12 +92,24 @@ class NotifySettings(BaseModel):
     alertmanager_url: str | None = Field(None, description="Base address of an Alertmanager.")
 
 
+class _Environment(EnvSettingsSource):
+    """Environment in which `TURNTIDE_KAFKA=host:port` is short for `TURNTIDE_KAFKA__BOOTSTRAP=host:port`."""
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        super().__init__(settings_cls)
+        variables = dict(self.env_vars)
+        short = variables.pop("turntide_kafka", None)
+        if short is not None:
+            variables.setdefault("turntide_kafka__bootstrap", short)
+        self.env_vars = variables
+
+
 class Settings(BaseSettings):
     """Everything an operator can set."""
 
     model_config = SettingsConfigDict(env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True)
 
-    kafka: Annotated[KafkaSettings, NoDecode, BeforeValidator(_kafka)] = KafkaSettings()
+    kafka: KafkaSettings = KafkaSettings()
     http: HttpSettings = HttpSettings()
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()
@@ -124,10 +131,10 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Arguments win over the environment, the environment over the file."""
-        _ = dotenv_settings, file_secret_settings
+        _ = env_settings, dotenv_settings, file_secret_settings
         path = os.environ.get("TURNTIDE_CONFIG")
         file = (TomlConfigSettingsSource(settings_cls, Path(path)),) if path else ()
-        return (init_settings, env_settings, *file)
+        return (init_settings, _Environment(settings_cls), *file)
 
 
 def load_settings(**overrides: Any) -> Settings:

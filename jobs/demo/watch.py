@@ -57,6 +57,8 @@ class Watch:
         self._tell = tell
         self._topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS}
         self._read: Offsets = {}
+        self._standing: tuple[float, dict[str, int]] = (0.0, {})
+        """When the latest measurement was begun, monotonic seconds, and who was behind by how many records."""
         self.archive = ArchiveOffsets(settings)
 
     async def follow(self) -> None:
@@ -72,23 +74,24 @@ class Watch:
                         self._tell(event)
 
     async def measure(self) -> None:
-        """Keep lag and archive of the state current, for ever."""
+        """Keep lag and archive of the state current, for ever. The only one to ask: connections are not for two."""
         while True:
-            await self._behind()
+            asked_s = time.monotonic()
+            self._standing = (asked_s, await self._behind())
             await asyncio.sleep(_MEASURE_EVERY_S)
 
     async def caught_up(self, within_s: float) -> None:
-        """Wait until everything that was sent is folded, indexed, archived and read here.
+        """Wait until a measurement begun after this call finds everything folded, indexed, archived and read here.
 
         Raises:
             FellBehind: Not in time; says who lacks how much.
         """
-        deadline_s = time.monotonic() + within_s
-        while behind := await self._behind():
-            if time.monotonic() > deadline_s:
+        began_s = time.monotonic()
+        while self._standing[0] < began_s or self._standing[1]:
+            if time.monotonic() > began_s + within_s:
                 raise FellBehind(
                     f"{within_s:g} s after the last turn these were not finished: "
-                    + ", ".join(f"{who} ({count} records)" for who, count in behind.items())
+                    + ", ".join(f"{who} ({count} records)" for who, count in self._standing[1].items())
                     + f". Their logs are in {self._settings.data_dir / 'logs'}"
                 )
             await asyncio.sleep(_MEASURE_EVERY_S)

@@ -32,7 +32,7 @@ def _phrase(signal: SignalShare, head: Open, slope: Slope, ring: VectorRing, pol
         return f"risk rises {slope.per_turn:.3f} ± {slope.stderr:.3f} per turn over {slope.n} turns"
     if signal.name == "persistence":
         named = {t: head.repeated_topics[t] for t in policy.risk.risky_topics if t in head.repeated_topics}
-        return "keeps to risky topics (" + ", ".join(f"{t} in {n} turns" for t, n in named.items()) + ")"
+        return "turns on risky topics (" + ", ".join(f"{t}: {n}" for t, n in named.items()) + ")"
     if signal.name == "anomaly":
         return (
             f"{behaviour.imperative_count} imperatives, {behaviour.topic_changes} topic changes and "

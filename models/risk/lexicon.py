@@ -11,33 +11,40 @@ from models.text.words import word_set
 
 CATEGORIES: dict[str, dict[float, str]] = {
     "weapons": {
-        0.6: "bomb explosive grenade detonator molotov landmine silencer bioweapon anthrax ricin sarin",
-        0.4: "weapon poison toxin explosion firearm ammunition",
-        0.25: "gun rifle pistol knife explode",
+        0.6: "bomb explosive grenade detonator molotov landmine silencer bioweapon anthrax ricin sarin napalm thermite "
+        "nitroglycerin dynamite",
+        0.4: "weapon poison toxin explosion firearm ammunition ammo gunpowder cyanide arsenic chloroform uranium",
+        0.25: "gun rifle pistol knife explode bullet sniper",
     },
     "hacking": {
         0.6: "malware ransomware keylogger rootkit botnet spyware ddos",
-        0.4: "hack exploit phish trojan backdoor jailbreak",
-        0.25: "bypass virus spoof",
+        0.4: "hack exploit phish trojan backdoor jailbreak cyberattack wiretap",
+        0.25: "bypass virus spoof impersonate intercept deface breach unauthorized unauthorised",
     },
     "drugs": {
         0.55: "meth methamphetamine fentanyl heroin",
-        0.4: "cocaine mdma lsd ketamine narcotic",
-        0.25: "drug overdose",
+        0.4: "cocaine mdma lsd ketamine narcotic opium",
+        0.25: "drug overdose marijuana cannabis steroid psilocybin addict",
     },
-    "self_harm": {0.7: "suicide suicidal", 0.3: "overdose"},
+    "self_harm": {0.7: "suicide suicidal", 0.3: "overdose anorexia starve"},
     "violence": {
-        0.55: "murder strangle torture kidnap massacre behead dismember rape genocide",
-        0.4: "kill stab assault stalk blackmail terrorist terrorism violent",
-        0.25: "attack shoot hurt threaten harass revenge racist",
+        0.55: "murder strangle torture kidnap massacre behead dismember genocide assassinate hitman arson molest",
+        0.5: "rape",
+        0.4: "kill stab assault stalk blackmail terrorist terrorism violent extort robbery hostage lynch",
+        0.25: "attack shoot hurt threaten harass revenge punch choke drown beat bully victim weaponry riot execute",
+    },
+    "hate": {
+        0.4: "nazi supremacist supremacy racist racism sexist jihad extremist propaganda disinformation",
+        0.2: "hate hateful insult slur hitler inferior conspiracy",
     },
     "fraud": {
-        0.5: "counterfeit launder embezzle ponzi",
-        0.4: "steal scam fraud forge shoplift smuggle bribe burglary",
-        0.25: "stolen fake pirate theft illegal illegally",
+        0.5: "counterfeit launder embezzle ponzi burgle heist pickpocket",
+        0.4: "steal scam fraud forge shoplift smuggle bribe burglary rob cartel vandalize vandalise plagiarize",
+        0.25: "stolen fake pirate theft illegal illegally cheat manipulate deceive crime criminal",
     },
+    "sexual": {0.35: "porn nude prostitute", 0.15: "sexual sexy"},
     "evasion": {0.4: "untraceable undetected undetectable", 0.3: "evade"},
-    "minors": {0.9: "csam", 0.35: "underage"},
+    "minors": {0.9: "csam pedophile", 0.35: "underage"},
 }
 
 PHRASES: dict[str, float] = {

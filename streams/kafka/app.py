@@ -29,7 +29,7 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
     app = faust.App(
         f"{settings.topic_prefix}.{role}",
         broker=addresses,
-        broker_credentials=_credentials(kafka),
+        broker_credentials=credentials(kafka),
         broker_session_timeout=kafka.session_timeout.total_seconds(),
         broker_heartbeat_interval=kafka.heartbeat_interval.total_seconds(),
         broker_commit_interval=0.5,
@@ -51,7 +51,8 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
     return app
 
 
-def _credentials(kafka: KafkaSettings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+def credentials(kafka: KafkaSettings) -> faust.SASLCredentials | faust.SSLCredentials | None:
+    """The settings' SASL and TLS options, as Faust takes them; None for plain text."""
     context = ssl_context(kafka)
     if kafka.security_protocol.startswith("SASL"):
         return faust.SASLCredentials(

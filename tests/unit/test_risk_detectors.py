@@ -73,7 +73,7 @@ def test_repeating_a_harmless_question_counts_lightly() -> None:
 
 
 def test_harmless_repetition_of_statements_is_nothing() -> None:
-    """ "Thanks" said again and again is no question."""
+    """Thanks said again and again is no question."""
     talk = Talk()
     for _ in range(7):
         talk.say(0, features=STATEMENT)

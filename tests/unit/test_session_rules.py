@@ -345,7 +345,7 @@ def test_mode_change_emits_a_profile() -> None:
     """A rise is reported with the turn it happened at."""
     session = Session()
     session.say(0, risk=0.1)
-    outputs = session.say(1, risk=0.6)
+    outputs = session.say(1, risk=0.4)
 
     assert [Mode.WATCH] == [output.mode for output in outputs if isinstance(output, ProfileUpdated)]
     assert [(1, Mode.WATCH)] == [(t.turn, t.mode) for t in session.profile.mode_transitions]

@@ -1,0 +1,120 @@
+"""The sessions role in this process, on the real broker: what breaks it, and what that leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from jobs.topics import apply_topics
+from models.codec import decode_output, encode
+from models.errors import DeliveryFailed
+from models.events import Role, Turn
+from models.policy import Policy, ProfilePolicy
+from models.topics import DEAD_LETTERS, PROFILES, TURNS, Topic
+from streams.kafka.client import admin, read_to_end
+from streams.kafka.topics import set_config
+from streams.roles.sessions import SessionsRole
+from streams.settings import Settings, load_settings
+from streams.wiring import embedder_of
+
+pytestmark = pytest.mark.kafka
+
+POLICY = Policy(profile=ProfilePolicy(every_turns=1))
+START = datetime.now(UTC) - timedelta(minutes=5)
+
+
+class BrittleScorer:
+    """A scorer plug-in with a bug: what it says of turn 2 is no number."""
+
+    name = "brittle"
+
+    def score(self, turns: Sequence[Turn]) -> Sequence[float]:
+        """Risk 0.1, but for one turn."""
+        return [0.1 if turn.turn != 2 else "high" for turn in turns]  # type: ignore[misc]
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Own topics, HTTP on a free port."""
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 1},
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path,
+        http={"sessions_port": 0},
+    )
+    await apply_topics(settings)
+    return settings
+
+
+async def produce(settings: Settings, numbers: Sequence[int]) -> None:
+    """Turns of one session."""
+    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
+    await producer.start()
+    for number in numbers:
+        turn = Turn(
+            session_id="s",
+            user_id="u",
+            app_id="a",
+            turn=number,
+            role=Role.USER,
+            content="Where is my parcel?",
+            timestamp=START + timedelta(seconds=number),
+        )
+        await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(turn), key=b"s")
+    await producer.stop()
+
+
+async def events(settings: Settings, topic: Topic) -> list[Any]:
+    """Everything on an output topic."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return [decode_output(topic, record.value) async for record in found]
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
+    """The role, stopped at the end."""
+    stop = asyncio.Event()
+    role = SessionsRole(settings, POLICY, embedder_of(settings), BrittleScorer())
+    task = asyncio.create_task(role.run(stop))
+    yield task
+    stop.set()
+    await asyncio.wait({task})
+
+
+async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Settings) -> None:
+    """The others of the same batch and session are folded; the role goes on."""
+    await produce(settings, range(5))
+    async with running(settings) as task, asyncio.timeout(60):
+        profiles: list[Any] = []
+        while not profiles or profiles[-1].last_turn < 4:
+            assert not task.done()
+            await asyncio.sleep(0.2)  # poll the topic
+            profiles = await events(settings, PROFILES)
+        (letter,) = await events(settings, DEAD_LETTERS)
+
+    assert (letter.reason, letter.stage, letter.offset) == ("fold_failed", "fold", 2)
+    assert (profiles[-1].turn_count, profiles[-1].duplicate_turns) == (4, 0)
+
+
+async def test_a_rejected_output_stops_the_role_before_its_state(settings: Settings) -> None:
+    """Profiles that the broker refuses are not lost: nothing is committed, and a mended topic gets them all (F14)."""
+    profiles = PROFILES.full_name(settings.topic_prefix)
+    async with admin(settings.kafka) as client:
+        await set_config(client, {profiles: {"max.message.bytes": "100"}})
+    await produce(settings, [0, 1])
+    async with running(settings) as task:
+        await asyncio.wait({task}, timeout=60)
+    await apply_topics(settings)
+    async with running(settings), asyncio.timeout(60):
+        while len(await events(settings, PROFILES)) < 2:
+            await asyncio.sleep(0.2)  # poll the topic
+
+    assert isinstance(task.exception(), DeliveryFailed)
+    assert [p.turn_count for p in await events(settings, PROFILES)] == [1, 2]
