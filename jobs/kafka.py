@@ -63,7 +63,7 @@ def start(
     port: Annotated[
         int | None,
         typer.Option(
-            min=1, max=65535, help="Loopback port; default the one used before, else the settings' one, else a free one."
+            min=1, max=65535, help="Loopback port; default the one used before, the settings' one, or a free one."
         ),
     ] = None,
     heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from models.risk.scorer import RuleScorer
-
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
+from models.risk.scorer import RuleScorer
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
 

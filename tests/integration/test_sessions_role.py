@@ -113,8 +113,10 @@ async def test_a_rejected_output_stops_the_role_before_its_state(settings: Setti
         await asyncio.wait({task}, timeout=60)
     await apply_topics(settings)
     async with running(settings), asyncio.timeout(60):
-        while len(await events(settings, PROFILES)) < 2:
+        found: list[Any] = []
+        while len(found) < 2:
             await asyncio.sleep(0.2)  # poll the topic
+            found = await events(settings, PROFILES)
 
     assert isinstance(task.exception(), DeliveryFailed)
     assert [p.turn_count for p in await events(settings, PROFILES)] == [1, 2]

@@ -59,7 +59,7 @@ def test_secrets_are_not_printed() -> None:
 
 
 def test_sasl_reaches_every_client() -> None:
-    """aiokafka's options and Faust's credentials say the same."""
+    """The options of aiokafka and Faust's credentials say the same."""
     kafka = KafkaSettings(
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="PLAIN",
