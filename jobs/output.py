@@ -21,6 +21,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+_WIDE_COLUMNS = 1_000
+"""A pipe has no width: rows are not folded there."""
+
 _VISIBLE = {code: 0x2400 + code for code in range(0x20)} | {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 """C0 as the symbols Unicode has for them, C1 as the replacement character."""
 _VISIBLE_ON_SEVERAL_LINES = {code: shown for code, shown in _VISIBLE.items() if code not in {0x09, 0x0A}}
@@ -118,7 +121,8 @@ class Output:
         self._stream.write(text + "\n")
 
     def _console(self) -> Console:
-        return Console(file=self._stream, highlight=False, markup=False, emoji=False)
+        width = None if self._stream.isatty() else _WIDE_COLUMNS
+        return Console(file=self._stream, width=width, highlight=False, markup=False, emoji=False)
 
 
 def form_of(arguments: Sequence[str]) -> OutputFormat:

@@ -97,11 +97,11 @@ def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, p
     head = state.head
     if head.deadline is None or event.deadline < head.deadline:
         return []
+    if isinstance(head, Closed):
+        state.become(Closed(closed=True))
+        return []
     # The record that moved the watermark is not folded by this: it may be the session's own next turn.
     head.offset = max(head.offset, item.position.offset - 1)
-    if isinstance(head, Closed):
-        head.deadline = None
-        return []
     return _Step(state, head, item, policy, event.deadline).close("timed_out")
 
 

@@ -32,6 +32,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 _RISK_STYLES = ((0.8, "red"), (0.5, "dark_orange"), (0.3, "yellow"), (0.0, "green"))
 _SPARK_WIDTH = 22
 _ID_WIDTH = 12
+_MODE_WIDTH = 10
 _FEWEST_MEMORIES = 2
 _MOST_MEMORIES = 8
 _MOST_ALERTS = 2
@@ -129,11 +130,10 @@ def _rule(title: str) -> Rule:
 
 def _sessions(state: DemoState) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
-    table.add_column("session", width=_ID_WIDTH, no_wrap=True)
-    table.add_column("mode", width=10, no_wrap=True)
-    table.add_column("risk by turn", width=_SPARK_WIDTH, no_wrap=True)
-    table.add_column("score", justify="right", width=5, no_wrap=True)
-    table.add_column("turns", justify="right", width=5, no_wrap=True)
+    for title, columns in (("session", _ID_WIDTH), ("mode", _MODE_WIDTH), ("risk by turn", _SPARK_WIDTH)):
+        table.add_column(title, min_width=columns, max_width=columns, no_wrap=True)
+    for title in ("score", "turns"):
+        table.add_column(title, justify="right", min_width=len(title), no_wrap=True)
     table.add_column("strongest signal", no_wrap=True, overflow="ellipsis")
     for session_id, session in state.sessions.items():
         table.add_row(*_session(session_id, session, state.alert_of(session_id)))
@@ -155,9 +155,8 @@ def _session(session_id: str, session: SessionSeen, alert: AlertSeen | None) -> 
 
 
 def _last_word(session: SessionSeen) -> str:
-    if session.episode is not None:
-        return "ended" if session.signal is None else f"ended ({session.signal})"
-    return (session.signal or "").replace("_", " ")
+    ended = "ended" if session.episode else ""
+    return (session.signal or ended).replace("_", " ")
 
 
 def _alert(alert: AlertSeen, *, width: int, reason_lines: int) -> Group:

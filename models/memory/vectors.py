@@ -57,6 +57,7 @@ class VectorRing:
     Attributes:
         turns: Turn numbers in slot order (not sorted).
         marks: Their marks, in the same order.
+        touched: Marks that came or went with the last turn.
     """
 
     def __init__(self, parts: Parts, capacity: int) -> None:
@@ -73,6 +74,8 @@ class VectorRing:
         self.marks: list[int] = records["marks"].tolist()
         self._matrix = np.zeros((capacity, DIMS), dtype=np.float32)
         self._matrix[: len(records)] = records["vector"]
+        self.touched = 0
+        self._risky_centroid: NDArray[np.float32] | None = None
         self._norms = np.ones(capacity, dtype=np.float32)
         self._norms[: len(records)] = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix))[: len(records)]
 
@@ -87,14 +90,17 @@ class VectorRing:
         """Whether any turn carries any of these marks."""
         return reduce(or_, self.marks, 0) & marks != 0
 
-    def centroid(self, mark: int) -> NDArray[np.float32] | None:
-        """Sum of the vectors that carry a mark (a cosine needs no mean), shape `(64,)`; None without any."""
-        slots = [slot for slot, marks in enumerate(self.marks) if marks & mark]
-        return self._matrix[slots].sum(axis=0) if slots else None
+    def risky_centroid(self) -> NDArray[np.float32] | None:
+        """Sum of the risky turns' vectors (a cosine needs no mean), shape `(64,)`; None without any."""
+        if self._risky_centroid is None:
+            slots = [slot for slot, marks in enumerate(self.marks) if marks & Mark.RISKY]
+            if slots:
+                self._risky_centroid = self._matrix[slots].sum(axis=0)
+        return self._risky_centroid
 
     def remember(self, turn: int, marks: int, vector: NDArray[np.float32]) -> None:
         """Add a turn in the place of the lowest turn number; one older than all in a full ring is not kept."""
-        slot = len(self.turns)
+        slot, marks_lost = len(self.turns), 0
         if slot < self._capacity:
             self.turns.append(turn)
             self.marks.append(marks)
@@ -103,7 +109,11 @@ class VectorRing:
             if turn < lowest:
                 return
             slot = self.turns.index(lowest)
+            marks_lost = self.marks[slot]
             self.turns[slot], self.marks[slot] = turn, marks
+        self.touched = marks | marks_lost
+        if self.touched & Mark.RISKY:
+            self._risky_centroid = None
         self._matrix[slot] = vector
         self._norms[slot] = float(vector @ vector) ** 0.5
         self._write(slot)
@@ -113,6 +123,7 @@ class VectorRing:
         if turn in self.turns:
             slot = self.turns.index(turn)
             self.marks[slot] |= mark
+            self._risky_centroid = None
             self._write(slot)
 
     def marked(self, mark: int) -> list[int]:

@@ -18,7 +18,8 @@ from models.text.features import Features
 _WATCHED = Mark.RISKY | Mark.PROBING | Mark.REFUSED | Mark.REPHRASED
 
 _RISKY_MATTER = Mark.RISKY | Mark.RETURNED | Mark.GATHERED
-_COUNTED = Mark.REPHRASED | Mark.REPEATED | Mark.RETURNED | Mark.GATHERED
+COUNTED = Mark.REPHRASED | Mark.REPEATED | Mark.RETURNED | Mark.GATHERED
+"""Marks that make a signal."""
 
 
 class PatternSignals(Struct, array_like=True, frozen=True, gc=False):
@@ -53,27 +54,32 @@ def observe_turn(
     """
     cosines = ring.cosines(vector)
     marks = Mark.RISKY * risky | Mark.PROBING * (features.probing or features.meta_instruction)
-    if cosines and max(cosines) >= policy.rephrased:
+    highest = max(cosines, default=0.0)
+    if highest >= policy.rephrased:
         same = [m for m, cosine in zip(ring.marks, cosines, strict=True) if cosine >= policy.rephrased]
         if marks or any(m & _WATCHED for m in same):
             marks |= Mark.REPHRASED
         elif features.question:
             marks |= Mark.REPEATED
     if ring.holds(Mark.RISKY):
-        if _detour(ring, turn, cosines, policy) >= policy.detour_turns:
+        if highest >= policy.near and _detour(ring, turn, cosines, policy) >= policy.detour_turns:
             marks |= Mark.RETURNED
         if features.wh_question and _near_risky(ring, vector, policy.near):
             marks |= Mark.GATHERED
-    previous = max((t for t in ring.turns if t < turn), default=None)
-    nearest = None if previous is None else cosines[ring.turns.index(previous)]
+    nearest = _nearness_to_previous(ring, turn, cosines)
     ring.remember(turn, marks, vector)
     return nearest
 
 
+def _nearness_to_previous(ring: VectorRing, turn: int, cosines: list[float]) -> float | None:
+    previous = max(ring.turns, default=None)
+    if previous is not None and previous > turn:
+        previous = max((t for t in ring.turns if t < turn), default=None)
+    return None if previous is None else cosines[ring.turns.index(previous)]
+
+
 def measure_patterns(ring: VectorRing, policy: DetectorPolicy) -> PatternSignals:
     """The signals of the remembered turns."""
-    if not ring.holds(_COUNTED):
-        return NO_PATTERN
     marks = ring.marks
     rephrased = sum([m & Mark.REPHRASED != 0 for m in marks])
     repeated = sum([m & Mark.REPEATED != 0 for m in marks])
@@ -102,7 +108,7 @@ def _detour(ring: VectorRing, turn: int, cosines: list[float], policy: DetectorP
 
 
 def _near_risky(ring: VectorRing, vector: NDArray[np.float32], near: float) -> bool:
-    centroid = ring.centroid(Mark.RISKY)
+    centroid = ring.risky_centroid()
     if centroid is None:
         return False
     scale = (float(centroid @ centroid) * float(vector @ vector)) ** 0.5

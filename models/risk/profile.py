@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from models.events import Slope, Turn
 from models.memory.vectors import quantise
 from models.policy import Policy
-from models.risk.detectors import measure_patterns, observe_turn
+from models.risk.detectors import COUNTED, measure_patterns, observe_turn
 from models.risk.signals import Combination, combine
 from models.risk.slope import fit_slope
 from models.session_state import Open, SessionState
@@ -138,7 +138,8 @@ def _compare(
         return None
     ring = state.vectors(policy.memory.recent_vectors)
     nearness = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
-    head.patterns = measure_patterns(ring, policy.detectors)
+    if ring.touched & COUNTED:
+        head.patterns = measure_patterns(ring, policy.detectors)
     return nearness
 
 

@@ -28,8 +28,8 @@ def fit_slope(risks: Sequence[float]) -> Slope:
     Args:
         risks: In the order of their turns, shape `(n,)`.
 
-    >>> fit_slope([0.1, 0.2, 0.3, 0.4])
-    Slope(per_turn=0.1, stderr=0.0, n=4)
+    >>> fit_slope([0.0, 0.25, 0.5, 0.75])
+    Slope(per_turn=0.25, stderr=0.0, n=4)
     """
     n = len(risks)
     if n < 2:  # noqa: PLR2004 - a line needs two points

@@ -122,4 +122,4 @@ PROBING_TRIGGERS = word_set(
     "programmed censored restricted filtered monitored against violate break broke ask asked cross decides "
     "decided controls checks reads far"
 )
-REFUSAL_TRIGGERS = ("can't", "cannot", "can not", "won't", "not ", "sorry", "unable", "decline", "refuse", "against my")
+REFUSAL_TRIGGERS = ("n't", "not", "sorry", "unable", "decline", "refuse", "against my")

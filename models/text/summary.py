@@ -10,10 +10,10 @@ from itertools import chain
 from msgspec import Struct
 
 from models.text.keywords import topic_names
-from models.text.words import fold_text, word_set, words_of
+from models.text.words import fold_text, word_set, words_of_each
 
-_BREAK = re.compile(r"\s(?<=[.!?]\s|[\s\S]\n)")
-"""After a full stop or at a line's end; the blank first, as a search for a look-behind alone is ten times slower."""
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
+"""Up to a stop that blank space follows, or to the line's end; "3.5" and addresses stay whole."""
 _REQUEST_WORDS = word_set(
     "please tell show give explain describe write list help how what why where which who can could"
 )
@@ -50,21 +50,21 @@ class _Sentence(Struct, frozen=True, gc=False):
 
 
 def _sentences(passages: Sequence[Passage], risky: tuple[str, ...]) -> list[_Sentence]:
-    found: list[_Sentence] = []
-    topic_of = topic_names(risky)
+    parts: list[tuple[str, float]] = []
     for passage in passages:
         content = passage.content
         if len(content) > _HEAD_CHARS + _TAIL_CHARS:
             content = f"{content[:_HEAD_CHARS]}\n{content[-_TAIL_CHARS:]}"
-        risk_bonus = passage.risk * _RISK_BONUS
-        for part in _BREAK.split(content):
-            folded = fold_text(part)
-            words = words_of(folded)
-            if len(words) >= _FEWEST_WORDS:
-                request = "?" in folded or words[0] in _REQUEST_WORDS
-                bonus = risk_bonus + _REQUEST_BONUS if request else risk_bonus
-                topics = frozenset(map(topic_of, words))
-                found.append(_Sentence(len(found), part, topics, bonus, (1 + len(topics)) ** 0.5))
+        parts += [(part, passage.risk) for part in _SENTENCE.findall(content)]
+    found: list[_Sentence] = []
+    topic_of = topic_names(risky)
+    folded = [fold_text(part) for part, _ in parts]
+    for (part, risk), words in zip(parts, words_of_each(folded), strict=True):
+        if len(words) >= _FEWEST_WORDS:
+            topics = frozenset(map(topic_of, words))
+            request = part.endswith("?") or words[0] in _REQUEST_WORDS
+            bonus = risk * _RISK_BONUS + _REQUEST_BONUS * request
+            found.append(_Sentence(len(found), part, topics, bonus, (1 + len(topics)) ** 0.5))
     return found
 
 

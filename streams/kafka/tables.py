@@ -111,7 +111,7 @@ class StateTable:
         return sum(record.size_bytes for record in records)
 
     async def recover(self, numbers: Iterable[int], progress: Callable[[int, int], None] | None = None) -> None:
-        """Bring the given partitions up to the end of their changelog, from where memory stands.
+        """Make the given partitions current: kept where nobody else wrote, else read anew from the changelog.
 
         Args:
             numbers: Partitions; others are released.
@@ -131,8 +131,8 @@ class StateTable:
             max_partition_fetch_bytes=16 * 1024 * 1024,
             max_poll_records=_POLL_RECORDS,
         )
-        await consumer.start()
         try:
+            await consumer.start()
             await self._replay(consumer, wanted, progress)
         finally:
             await consumer.stop()
@@ -145,9 +145,9 @@ class StateTable:
         ends = await consumer.end_offsets(list(places.values()))
         replays = {}
         for number, tp in places.items():
-            table = self._partitions.setdefault(number, PartitionTable())
-            if table.applied > ends[tp]:
-                log.warning("changelog_recreated", partition=number)
+            table = self._partitions.get(number)
+            if table is None or table.applied != ends[tp]:
+                # What another worker wrote may be a zombie's, older than memory: only the whole log tells.
                 table = self._partitions[number] = PartitionTable()
             consumer.seek(tp, table.applied)
             replays[tp] = Replay(table)

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any, NamedTuple, cast
 
 import structlog
+from aiokafka.errors import IllegalStateError
 from aiokafka.structs import ConsumerRecord
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -32,8 +33,6 @@ class Batch(NamedTuple):
 
     generation: int
     records: Records
-    fetched_s: float
-    """When, on the monotonic clock."""
 
 
 async def _nothing_to_recover(_: list[TP]) -> None:
@@ -51,6 +50,8 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         self._recovery: asyncio.Task[None] | None = None
         self._busy_since_s = monotonic()
         self._in_flight = 0
+        self.proven_s = monotonic()
+        """When this worker was last sure to be a member of its group."""
         self.recovered = asyncio.Event()
 
     # --- seek and recovery
@@ -62,7 +63,13 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
             self.recovered.clear()
             if self._recovery is not None:
                 self._recovery.cancel()
-            await super().perform_seek()
+                self._recovery = None
+            try:
+                await super().perform_seek()
+            except IllegalStateError:
+                # The assignment changed under the seek: its own seek follows, else `heal` repeats this one.
+                log.info("seek_overtaken_by_rebalance", generation=self.app.consumer_generation_id)
+                return
             places = [tp for tp in self.assignment() if tp.topic in self.batched]
             self.pause_partitions(places)
             first = await self.earliest_offsets(*places) if places else {}
@@ -80,6 +87,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
                 await self.seek(tp, offset)
                 self.ledger.know(tp, offset)
             self._touch()
+            self.proven_s = self._busy_since_s
             self.resume_partitions(starts)
             self.recovered.set()
             log.info("partitions_ready", partitions=sorted(tp.partition for tp in starts), generation=generation)
@@ -110,7 +118,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
                 continue
             if not self.flow_active or generation != self.app.consumer_generation_id:
                 return
-            yield tp, self._batch_message(tp, Batch(generation, batch, monotonic()))
+            yield tp, self._batch_message(tp, Batch(generation, batch))
         for tp, record in self.scheduler.iterate(single):
             if not self.flow_active or generation != self.app.consumer_generation_id:
                 return
@@ -152,12 +160,12 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         self.ledger.rewind(tp)
         await self.seek(tp, offset)
 
-    async def still_member(self, tp: TP, generation: int) -> bool:
+    async def still_member(self, tp: TP) -> bool:
         """Prove membership to the coordinator: a commit of what is processed is refused to a fenced worker."""
-        if generation != self.app.consumer_generation_id or tp not in self.assignment():
+        if tp not in self.assignment():
             return False
         processed = self.ledger.processed(tp)
-        return processed is not None and bool(await self._commit({tp: processed}))
+        return processed is not None and await self._commit({tp: processed})
 
     def in_flight(self, change: int) -> None:
         """A batch began (+1) or ended (−1) its way through the role."""
@@ -197,8 +205,10 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         return self.ledger.to_commit(tp)
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        asked_s = monotonic()
         done = bool(await super()._commit(offsets))
         if done:
+            self.proven_s = max(self.proven_s, asked_s)
             for tp, offset in offsets.items():
                 self.ledger.committed(tp, offset)
         return done

@@ -37,7 +37,10 @@ _CAUSES = (
     (r"database is locked|database table is locked", "the catalog is locked by another process: try again"),
     (r"No space left|disk is full", "the disk is full: make room"),
     (r"disk I/O error", "the disk refuses to be written: is it full or failing?"),
-    (r"Permission denied|readonly database|read-only", "not writable: check owner and mode of the folder"),
+    (
+        r"Permission denied|readonly database|read-only",
+        "not writable: check owner and mode of the folder; SQLite needs to write there for reading, too",
+    ),
     (r"No such file", "a file is missing: was the data folder moved or emptied? Check archive.data_path"),
     (r"not a database|malformed|corrupt", "damaged or of another kind: restore it, or set archive.catalog"),
     (r"File too large", "the file system refuses files of this size"),

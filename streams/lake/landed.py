@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Protocol
 
 import msgspec
@@ -109,11 +110,19 @@ def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: dat
 def _extra(event: Struct, value: bytes) -> str | None:
     try:
         fields = _fields.decode(value)
-        for known in (*event.__struct_fields__, "type"):
-            fields.pop(known, None)
-        return msgspec.json.encode(fields).decode() if fields else None
+        unknown = fields.keys() - _known(type(event))
+        return (
+            msgspec.json.encode({name: fields[name] for name in fields if name in unknown}).decode()
+            if unknown
+            else None
+        )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return msgspec.json.encode({UNREADABLE: base64.b64encode(value).decode()}).decode()
+
+
+@cache
+def _known(event: type[Struct]) -> frozenset[str]:
+    return frozenset((*event.__struct_fields__, "type"))
 
 
 def _without_nul(event: Struct) -> Struct:

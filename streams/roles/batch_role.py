@@ -44,6 +44,7 @@ class BatchRole(ABC):
         topic = self.source.full_name(settings.topic_prefix)
         self.app = create_app(settings, role=self.name, topics=frozenset({topic}), recover=self._recover)
         self._one_at_a_time = asyncio.Lock()
+        self._current = TP(topic, -1)
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         records = self.app.topic(topic, value_serializer="raw", key_serializer="raw", value_type=bytes)
         self.app.agent(records, name=f"{self.name}.fold", concurrency=1)(self._agent)
@@ -157,7 +158,8 @@ class BatchRole(ABC):
         admission = await self.consumer.admit(tp, batch)
         if not admission.records:
             return
-        await self._prove_membership(tp, batch)
+        self._current = tp
+        await self.fence()
         expected = self.consumer.ledger.processed(tp)
         metrics.histogram("batch_turns").observe(len(admission.records))
         await self.on_records(tp.partition, list(admission.records))
@@ -166,14 +168,22 @@ class BatchRole(ABC):
         lag = max(0, self.consumer.highwater(tp) - processed)
         metrics.gauge("offset_lag_records", partition=str(tp.partition)).set(lag)
 
-    async def _prove_membership(self, tp: TP, batch: Batch) -> None:
-        """A worker that slept must not write when it wakes (design §5.8)."""
-        waited_s = monotonic() - batch.fetched_s
-        if waited_s > self.settings.kafka.session_timeout.total_seconds() / 2 and not await self.consumer.still_member(
-            tp, batch.generation
-        ):
+    async def fence(self) -> None:
+        """Call before each write: a worker that slept must not write when it wakes (design §5.8).
+
+        Costs a look at the clock while commits go through; after half a session time-out without one the coordinator
+        is asked.
+
+        Raises:
+            Fenced: The partition belongs to another worker by now.
+        """
+        silent_s = monotonic() - self.consumer.proven_s
+        if silent_s < self.settings.kafka.session_timeout.total_seconds() / 2:
+            return
+        if not await self.consumer.still_member(self._current):
             raise Fenced(
-                f"role {self.name} was silent for {waited_s:.0f} s and lost partition {tp.partition} to another worker"
+                f"role {self.name} was silent for {silent_s:.0f} s and partition {self._current.partition} may be "
+                "another worker's: nothing more is written"
             )
 
     async def _recover(self, tps: list[TP]) -> None:

@@ -76,6 +76,7 @@ class IndexRole(BatchRole):
         with stage("score"):
             risks = self._risks(turns)
         while True:
+            await self.fence()
             try:
                 await self._memory.add_turns(turns, vectors, risks)
             except StoreUnavailable as error:

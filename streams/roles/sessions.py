@@ -99,6 +99,7 @@ class SessionsRole(BatchRole):
         """Outputs before state: a state that is durable before its alert would hide the alert on replay."""
         with stage("outputs"):
             await self._publish(partition, folded.outputs)
+        await self.fence()
         with stage("state"):
             written = await self._table.write(partition, folded.offset, folded.changed)
         self._count(partition, folded, written)
@@ -150,6 +151,7 @@ class SessionsRole(BatchRole):
 
     async def _publish(self, partition: int, events: Sequence[OutputEvent]) -> None:
         """Write events to their topics, on the partition of their cause, and await every acknowledgement."""
+        await self.fence()
         by_topic: dict[str, list[Record]] = {}
         for event in events:
             topic = TOPIC_OF[type(event)].full_name(self.settings.topic_prefix)

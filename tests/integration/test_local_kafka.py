@@ -45,9 +45,7 @@ async def create_topic(bootstrap: str, topic: str) -> None:
 
 async def produce(bootstrap: str, topic: str, value: bytes) -> int:
     """Send one acknowledged record; return its timestamp type."""
-    async with AIOKafkaProducer(
-        bootstrap_servers=bootstrap, acks="all", max_request_size=8_000_000
-    ) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", max_request_size=8_000_000) as producer:
         return int((await producer.send_and_wait(topic, value)).timestamp_type)
 
 

@@ -66,17 +66,34 @@ async def test_foreign_write_fences(settings: Settings, producer: Producer) -> N
     await producer.stop()
 
 
-async def test_recovery_goes_on_where_memory_stands(settings: Settings, producer: Producer) -> None:
-    """A second recovery applies only what is new, and releases partitions that moved away."""
+async def test_recovery_keeps_what_nobody_else_wrote_to(settings: Settings, producer: Producer) -> None:
+    """A second recovery takes in what another worker wrote, and releases partitions that moved away."""
     first = await table(settings, producer)
     second = await table(settings, producer)
     await first.write(0, 1, {"a": {"head": b"1"}})
+    kept = first.partition(0)
 
+    await first.recover([0, 1])
     await second.recover([0])
 
+    assert first.partition(0) is kept
     assert second.partition(0).entities == {"a": {"head": b"1"}}
     with pytest.raises(KeyError):
         second.partition(1)
+    await producer.stop()
+
+
+async def test_a_zombies_late_write_does_not_replace_newer_state(settings: Settings, producer: Producer) -> None:
+    """Recovering again after an older value was appended keeps the newer one, in memory as in a fresh table."""
+    zombie = await table(settings, producer)
+    owner = await table(settings, producer)
+    await owner.write(0, 7, {"a": {"head": b"new", "b0": b"new"}, "gone": {"head": None}})
+    with pytest.raises(Fenced):
+        await zombie.write(0, 6, {"a": {"head": b"old"}, "gone": {"head": b"old"}})
+
+    await owner.recover([0, 1])
+
+    assert owner.partition(0).entities == {"a": {"head": b"new", "b0": b"new"}}
     await producer.stop()
 
 

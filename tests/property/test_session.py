@@ -30,6 +30,7 @@ from models.ids import named_id
 from models.memory.buffer import context
 from models.policy import Policy, SessionPolicy
 from models.session import SessionState, fold
+from models.text.words import word_set
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=8), closed_retention=timedelta(minutes=30)))
@@ -237,20 +238,9 @@ def test_order_within_reach_does_not_matter(order: list[int], risks: list[float 
     (expected, kept), (actual, kept_shuffled) = profile(range(60)), profile(order)
 
     assert kept == kept_shuffled
-    for name in (
-        "turn_count",
-        "last_turn",
-        "late_turns",
-        "duplicate_turns",
-        "started_at",
-        "peak_risk",
-        "slope",
-        "question_count",
-        "imperative_count",
-        "probing_attempts",
-        "hypothetical_count",
-        "meta_instruction_count",
-        "suspicion",
+    for name in word_set(
+        "turn_count last_turn late_turns duplicate_turns started_at peak_risk slope suspicion question_count "
+        "imperative_count probing_attempts hypothetical_count meta_instruction_count"
     ):
         assert getattr(expected, name) == getattr(actual, name)
     assert pytest.approx(expected.mean_risk, abs=1e-12) == actual.mean_risk

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +16,9 @@ import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from jobs.local_kafka import LocalKafka
 from jobs.role_process import RoleProcess
+from jobs.topics import apply_topics
 from models.codec import decode_output, encode
 from models.errors import StoreUnavailable
 from models.events import Role, SessionEnded, Turn
@@ -27,7 +31,7 @@ from streams.kafka.producer import Producer
 from streams.kafka.tables import StateTable
 from streams.lake.catalog import paths_of, reading
 from streams.replay import Replayed, replay_log
-from streams.settings import Settings
+from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
@@ -92,7 +96,7 @@ async def produce(settings: Settings, seed: int) -> None:
 
 async def live_state(settings: Settings) -> dict[int, dict[str, dict[str, bytes]]]:
     """What the changelog says, per partition."""
-    producer = Producer(settings)
+    producer = Producer(settings)  # never started: reading needs none
     table = StateTable(settings, SESSION_STATE.full_name(settings.topic_prefix), producer)
     numbers = range(settings.kafka.partitions or 0)
     await table.recover(numbers)
@@ -134,30 +138,83 @@ def assert_equal_to_oracle(
     assert wrong == []
 
 
-async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Path) -> None:
-    """Two workers, killed at random while turns arrive; what is left equals the oracle's fold of the log."""
-    rng = random.Random(11)
-    workers = [RoleProcess("sessions", settings, log=tmp_path / f"sessions-{n}.log") for n in range(2)]
+@asynccontextmanager
+async def workers(settings: Settings, folder: Path, count: int = 2) -> AsyncIterator[list[RoleProcess]]:
+    """Ready session workers, stopped at the end."""
+    started = [RoleProcess("sessions", settings, log=folder / f"sessions-{n}.log") for n in range(count)]
     try:
-        for worker in workers:
+        for worker in started:
             worker.start()
-        await asyncio.gather(*(worker.ready() for worker in workers))
+        await asyncio.gather(*(worker.ready() for worker in started))
+        yield started
+    finally:
+        for worker in started:
+            worker.stop()
+
+
+def start_again(ended: list[RoleProcess]) -> None:
+    """What a supervisor does."""
+    for worker in ended:
+        if not worker.running():
+            worker.start()
+
+
+async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Path) -> None:
+    """F1: two workers, killed at random while turns arrive; what is left equals the oracle's fold of the log."""
+    rng = random.Random(11)
+    async with workers(settings, tmp_path) as running:
         producing = asyncio.create_task(produce(settings, seed=11))
         kills = 0
         while not producing.done() or kills < MIN_KILLS:
             await asyncio.sleep(rng.uniform(0.3, 1.5))  # the moment of the kill is the point
-            victim = rng.choice(workers)
+            victim = rng.choice(running)
             victim.kill()
             kills += 1
             victim.start()
         await producing
         oracle = await caught_up(settings)
-    finally:
-        for worker in workers:
-            worker.stop()
 
     assert oracle.turns >= SESSIONS * TURNS_PER_SESSION
     assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
+
+
+async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: Path) -> None:
+    """F5: stopped beyond the session time-out and woken again, each worker in turn; the other one has taken over."""
+    async with workers(settings, tmp_path) as running:
+        producing = asyncio.create_task(produce(settings, seed=5))
+        for sleeper in running:
+            os.kill(sleeper.pid, signal.SIGSTOP)
+            await asyncio.sleep(settings.kafka.session_timeout.total_seconds() + 2)  # longer than it may be silent
+            os.kill(sleeper.pid, signal.SIGCONT)
+            await asyncio.sleep(2)  # time to do harm
+            start_again(running)
+        await producing
+        oracle = await caught_up(settings)
+
+    assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
+
+
+async def test_broker_killed_under_load(tmp_path: Path, topic_prefix: str) -> None:
+    """F3: the only broker is killed and comes back after seconds; producers and workers wait it out."""
+    with LocalKafka(tmp_path / "broker") as broker:
+        settings = load_settings(
+            kafka={"bootstrap": broker.bootstrap, "partitions": 4},
+            topic_prefix=topic_prefix,
+            data_dir=tmp_path / "data",
+        )
+        await apply_topics(settings)
+        async with workers(settings, tmp_path) as running:
+            producing = asyncio.create_task(produce(settings, seed=3))
+            await asyncio.sleep(2)  # in the middle of producing
+            await asyncio.to_thread(broker.kill)
+            await asyncio.sleep(5)  # an outage
+            await asyncio.to_thread(broker.restart)
+            await producing
+            start_again(running)
+            oracle = await caught_up(settings)
+            found = await live_state(settings), await live_outputs(settings)
+
+    assert_equal_to_oracle(*found, oracle)
 
 
 async def test_index_and_archive_killed_under_load(settings: Settings, tmp_path: Path) -> None:

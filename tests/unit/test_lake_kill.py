@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import subprocess
 import sys
@@ -25,12 +26,13 @@ _LONGER_THAN_ANY = 100_000
 
 
 def child(folder: Path, batches: int, file_limit: int = 0) -> subprocess.Popen[str]:
-    """Start a writer, return once it is about to land."""
+    """Start a writer, return once it is about to land; without a home directory, as in a container."""
     process = subprocess.Popen(  # noqa: S603 - our own module
         [sys.executable, lake_child.__file__, str(folder), str(batches), str(file_limit)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, "HOME": str(folder / "nowhere")},
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"

@@ -63,3 +63,12 @@ def test_summary_does_not_depend_on_hash_seed() -> None:
     first = summarise(passages, sentences=1, sentence_chars=100, key_topics=4)
 
     assert ("Alpha bravo charlie delta.", ["charlie", "foxtrot", "juliet", "alpha"]) == (first.text, first.key_topics)
+
+
+def test_numbers_and_addresses_do_not_end_a_sentence() -> None:
+    """A stop ends a sentence only where blank space or the line's end follows."""
+    actual = _summarise(
+        Passage("Version 3.5 of tool.example is out!! It fixes the printer.\nCheers all of you"), sentences=3
+    )
+
+    assert "Version 3.5 of tool.example is out!! It fixes the printer. Cheers all of you" == actual

@@ -1,0 +1,212 @@
+"""How a session ends, times out, is remembered and comes back, with fixed times."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+
+from models.arrival import SessionInput, SessionTimedOut
+from models.errors import RecoveryFailed
+from models.events import (
+    AlertChanged,
+    EpisodeClosed,
+    Position,
+    ProfileUpdated,
+    SegmentCompacted,
+    WindowClosed,
+)
+from models.session import SessionState, fold, read_deadline
+from tests.session_driver import NOON, POLICY, Session, said
+
+
+def test_closing_emits_everything_in_order() -> None:
+    """Windows, the partial segment, the episode, the alert's end, the last profile; then only a marker is kept."""
+    session = Session()
+    for turn in range(7):
+        session.say(turn, risk=0.95)
+    already = len(session.outputs)
+    session.store()
+    session.end(minute=7)
+    kinds = list(dict.fromkeys(type(output) for output in session.outputs[already:]))
+    session.store()
+
+    assert [WindowClosed, SegmentCompacted, EpisodeClosed, AlertChanged, ProfileUpdated] == kinds
+    assert (False, [5, 6], {"head"}) == (session.profile.open, session.segments[-1].turns, set(session.stored))
+    (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
+    assert ("bye", 0, 6, 7, 0.95, 1) == (
+        episode.reason,
+        episode.first_turn,
+        episode.last_turn,
+        episode.turn_count,
+        episode.peak_risk,
+        episode.alerts,
+    )
+
+
+def test_ending_twice_or_before_anything_is_nothing() -> None:
+    """A second end emits nothing; an end of an unknown session leaves no state."""
+    session = Session()
+    session.end()
+    assert session.state is not None
+    assert ([], {}, None) == (session.outputs, session.state.changed_parts(), session.state.deadline)
+    session.say(0)
+    session.end()
+    closed = len(session.outputs)
+    session.end(61)
+
+    assert closed == len(session.outputs)
+
+
+def test_deadline_follows_event_time_and_watermark() -> None:
+    """Thirty minutes after the later of both, and never back."""
+    session = Session()
+    session.say(0)
+    session.say(10)
+    first = session.deadline
+    session.say(5)
+
+    assert (NOON + timedelta(minutes=40), first) == (first, session.deadline)
+
+
+def test_time_out_closes_and_is_told_by_its_deadline() -> None:
+    """An outdated deadline does nothing; the right one closes; its repeat does nothing."""
+    session = Session()
+    session.say(0)
+    outdated = session.deadline
+    session.say(1)
+    session.store()
+    due = session.deadline
+    already = len(session.outputs)
+    session.put(SessionTimedOut("s", outdated))
+    nothing = len(session.outputs)
+    session.put(SessionTimedOut("s", due))
+    closed = session.outputs[already:]
+    session.put(SessionTimedOut("s", due))
+
+    assert (already, closed) == (nothing, session.outputs[already:])
+    assert ["timed_out"] == [output.reason for output in closed if isinstance(output, EpisodeClosed)]
+    assert {due} == {output.timestamp for output in closed}
+    assert due + timedelta(days=1) == session.deadline
+
+
+def test_turn_that_causes_its_own_time_out_is_still_folded() -> None:
+    """The record that moves the watermark past the deadline closes the session and then opens it again."""
+    session = Session()
+    session.say(0)
+    due = session.deadline
+    session.put(SessionTimedOut("s", due))
+    session.offset -= 1
+    session.say(90, risk=0.95)
+    ids = [output.id for output in session.outputs]
+
+    assert ("raised", len(ids)) == (session.alerts[-1].cause, len(set(ids)))
+    assert (1, 90) == (session.profile.turn_count, session.profile.last_turn)
+
+
+def test_marker_times_out_without_a_trace() -> None:
+    """After its retention the marker is deleted: nothing is left of the session."""
+    session = Session()
+    session.say(0)
+    session.end()
+    session.store()
+    deadline = read_deadline(session.stored["head"])
+    assert deadline is not None
+    session.put(SessionTimedOut("s", deadline))
+    session.store()
+
+    assert ({}, None) == (session.stored, session.state)
+
+
+def test_late_turn_after_the_end_and_reopening() -> None:
+    """Up to the last number it is late; a higher one opens a fresh profile that continues the numbering."""
+    session = Session()
+    for turn in range(6):
+        session.say(turn, risk=0.4)
+    session.end(minute=8)
+    closed = len(session.outputs)
+    session.say(3)
+    session.store()
+    assert closed == len(session.outputs)
+    session.say(6, risk=0.2, timestamp=(NOON + timedelta(minutes=20)).isoformat())
+    session.say(4)
+    session.end()
+
+    assert (1, 6, 1, 0.2) == (
+        session.profile.turn_count,
+        session.profile.last_turn,
+        session.profile.late_turns,
+        session.profile.peak_risk,
+    )
+
+
+def test_reopened_session_completes_its_windows() -> None:
+    """A window around the end comes twice; the last one has both sides."""
+    session = Session()
+    session.say(0)
+    session.end(minute=1)
+    session.say(2)
+    session.end(minute=3)
+    counts: dict[datetime, int] = {}
+    for output in session.outputs:
+        if isinstance(output, WindowClosed):
+            counts[output.window_start] = output.turns
+
+    assert 2 == counts[NOON - timedelta(minutes=1)]
+
+
+def test_deadline_is_read_without_the_rest() -> None:
+    """Recovery reads the deadline of an open session and of a marker."""
+    session = Session()
+    session.say(0)
+    session.store()
+    opened = read_deadline(session.stored["head"])
+    session.end(minute=5)
+    session.store()
+
+    assert (NOON + timedelta(minutes=30), NOON + timedelta(minutes=5, days=1)) == (
+        opened,
+        read_deadline(session.stored["head"]),
+    )
+
+
+@pytest.mark.parametrize("head", [msgspec.msgpack.encode([99, False, None]), b"\xc1", b""])
+def test_foreign_state_is_refused(head: bytes) -> None:
+    """Another version or damage is an error that says what to do, never a misreading."""
+    with pytest.raises(RecoveryFailed, match="replay the turns"):
+        read_deadline(head)
+    with pytest.raises(RecoveryFailed, match="head"):
+        SessionState.load({"head": head})
+
+
+def test_missing_head_is_refused() -> None:
+    """Parts without a head cannot be a session."""
+    with pytest.raises(RecoveryFailed, match="head is missing"):
+        SessionState.load({"b0": b""})
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_forgotten_session_begins_anew(restart: bool) -> None:
+    """Once the marker is gone, any number opens the session, whether or not the worker restarted in between."""
+    session = Session()
+    session.say(5)
+    session.end()
+    session.put(SessionTimedOut("s", session.deadline))
+    if restart:
+        session.store()
+    session.say(0, risk=0.95)
+
+    assert (1, 0, "raised") == (session.profile.turn_count, session.profile.late_turns, session.alerts[-1].cause)
+
+
+def test_deadline_never_goes_back_behind_a_lagging_watermark() -> None:
+    """With allowed lateness event time runs ahead of the watermark; an older turn does not shorten the session."""
+    state: SessionState | None = None
+    for offset, minute in enumerate((10, 5)):
+        item = SessionInput(
+            said(offset, timestamp=(NOON + timedelta(minutes=minute)).isoformat()), Position("t", 0, offset), NOON
+        )
+        state, _ = fold(state, item, POLICY)
+
+    assert NOON + timedelta(minutes=40) == (state and state.deadline)

@@ -1,0 +1,105 @@
+"""Layers 1 and 2 as a fold keeps them, with fixed times."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from models.events import (
+    EpisodeClosed,
+    SegmentSummarised,
+)
+from models.memory.buffer import context
+from tests.session_driver import NOON, Session
+
+
+def test_segments_have_both_ends_inside() -> None:
+    """Fifteen turns in order are (0, 4), (5, 9), (10, 14)."""
+    session = Session()
+    for turn in range(15):
+        session.say(turn, risk=0.1 if turn < 10 else 0.3)
+
+    assert [(0, 4), (5, 9), (10, 14)] == [(s.first_turn, s.last_turn) for s in session.segments]
+    assert pytest.approx(0.3) == session.segments[2].risk_mean
+    assert ("extractive", 30, 105) == (
+        session.segments[2].summarised_by,
+        session.segments[2].tokens_before,
+        session.segments[2].bytes_before,
+    )
+
+
+def test_every_turn_is_in_exactly_one_segment() -> None:
+    """Out of order, far back, and a partial one at the end: none lost, none twice."""
+    session = Session()
+    order = [0, 1, 2, 4, 5, 3, 6, 40, 41, 8, 7, 60, 20, 61]
+    for turn in order:
+        session.say(turn, f"Turn number {turn} about boats.")
+    session.end()
+
+    assert sorted(order) == sorted(turn for segment in session.segments for turn in segment.turns)
+    assert [5, 5, 4] == [len(segment.turns) for segment in session.segments]
+
+
+def test_buffer_is_the_context() -> None:
+    """The last ten turns as chat messages, oldest first, or fewer when asked."""
+    session = Session()
+    for turn in range(13):
+        session.say(turn, f"text {turn}", role="user" if turn % 2 == 0 else "assistant")
+    session.store()
+    assert session.state is not None
+
+    assert [f"text {n}" for n in range(3, 13)] == [message["content"] for message in context(session.state)]
+    assert [{"role": "assistant", "content": "text 11"}, {"role": "user", "content": "text 12"}] == context(
+        session.state, max_turns=2
+    )
+
+
+def test_a_better_summary_replaces_the_segment() -> None:
+    """While the segment is remembered a summariser's text takes its place, and the episode is made of it."""
+    session = Session()
+    for turn in range(5):
+        session.say(turn)
+    better = SegmentSummarised(
+        session_id="s",
+        timestamp=NOON + timedelta(minutes=6),
+        first_turn=0,
+        last_turn=4,
+        summary="They talk about new sails for a wooden boat.",
+        summarised_by="model-x",
+    )
+    session.put(better)
+    session.put(msgspec.structs.replace(better, first_turn=5, last_turn=9, summary="Unknown segment."))
+    session.end()
+    first, second = session.segments
+
+    assert (first.turns, "model-x", 11, 44) == (
+        second.turns,
+        second.summarised_by,
+        second.tokens_after,
+        second.bytes_after,
+    )
+    assert first.id != second.id
+    (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
+    assert "They talk about new sails for a wooden boat." == episode.summary
+
+
+def test_working_memory_forgets_beyond_fifty_turns() -> None:
+    """A summary for a segment that has left the working memory is ignored."""
+    session = Session()
+    for turn in range(55):
+        session.say(turn)
+    already = len(session.outputs)
+    session.put(
+        SegmentSummarised(
+            session_id="s",
+            timestamp=NOON + timedelta(minutes=60),
+            first_turn=0,
+            last_turn=4,
+            summary="Too late.",
+            summarised_by="model-x",
+        )
+    )
+
+    assert [] == session.outputs[already:]
