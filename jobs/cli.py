@@ -34,7 +34,7 @@ _COMMANDS = {
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
     "archive": _Entry("jobs.archive", "app", "Look after the archive."),
     "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
-    "kafka": _Entry("jobs.kafka", "app", "Run a local Apache Kafka, without Docker or Java."),
+    "kafka": _Entry("jobs.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
     "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
     "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),
     "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from jobs.kafka_config import free_port
+from jobs.broker.config import free_port
 from models.errors import TurntideError
 from streams.settings import Settings
 

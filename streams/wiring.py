@@ -47,7 +47,7 @@ def embedder_of(settings: Settings) -> Embedder:
 def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
     """A Qdrant server if one is named, else Qdrant Edge under the data directory."""
     vectors = settings.vectors
-    if vectors.url is None:
+    if not vectors.url:
         from streams.vectors.edge import EdgeStore  # noqa: PLC0415 - extra `local`
 
         return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pytest_socket import disable_socket, enable_socket
 
-from jobs.kafka_ready import answers
-from jobs.local_kafka import LocalKafka
+from jobs.broker.local_kafka import LocalKafka
+from jobs.broker.ready import answers
 
 _HERE = Path(__file__).parent
 _WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property")

@@ -127,7 +127,7 @@ def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
         stage.step("kafka", f"using {kafka.bootstrap}")
         yield _settings(given, data_dir, kafka, prefix=f"demo-{uuid4().hex[:8]}")
         return
-    from jobs.local_kafka import LocalKafka
+    from jobs.broker.local_kafka import LocalKafka
 
     stage.step("kafka", "starting Apache Kafka")
     with LocalKafka(data_dir) as broker:

@@ -43,12 +43,11 @@ class Mark:
 def quantise(vector: NDArray[np.float32]) -> NDArray[np.float32] | None:
     """The first 64 dimensions as whole numbers of -127 to 127, shape `(64,)`; None for a zero vector."""
     head = vector[:DIMS]
-    largest = float(np.abs(head).max(initial=0.0))
+    largest = float(np.maximum.reduce(np.abs(head), initial=0.0))
     if not 0.0 < largest < np.inf:
         return None
-    scaled = np.zeros(DIMS, dtype=np.float32)
-    scaled[: head.shape[0]] = np.rint(head * np.float32(127.0 / largest))
-    return scaled
+    scaled = np.rint(head * np.float32(127.0 / largest))
+    return scaled if len(scaled) == DIMS else np.pad(scaled, (0, DIMS - len(scaled)))
 
 
 class VectorRing:
@@ -81,10 +80,9 @@ class VectorRing:
 
     def cosines(self, vector: NDArray[np.float32]) -> list[float]:
         """Cosine of a quantised vector to each remembered one, in slot order."""
-        used = len(self.turns)
-        norm = float(vector @ vector) ** 0.5
-        cosines: list[float] = ((self._matrix[:used] @ vector) / (self._norms[:used] * np.float32(norm))).tolist()
-        return cosines
+        norm = np.float32(float(vector @ vector) ** 0.5)
+        cosines: list[float] = (self._matrix @ vector / (self._norms * norm)).tolist()
+        return cosines[: len(self.turns)]
 
     def holds(self, marks: int) -> bool:
         """Whether any turn carries any of these marks."""

@@ -16,8 +16,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from jobs.kafka_ready import answers
-from jobs.local_kafka import BrokerError, BrokerRecord, LocalKafka
+from jobs.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka
+from jobs.broker.ready import answers
 
 pytestmark = pytest.mark.kafka
 
@@ -27,7 +27,7 @@ _ROOT = Path(__file__).parents[2]
 _PARENT = """
 import sys
 from pathlib import Path
-from jobs.local_kafka import LocalKafka
+from jobs.broker.local_kafka import LocalKafka
 
 LocalKafka(Path(sys.argv[1])).start(); sys.stdout.write("up\\n"); sys.stdout.flush(); sys.stdin.read()
 """
@@ -67,7 +67,7 @@ async def consume(bootstrap: str, topic: str, group: str | None = None) -> bytes
 
 def turntide_kafka(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command line as a process of its own."""
-    command = [sys.executable, "-m", "jobs.kafka", *arguments]
+    command = [sys.executable, "-m", "jobs.cli", "kafka", *arguments]
     return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)  # noqa: S603
 
 
@@ -193,7 +193,7 @@ def test_started_on_the_command_line_it_stays_until_stopped(tmp_path: Path) -> N
         found = turntide_kafka("status", "--output", "json", *here)
         assert (found.returncode, found.stdout) == (0, started.stdout)
         refused = turntide_kafka("start", *here)
-        assert refused.returncode == 1
+        assert refused.returncode == 2
         assert refused.stderr.startswith("error: a broker (pid ")
     finally:
         stopped = turntide_kafka("stop", *here)
@@ -205,7 +205,7 @@ def test_started_on_the_command_line_it_stays_until_stopped(tmp_path: Path) -> N
 
 def test_foreground_ends_with_its_signal(tmp_path: Path) -> None:
     """A supervisor's SIGTERM stops broker and command, with exit code 0."""
-    command = [sys.executable, "-m", "jobs.kafka", "start", "--foreground", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "jobs.cli", "kafka", "start", "--foreground", "--data-dir", str(tmp_path)]
     with subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE) as foreground:  # noqa: S603
         assert foreground.stdout
         assert foreground.stdout.readline().startswith(b"running at ")

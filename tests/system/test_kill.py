@@ -16,7 +16,7 @@ import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.local_kafka import LocalKafka
+from jobs.broker.local_kafka import LocalKafka
 from jobs.role_process import RoleProcess
 from jobs.topics import apply_topics
 from models.codec import decode_output, encode
@@ -96,10 +96,12 @@ async def produce(settings: Settings, seed: int) -> None:
 
 async def live_state(settings: Settings) -> dict[int, dict[str, dict[str, bytes]]]:
     """What the changelog says, per partition."""
-    producer = Producer(settings)  # never started: reading needs none
+    producer = Producer(settings)
+    await producer.start()
     table = StateTable(settings, SESSION_STATE.full_name(settings.topic_prefix), producer)
     numbers = range(settings.kafka.partitions or 0)
     await table.recover(numbers)
+    await producer.stop()
     return {number: table.partition(number).entities for number in numbers}
 
 

@@ -27,9 +27,9 @@ from typing import Self
 import msgspec
 import psutil
 
-from jobs.kafka_config import HOST, LOG4J2_PROPERTIES, free_port, port_is_free, server_properties
-from jobs.kafka_jars import kafka_jars
-from jobs.kafka_ready import answers
+from jobs.broker.config import HOST, LOG4J2_PROPERTIES, free_port, port_is_free, server_properties
+from jobs.broker.jars import kafka_jars
+from jobs.broker.ready import answers
 from models.errors import TurntideError
 
 _START_SECONDS = 90.0
@@ -91,9 +91,7 @@ class LocalKafka:
         bootstrap: The broker's address, `host:port`; the same after `kill` and `restart`.
     """
 
-    def __init__(
-        self, data_dir: Path, *, port: int | None = None, heap: str = "512m", detached: bool = False
-    ) -> None:
+    def __init__(self, data_dir: Path, *, port: int | None = None, heap: str = "512m", detached: bool = False) -> None:
         self.home = data_dir.resolve() / "kafka"
         self.log = self.home / "broker.log"
         self._heap = heap
@@ -172,9 +170,7 @@ class LocalKafka:
             )
         for port in (self.port, self.controller_port):
             if not port_is_free(port):
-                raise BrokerError(
-                    f"port {port} on {HOST} is taken by another program: end it or choose another --port"
-                )
+                raise BrokerError(f"port {port} on {HOST} is taken by another program: end it or choose another --port")
 
     def _configure(self) -> None:
         properties = server_properties(
@@ -220,7 +216,7 @@ class LocalKafka:
 
     def _launch(self, command: list[str]) -> None:
         """Start the broker in a session of its own, where Ctrl-C at a terminal does not reach it."""
-        keeper = [sys.executable, "-I", str(Path(__file__).with_name("kafka_keeper.py"))]
+        keeper = [sys.executable, "-I", str(Path(__file__).with_name("keeper.py"))]
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(  # noqa: S603
                 command if self._detached else keeper + command,
@@ -248,9 +244,7 @@ class LocalKafka:
             except subprocess.TimeoutExpired:
                 if time.monotonic() < deadline:
                     continue
-                raise BrokerError(
-                    self._with_log(f"the broker did not answer in {_START_SECONDS} s")
-                ) from None
+                raise BrokerError(self._with_log(f"the broker did not answer in {_START_SECONDS} s")) from None
             raise BrokerError(self._with_log(f"the broker ended while starting (exit code {code})"))
 
     def _with_log(self, message: str) -> str:

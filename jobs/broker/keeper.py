@@ -1,6 +1,6 @@
 """Runs the broker for a parent that may die: ends it as soon as the parent is gone.
 
-Started by `LocalKafka` as `python -I kafka_keeper.py COMMAND…`, standard library only. The parent holds
+Started by `LocalKafka` as `python -I keeper.py COMMAND…`, standard library only. The parent holds
 the other end of this process's stdin and never writes to it: end of file means that the parent stopped the
 broker, ended, crashed or was killed, on Linux and macOS alike. Should a fork of the parent keep that end
 open, the changed parent id tells the same. The first line on stdout is the broker's process id.

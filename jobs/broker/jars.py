@@ -1,6 +1,6 @@
 """Apache Kafka's jars: pinned, fetched once into the user's cache, verified on every start.
 
-`kafka_jars.json` maps each Maven coordinate to the sha256 of its jar. The cache is right exactly when
+`jars.json` maps each Maven coordinate to the sha256 of its jar. The cache is right exactly when
 every pinned file is there with its checksum, so an interrupted download or a damaged file is simply
 fetched again. Downloads go to a staging folder and are moved into place only after verification.
 """
@@ -22,7 +22,7 @@ from models.errors import TurntideError
 
 KAFKA_VERSION = "4.2.0"
 _KAFKA = f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}"
-_PINS = Path(__file__).with_name("kafka_jars.json")
+_PINS = Path(__file__).with_name("jars.json")
 _PARALLEL_DOWNLOADS = 8
 _ATTEMPTS = 3
 _HTTP_TIMEOUT_SECONDS = 30

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from models.errors import TurntideError
+from jobs.output import Output, OutputFormat
 
 if TYPE_CHECKING:
-    from jobs.local_kafka import LocalKafka
+    from jobs.broker.local_kafka import LocalKafka
 
 _NOT_RUNNING = 3  # as `systemctl status` and `service status` have it
-
-
-class Output(StrEnum):
-    """How a result is printed."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 def _default_data_dir() -> Path:
@@ -33,6 +22,7 @@ def _default_data_dir() -> Path:
     return default_data_dir()
 
 
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 DataDir = Annotated[
     Path,
     typer.Option(
@@ -43,7 +33,6 @@ DataDir = Annotated[
         help="Where topics, configuration and log are kept.",
     ),
 ]
-OutputOption = Annotated[Output, typer.Option("--output", help="Print text or one JSON object.")]
 
 app = typer.Typer(
     name="kafka",
@@ -70,44 +59,42 @@ def start(
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Stay, and stop the broker on Ctrl-C or SIGTERM.")
     ] = False,
-    output: OutputOption = Output.TEXT,
+    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Start the broker and return once it answers; it stays until `turntide kafka stop`."""
-    with _failures_told():
-        from jobs.local_kafka import LocalKafka
+    from jobs.broker.local_kafka import LocalKafka
 
-        wanted = port or (None if LocalKafka(data_dir).record() else _port_of_settings())
-        broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
-        if not foreground:
-            broker.start()
+    wanted = port or (None if LocalKafka(data_dir).record() else _port_of_settings())
+    broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
+    if not foreground:
+        broker.start()
+        _tell(broker, output)
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with broker:
             _tell(broker, output)
-            return
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            with broker:
-                _tell(broker, output)
-                code = broker.wait()
-        except KeyboardInterrupt:
-            code = 0
-        raise typer.Exit(code)
+            code = broker.wait()
+    except KeyboardInterrupt:
+        code = 0
+    raise typer.Exit(code)
 
 
 @app.command(epilog="Example:  [cyan]turntide kafka stop --data-dir ./kafka[/]")
 def stop(data_dir: DataDir) -> None:
     """Stop the broker that serves the data directory; its data stays."""
-    with _failures_told():
-        from jobs.local_kafka import LocalKafka
+    from jobs.broker.local_kafka import LocalKafka
 
-        broker = LocalKafka(data_dir)
-        running = broker.running()
-        broker.stop()
-        typer.echo(f"stopped {running.bootstrap}" if running else f"no broker serves {data_dir}")
+    broker = LocalKafka(data_dir)
+    running = broker.running()
+    broker.stop()
+    typer.echo(f"stopped {running.bootstrap}" if running else f"no broker serves {data_dir}")
 
 
 @app.command(epilog="Example:  [cyan]turntide kafka status --output json[/]")
-def status(data_dir: DataDir, output: OutputOption = Output.TEXT) -> None:
+def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None:
     """Tell whether a broker serves the data directory; exit code 0 when it runs, 3 when it does not."""
-    from jobs.local_kafka import LocalKafka
+    from jobs.broker.local_kafka import LocalKafka
 
     broker = LocalKafka(data_dir)
     _tell(broker, output)
@@ -117,34 +104,31 @@ def status(data_dir: DataDir, output: OutputOption = Output.TEXT) -> None:
 @app.command(hidden=True)
 def pin_jars() -> None:
     """Resolve Kafka's jars anew and rewrite the file of their checksums, for a new Kafka version."""
-    with _failures_told():
-        from jobs.kafka_jars import KAFKA_VERSION, write_pins
+    from jobs.broker.jars import KAFKA_VERSION, write_pins
 
-        typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
+    typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
 
 
 def _port_of_settings() -> int | None:
     """The port at which every other command looks for the broker, if it is ours to take."""
-    from jobs.kafka_config import HOST, port_is_free
+    from jobs.broker.config import HOST, port_is_free
     from streams.settings import load_settings
 
     host, _, port = load_settings().kafka.bootstrap.partition(":")
     return int(port) if host == HOST and port.isdigit() and port_is_free(int(port)) else None
 
 
-def _tell(broker: LocalKafka, output: Output) -> None:
+def _tell(broker: LocalKafka, output: OutputFormat) -> None:
     running = broker.running()
-    if output is Output.JSON:
-        typer.echo(
-            json.dumps(
-                {
-                    "running": running is not None,
-                    "bootstrap": running and running.bootstrap,
-                    "pid": running and running.pid,
-                    "data_dir": str(broker.home.parent),
-                    "log": str(broker.log),
-                }
-            )
+    if output is OutputFormat.JSON:
+        Output(output).record(
+            {
+                "running": running is not None,
+                "bootstrap": running and running.bootstrap,
+                "pid": running and running.pid,
+                "data_dir": str(broker.home.parent),
+                "log": str(broker.log),
+            }
         )
     elif running:
         typer.echo(f"running at {running.bootstrap} (pid {running.pid}, log {broker.log})")
@@ -154,17 +138,3 @@ def _tell(broker: LocalKafka, output: Output) -> None:
             typer.echo(f"to use it: export TURNTIDE_KAFKA={running.bootstrap}")
     else:
         typer.echo(f"no broker serves {broker.home.parent}: start one with `turntide kafka start`")
-
-
-@contextmanager
-def _failures_told() -> Iterator[None]:
-    """Print an expected failure without a traceback and exit with code 1."""
-    try:
-        yield
-    except TurntideError as failure:
-        typer.echo(f"error: {failure}", err=True)
-        raise typer.Exit(1) from failure
-
-
-if __name__ == "__main__":
-    app()
