@@ -54,8 +54,14 @@ def list_alerts(
     """List alerts by their latest change, the latest last."""
     found = asyncio.run(latest_alerts(load_settings()))
     shown = [alert for alert in found.values() if status in {None, alert.status}]
-    rows = [described(alert) for alert in sorted(shown, key=lambda alert: alert.timestamp)]
-    Output(output).rows("alerts", rows)
+    shown.sort(key=lambda alert: alert.timestamp)
+    printed = Output(output)
+    if output is not OutputFormat.TABLE:
+        printed.rows("alerts", [described(alert) for alert in shown])
+        return
+    for alert in shown:
+        typer.echo(explained(alert))
+    printed.message(f"{len(shown)} alerts; `turntide alerts ack ID` acknowledges one")
 
 
 @app.command(epilog=examples("turntide alerts ack 1b4e28ba-… --by anna --note 'looking at it'"))
@@ -167,6 +173,22 @@ async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, o
     return results
 
 
+def explained(alert: AlertChanged) -> str:
+    """What on-call needs of an alert, in four lines of any terminal: what, why, on which grounds, and its id."""
+    signals = ", ".join(f"{signal.name} {signal.share:.0%}" for signal in alert.signals if signal.share > 0)
+    evidence = ", ".join(f"{turn.turn} ({turn.why})" for turn in alert.evidence)
+    return "\n".join(
+        (
+            f"{alert.status.value} {alert.severity.value}  session {alert.session_id}  app {alert.app_id}  "
+            f"turn {alert.turn}  score {alert.score:.2f}  at {alert.timestamp:%Y-%m-%d %H:%M:%S}Z",
+            f"  why      {alert.reason}",
+            f"  signals  {signals or 'none'}",
+            f"  turns    {evidence or 'none'}",
+            f"  id       {alert.alert_id}",
+        )
+    )
+
+
 def described(alert: AlertChanged) -> dict[str, object]:
     """An alert's latest change in one row."""
     return {
@@ -179,6 +201,8 @@ def described(alert: AlertChanged) -> dict[str, object]:
         "score": round(alert.score, 3),
         "mode": alert.mode.value,
         "reason": alert.reason,
+        "signals": {signal.name: round(signal.share, 3) for signal in alert.signals},
+        "evidence_turns": [turn.turn for turn in alert.evidence],
         "fired_at": alert.fired_at.isoformat(),
         "changed_at": alert.timestamp.isoformat(),
         "notifications": alert.notifications,

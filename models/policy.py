@@ -182,7 +182,7 @@ class ModeThreshold(Section, frozen=True, kw_only=True):
 class ModePolicy(Section, frozen=True, kw_only=True):
     """Risk modes (seed 000 names `RiskMode`, the notes give its values).
 
-    Of 781 benign public dialogues scored by the rules, 8 % reach watch and 2.4 % raise an alert, most of these stitched
+    Of 781 benign public dialogues scored by the rules, 8 % reach watch and 2.3 % raise an alert, most of these stitched
     together from security questions; an upstream risk that stays at 0.6 reaches elevated.
     """
 
