@@ -169,6 +169,7 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
         con.execute(f"ATTACH {literal(f'ducklake:sqlite:{paths.catalog}')} AS {LAKE} ({terms})")
         con.execute(f"USE {LAKE}")
         con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET sqlite_disable_multithreaded_scans = true")
     except TurntideError:
         con.close()
         raise
