@@ -177,10 +177,13 @@ def explained(alert: AlertChanged) -> str:
     """What on-call needs of an alert, in four lines of any terminal: what, why, on which grounds, and its id."""
     signals = ", ".join(f"{signal.name} {signal.share:.0%}" for signal in alert.signals if signal.share > 0)
     evidence = ", ".join(f"{turn.turn} ({turn.why})" for turn in alert.evidence)
+    head = (
+        f"{alert.status.value} {alert.severity.value}  session {alert.session_id}  app {alert.app_id}  "
+        f"turn {alert.turn}  score {alert.score:.2f}  at {alert.timestamp:%Y-%m-%d %H:%M:%S}Z"
+    )
     return "\n".join(
         (
-            f"{alert.status.value} {alert.severity.value}  session {alert.session_id}  app {alert.app_id}  "
-            f"turn {alert.turn}  score {alert.score:.2f}  at {alert.timestamp:%Y-%m-%d %H:%M:%S}Z",
+            head,
             f"  why      {alert.reason}",
             f"  signals  {signals or 'none'}",
             f"  turns    {evidence or 'none'}",
