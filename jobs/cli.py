@@ -47,6 +47,11 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *(f"[cyan]{line}[/]" for line in lines)])
 
 
+def command_names() -> tuple[str, ...]:
+    """Every command of the first level."""
+    return tuple(_COMMANDS)
+
+
 class _LazyGroup(TyperGroup):
     """Lists commands by their summaries and imports the one that is called."""
 

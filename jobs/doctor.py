@@ -192,7 +192,12 @@ def _embedder(settings: Settings) -> Verdict:
 
 def _ports(settings: Settings) -> Verdict:
     http = settings.http
-    ports = {"sessions": http.sessions_port, "index": http.index_port, "archive": http.archive_port}
+    ports = {
+        "sessions": http.sessions_port,
+        "index": http.index_port,
+        "archive": http.archive_port,
+        "notify": http.notify_port,
+    }
     taken = [f"{role} {port}" for role, port in ports.items() if port and not _is_free(http.host, port)]
     if taken:
         return Verdict(

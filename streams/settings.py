@@ -60,6 +60,7 @@ class HttpSettings(BaseModel):
     sessions_port: int = Field(8701, ge=0, description="Port of the sessions role; 0 picks a free one.")
     index_port: int = Field(8702, ge=0, description="Port of the index role.")
     archive_port: int = Field(8703, ge=0, description="Port of the archive role.")
+    notify_port: int = Field(8704, ge=0, description="Port of the notify role.")
 
 
 class VectorSettings(BaseModel):

@@ -14,13 +14,15 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord
 
 from models.codec import decode_output
-from models.errors import ConfigurationError, InvalidRecord
+from models.errors import ConfigurationError, InvalidRecord, StoreUnavailable
 from models.events import AlertChanged
 from models.topics import ALERTS
+from streams.api.health import create_api, serve
 from streams.kafka.client import consumer, require_topic
 from streams.notify.sinks import configured_sinks
 from streams.ports import AlertSink
 from streams.settings import Settings
+from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -46,8 +48,9 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
             "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
         )
     await require_topic(settings.kafka, ALERTS.full_name(settings.topic_prefix))
+    api = create_api(ready=lambda: (True, "ready"), registry=metrics.registry)
     try:
-        async with asyncio.TaskGroup() as group:
+        async with serve(api, settings.http.host, settings.http.notify_port), asyncio.TaskGroup() as group:
             for sink in found:
                 group.create_task(_relay(settings, sink, stop))
     except BaseExceptionGroup as failed:
@@ -82,7 +85,12 @@ async def _deliver_polled(client: AIOKafkaConsumer, sink: AlertSink) -> None:
     polled = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
     for partition, records in polled.items():
         alerts = [alert for record in records if (alert := _decoded(record)) is not None]
-        await sink.deliver(alerts)
+        try:
+            await sink.deliver(alerts)
+        except StoreUnavailable:
+            metrics.counter("sink_deliveries_total", sink=sink.name, result="failed").inc(len(alerts))
+            raise
+        metrics.counter("sink_deliveries_total", sink=sink.name, result="delivered").inc(len(alerts))
         await client.commit({partition: records[-1].offset + 1})
         log.info("alerts_delivered", sink=sink.name, partition=partition.partition, alerts=len(alerts))
 

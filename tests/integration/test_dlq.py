@@ -37,7 +37,9 @@ CONTENT = b"\x00secret words\xff"
 @pytest.fixture
 async def settings(kafka: str, topic_prefix: str) -> Settings:
     """Settings of one test, its topics made."""
-    made = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix)
+    made = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, http={"notify_port": 0}
+    )
     await apply_topics(made)
     return made
 
