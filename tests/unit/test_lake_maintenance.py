@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
@@ -66,13 +66,30 @@ def test_replaced_files_stay_for_running_readers(writer: LakeWriter) -> None:
     reader.execute("BEGIN")
     before = reader.execute("SELECT count(*) FROM turns").fetchall()
 
-    maintain(writer, now=NOW, keep_replaced=timedelta(hours=1))
+    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(minutes=1))
     during = reader.execute("SELECT count(*), max(content) FROM turns").fetchall()
     reader.close()
 
     assert before == [(3 * FILES_TO_MERGE,)]
-    assert [(3 * FILES_TO_MERGE, f"text {FILES_TO_MERGE - 1}")] == during
+    assert during == [(3 * FILES_TO_MERGE, f"text {FILES_TO_MERGE - 1}")]
     assert len(files(writer)) == FILES_TO_MERGE + 1
+
+
+@pytest.mark.parametrize("keep", [timedelta(0), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)])
+def test_nothing_goes_before_its_time(writer: LakeWriter, keep: timedelta) -> None:
+    """To the second: DuckLake alone takes everything of the same day, younger or not."""
+    land(writer, range(FILES_TO_MERGE))
+    start = datetime.now(UTC)
+    maintain(writer, now=start, keep_replaced=timedelta(days=1))
+    replaced, snapshots = len(files(writer)) - 1, status(writer.con).snapshots
+    end = datetime.now(UTC)
+
+    kept = maintain(writer, now=start + keep, keep_replaced=keep)
+    gone = maintain(writer, now=end + timedelta(minutes=2), keep_replaced=timedelta(minutes=1))
+
+    assert kept.deleted_files == 0
+    assert gone.deleted_files >= replaced == FILES_TO_MERGE
+    assert gone.expired_snapshots + kept.expired_snapshots >= snapshots - 1
 
 
 def test_readers_do_not_notice_landings_and_merges(writer: LakeWriter) -> None:
