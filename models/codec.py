@@ -35,8 +35,8 @@ _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
-_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_TURN_FIELDS = frozenset(Turn.__struct_fields__)
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 
 
 def encode(event: Struct) -> bytes:
@@ -47,7 +47,7 @@ def encode(event: Struct) -> bytes:
 def _is_control(value: bytes) -> bool:
     try:
         return _tag.decode(value).type != "turn"
-    except msgspec.MsgspecError:
+    except _UNDECODABLE:
         return False
 
 
@@ -59,12 +59,12 @@ def _decode(value: bytes) -> InputEvent:
     """
     try:
         return _turn.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNDECODABLE as error:
         if not _is_control(value):
             raise _refusal(error) from None
     try:
         return _control.decode(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNDECODABLE as error:
         raise _refusal(error) from None
 
 
@@ -125,12 +125,6 @@ def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
             raise InvalidRecord("content_too_large", f"{size} bytes, allowed {intake.max_content_bytes}")
 
 
-def unknown_fields(value: bytes) -> dict[str, Any]:
-    """Top-level fields of a turn that its schema does not name, for the archive's `extra` column."""
-    names = _fields.decode(value)
-    return {name: msgspec.json.decode(raw) for name, raw in names.items() if name not in _TURN_FIELDS}
-
-
 def _decoder_for(topic: Topic) -> Callable[[bytes], Any]:
     if not topic.carries:
         raise ConfigurationError(f"topic {topic.name} carries no public events; it cannot be decoded")
@@ -154,6 +148,6 @@ def decode_output(topic: Topic, value: bytes) -> OutputEvent:
         decoder = _output_decoders[topic.name] = _decoder_for(topic)
     try:
         event: OutputEvent = decoder(value)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _UNDECODABLE as error:
         raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
     return event

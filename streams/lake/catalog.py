@@ -171,10 +171,10 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
         )
         con.execute(f"ATTACH {literal(f'ducklake:sqlite:{paths.catalog}')} AS {LAKE} ({terms})")
         con.execute(f"USE {LAKE}")
-        con.execute("SET TimeZone = 'UTC'")
+        con.execute("SET GLOBAL TimeZone = 'UTC'")
         # Else each scan of a catalog table has a connection and a snapshot of its own, and a reader beside a merge sees
         # files, offsets and statistics of different moments: measured, 9 of 263 reads were wrong, without an error.
-        # Only GLOBAL reaches DuckLake's inner connection.
+        # (Only GLOBAL reaches DuckLake's inner connection.)
         con.execute("SET GLOBAL sqlite_disable_multithreaded_scans = true")
     except TurntideError:
         con.close()

@@ -59,11 +59,11 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
     with writer.exclusively("merging files"):
         merged = sum(_merge(writer, low, high, 2 if everything else FILES_TO_MERGE) for low, high in SIZE_CLASSES)
         _compact_offsets(writer)
-        expired = _count(writer, f"ducklake_expire_snapshots('{LAKE}', older_than => ?)", now - keep_replaced)
-        deleted = _count(writer, f"ducklake_cleanup_old_files('{LAKE}', older_than => ?)", now - keep_replaced)
+        expired = _expire(writer, now - keep_replaced)
+        deleted = _delete_replaced(writer, now - keep_replaced)
         orphans = 0
         if everything:
-            orphans = _count(writer, f"ducklake_delete_orphaned_files('{LAKE}', older_than => ?)", now - ORPHAN_AGE)
+            orphans = _called(writer, f"ducklake_delete_orphaned_files('{LAKE}', older_than => ?)", now - ORPHAN_AGE)
         widen_text_bounds(writer)
     return Maintained(merged, deleted, orphans, expired)
 
@@ -114,6 +114,30 @@ def _compact_offsets(writer: LakeWriter) -> None:
     )
 
 
-def _count(writer: LakeWriter, call: str, older_than: datetime) -> int:
-    rows: list[Any] = writer.con.execute(f"CALL {call}", [older_than]).fetchall()
+def _expire(writer: LakeWriter, before: datetime) -> int:
+    """Forget older snapshots but the latest; picked here, since DuckLake compares times in SQLite as text.
+
+    It writes a space between date and time and compares with a `T`: whatever is of the same day counts as older.
+    """
+    versions = writer.con.execute(
+        f"SELECT list(snapshot_id) FROM {METADATA}.ducklake_snapshot WHERE snapshot_time::TIMESTAMPTZ < ? "
+        f"AND snapshot_id < (SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot)",
+        [before],
+    ).fetchone()
+    if versions is None or not versions[0]:
+        return 0
+    return _called(writer, f"ducklake_expire_snapshots('{LAKE}', versions => ?)", versions[0])
+
+
+def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
+    """Delete files replaced before that time; first with the `T` that DuckLake compares with, see `_expire`."""
+    writer.con.execute(
+        f"UPDATE {METADATA}.ducklake_files_scheduled_for_deletion SET schedule_start = "
+        "strftime(schedule_start::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f+00')"
+    )
+    return _called(writer, f"ducklake_cleanup_old_files('{LAKE}', older_than => ?)", before)
+
+
+def _called(writer: LakeWriter, call: str, value: Any) -> int:
+    rows: list[Any] = writer.con.execute(f"CALL {call}", [value]).fetchall()
     return len(rows)

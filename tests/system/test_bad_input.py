@@ -42,6 +42,8 @@ REFUSED: dict[str, tuple[bytes | None, bytes | None, str]] = {
     "truncated": (b"s", turn()[:-5], "not_json"),
     "not UTF-8": (b"s", b"\xff\xfe", "not_json"),
     "an array": (b"s", b"[]", "invalid_field"),
+    "nested without end": (b"s", b'{"session_id":"s","x":' + b"[" * 100_000, "not_json"),
+    "nested too deep": (b"s", turn()[:-1] + b', "x": ' + b"[" * 5_000 + b"]" * 5_000 + b"}", "not_json"),
     "turn as text": (b"s", turn(turn="1"), "invalid_field"),
     "no user": (b"s", turn(user_id=...), "invalid_field"),
     "empty session": (b"", turn(session_id=""), "invalid_field"),

@@ -1,0 +1,112 @@
+"""Bytes to events: what is refused, with which reason, and never with the producer's text."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.codec import decode_input, decode_output, encode
+from models.errors import InvalidRecord
+from models.events import MAX_CONTENT_BYTES, Role, SessionEnded, Turn
+from models.policy import IntakePolicy
+from models.topics import ALERTS
+
+ARRIVED = datetime(2026, 1, 5, 9, tzinfo=UTC)
+TURN = Turn(
+    session_id="s", user_id="u", app_id="a", turn=3, role=Role.USER, content="secret words", timestamp=ARRIVED
+)
+
+
+def decode(value: bytes | None, key: bytes | None = b"s") -> object:
+    """Decode under the default rules."""
+    return decode_input(value, key, ARRIVED, IntakePolicy())
+
+
+def changed(**fields: object) -> bytes:
+    """The turn's JSON with other fields."""
+    return json.dumps(json.loads(encode(TURN)) | fields).encode()
+
+
+def test_round_trip() -> None:
+    """A turn survives, with or without its tag, and so does a control event."""
+    ended = SessionEnded(session_id="s", timestamp=ARRIVED, reason="closed")
+    untagged = json.loads(encode(TURN))
+    del untagged["type"]
+
+    assert decode(encode(TURN)) == TURN
+    assert decode(json.dumps(untagged).encode()) == TURN
+    assert decode(encode(ended)) == ended
+
+
+def test_times_are_utc_inside() -> None:
+    """Another offset is the same instant, held in UTC."""
+    turn = decode(changed(timestamp="2026-01-05T10:00:00+01:00"))
+
+    assert isinstance(turn, Turn)
+    assert (turn.timestamp, turn.timestamp.tzinfo) == (ARRIVED, UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "null_value"),
+        (b"", "not_json"),
+        (b"secret words", "not_json"),
+        (b'{"x":' + b"[" * 100_000, "not_json"),
+        (encode(TURN)[:-1] + b',"x":' + b"[" * 5_000 + b"]" * 5_000 + b"}", "not_json"),
+        (encode(TURN)[:-1] + b',"x":\xff}', "not_json"),
+        (changed(role="secret words"), "invalid_field"),
+        (changed(type="secret words"), "invalid_field"),
+        (changed(risk="secret words"), "invalid_field"),
+        (changed(metadata={"a": ["secret words"]}), "invalid_field"),
+        (changed(session_id="x" * 257), "invalid_field"),
+        (changed(user_id="a\nb"), "invalid_identifier"),
+        (changed(content="x" * (MAX_CONTENT_BYTES + 1)), "content_too_large"),
+        (changed(content="é" * (MAX_CONTENT_BYTES // 2 + 1)), "content_too_large"),
+        (changed(session_id="t"), "key_mismatch"),
+    ],
+    ids=lambda value: repr(value)[:24],
+)
+def test_refusals(value: bytes | None, reason: str) -> None:
+    """Each kind of bad record has its reason, and the message holds nothing of the record."""
+    with pytest.raises(InvalidRecord) as refused:
+        decode(value)
+
+    assert refused.value.reason == reason
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("extra", ['{"a": [1, {"b": null}]}', '"text"', "1e300"])
+def test_unknown_fields_are_no_obstacle(extra: str) -> None:
+    """Producers may send more than is known."""
+    assert decode(encode(TURN)[:-1] + f',"x":{extra}}}'.encode()) == TURN
+
+
+def test_largest_content_fits() -> None:
+    """The limit is inclusive and counts bytes."""
+    assert decode(changed(content="é" * (MAX_CONTENT_BYTES // 2)))
+
+
+def test_time_limits_are_inclusive() -> None:
+    """Exactly the skew and exactly the earliest time pass, a second more does not."""
+    rules = IntakePolicy()
+    for time, passes in (
+        (ARRIVED + rules.future_skew, True),
+        (ARRIVED + rules.future_skew + timedelta(seconds=1), False),
+        (rules.earliest_time, True),
+        (rules.earliest_time - timedelta(seconds=1), False),
+    ):
+        value = changed(timestamp=time.isoformat())
+        if passes:
+            assert decode(value)
+        else:
+            with pytest.raises(InvalidRecord, match="timestamp"):
+                decode(value)
+
+
+def test_foreign_bytes_on_an_output_topic() -> None:
+    """What is no alert is refused with the topic's name."""
+    with pytest.raises(InvalidRecord, match=r"alerts\.v1"):
+        decode_output(ALERTS, encode(TURN))
