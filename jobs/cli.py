@@ -35,6 +35,8 @@ _COMMANDS = {
     "archive": _Entry("jobs.archive", "app", "Look after the archive."),
     "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
     "kafka": _Entry("jobs.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
+    "replay": _Entry("jobs.replay", "replay", "Fold the log again; compare what the roles left with it."),
+    "chaos": _Entry("jobs.chaos.command", "chaos", "Kill, freeze and restart everything under load, then compare."),
     "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
     "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),
     "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),

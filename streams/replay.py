@@ -6,12 +6,13 @@ state, its offsets or its outputs. What the role left behind must be equal: stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from models.events import OutputEvent
+from models.events import OutputEvent, Turn
 from models.partition import PartitionFold
 from models.policy import Policy
 from models.topics import TURNS
@@ -31,11 +32,13 @@ class Replayed(NamedTuple):
         entities: Partition → entity → part → bytes.
         outputs: Id → event, dead letters among them.
         turns: Turns folded.
+        turn_keys: Session and number of every turn that could be used, each once.
     """
 
     entities: dict[int, dict[str, dict[str, bytes]]]
     outputs: dict[str, OutputEvent]
     turns: int
+    turn_keys: set[tuple[str, int]]
 
 
 class Replay:
@@ -47,6 +50,7 @@ class Replay:
         self._tables: dict[int, PartitionTable] = {}
         self._outputs: dict[str, OutputEvent] = {}
         self._turns = 0
+        self._turn_keys: set[tuple[str, int]] = set()
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
@@ -54,6 +58,8 @@ class Replay:
         fold = PartitionFold(table.entities, self._policy)
         decoded = self._intake.take(records, above=fold.offset)
         self._keep(decoded.dead)
+        events = (arrival.event for arrival in decoded.arrivals)
+        self._turn_keys.update((event.session_id, event.turn) for event in events if isinstance(event, Turn))
         for folded in fold.fold(decoded.arrivals):
             self._keep(folded.outputs)
             self._turns += folded.turns
@@ -63,27 +69,49 @@ class Replay:
     def result(self) -> Replayed:
         """Everything folded so far."""
         entities = {number: table.entities for number, table in self._tables.items()}
-        return Replayed(entities, self._outputs, self._turns)
+        return Replayed(entities, self._outputs, self._turns, self._turn_keys)
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
             self._outputs[event.id] = event
 
 
-async def replay_log(settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> Replayed:
+async def replay_log(
+    settings: Settings,
+    policy: Policy,
+    embedder: Embedder,
+    scorer: TurnScorer,
+    *,
+    limit: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Replayed:
     """Fold the whole of `turns.v1`.
+
+    Args:
+        settings: Which cluster and prefix.
+        policy: As the role had it, like embedder and scorer, else the bytes differ.
+        embedder: Embeds.
+        scorer: Scores.
+        limit: Fold only the first so many records of each partition.
+        progress: Told the number of records folded, batch by batch.
 
     Raises:
         StoreUnavailable: Kafka does not answer.
         ConfigurationError: There is no such topic.
     """
     replay = Replay(policy, embedder, scorer)
+    taken: Counter[int] = Counter()
     waiting: list[ConsumerRecord] = []
     async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
+        if limit is not None and taken[record.partition] >= limit:
+            continue
         if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
             replay.fold(waiting[0].partition, waiting)
+            progress(taken.total())
             waiting = []
+        taken[record.partition] += 1
         waiting.append(record)
     if waiting:
         replay.fold(waiting[0].partition, waiting)
+        progress(taken.total())
     return replay.result()

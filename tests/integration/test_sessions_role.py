@@ -17,7 +17,7 @@ from models.codec import decode_output, encode
 from models.errors import DeliveryFailed
 from models.events import Role, Turn
 from models.policy import Policy, ProfilePolicy
-from models.topics import DEAD_LETTERS, PROFILES, TURNS, Topic
+from models.topics import DEAD_LETTERS, EPISODES, PROFILES, TURNS, Topic
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.topics import set_config
 from streams.roles.sessions import SessionsRole
@@ -53,7 +53,7 @@ async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
     return settings
 
 
-async def produce(settings: Settings, numbers: Sequence[int]) -> None:
+async def produce(settings: Settings, numbers: Sequence[int], start: datetime = START) -> None:
     """Turns of one session."""
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
     await producer.start()
@@ -65,7 +65,7 @@ async def produce(settings: Settings, numbers: Sequence[int]) -> None:
             turn=number,
             role=Role.USER,
             content="Where is my parcel?",
-            timestamp=START + timedelta(seconds=number),
+            timestamp=start + timedelta(seconds=number),
         )
         await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(turn), key=b"s")
     await producer.stop()
@@ -120,3 +120,22 @@ async def test_a_rejected_output_stops_the_role_before_its_state(settings: Setti
 
     assert isinstance(task.exception(), DeliveryFailed)
     assert [p.turn_count for p in await events(settings, PROFILES)] == [1, 2]
+
+
+async def test_an_idle_partition_gets_a_tick_and_closes_what_is_due(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing arrives any more: the role itself writes the record that moves the clock, once."""
+    monkeypatch.setattr("streams.roles.sessions.IDLE_BEFORE_TICK", timedelta(seconds=1))
+    await produce(settings, [0, 1], start=datetime.now(UTC) - timedelta(hours=2))
+    episodes: list[Any] = []
+    async with running(settings), asyncio.timeout(60):
+        while not episodes:
+            await asyncio.sleep(0.2)  # poll the topic
+            episodes = await events(settings, EPISODES)
+        await asyncio.sleep(3)  # time for a second tick, were it sent
+    log = read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))
+    keys = [record.key async for record in log]
+
+    assert [(e.session_id, e.reason, e.turn_count) for e in episodes] == [("s", "timed_out", 2)]
+    assert keys == [b"s", b"s", b"clock-0"]

@@ -1,0 +1,290 @@
+"""Reads what the roles left behind, once they have caught up, and compares it with a replay of the log."""
+
+# ruff: noqa: S608 - tables and columns are constants of this project, values travel as parameters
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from time import monotonic
+
+import httpx
+from aiokafka import TopicPartition
+from msgspec import Struct
+
+from models.codec import decode_output
+from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.partition import PartitionFold
+from models.risk.scorer import RuleScorer
+from models.topics import SESSION_STATE, TURNS, Topic
+from streams.comparison import (
+    INDEX,
+    OUTPUT_TOPICS,
+    Archived,
+    Comparison,
+    TopicOutputs,
+    compare_archive,
+    compare_outputs,
+    compare_points,
+    compare_state,
+)
+from streams.kafka.client import consumer, read_to_end, require_topic
+from streams.kafka.producer import Producer
+from streams.kafka.tables import StateTable
+from streams.replay import Replayed, replay_log
+from streams.settings import Settings
+from streams.wiring import embedder_of, policy_of
+
+State = dict[int, dict[str, dict[str, bytes]]]
+"""Partition → entity → part → bytes."""
+_POLL_S = 0.5
+_ARCHIVE = "archive"
+_ARCHIVED_IDS = {
+    "profiles.v1": "profile_history",
+    "windows.v1": "raw.windows",
+    "alerts.v1": "alert_changes",
+    "compactions.v1": "compactions",
+    "episodes.v1": "episodes",
+    "dead-letters.v1": "dead_letters",
+}
+"""Where the archive has the events of each output topic."""
+
+
+class LogGrows(TurntideError):  # noqa: N818 - it says what happens
+    """New records kept arriving, so there is no one moment to compare at."""
+
+
+class Settled(Struct):
+    """The log's oracle, what the roles left, and how they differ."""
+
+    oracle: Replayed
+    state: State
+    outputs: dict[str, TopicOutputs]
+    comparison: Comparison
+
+
+async def log_extent(settings: Settings) -> dict[int, tuple[int, int]]:
+    """First and next offset of each partition of `turns.v1`.
+
+    Raises:
+        ConfigurationError: There is no such topic.
+        StoreUnavailable: Kafka does not answer.
+    """
+    topic = TURNS.full_name(settings.topic_prefix)
+    places = [TopicPartition(topic, number) for number in await require_topic(settings.kafka, topic)]
+    async with consumer(settings.kafka) as client:
+        starts, ends = await client.beginning_offsets(places), await client.end_offsets(places)
+    return {place.partition: (starts[place], ends[place]) for place in places}
+
+
+async def settle(
+    settings: Settings,
+    *,
+    within_s: float,
+    index_url: str | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Settled:
+    """Wait until the roles have caught up with the log, or the time is over, and compare.
+
+    Args:
+        settings: Which cluster, prefix, policy and archive.
+        within_s: How long state, archive and index may take.
+        index_url: Where the index role answers; none: the settings' port.
+        progress: Told the records replayed.
+
+    Raises:
+        LogGrows: Turns kept arriving.
+        ConfigurationError: A topic is missing, or retention has removed the head of the log.
+        StoreUnavailable: Kafka does not answer.
+    """
+    deadline_s = monotonic() + within_s
+    while True:
+        extent = await log_extent(settings)
+        _require_whole(settings, extent)
+        oracle = await replay_log(settings, policy_of(settings), embedder_of(settings), RuleScorer(), progress=progress)
+        state = await _caught_up(settings, oracle, deadline_s)
+        outputs = await read_outputs(settings)
+        if await log_extent(settings) == extent:
+            break
+        if monotonic() > deadline_s:
+            raise LogGrows(
+                f"{TURNS.full_name(settings.topic_prefix)} grew while it was compared, for {within_s:g} s: "
+                "stop its producers, then compare again"
+            )
+    result = compare_state(state, oracle)
+    result.include(compare_outputs(outputs, oracle))
+    result.include(await _until_equal(lambda: asyncio.to_thread(_archive_compared, settings, oracle), deadline_s))
+    result.include(await _until_equal(lambda: _index_compared(settings, index_url, oracle), deadline_s))
+    return Settled(oracle, state, outputs, result)
+
+
+def _require_whole(settings: Settings, extent: dict[int, tuple[int, int]]) -> None:
+    cut = [number for number, (start, _) in extent.items() if start > 0]
+    if cut:
+        raise ConfigurationError(
+            f"{TURNS.full_name(settings.topic_prefix)}: retention has removed the head of partitions {cut}; "
+            "a comparison needs the whole log. `turntide replay` without --compare folds what is left."
+        )
+
+
+async def _caught_up(settings: Settings, oracle: Replayed, deadline_s: float) -> State:
+    policy = policy_of(settings)
+    wanted = {number: PartitionFold(entities, policy).offset for number, entities in oracle.entities.items()}
+    async with _changelog(settings) as read:
+        while True:
+            state = await read()
+            stands = {number: PartitionFold(state[number], policy).offset for number in wanted}
+            if all(stands[n] >= offset for n, offset in wanted.items()) or monotonic() > deadline_s:
+                return state
+            await asyncio.sleep(_POLL_S)
+
+
+async def read_state(settings: Settings) -> State:
+    """What the changelog says, per partition."""
+    async with _changelog(settings) as read:
+        return await read()
+
+
+@asynccontextmanager
+async def _changelog(settings: Settings) -> AsyncIterator[Callable[[], Awaitable[State]]]:
+    """A reader of the changelog that may be asked again and again."""
+    topic = SESSION_STATE.full_name(settings.topic_prefix)
+    numbers = await require_topic(settings.kafka, topic)
+    producer = Producer(settings)
+    await producer.start()
+    table = StateTable(settings, topic, producer)
+
+    async def read() -> State:
+        await table.recover(numbers)
+        return {number: table.partition(number).entities for number in numbers if table.partition(number).entities}
+
+    try:
+        yield read
+    finally:
+        await producer.stop()
+
+
+async def read_outputs(settings: Settings) -> dict[str, TopicOutputs]:
+    """Every output topic, by its name without the prefix."""
+    return {topic.name: await _read_topic(settings, topic) for topic in OUTPUT_TOPICS}
+
+
+async def _read_topic(settings: Settings, topic: Topic) -> TopicOutputs:
+    found = TopicOutputs()
+    following: dict[int, int] = {}
+    async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
+        found.has_holes |= record.offset != following.get(record.partition, 0)
+        following[record.partition] = record.offset + 1
+        event_id = decode_output(topic, record.value).id
+        found.values.setdefault(event_id, []).append(record.value)
+        found.written_ms.setdefault(event_id, record.timestamp)
+    return found
+
+
+# --- archive and index, which follow in their own time
+
+
+async def _until_equal(compared: Callable[[], Awaitable[Comparison]], deadline_s: float) -> Comparison:
+    """Compare until nothing differs or the time is over; a store that does not answer yet is asked again."""
+    while True:
+        unanswered: StoreUnavailable | None = None
+        try:
+            result = await compared()
+        except StoreUnavailable as error:
+            unanswered, result = error, Comparison()
+        if unanswered is None and not result.differences:
+            return result
+        if monotonic() > deadline_s:
+            if unanswered is not None:
+                raise unanswered
+            return result
+        await asyncio.sleep(_POLL_S)
+
+
+def _archive_compared(settings: Settings, oracle: Replayed) -> Comparison:
+    try:
+        return compare_archive(read_archive(settings), oracle)
+    except ConfigurationError as nothing_there:
+        return Comparison(not_checked={_ARCHIVE: str(nothing_there)})
+
+
+def read_archive(settings: Settings) -> Archived:
+    """Identities of everything in the archive, from one snapshot.
+
+    Raises:
+        ConfigurationError: There is none.
+        StoreUnavailable: It cannot be read.
+    """
+    from streams.lake.catalog import paths_of, reading
+    from streams.lake.schema import ABSENT, ERASED, EXPIRED
+
+    prefix = settings.topic_prefix
+    turns_topic = TURNS.full_name(prefix)
+    with reading(paths_of(settings)) as lake:
+        lake.execute("BEGIN")
+        turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
+        doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
+        ((doubled_rows,),) = doubled.fetchall()
+        ids = {
+            name: {str(row[0]) for row in lake.execute(f"SELECT id FROM {view}").fetchall()}
+            for name, view in _ARCHIVED_IDS.items()
+        }
+        ((refused,),) = lake.execute(
+            "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
+            "WHERE topic = ? AND reason NOT IN (?, ?, ?)",
+            [turns_topic, ABSENT, ERASED, EXPIRED],
+        ).fetchall()
+        absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
+        lake.execute("ROLLBACK")
+    compacted = {str(topic).removeprefix(f"{prefix}.") for (topic,) in absent}
+    return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
+
+
+async def _index_compared(settings: Settings, index_url: str | None, oracle: Replayed) -> Comparison:
+    points = await count_points(settings, index_url)
+    if points is None:
+        why = f"the index role does not answer at {index_url or _own_index_url(settings)}, and vectors.url names no server"
+        return Comparison(not_checked={INDEX: why})
+    return compare_points(points, oracle, keep_turns=policy_of(settings).memory.stored_vectors)
+
+
+async def count_points(settings: Settings, index_url: str | None = None) -> int | None:
+    """Points in the index: what the index role last counted, else what the Qdrant server says.
+
+    Returns:
+        None when neither can be asked: Qdrant Edge belongs to the role's process.
+
+    Raises:
+        StoreUnavailable: The role at `index_url` does not answer or has not counted yet.
+    """
+    url = index_url or _own_index_url(settings)
+    try:
+        async with httpx.AsyncClient() as client:
+            metrics = (await client.get(f"{url}/metrics")).text
+    except httpx.TransportError as error:
+        if index_url is not None:
+            raise StoreUnavailable(f"the index role does not answer at {url}: is it running?") from error
+        return await _count_on_server(settings)
+    counted = re.findall(r"^turntide_index_points (\S+)$", metrics, re.MULTILINE)
+    if not counted:
+        raise StoreUnavailable(f"the index role at {url} has not counted its points yet: ask again in some seconds")
+    return int(float(counted[0]))
+
+
+def _own_index_url(settings: Settings) -> str:
+    return f"http://{settings.http.host}:{settings.http.index_port}"
+
+
+async def _count_on_server(settings: Settings) -> int | None:
+    if not settings.vectors.url:
+        return None
+    from streams.vectors.session_memory import COLLECTION
+    from streams.wiring import vector_store_of
+
+    store = vector_store_of(settings, embedder_of(settings))
+    try:
+        return await store.count(COLLECTION)
+    finally:
+        await store.close()
