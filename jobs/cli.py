@@ -40,6 +40,7 @@ _COMMANDS = {
     "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
     "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),
     "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),
+    "bench": _Entry("jobs.bench.command", "app", "Measure speed on this machine, beside other ways to do the same."),
     "contracts": _Entry("jobs.contracts", "app", "Write or check schemas, AsyncAPI and data dictionary."),
 }
 
@@ -119,8 +120,9 @@ def turntide(
 
 def main() -> None:
     """Console entry: expected failures are one line on stderr and exit code 2; a result's own codes are kept."""
-    # What aiokafka has to say about a broker that is down is said once, by our own error.
+    # What aiokafka has to say about a broker that is down is said once, by our own error; each request is no news.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         app()
     except TurntideError as error:

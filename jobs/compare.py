@@ -24,6 +24,7 @@ from streams.comparison import (
     OUTPUT_TOPICS,
     Archived,
     Comparison,
+    Kind,
     TopicOutputs,
     compare_archive,
     compare_outputs,
@@ -115,8 +116,9 @@ async def settle(
             )
     result = compare_state(state, oracle)
     result.include(compare_outputs(outputs, oracle))
-    result.include(await _until_equal(lambda: asyncio.to_thread(_archive_compared, settings, oracle), deadline_s))
-    result.include(await _until_equal(lambda: _index_compared(settings, index_url, oracle), deadline_s))
+    archive = _until_equal(_ARCHIVE, lambda: asyncio.to_thread(_archive_compared, settings, oracle), deadline_s)
+    result.include(await archive)
+    result.include(await _until_equal(INDEX, lambda: _index_compared(settings, index_url, oracle), deadline_s))
     return Settled(oracle, state, outputs, result)
 
 
@@ -135,16 +137,10 @@ async def _caught_up(settings: Settings, oracle: Replayed, deadline_s: float) ->
     async with _changelog(settings) as read:
         while True:
             state = await read()
-            stands = {number: PartitionFold(state[number], policy).offset for number in wanted}
+            stands = {number: PartitionFold(state.get(number, {}), policy).offset for number in wanted}
             if all(stands[n] >= offset for n, offset in wanted.items()) or monotonic() > deadline_s:
                 return state
             await asyncio.sleep(_POLL_S)
-
-
-async def read_state(settings: Settings) -> State:
-    """What the changelog says, per partition."""
-    async with _changelog(settings) as read:
-        return await read()
 
 
 @asynccontextmanager
@@ -186,19 +182,15 @@ async def _read_topic(settings: Settings, topic: Topic) -> TopicOutputs:
 # --- archive and index, which follow in their own time
 
 
-async def _until_equal(compared: Callable[[], Awaitable[Comparison]], deadline_s: float) -> Comparison:
-    """Compare until nothing differs or the time is over; a store that does not answer yet is asked again."""
+async def _until_equal(where: str, compared: Callable[[], Awaitable[Comparison]], deadline_s: float) -> Comparison:
+    """Compare until nothing differs or the time is over; a store that does not answer counts as a difference."""
     while True:
-        unanswered: StoreUnavailable | None = None
         try:
             result = await compared()
         except StoreUnavailable as error:
-            unanswered, result = error, Comparison()
-        if unanswered is None and not result.differences:
-            return result
-        if monotonic() > deadline_s:
-            if unanswered is not None:
-                raise unanswered
+            result = Comparison()
+            result.add(where, Kind.MISSING, [str(error)])
+        if not result.differences or monotonic() > deadline_s:
             return result
         await asyncio.sleep(_POLL_S)
 
@@ -245,7 +237,7 @@ def read_archive(settings: Settings) -> Archived:
 async def _index_compared(settings: Settings, index_url: str | None, oracle: Replayed) -> Comparison:
     points = await count_points(settings, index_url)
     if points is None:
-        why = f"the index role does not answer at {index_url or _own_index_url(settings)}, and vectors.url names no server"
+        why = f"the index role does not answer at {_own_index_url(settings)}, and vectors.url names no server"
         return Comparison(not_checked={INDEX: why})
     return compare_points(points, oracle, keep_turns=policy_of(settings).memory.stored_vectors)
 

@@ -12,7 +12,8 @@ Of a compacted topic from which the broker has removed records, only the last ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -91,7 +92,14 @@ class Comparison(Struct, kw_only=True):
         self.not_checked |= other.not_checked
         self.repeats += other.repeats
 
-    def ids(self, where: str, expected: Set[str], found: Set[str], *, may_miss: Set[str] = frozenset()) -> None:
+    def ids(
+        self,
+        where: str,
+        expected: AbstractSet[str],
+        found: AbstractSet[str],
+        *,
+        may_miss: AbstractSet[str] = frozenset(),
+    ) -> None:
         """Compare names; those of `may_miss` need not be there."""
         self.checked[where] = len(expected)
         self.add(where, Kind.MISSING, expected - found - may_miss)
@@ -173,7 +181,7 @@ def _by_topic(events: Iterable[OutputEvent]) -> dict[str, dict[str, OutputEvent]
     return sorted_out
 
 
-def _superseded(events: Iterable[OutputEvent]) -> Set[str]:
+def _superseded(events: Iterable[OutputEvent]) -> AbstractSet[str]:
     """Ids of all events but the last of each session; events come in the order of their causes."""
     last: dict[str, str] = {}
     ids = set()

@@ -1,11 +1,11 @@
-"""Turns to measure with: the demo's conversations over and over, many at a time, each session under an id of its own."""
+"""Turns to measure with: the demo's conversations over and over, each session under an id of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -19,57 +19,65 @@ from streams.settings import Settings
 
 SESSIONS_AT_ONCE = 100
 """So many conversations are open at any time; where one ends another begins."""
-_SPACING = timedelta(milliseconds=200)
-"""Event time between turns of the log: twenty seconds between those of a session."""
+SPACING = timedelta(milliseconds=200)
+"""Event time between turns of the log, so about twenty seconds between those of a session."""
+TURNS_PER_ALARM = 10
+"""Length of an alarming session; its last turn raises the alert."""
+_ALARMING_RISK = 0.97
+_QUIET_RISK = 0.05
 _SENDS_AT_ONCE = 2_000
 
 
-def backlog(count: int, *, ends_at: datetime, seed: int = 0) -> Iterator[Turn]:
-    """`count` turns of interleaved sessions without an upstream risk, in event-time order.
-
-    Each prefix of the log is of the same kind, so contenders may be stopped early.
+class Traffic:
+    """Makes turns.
 
     Args:
-        count: How many turns.
-        ends_at: Event time after the last of them, aware.
         seed: Of the interleaving.
     """
-    rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    conversations = load_conversations()
-    open_sessions = [_session(n, conversations) for n in range(SESSIONS_AT_ONCE)]
-    begun = SESSIONS_AT_ONCE
-    began = ends_at - count * _SPACING
-    for n in range(count):
-        place = rng.randrange(SESSIONS_AT_ONCE)
-        turn = next(open_sessions[place], None)
-        if turn is None:
-            open_sessions[place] = _session(begun, conversations)
-            begun += 1
-            turn = next(open_sessions[place])
-        yield _said(turn, began + n * _SPACING)
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self._conversations = load_conversations()
+
+    def backlog(self, count: int, *, ends_at: datetime) -> Iterator[Turn]:
+        """`count` turns of interleaved sessions without an upstream risk, in event-time order.
+
+        From about turn 9,000 on sessions that fell silent time out (half an hour of event time), which costs extra: a
+        contender that is stopped before sees none of it.
+
+        Args:
+            count: How many turns.
+            ends_at: Event time after the last of them, aware.
+        """
+        said = [0] * SESSIONS_AT_ONCE
+        sessions = list(range(SESSIONS_AT_ONCE))
+        for n in range(count):
+            place = self._rng.randrange(SESSIONS_AT_ONCE)
+            if said[place] == len(self._conversation(sessions[place]).turns):
+                sessions[place] += SESSIONS_AT_ONCE
+                said[place] = 0
+            session, turn = sessions[place], said[place]
+            said[place] += 1
+            yield _turn(self._conversation(session), f"bench-{session}", turn, ends_at - (count - n) * SPACING)
+
+    def alarming(self, n: int, timestamp: datetime) -> Turn:
+        """Turn `n` of endless short sessions, one after the other, whose last turn alerts by its upstream risk."""
+        session, turn = divmod(n, TURNS_PER_ALARM)
+        risk = _ALARMING_RISK if self.alarms(n) else _QUIET_RISK
+        return _turn(self._conversation(session), f"alarming-{session}", turn, timestamp, risk)
+
+    def alarms(self, n: int) -> bool:
+        """Whether turn `n` of the alarming sessions is one that alerts."""
+        return n % TURNS_PER_ALARM == TURNS_PER_ALARM - 1
+
+    def _conversation(self, session: int) -> Conversation:
+        return self._conversations[session % len(self._conversations)]
 
 
-def alarming(count: int, *, turns_per_session: int = 10) -> Iterator[Turn]:
-    """Endless short sessions one after the other whose last turn raises an alert by its upstream risk."""
-    conversations = load_conversations()
-    for n in range(count):
-        number, turn = divmod(n, turns_per_session)
-        said = conversations[number % len(conversations)].turns[turn]
-        yield _turn(conversations[number % len(conversations)], f"alarming-{number}", turn, said, risk=_risk(turn))
-
-
-def _risk(turn: int) -> float:
-    return 0.97 if turn == 9 else 0.05  # noqa: PLR2004 - above the policy's single_turn_risk
-
-
-def _session(number: int, conversations: list[Conversation]) -> Iterator[Turn]:
-    conversation = conversations[number % len(conversations)]
-    for turn, said in enumerate(conversation.turns):
-        yield _turn(conversation, f"bench-{number}", turn, said, risk=None)
-
-
-def _turn(conversation: Conversation, session_id: str, turn: int, said: dict[Any, str], *, risk: float | None) -> Turn:
-    ((role, content),) = said.items()
+def _turn(
+    conversation: Conversation, session_id: str, turn: int, timestamp: datetime, risk: float | None = None
+) -> Turn:
+    ((role, content),) = conversation.turns[turn].items()
     return Turn(
         session_id=session_id,
         user_id=f"user-of-{session_id}",
@@ -77,6 +85,31 @@ def _turn(conversation: Conversation, session_id: str, turn: int, said: dict[Any
         turn=turn,
         role=role,
         content=content,
-        timestamp=datetime.now(UTC),
+        timestamp=timestamp,
         risk=risk,
     )
+
+
+async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
+    """Write turns to `turns.v1`, all acknowledged on return.
+
+    Returns:
+        Mean bytes of a record's value.
+    """
+    topic = TURNS.full_name(settings.topic_prefix)
+    producer = AIOKafkaProducer(**client_options(settings.kafka), linger_ms=5)
+    await producer.start()
+    sizes: list[int] = []
+    pending: list[Any] = []
+    try:
+        for turn in turns:
+            value = encode(turn)
+            sizes.append(len(value))
+            pending.append(await producer.send(topic, value, key=turn.session_id.encode()))
+            if len(pending) == _SENDS_AT_ONCE:
+                await asyncio.gather(*pending)
+                pending.clear()
+        await asyncio.gather(*pending)
+    finally:
+        await producer.stop()
+    return sum(sizes) / len(sizes)

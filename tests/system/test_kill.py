@@ -5,34 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import re
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import httpx
 import pytest
 from aiokafka import AIOKafkaProducer
 
 from jobs.broker.local_kafka import LocalKafka
+from jobs.compare import Settled, settle
 from jobs.role_process import RoleProcess
 from jobs.topics import apply_topics
-from models.codec import decode_output, encode
-from models.errors import StoreUnavailable
+from models.codec import encode
 from models.events import Role, SessionEnded, Turn
-from models.partition import PartitionFold
-from models.policy import Policy
-from models.risk.scorer import RuleScorer
-from models.topics import SESSION_STATE, TOPICS, TURNS
-from streams.kafka.client import read_to_end
-from streams.kafka.producer import Producer
-from streams.kafka.tables import StateTable
-from streams.lake.catalog import paths_of, reading
-from streams.replay import Replayed, replay_log
-from streams.settings import Settings, load_settings
-from streams.wiring import embedder_of
+from models.topics import TURNS
+from streams.settings import HttpSettings, Settings, load_settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -94,50 +83,14 @@ async def produce(settings: Settings, seed: int) -> None:
     await producer.stop()
 
 
-async def live_state(settings: Settings) -> dict[int, dict[str, dict[str, bytes]]]:
-    """What the changelog says, per partition."""
-    producer = Producer(settings)
-    await producer.start()
-    table = StateTable(settings, SESSION_STATE.full_name(settings.topic_prefix), producer)
-    numbers = range(settings.kafka.partitions or 0)
-    await table.recover(numbers)
-    await producer.stop()
-    return {number: table.partition(number).entities for number in numbers}
+async def assert_equal_to_replay(settings: Settings, index_url: str | None = None) -> Settled:
+    """State byte for byte; outputs none missing, none false, repeats identical; archive and index where they are."""
+    nobody_there = settings.model_copy(update={"http": HttpSettings(index_port=0)})
+    settled = await settle(nobody_there, within_s=90, index_url=index_url)
 
-
-async def live_outputs(settings: Settings) -> dict[str, list[bytes]]:
-    """Every output by id; a repeat must say the same."""
-    found: dict[str, list[bytes]] = {}
-    for topic in TOPICS:
-        if topic is TURNS or not topic.public:
-            continue
-        async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
-            found.setdefault(decode_output(topic, record.value).id, []).append(record.value)
-    return found
-
-
-async def caught_up(settings: Settings, within_s: float = 90.0) -> Replayed:
-    """Wait until the state stands where the oracle's does, and return the oracle."""
-    oracle = await replay_log(settings, Policy(), embedder_of(settings), RuleScorer())
-    wanted = {n: PartitionFold(entities, Policy()).offset for n, entities in oracle.entities.items()}
-    async with asyncio.timeout(within_s):
-        while True:
-            state = await live_state(settings)
-            if all(PartitionFold(state[n], Policy()).offset >= offset for n, offset in wanted.items()):
-                return oracle
-            await asyncio.sleep(0.5)  # poll the changelog
-
-
-def assert_equal_to_oracle(
-    state: dict[int, dict[str, dict[str, bytes]]], outputs: dict[str, list[bytes]], oracle: Replayed
-) -> None:
-    """State byte for byte; outputs none missing, none false, repeats identical."""
-    assert {n: e for n, e in state.items() if e} == oracle.entities
-    assert set(outputs) == set(oracle.outputs)
-    changed = [event_id for event_id, values in outputs.items() if len(set(values)) > 1]
-    assert changed == []
-    wrong = [i for i, values in outputs.items() if values[0] != encode(oracle.outputs[i])]
-    assert wrong == []
+    assert (settled.comparison.counts, settled.comparison.examples) == ({}, [])
+    assert settled.oracle.turns >= SESSIONS * TURNS_PER_SESSION
+    return settled
 
 
 @asynccontextmanager
@@ -174,10 +127,7 @@ async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Pat
             kills += 1
             victim.start()
         await producing
-        oracle = await caught_up(settings)
-
-    assert oracle.turns >= SESSIONS * TURNS_PER_SESSION
-    assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
+        await assert_equal_to_replay(settings)
 
 
 async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: Path) -> None:
@@ -191,9 +141,7 @@ async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: 
             await asyncio.sleep(2)  # time to do harm
             start_again(running)
         await producing
-        oracle = await caught_up(settings)
-
-    assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
+        await assert_equal_to_replay(settings)
 
 
 async def test_broker_killed_under_load(tmp_path: Path, topic_prefix: str) -> None:
@@ -213,10 +161,7 @@ async def test_broker_killed_under_load(tmp_path: Path, topic_prefix: str) -> No
             await asyncio.to_thread(broker.restart)
             await producing
             start_again(running)
-            oracle = await caught_up(settings)
-            found = await live_state(settings), await live_outputs(settings)
-
-    assert_equal_to_oracle(*found, oracle)
+            await assert_equal_to_replay(settings)
 
 
 async def test_index_and_archive_killed_under_load(settings: Settings, tmp_path: Path) -> None:
@@ -234,42 +179,11 @@ async def test_index_and_archive_killed_under_load(settings: Settings, tmp_path:
             victim.kill()
             victim.start()
         await producing
-        oracle = await caught_up(settings)
-        turns = SESSIONS * TURNS_PER_SESSION
-        await until_equal(lambda: archived(settings), (turns, turns, len(oracle.outputs)))
-        await asyncio.gather(*(role.ready() for role in roles))
-        await until_equal(lambda: indexed(roles[1]), turns)
+        settled = await assert_equal_to_replay(settings, roles[1].url)
     finally:
         for role in roles:
             role.stop()
-    assert_equal_to_oracle(await live_state(settings), await live_outputs(settings), oracle)
 
-
-def archived(settings: Settings) -> tuple[int, int, int]:
-    """Turns, distinct turns, and distinct output events in the archive."""
-    with reading(paths_of(settings)) as lake:
-        (turns,) = lake.execute("SELECT count(*), count(DISTINCT (session_id, turn)) FROM turns").fetchall()
-        views = ("profile_history", "raw.windows", "alert_changes", "compactions", "episodes", "dead_letters")
-        ids = " UNION ".join(f"SELECT id FROM {view}" for view in views)  # noqa: S608 - names from above
-        (events,) = lake.execute(f"SELECT count(*) FROM ({ids})").fetchall()  # noqa: S608
-    return (*turns, *events)
-
-
-def indexed(role: RoleProcess) -> int:
-    """Points in the index, as the role's metrics have it."""
-    metrics = httpx.get(f"{role.url}/metrics").text
-    (value,) = re.findall(r"^turntide_index_points (\S+)$", metrics, re.MULTILINE)
-    return int(float(value))
-
-
-async def until_equal(read: Callable[[], object], expected: object, within_s: float = 60.0) -> None:
-    """Wait until what is read is as expected; a catalog or server that is not there yet counts as not equal."""
-    found: object = None
-    try:
-        async with asyncio.timeout(within_s):
-            while found != expected:
-                with suppress(StoreUnavailable, httpx.TransportError, ValueError):
-                    found = read()
-                await asyncio.sleep(0.5)  # poll
-    except TimeoutError:
-        assert found == expected
+    turns = SESSIONS * TURNS_PER_SESSION
+    assert {"archive turns": turns, "index": turns}.items() <= settled.comparison.checked.items()
+    assert settled.comparison.not_checked == {}

@@ -1,0 +1,176 @@
+"""The sessions role itself, as its own process: how fast it takes a backlog, and how soon an alert is read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+import httpx
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from msgspec import Struct
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.bench.figures import BenchFailed, Timing
+from jobs.bench.traffic import Traffic
+from jobs.role_process import RoleProcess
+from models.codec import decode_output, encode
+from models.events import AlertChanged
+from models.metrics import STAGES
+from models.topics import ALERTS, SESSION_STATE, TURNS
+from streams.kafka.client import client_options, consumer, read_to_end, require_topic
+from streams.settings import Settings
+from streams.telemetry import PREFIX
+
+TURNS_PER_S = 500
+"""Rate at which the alert latency is measured."""
+_WARM_UP_TURNS = 2 * TURNS_PER_S
+"""Sent first and not measured: connections and caches are made with the first batches."""
+_POLL_S = 0.5
+_WITHIN_S = 600.0
+_ALERT_WITHIN_S = 30.0
+_TICK_S = 0.01
+_OFFSET_BYTES = 8
+"""Every state value begins with the source offset of the last input folded in (`streams.kafka.tables`)."""
+
+
+class Backlog(Struct, frozen=True):
+    """What the role made of a backlog.
+
+    Attributes:
+        timing: From the first acknowledged batch of state to the last.
+        changelog_bytes_per_turn: Written to the changelog, record overhead included.
+        stage_us_per_turn: By the role's own `stage_seconds`.
+    """
+
+    timing: Timing
+    changelog_bytes_per_turn: float
+    stage_us_per_turn: dict[str, float]
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[RoleProcess]:
+    """The role, ready."""
+    log = settings.data_dir / f"{settings.topic_prefix}.log"
+    role = RoleProcess("sessions", settings, log=log)
+    role.start()
+    try:
+        await role.ready()
+        yield role
+    finally:
+        role.stop()
+
+
+async def take_backlog(settings: Settings, turns: int) -> Backlog:
+    """Let the role fold all of a backlog that is there before it starts.
+
+    The time is read from the changelog afterwards, not asked for while the role works.
+
+    Raises:
+        BenchFailed: It ended, or did not fold everything in time.
+    """
+    async with running(settings) as role, httpx.AsyncClient() as client, asyncio.timeout(_WITHIN_S):
+        samples = await _scrape(client, role)
+        while samples["turns_folded_total"] < turns:
+            await asyncio.sleep(_POLL_S)
+            samples = await _scrape(client, role)
+    return Backlog(
+        timing=await _time_of(settings, turns),
+        changelog_bytes_per_turn=samples["changelog_bytes_total"] / turns,
+        stage_us_per_turn={stage: samples.get(stage, 0.0) / turns * 1e6 for stage in STAGES},
+    )
+
+
+async def _scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, float]:
+    """Counters by name without the prefix, and seconds by stage."""
+    try:
+        answer = await client.get(f"{role.url}/metrics")
+    except httpx.TransportError as error:
+        raise BenchFailed(f"the sessions role does not answer:\n{role.log_tail()}") from error
+    samples: dict[str, float] = {}
+    for family in text_string_to_metric_families(answer.text):
+        for sample in family.samples:
+            name = sample.name.removeprefix(PREFIX)
+            samples[sample.labels["stage"] if name == "stage_seconds_sum" else name] = sample.value
+    return samples
+
+
+async def _time_of(settings: Settings, turns: int) -> Timing:
+    """Turns between the first state written and the last, by the records' own times.
+
+    The turns of the first batch are not counted: their work lies before the first write.
+    """
+    first_ms, last_ms, before = 0, 0, 0
+    seen: set[int] = set()
+    async for record in read_to_end(settings.kafka, SESSION_STATE.full_name(settings.topic_prefix)):
+        last_ms = max(last_ms, record.timestamp)
+        if record.partition in seen:
+            continue
+        seen.add(record.partition)
+        if not first_ms or record.timestamp < first_ms:
+            first_ms, before = record.timestamp, int.from_bytes(record.value[:_OFFSET_BYTES], "big") + 1
+    return Timing(turns - before, (last_ms - first_ms) / 1000)
+
+
+async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
+    """Send turns at `TURNS_PER_S` and read the alerts that they raise.
+
+    A turn's time is the one at which it was due, so that a sender that falls behind hides nothing.
+
+    Returns:
+        Milliseconds from then to the receipt of each alert, for every tenth turn.
+
+    Raises:
+        BenchFailed: An alert did not come.
+    """
+    alerts = ALERTS.full_name(settings.topic_prefix)
+    places = [TopicPartition(alerts, number) for number in await require_topic(settings.kafka, alerts)]
+    async with running(settings) as role, consumer(settings.kafka, auto_offset_reset="earliest") as client:
+        client.assign(places)
+        due_s: dict[tuple[str, int], float] = {}
+        sending = asyncio.create_task(_send(settings, round(seconds * TURNS_PER_S), due_s))
+        try:
+            return await _receive(client, due_s, sending)
+        except TimeoutError:
+            raise BenchFailed(f"no alert for {_ALERT_WITHIN_S:g} s:\n{role.log_tail()}") from None
+        finally:
+            sending.cancel()
+
+
+async def _send(settings: Settings, turns: int, due_s: dict[tuple[str, int], float]) -> None:
+    """Warm up, then note when each alarming turn is due; send all of them on time."""
+    topic, traffic = TURNS.full_name(settings.topic_prefix), Traffic()
+    producer = AIOKafkaProducer(**client_options(settings.kafka))
+    await producer.start()
+    try:
+        began_s, began = perf_counter(), datetime.now(UTC)
+        for n in range(_WARM_UP_TURNS + turns):
+            after_s = n / TURNS_PER_S
+            if (early_s := began_s + after_s - perf_counter()) > 0:
+                await asyncio.sleep(max(early_s, _TICK_S))
+            turn = traffic.alarming(n, began + timedelta(seconds=after_s))
+            if n >= _WARM_UP_TURNS and traffic.alarms(n):
+                due_s[turn.session_id, turn.turn] = began_s + after_s
+            await producer.send(topic, encode(turn), key=turn.session_id.encode())
+        await producer.flush()
+    finally:
+        await producer.stop()
+
+
+async def _receive(
+    client: AIOKafkaConsumer, due_s: dict[tuple[str, int], float], sending: asyncio.Task[None]
+) -> list[float]:
+    latencies_ms: dict[tuple[str, int], float] = {}
+    while not sending.done() or len(latencies_ms) < len(due_s):
+        if sending.done():
+            sending.result()
+        async with asyncio.timeout(_ALERT_WITHIN_S):
+            record = await client.getone()
+        received_s = perf_counter()
+        alert = decode_output(ALERTS, record.value)
+        if isinstance(alert, AlertChanged) and (alert.session_id, alert.turn) in due_s:
+            cause = alert.session_id, alert.turn
+            latencies_ms.setdefault(cause, (received_s - due_s[cause]) * 1000)
+    return list(latencies_ms.values())

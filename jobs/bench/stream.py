@@ -1,0 +1,109 @@
+"""All contenders over the same logs, in rounds: raw read, plain fold, the sessions role, Faust per event, Quix.
+
+Each round has topics of its own. Its contenders run one after the other, so that whatever slows the machine for
+a while slows them all, and ratios are taken within a round.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from jobs.bench.contender import CONTENDERS, quix_is_installed, run_contender
+from jobs.bench.figures import SESSIONS_ROLE, Report, Round, Timing, summarise
+from jobs.bench.sessions_role import alert_latencies_ms, take_backlog
+from jobs.bench.traffic import Traffic, send_all
+from jobs.topics import apply_topics
+from streams.settings import Settings, load_settings
+
+PARTITIONS = 4
+_PER_EVENT = ("per_event_faust", "quix")
+
+Say = Callable[[str], None]
+
+
+class Size(Struct, frozen=True):
+    """How much is measured.
+
+    Attributes:
+        runs: Rounds.
+        turns: Length of each round's log.
+        per_event_turns: After how many of them the contenders that work per event stop.
+        latency_seconds: How long turns are sent for the alert latency, after a warm-up.
+    """
+
+    runs: int
+    turns: int
+    per_event_turns: int
+    latency_seconds: float
+
+
+FULL = Size(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
+QUICK = Size(runs=1, turns=6_000, per_event_turns=1_000, latency_seconds=2.0)
+
+
+def stream_settings(bootstrap: str, home: Path) -> Settings:
+    """Fresh topics with four partitions and a policy as it comes; nothing of the user's own settings but the cluster.
+
+    Args:
+        bootstrap: Address of the broker.
+        home: Where contenders keep local state and logs.
+    """
+    return load_settings(
+        kafka={"bootstrap": bootstrap, "partitions": PARTITIONS},
+        topic_prefix=f"bench-{uuid.uuid4().hex[:8]}",
+        data_dir=home,
+    )
+
+
+async def measure(bootstrap: str, home: Path, size: Size, *, load_average: float, say: Say) -> Report:
+    """Run everything.
+
+    Args:
+        bootstrap: A broker on this machine without other work.
+        home: An empty folder.
+        size: How much.
+        load_average: Of the last minute, before the broker was started.
+        say: Called with what is going on.
+
+    Raises:
+        BenchFailed: A contender failed, or a run was too short to be measured.
+    """
+    rounds = []
+    for number in range(size.runs):
+        say(f"run {number + 1} of {size.runs}")
+        rounds.append(await _round(bootstrap, home, size, number, say))
+    return summarise(rounds, turns=size.turns, load_average=load_average, cpus=os.cpu_count() or 1)
+
+
+async def _round(bootstrap: str, home: Path, size: Size, number: int, say: Say) -> Round:
+    settings = stream_settings(bootstrap, home)
+    await apply_topics(settings)
+    turn_bytes = await send_all(settings, Traffic(number).backlog(size.turns, ends_at=datetime.now(UTC)))
+    timings: dict[str, Timing] = {}
+
+    def note(name: str, timing: Timing) -> None:
+        timings[name] = timing
+        say(f"  {name}: {timing.turns_per_s:,.0f} turns/s")
+
+    backlog = await take_backlog(settings, size.turns)
+    note(SESSIONS_ROLE, backlog.timing)
+    for name in CONTENDERS:
+        if name == "quix" and not quix_is_installed():
+            continue
+        turns = size.per_event_turns if name in _PER_EVENT else size.turns
+        note(name, await run_contender(name, settings, turns, os.environ))
+    alerting = stream_settings(bootstrap, home)
+    await apply_topics(alerting)
+    return Round(
+        timings=timings,
+        latencies_ms=await alert_latencies_ms(alerting, size.latency_seconds),
+        changelog_bytes_per_turn=backlog.changelog_bytes_per_turn,
+        turn_bytes=turn_bytes,
+        stage_us_per_turn=backlog.stage_us_per_turn,
+    )

@@ -1,0 +1,1 @@
+"""`turntide chaos`: seeded destruction under load, and the proof that nothing was lost or doubled."""

@@ -1,0 +1,166 @@
+"""`turntide replay`: fold the log again with the pure functions, and hold what the roles left against it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from jobs.cli import examples
+from jobs.compare import log_extent, settle
+from jobs.output import Output, OutputFormat
+from models.errors import ConfigurationError
+from models.partition import PARTITION_ENTITY
+from models.risk.scorer import RuleScorer
+from streams.comparison import Comparison, Entities
+from streams.replay import Replayed, replay_log
+from streams.settings import Settings, load_settings
+from streams.wiring import embedder_of, policy_of
+
+_EXIT_DIFFERENT = 1
+
+
+class Digest(Struct, frozen=True, kw_only=True):
+    """State of a partition or a session in one line; equal digests mean equal bytes.
+
+    Attributes:
+        session_id: Empty for a whole partition, which includes its clock and app windows.
+        bytes: Of all parts.
+        sha256: Over sorted names and parts, each preceded by its length.
+    """
+
+    partition: int
+    session_id: str
+    sessions: int
+    parts: int
+    bytes: int
+    sha256: str
+
+
+def replay(
+    *,
+    session: Annotated[str | None, typer.Option(help="Only the digest of this session.")] = None,
+    sessions: Annotated[
+        bool, typer.Option("--sessions", help="A digest for each session, not each partition.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Fold only the first so many records a partition.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare changelog, output topics, archive and index with the replay.")
+    ] = False,
+    wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Fold turns.v1 from its beginning through the same pure functions as the sessions role, and print digests.
+
+    With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, the
+    archive's turns and ids, the index's size. Exit code 1 with any difference.
+    """
+    settings = load_settings()
+    if compare:
+        if limit is not None or session is not None or sessions:
+            raise ConfigurationError("--compare looks at everything: leave out --session, --sessions and --limit")
+        _print_comparison(_compared(settings, wait_s), Output(output))
+        return
+    replayed = _replayed(settings, limit)
+    shown = digests(replayed.entities, by_session=sessions or session is not None)
+    if session is not None:
+        shown = [digest for digest in shown if digest.session_id == session]
+        if not shown:
+            raise ConfigurationError(
+                f"no state is kept of session {session}: was it in the log, and not yet forgotten?"
+            )
+    Output(output).rows("replay", [msgspec.to_builtins(digest) for digest in shown])
+    Output(output).message(f"{replayed.turns} turns folded, {len(replayed.outputs)} outputs")
+
+
+replay.epilog = examples(  # type: ignore[attr-defined]
+    "turntide replay",
+    "turntide replay --session s-1 --output json",
+    "turntide replay --compare",
+)
+
+
+def digests(partitions: Mapping[int, Entities], *, by_session: bool) -> list[Digest]:
+    """Digest of each partition or each session, in order."""
+    if not by_session:
+        return [_digest(number, "", entities) for number, entities in sorted(partitions.items())]
+    return [
+        _digest(number, name, {name: parts})
+        for number, entities in sorted(partitions.items())
+        for name, parts in sorted(entities.items())
+        if name != PARTITION_ENTITY
+    ]
+
+
+def _digest(partition: int, session_id: str, entities: Entities) -> Digest:
+    digest, size, count = sha256(), 0, 0
+    for entity, parts in sorted(entities.items()):
+        for part, value in sorted(parts.items()):
+            for field in (entity.encode(), part.encode(), value):
+                digest.update(len(field).to_bytes(8, "big") + field)
+            size += len(value)
+            count += 1
+    return Digest(
+        partition=partition,
+        session_id=session_id,
+        sessions=len(entities.keys() - {PARTITION_ENTITY}),
+        parts=count,
+        bytes=size,
+        sha256=digest.hexdigest(),
+    )
+
+
+def _replayed(settings: Settings, limit: int | None) -> Replayed:
+    async def run() -> Replayed:
+        extent = await log_extent(settings)
+        records = sum(end - start if limit is None else min(limit, end - start) for start, end in extent.values())
+        policy = policy_of(settings)
+        with folding(records) as progress:
+            return await replay_log(
+                settings, policy, embedder_of(settings), RuleScorer(), limit=limit, progress=progress
+            )
+
+    return asyncio.run(run())
+
+
+def _compared(settings: Settings, wait_s: float) -> Comparison:
+    async def run() -> Comparison:
+        extent = await log_extent(settings)
+        with folding(sum(end - start for start, end in extent.values())) as progress:
+            return (await settle(settings, within_s=wait_s, progress=progress)).comparison
+
+    return asyncio.run(run())
+
+
+def _print_comparison(found: Comparison, printed: Output) -> None:
+    printed.record(
+        {
+            "differences": found.differences,
+            "counts": found.counts,
+            "checked": found.checked,
+            "not_checked": found.not_checked,
+            "repeats": found.repeats,
+            "examples": [msgspec.to_builtins(example) for example in found.examples],
+        }
+    )
+    if found.differences:
+        raise typer.Exit(_EXIT_DIFFERENT)
+
+
+@contextmanager
+def folding(records: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, where that is a terminal; call what it gives with the records folded."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("folding"), BarColumn(), MofNCompleteColumn(), TextColumn("records"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("folding", total=records)
+        yield lambda done: bar.update(task, completed=done)

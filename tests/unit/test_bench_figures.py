@@ -1,0 +1,108 @@
+"""Arithmetic of the benchmark: medians over rounds, ratios within a round, percentiles, and the traffic it sends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+
+from jobs.bench.figures import BenchFailed, Latency, Round, Timing, latency, medians, ratio, summarise
+from jobs.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
+from models.events import Turn
+from models.policy import Policy
+
+NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+
+
+def measured(ours: float, faust: float, *, quix: float | None = None) -> Round:
+    """A round with the given turns per second."""
+    rates = {"sessions_role": ours, "plain_fold": 2 * ours, "per_event_faust": faust, "raw_read": 10 * ours}
+    if quix is not None:
+        rates["quix"] = quix
+    return Round(
+        timings={name: Timing(round(rate * 2), 2.0) for name, rate in rates.items()},
+        latencies_ms=[0.0, 50.0, 100.0],
+        changelog_bytes_per_turn=900.0,
+        turn_bytes=300.0,
+        stage_us_per_turn={"fold": 50.0},
+    )
+
+
+def test_ratio_is_taken_within_a_round() -> None:
+    """A round in which everything was slow by half leaves the ratio as it is."""
+    ours = [Timing(400, 1.0), Timing(200, 1.0), Timing(400, 1.0)]
+    theirs = [Timing(100, 1.0), Timing(100, 2.0), Timing(80, 1.0)]
+
+    assert ratio(ours, theirs) == 4.0
+
+
+def test_medians_leave_out_what_a_row_does_not_have() -> None:
+    """A contender that is missing in a row does not count as zero there."""
+    rows = [{"a": 1.0, "b": 8.0}, {"a": 9.0}, {"a": 2.0, "b": 4.0}]
+
+    assert medians(rows) == {"a": 2.0, "b": 6.0}
+
+
+def test_latency_is_the_median_of_each_rounds_percentiles() -> None:
+    """One slow round does not become everybody's p99."""
+    rounds = [[0.0, 50.0, 100.0], [0.0, 500.0, 1000.0], [0.0, 100.0, 200.0]]
+
+    assert latency(rounds) == Latency(p50=100.0, p99=198.0, alerts=9)
+
+
+def test_latency_needs_alerts_in_every_round() -> None:
+    """No alert is a failure, not a latency of nothing."""
+    with pytest.raises(BenchFailed, match="single_turn_risk"):
+        latency([[1.0], []])
+
+
+@pytest.mark.parametrize("timing", [Timing(0, 1.0), Timing(10, 0.0), Timing(-5, 1.0)])
+def test_too_few_turns_are_no_measurement(timing: Timing) -> None:
+    """A rate of nothing, or in no time, is refused."""
+    with pytest.raises(BenchFailed, match="run with more turns"):
+        _ = timing.turns_per_s
+
+
+def test_report_compares_the_role_with_each() -> None:
+    """Ratios by name, medians beside them; Quix is null where it is not installed."""
+    report = summarise(
+        [measured(1000, 100), measured(1200, 100), measured(900, 100)], turns=50, load_average=0.5, cpus=2
+    )
+
+    assert (report.turns_per_s, report.runs) == (1000, 3)
+    assert (report.ratio_plain_fold, report.ratio_per_event_faust, report.ratio_raw_read) == (0.5, 10.0, 0.1)
+    assert report.ratio_quix is None
+    assert report.absolute_turns_per_s["per_event_faust"] == 100
+    assert report.alert_latency_ms == Latency(p50=50.0, p99=99.0, alerts=9)
+
+
+def test_report_with_quix() -> None:
+    """Where it is installed it is compared like the others."""
+    report = summarise([measured(1000, 100, quix=500)], turns=50, load_average=0.5, cpus=2)
+
+    assert report.ratio_quix == 2.0
+
+
+def test_backlog_is_many_conversations_at_once_each_in_order() -> None:
+    """Every session counts from nought without a gap, and no turn brings a risk or a repeated event time."""
+    turns = list(Traffic(1).backlog(5_000, ends_at=NOW))
+    by_session: dict[str, list[Turn]] = {}
+    for turn in turns:
+        by_session.setdefault(turn.session_id, []).append(turn)
+
+    assert len(by_session) > SESSIONS_AT_ONCE
+    assert all([t.turn for t in said] == list(range(len(said))) for said in by_session.values())
+    assert {turn.risk for turn in turns} == {None}
+    assert [t.timestamp for t in turns] == sorted({t.timestamp for t in turns})
+    assert turns[-1].timestamp < NOW
+
+
+def test_alarming_turns_alert_by_themselves() -> None:
+    """One turn per session is above the policy's limit for a single turn, and it is the one that is announced."""
+    traffic, limit = Traffic(), Policy().alerts.single_turn_risk
+    turns = [traffic.alarming(n, NOW) for n in range(10 * TURNS_PER_ALARM)]
+    alarms = Counter(turn.session_id for turn in turns if (turn.risk or 0) >= limit)
+
+    assert alarms == Counter({turn.session_id: 1 for turn in turns if turn.turn == 0})
+    assert [traffic.alarms(n) for n in range(len(turns))] == [(turn.risk or 0) >= limit for turn in turns]

@@ -1,0 +1,44 @@
+"""Equal digests mean equal bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.replay import digests
+
+STATE = {1: {"s-1": {"head": b"h", "b0": b"x"}, "": {"clock": b"c"}}, 0: {"s-2": {"head": b"h"}}}
+
+
+def test_partitions_in_order() -> None:
+    """One digest for each, with its sizes; the partition's own parts belong to it but are no session."""
+    shown = [(d.partition, d.sessions, d.parts, d.bytes) for d in digests(STATE, by_session=False)]
+
+    assert [(0, 1, 1, 1), (1, 1, 3, 3)] == shown
+
+
+def test_sessions_in_order() -> None:
+    """One digest for each session."""
+    assert [(0, "s-2"), (1, "s-1")] == [(d.partition, d.session_id) for d in digests(STATE, by_session=True)]
+
+
+def test_order_of_parts_does_not_count() -> None:
+    """A state read from the changelog has its parts in another order."""
+    turned = {1: {"": {"clock": b"c"}, "s-1": {"b0": b"x", "head": b"h"}}, 0: STATE[0]}
+
+    assert digests(STATE, by_session=False) == digests(turned, by_session=False)
+
+
+@pytest.mark.parametrize(
+    "entities",
+    [
+        {"s-1": {"head": b"h", "b0": b"y"}},
+        {"s-1": {"head": b"h", "b1": b"x"}},
+        {"s-2": {"head": b"h", "b0": b"x"}},
+        {"s-1": {"head": b"h", "b": b"0x"}},
+    ],
+)
+def test_every_byte_and_name_counts(entities: dict[str, dict[str, bytes]]) -> None:
+    """Another value, part or session, also where the joined text is the same."""
+    base = digests({0: {"s-1": {"head": b"h", "b0": b"x"}}}, by_session=False)[0]
+
+    assert base.sha256 != digests({0: entities}, by_session=False)[0].sha256
