@@ -9,8 +9,8 @@ from streams.kafka.client import ssl_context
 from streams.kafka.transport import BatchTransport, Recover
 from streams.settings import KafkaSettings, Settings
 
-STREAM_BUFFER_BATCHES = 4
-"""Batches waiting per agent: enough to overlap fetch and fold, few enough to bound memory."""
+STREAM_BUFFER_BATCHES = 1024
+"""Never reached: the consumer polls again only when a poll's batches are taken. Faust stalls for a second when full."""
 
 
 def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover: Recover) -> faust.App:

@@ -26,6 +26,8 @@ Records = list[ConsumerRecord]
 Recover = Callable[[list[TP]], Awaitable[None]]
 
 IDLE_BEFORE_HEAL_S = 2.0
+TAKEN_WITHIN_S = 1.0
+"""A poll's batches are waited for at most this long before the next poll, should one have been dropped on the way."""
 
 
 class Batch(NamedTuple):
@@ -52,6 +54,8 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         self._in_flight = 0
         self.proven_s = monotonic()
         """When this worker was last sure to be a member of its group."""
+        self._waiting = 0
+        self._all_taken = asyncio.Event()
         self.recovered = asyncio.Event()
 
     # --- seek and recovery
@@ -61,6 +65,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         async with self._seek_lock:
             self.ledger.forget()
             self.recovered.clear()
+            self._forget_waiting()
             if self._recovery is not None:
                 self._recovery.cancel()
                 self._recovery = None
@@ -102,7 +107,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:  # noqa: ASYNC109 - Faust's signature
         """Yield one message per batched partition, and the rest one by one."""
-        records, active = await self._wait_next_records(timeout)
+        records, active = await self._next_records(timeout)
         generation = self.app.consumer_generation_id
         if records is None or self.should_stop:
             return
@@ -136,13 +141,36 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         # The drain loop would drop a batch that is read again after a seek, did it remember an offset.
         self._read_offset[tp] = None
         self.ledger.fetched(tp, last.offset)
+        self._waiting += 1
+        self._all_taken.clear()
         return message
+
+    async def _next_records(self, timeout_s: float) -> tuple[dict[TP, Records] | None, set[TP] | None]:
+        """Poll again once the role has taken the last poll's batches: what arrives meanwhile makes one larger batch.
+
+        Batches that queue up would each wait for all before them. The driver fetches ahead by itself.
+        """
+        if self._waiting:
+            try:
+                await asyncio.wait_for(self._all_taken.wait(), TAKEN_WITHIN_S)
+            except TimeoutError:
+                if self._in_flight:
+                    return None, None
+                self._forget_waiting()
+        return cast("tuple[dict[TP, Records] | None, set[TP] | None]", await self._wait_next_records(timeout_s))
+
+    def _forget_waiting(self) -> None:
+        self._waiting = 0
+        self._all_taken.set()
 
     # --- process and commit
 
     async def admit(self, tp: TP, batch: Batch) -> Admission[ConsumerRecord]:
         """Which records of the batch may be processed now; seeks back on a hole."""
         self._touch()
+        self._waiting = max(0, self._waiting - 1)
+        if not self._waiting:
+            self._all_taken.set()
         admission = self.ledger.admit(
             tp,
             fetched_in=batch.generation,

@@ -14,9 +14,7 @@ from models.policy import IntakePolicy
 from models.topics import ALERTS
 
 ARRIVED = datetime(2026, 1, 5, 9, tzinfo=UTC)
-TURN = Turn(
-    session_id="s", user_id="u", app_id="a", turn=3, role=Role.USER, content="secret words", timestamp=ARRIVED
-)
+TURN = Turn(session_id="s", user_id="u", app_id="a", turn=3, role=Role.USER, content="secret words", timestamp=ARRIVED)
 
 
 def decode(value: bytes | None, key: bytes | None = b"s") -> object:
