@@ -70,9 +70,6 @@ worker.epilog = examples(  # type: ignore[attr-defined]
 
 
 def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool, within_s: float) -> None:
-    # What start-up made stays for ever: the collector need not look at it again and again.
-    gc.collect()
-    gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
 
     async def until_stopped() -> None:

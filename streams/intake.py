@@ -16,7 +16,7 @@ from models.errors import InvalidRecord
 from models.events import DeadLetter, Position, Turn
 from models.ids import event_id
 from models.partition import Arrival
-from models.policy import Policy
+from models.policy import IntakePolicy, Policy
 from streams.ports import Embedder, TurnScorer
 from streams.telemetry import stage
 
@@ -38,24 +38,8 @@ class Intake:
 
     def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded:
         """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
-        with stage("decode"):
-            decoded = self._decode(records, above)
+        decoded = decode(records, self._policy.intake, above=above)
         self._enrich(decoded.arrivals)
-        return decoded
-
-    def _decode(self, records: Iterable[ConsumerRecord], above: int) -> Decoded:
-        decoded = Decoded([], [])
-        for record in records:
-            if record.offset <= above:
-                continue
-            position = Position(record.topic, record.partition, record.offset)
-            appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-            try:
-                event = decode_input(record.value, record.key, appended_at, self._policy.intake)
-            except InvalidRecord as reason:
-                decoded.dead.append(dead_letter(record, "decode", reason))
-            else:
-                decoded.arrivals.append(Arrival(event, position, appended_at))
         return decoded
 
     def _enrich(self, arrivals: list[Arrival]) -> None:
@@ -79,6 +63,28 @@ class Intake:
             )
 
 
+def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded:
+    """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order."""
+    decoded = Decoded([], [])
+    with stage("decode"):
+        for record in records:
+            if record.offset <= above:
+                continue
+            appended_at = _appended_at(record)
+            try:
+                event = decode_input(record.value, record.key, appended_at, rules)
+            except InvalidRecord as reason:
+                decoded.dead.append(dead_letter(record, "decode", reason))
+            else:
+                position = Position(record.topic, record.partition, record.offset)
+                decoded.arrivals.append(Arrival(event, position, appended_at))
+    return decoded
+
+
+def _appended_at(record: ConsumerRecord) -> datetime:
+    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
+
+
 def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) -> DeadLetter:
     """The dead letter of a record: original bytes, reason and place."""
     position = Position(record.topic, record.partition, record.offset)
@@ -93,5 +99,5 @@ def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) 
         key=record.key,
         value=record.value,
         headers=list(record.headers),
-        appended_at=datetime.fromtimestamp(record.timestamp / 1000, UTC),
+        appended_at=_appended_at(record),
     )

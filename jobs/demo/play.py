@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Protocol
 
 from jobs.demo.conversations import Act, Cue
 from jobs.demo.state import DemoState
-from jobs.sending import Sender
 from models.codec import encode
 from models.envelope import headers_for
-from models.topics import TURNS
-from streams.kafka.producer import Producer, Record
-from streams.settings import Settings
+from streams.kafka.producer import Record
 
 PLAY_SECONDS = 40.0
 """How long the play takes at speed 1."""
@@ -84,20 +79,3 @@ class Play:
                 return None
             await asyncio.sleep(_LOOK_AGAIN_S)
         return alert.latest.alert_id
-
-
-@asynccontextmanager
-async def sender(settings: Settings) -> AsyncIterator[Sender]:
-    """A sender to `turns.v1`, connected and disconnected.
-
-    Raises:
-        DeliveryFailed: The cluster does not answer.
-    """
-    topic = TURNS.full_name(settings.topic_prefix)
-    producer = Producer(settings)
-    await producer.start()
-    try:
-        partitions = await producer.partitions(topic)
-        yield Sender(producer, topic, partitions=partitions, max_record_bytes=TURNS.max_message_bytes)
-    finally:
-        await producer.stop()

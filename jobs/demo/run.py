@@ -16,13 +16,14 @@ from uuid import uuid4
 from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations, schedule
-from jobs.demo.play import Play, sender
+from jobs.demo.play import Play
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary, summarise, tidy_archive
 from jobs.demo.watch import watching
 from jobs.role_process import RoleFailed, RoleProcess
+from jobs.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
 from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
 from streams.wiring import policy_of
@@ -193,7 +194,7 @@ async def _perform(
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
-    async with watching(settings, state, tell=stage.event) as watch, sender(settings) as to_turns:
+    async with watching(settings, state, tell=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)
         try:
             async with asyncio.TaskGroup() as together:

@@ -2,15 +2,14 @@
 
 An entity (a session) is a few parts of bytes. A write goes to the changelog first, all changes of a fold in one
 record batch, and into memory once acknowledged: a crash leaves all of it or nothing, and memory never holds what a
-crash would lose. Every value begins
-with the source offset of the last input folded in: should a worker that slept through its session time-out still write,
-recovery keeps the value with the higher offset (design §5.8).
+crash would lose. Every value begins with the source offset of the last input folded in: should a worker that slept
+through its session time-out still write, recovery keeps the value with the higher offset (design §5.8).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from time import monotonic
 from typing import Any
 
@@ -110,12 +109,11 @@ class StateTable:
             table.put(entity, parts)
         return sum(record.size_bytes for record in records)
 
-    async def recover(self, numbers: Iterable[int], progress: Callable[[int, int], None] | None = None) -> None:
+    async def recover(self, numbers: Iterable[int]) -> None:
         """Make the given partitions current: kept where nobody else wrote, else read anew from the changelog.
 
         Args:
             numbers: Partitions; others are released.
-            progress: Called with records applied and records to apply.
 
         Raises:
             RecoveryFailed: The changelog yields nothing for too long.
@@ -133,13 +131,11 @@ class StateTable:
         )
         try:
             await consumer.start()
-            await self._replay(consumer, wanted, progress)
+            await self._replay(consumer, wanted)
         finally:
             await consumer.stop()
 
-    async def _replay(
-        self, consumer: AIOKafkaConsumer, wanted: set[int], progress: Callable[[int, int], None] | None
-    ) -> None:
+    async def _replay(self, consumer: AIOKafkaConsumer, wanted: set[int]) -> None:
         places = {number: TopicPartition(self._topic, number) for number in wanted}
         consumer.assign(list(places.values()))
         ends = await consumer.end_offsets(list(places.values()))
@@ -151,7 +147,6 @@ class StateTable:
                 table = self._partitions[number] = PartitionTable()
             consumer.seek(tp, table.applied)
             replays[tp] = Replay(table)
-        total = sum(max(0, ends[tp] - replay.table.applied) for tp, replay in replays.items())
         started_s = last_s = monotonic()
         applied = 0
         while behind := [tp for tp in replays if await consumer.position(tp) < ends[tp]]:
@@ -166,8 +161,6 @@ class StateTable:
                     f"changelog {self._topic} gave nothing for {RECOVERY_SILENCE_S:.0f} s at {behind}: "
                     "check the topic with `turntide topics check`, then start the worker again"
                 )
-            if progress is not None:
-                progress(applied, total)
         for tp, replay in replays.items():
             replay.table.applied = ends[tp]
         metrics.counter("recovery_records_total").inc(applied)

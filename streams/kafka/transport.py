@@ -37,10 +37,6 @@ class Batch(NamedTuple):
     records: Records
 
 
-async def _nothing_to_recover(_: list[TP]) -> None:
-    return None
-
-
 class BatchConsumer(driver.Consumer):  # type: ignore[misc]
     """Consumer of whole batches with an exact ledger of what was processed."""
 
@@ -254,9 +250,7 @@ class BatchTransport(driver.Transport):  # type: ignore[misc]
 
     Consumer = BatchConsumer
 
-    def __init__(
-        self, *args: Any, batched: frozenset[str], recover: Recover = _nothing_to_recover, **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, batched: frozenset[str], recover: Recover, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.batched = batched
         self.recover = recover

@@ -8,6 +8,7 @@ starts it again, and it goes on from the last offset whose outputs and state wer
 from __future__ import annotations
 
 import asyncio
+import gc
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -126,6 +127,9 @@ class BatchRole(ABC):
     @asynccontextmanager
     async def _started(self) -> AsyncIterator[None]:
         await self.app.start()
+        # Imports, weights and clients stay for ever: the collector need not look at them again and again.
+        gc.collect()
+        gc.freeze()
         try:
             yield
         finally:

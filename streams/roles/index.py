@@ -8,20 +8,19 @@ offset stays where it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 from fastapi import APIRouter
 
-from models.codec import decode_input
-from models.errors import InvalidRecord, StoreUnavailable
+from models.errors import StoreUnavailable
 from models.events import Turn
 from models.policy import Policy
 from models.topics import TURNS
 from streams.api.similar import similar_router
+from streams.intake import decode
 from streams.ports import Embedder, TurnScorer, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
@@ -68,7 +67,8 @@ class IndexRole(BatchRole):
 
     async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
         """Embed the turns and upsert them; the sessions role makes the dead letters."""
-        turns = list(self._turns(records))
+        arrivals = decode(records, self._policy.intake).arrivals
+        turns = [arrival.event for arrival in arrivals if isinstance(arrival.event, Turn)]
         if not turns:
             return
         with stage("embed"):
@@ -98,13 +98,3 @@ class IndexRole(BatchRole):
         if self._beats % COUNT_EVERY_BEATS == 1:
             with suppress(StoreUnavailable):
                 metrics.gauge("index_points").set(await self._store.count(COLLECTION))
-
-    def _turns(self, records: Iterable[ConsumerRecord]) -> Iterable[Turn]:
-        for record in records:
-            appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
-            try:
-                event = decode_input(record.value, record.key, appended_at, self._policy.intake)
-            except InvalidRecord:
-                continue
-            if isinstance(event, Turn):
-                yield event
