@@ -5,7 +5,7 @@ The live role, replay and tests take this same way in, so that all see the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -38,25 +38,32 @@ class Intake:
 
     def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded:
         """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
-        decoded = decode(records, self._policy.intake, above=above)
-        self._enrich(decoded.arrivals)
+        return self.take_each({0: records}, above={0: above})[0]
+
+    def take_each(
+        self, batches: Mapping[int, Iterable[ConsumerRecord]], *, above: Mapping[int, int]
+    ) -> dict[int, Decoded]:
+        """As `take`, for several partitions, scored and embedded together."""
+        decoded = {n: decode(records, self._policy.intake, above=above[n]) for n, records in batches.items()}
+        self._enrich([each.arrivals for each in decoded.values()])
         return decoded
 
-    def _enrich(self, arrivals: list[Arrival]) -> None:
+    def _enrich(self, batches: Sequence[list[Arrival]]) -> None:
         roles = self._policy.risk.scored_roles
         asked = [
-            (n, arrival.event)
+            (arrivals, n, arrival.event)
+            for arrivals in batches
             for n, arrival in enumerate(arrivals)
             if isinstance(arrival.event, Turn) and arrival.event.role in roles
         ]
         if not asked:
             return
-        turns = [turn for _, turn in asked]
+        turns = [turn for *_, turn in asked]
         with stage("score"):
             risks = self._scorer.score(turns)
         with stage("embed"):
             vectors = self._embedder.embed([turn.content for turn in turns])
-        for (n, turn), risk, vector in zip(asked, risks, vectors, strict=True):
+        for (arrivals, n, turn), risk, vector in zip(asked, risks, vectors, strict=True):
             plain = arrivals[n]
             arrivals[n] = Arrival(
                 plain.event, plain.position, plain.appended_at, risk, vector if turn.content else None

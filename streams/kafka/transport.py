@@ -1,13 +1,14 @@
-"""Faust's aiokafka transport, handing agents one message per partition and poll instead of one per record.
+"""Faust's aiokafka transport, handing the agent one message per poll instead of one per record.
 
-A batched topic's message holds a `Batch`: the raw records and the group generation they were fetched in. Other
-topics are left as they are. What may be processed and committed is decided by `streams.kafka.ledger`.
+The message of batched topics holds a `Poll`: the raw records by partition and the group generation they were fetched
+in, so that a role waits for the broker's acknowledgements once per poll, not once per partition. Other topics are left
+as they are. What may be processed and committed is decided by `streams.kafka.ledger`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
@@ -27,14 +28,14 @@ Recover = Callable[[list[TP]], Awaitable[None]]
 
 IDLE_BEFORE_HEAL_S = 2.0
 TAKEN_WITHIN_S = 1.0
-"""A poll's batches are waited for at most this long before the next poll, should one have been dropped on the way."""
+"""A poll is waited for at most this long before the next one, should it have been dropped on the way."""
 
 
-class Batch(NamedTuple):
-    """The records of one partition from one poll."""
+class Poll(NamedTuple):
+    """What one poll brought."""
 
     generation: int
-    records: Records
+    batches: dict[TP, Records]
 
 
 class BatchConsumer(driver.Consumer):  # type: ignore[misc]
@@ -50,8 +51,8 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         self._in_flight = 0
         self.proven_s = monotonic()
         """When this worker was last sure to be a member of its group."""
-        self._waiting = 0
-        self._all_taken = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._taken.set()
         self.recovered = asyncio.Event()
 
     # --- seek and recovery
@@ -61,7 +62,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         async with self._seek_lock:
             self.ledger.forget()
             self.recovered.clear()
-            self._forget_waiting()
+            self._taken.set()
             if self._recovery is not None:
                 self._recovery.cancel()
                 self._recovery = None
@@ -102,7 +103,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
     # --- fetch
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, Any]]:  # noqa: ASYNC109 - Faust's signature
-        """Yield one message per batched partition, and the rest one by one."""
+        """Yield one message for all batched partitions, and the rest one by one."""
         records, active = await self._next_records(timeout)
         generation = self.app.consumer_generation_id
         if records is None or self.should_stop:
@@ -110,68 +111,57 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         if not self.flow_active:
             await self.perform_seek()
             return
-        single: dict[TP, Records] = {}
-        for tp, batch in records.items():
-            if tp.topic not in self.batched:
-                single[tp] = batch
-                continue
-            if not self._is_active(tp, active):
-                continue
-            if not self.flow_active or generation != self.app.consumer_generation_id:
-                return
-            yield tp, self._batch_message(tp, Batch(generation, batch))
+        batches = {tp: batch for tp, batch in records.items() if self._is_active(tp, active)}
+        single = {tp: batches.pop(tp) for tp in list(batches) if tp.topic not in self.batched}
+        if batches:
+            yield self._poll_message(Poll(generation, batches))
         for tp, record in self.scheduler.iterate(single):
             if not self.flow_active or generation != self.app.consumer_generation_id:
                 return
-            if self._is_active(tp, active):
-                self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
-                yield tp, self._to_message(tp, record)
+            self.app.monitor.track_tp_end_offset(tp, self.highwater(tp))
+            yield tp, self._to_message(tp, record)
 
     def _is_active(self, tp: TP, active: set[TP] | None) -> bool:
         return active is None or tp in active or tp in self._buffered_partitions
 
-    def _batch_message(self, tp: TP, batch: Batch) -> Any:
-        last = batch.records[-1]
-        message = self._to_message(tp, last)
-        message.value, message.key = batch, None
+    def _poll_message(self, poll: Poll) -> tuple[TP, Any]:
+        """The message, under the name of one of its partitions: Faust's own offsets play no part (`_new_offset`)."""
+        for tp, batch in poll.batches.items():
+            self.ledger.fetched(tp, batch[-1].offset)
+        tp = min(poll.batches)
+        message = self._to_message(tp, poll.batches[tp][-1])
+        message.value, message.key = poll, None
         # The drain loop would drop a batch that is read again after a seek, did it remember an offset.
         self._read_offset[tp] = None
-        self.ledger.fetched(tp, last.offset)
-        self._waiting += 1
-        self._all_taken.clear()
-        return message
+        self._taken.clear()
+        return tp, message
 
     async def _next_records(self, timeout_s: float) -> tuple[dict[TP, Records] | None, set[TP] | None]:
-        """Poll again once the role has taken the last poll's batches: what arrives meanwhile makes one larger batch.
+        """Poll again once the role has taken the last poll: what arrives meanwhile makes one larger poll.
 
-        Batches that queue up would each wait for all before them. The driver fetches ahead by itself.
+        Polls that queue up would each wait for all before them. The driver fetches ahead by itself.
         """
-        if self._waiting:
-            try:
-                await asyncio.wait_for(self._all_taken.wait(), TAKEN_WITHIN_S)
-            except TimeoutError:
-                if self._in_flight:
-                    return None, None
-                self._forget_waiting()
+        try:
+            # `wait_for` would swallow a cancellation that comes together with the event (Python 3.11).
+            async with asyncio.timeout(TAKEN_WITHIN_S):
+                await self._taken.wait()
+        except TimeoutError:
+            if self._in_flight:
+                return None, None
+            self._taken.set()
         return cast("tuple[dict[TP, Records] | None, set[TP] | None]", await self._wait_next_records(timeout_s))
-
-    def _forget_waiting(self) -> None:
-        self._waiting = 0
-        self._all_taken.set()
 
     # --- process and commit
 
-    async def admit(self, tp: TP, batch: Batch) -> Admission[ConsumerRecord]:
-        """Which records of the batch may be processed now; seeks back on a hole."""
+    def take(self) -> None:
+        """The role has begun with the last poll: the next one may be fetched."""
         self._touch()
-        self._waiting = max(0, self._waiting - 1)
-        if not self._waiting:
-            self._all_taken.set()
+        self._taken.set()
+
+    async def admit(self, tp: TP, generation: int, records: Records) -> Admission[ConsumerRecord]:
+        """Which records of a batch may be processed now; seeks back on a hole."""
         admission = self.ledger.admit(
-            tp,
-            fetched_in=batch.generation,
-            generation=self.app.consumer_generation_id,
-            records=batch.records,
+            tp, fetched_in=generation, generation=self.app.consumer_generation_id, records=records
         )
         if admission.refusal is not None:
             metrics.counter("batches_refused_total", reason=admission.refusal.value).inc()
@@ -184,15 +174,15 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
         self.ledger.rewind(tp)
         await self.seek(tp, offset)
 
-    async def still_member(self, tp: TP) -> bool:
+    async def still_member(self, tps: Collection[TP]) -> bool:
         """Prove membership to the coordinator: a commit of what is processed is refused to a fenced worker."""
-        if tp not in self.assignment():
+        if not self.assignment().issuperset(tps):
             return False
-        processed = self.ledger.processed(tp)
-        return processed is not None and await self._commit({tp: processed})
+        processed = {tp: self.ledger.processed(tp) for tp in tps}
+        return None not in processed.values() and await self._commit(cast("dict[TP, int]", processed))
 
     def in_flight(self, change: int) -> None:
-        """A batch began (+1) or ended (−1) its way through the role."""
+        """A poll began (+1) or ended (−1) its way through the role."""
         self._in_flight += change
         self._touch()
 

@@ -1,4 +1,4 @@
-"""What every role that reads batches shares: admission, one batch at a time, and stopping instead of skipping.
+"""What every role that reads batches shares: admission, one poll at a time, and stopping instead of skipping.
 
 A role says what to do with admitted records (`on_records`) and how to get its state back (`on_assigned`). An error
 that a role does not turn into a dead letter stops the process before anything is acknowledged; whoever started it
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
 
@@ -24,7 +24,7 @@ from models.errors import Fenced
 from models.topics import Topic
 from streams.api.health import create_api, serve
 from streams.kafka.app import create_app
-from streams.kafka.transport import Batch, BatchConsumer
+from streams.kafka.transport import BatchConsumer, Poll
 from streams.settings import Settings
 from streams.telemetry import metrics
 
@@ -45,7 +45,7 @@ class BatchRole(ABC):
         topic = self.source.full_name(settings.topic_prefix)
         self.app = create_app(settings, role=self.name, topics=frozenset({topic}), recover=self._recover)
         self._one_at_a_time = asyncio.Lock()
-        self._current = TP(topic, -1)
+        self._current: frozenset[TP] = frozenset()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         records = self.app.topic(topic, value_serializer="raw", key_serializer="raw", value_type=bytes)
         self.app.agent(records, name=f"{self.name}.fold", concurrency=1)(self._agent)
@@ -66,8 +66,8 @@ class BatchRole(ABC):
         """Make the state of exactly these partitions current."""
 
     @abstractmethod
-    async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
-        """Do everything that the records ask for; on return it is durable."""
+    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
+        """Do everything that a poll's records ask for, by partition; on return it is durable."""
 
     async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
         """Once a second, between batches."""
@@ -141,36 +141,44 @@ class BatchRole(ABC):
 
     # --- the agent
 
-    async def _agent(self, stream: faust.StreamT[Batch]) -> None:
-        async for batch in stream:
-            await self._take(stream.current_event.message.tp, batch)
+    async def _agent(self, stream: faust.StreamT[Poll]) -> None:
+        async for poll in stream:
+            await self._take(poll)
 
-    async def _take(self, tp: TP, batch: Batch) -> None:
+    async def _take(self, poll: Poll) -> None:
         async with self._one_at_a_time:
             if self._failure.done():
                 return
             self.consumer.in_flight(+1)
             try:
-                await self._work(tp, batch)
+                await self._work(poll)
             except Exception as error:
-                log.exception("role_failed", role=self.name, partition=tp.partition, error=type(error).__name__)
+                partitions = sorted(tp.partition for tp in poll.batches)
+                log.exception("role_failed", role=self.name, partitions=partitions, error=type(error).__name__)
                 self._failure.set_exception(error)
             finally:
                 self.consumer.in_flight(-1)
 
-    async def _work(self, tp: TP, batch: Batch) -> None:
-        admission = await self.consumer.admit(tp, batch)
-        if not admission.records:
+    async def _work(self, poll: Poll) -> None:
+        consumer, ledger = self.consumer, self.consumer.ledger
+        consumer.take()
+        admitted: dict[TP, list[ConsumerRecord]] = {}
+        for tp, records in poll.batches.items():
+            admission = await consumer.admit(tp, poll.generation, records)
+            if admission.records:
+                admitted[tp] = list(admission.records)
+        if not admitted:
             return
-        self._current = tp
+        self._current = frozenset(admitted)
         await self.fence()
-        expected = self.consumer.ledger.processed(tp)
-        metrics.histogram("batch_turns").observe(len(admission.records))
-        await self.on_records(tp.partition, list(admission.records))
-        processed = admission.records[-1].offset + 1
-        self.consumer.ledger.advance(tp, expected=expected, processed=processed)
-        lag = max(0, self.consumer.highwater(tp) - processed)
-        metrics.gauge("offset_lag_records", partition=str(tp.partition)).set(lag)
+        expected = {tp: ledger.processed(tp) for tp in admitted}
+        metrics.histogram("batch_turns").observe(sum(map(len, admitted.values())))
+        await self.on_records({tp.partition: records for tp, records in admitted.items()})
+        for tp, records in admitted.items():
+            processed = records[-1].offset + 1
+            ledger.advance(tp, expected=expected[tp], processed=processed)
+            lag = max(0, consumer.highwater(tp) - processed)
+            metrics.gauge("offset_lag_records", partition=str(tp.partition)).set(lag)
 
     async def fence(self) -> None:
         """Call before each write: a worker that slept must not write when it wakes (design §5.8).
@@ -186,8 +194,8 @@ class BatchRole(ABC):
             return
         if not await self.consumer.still_member(self._current):
             raise Fenced(
-                f"role {self.name} was silent for {silent_s:.0f} s and partition {self._current.partition} may be "
-                "another worker's: nothing more is written"
+                f"role {self.name} was silent for {silent_s:.0f} s and partitions "
+                f"{sorted(tp.partition for tp in self._current)} may be another worker's: nothing more is written"
             )
 
     async def _recover(self, tps: list[TP]) -> None:

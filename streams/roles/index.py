@@ -8,8 +8,9 @@ offset stays where it is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 
 import structlog
 from aiokafka.structs import ConsumerRecord
@@ -65,9 +66,9 @@ class IndexRole(BatchRole):
         """Reading similar and last turns."""
         return (similar_router(self._memory),)
 
-    async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
+    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
         """Embed the turns and upsert them; the sessions role makes the dead letters."""
-        arrivals = decode(records, self._policy.intake).arrivals
+        arrivals = decode(chain.from_iterable(batches.values()), self._policy.intake).arrivals
         turns = [arrival.event for arrival in arrivals if isinstance(arrival.event, Turn)]
         if not turns:
             return
@@ -80,7 +81,7 @@ class IndexRole(BatchRole):
             try:
                 await self._memory.add_turns(turns, vectors, risks)
             except StoreUnavailable as error:
-                log.warning("vector_store_unavailable", partition=partition, retry_s=RETRY_S, error=str(error))
+                log.warning("vector_store_unavailable", partitions=sorted(batches), retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
             else:
                 break

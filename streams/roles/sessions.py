@@ -6,8 +6,10 @@ Decode, embed and score in batches, fold, write the outputs, write the state, mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from time import monotonic
 
 import structlog
@@ -15,14 +17,15 @@ from aiokafka.structs import ConsumerRecord
 
 from models.codec import encode
 from models.envelope import headers_for
-from models.errors import DeliveryFailed, Fenced, InvalidRecord
+from models.errors import InvalidRecord
 from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent, ProfileUpdated
 from models.flood import FloodGauge
-from models.partition import Arrival, PartitionFold, PartitionFolded
+from models.partition import Arrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
 from models.topics import SESSION_STATE, TOPIC_OF, TURNS
 from streams.intake import Decoded, Intake, dead_letter
 from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.state_loss import committed_offsets, require_whole
 from streams.kafka.tables import StateTable
 from streams.ports import Embedder, TurnScorer
 from streams.roles.batch_role import BatchRole
@@ -46,6 +49,7 @@ class SessionsRole(BatchRole):
         self._policy = policy
         self._intake = Intake(policy, embedder, scorer)
         self._producer = Producer(settings)
+        self._topics = {kind: topic.full_name(settings.topic_prefix) for kind, topic in TOPIC_OF.items()}
         self._table = StateTable(settings, SESSION_STATE.full_name(settings.topic_prefix), self._producer)
         self._folds: dict[int, PartitionFold] = {}
         self._last_record_s: dict[int, float] = {}
@@ -61,7 +65,14 @@ class SessionsRole(BatchRole):
 
     async def on_assigned(self, partitions: list[int]) -> None:
         """Bring the state of these partitions up to the end of its changelog."""
+        committed = await committed_offsets(self.settings, partitions)
         await self._table.recover(partitions)
+        await require_whole(
+            self.settings,
+            self._policy.intake,
+            committed=committed,
+            folded=lambda number: folded_offset(self._table.partition(number).entities),
+        )
         self._folds = {number: self._new_fold(number) for number in partitions}
         self._last_record_s = dict.fromkeys(partitions, monotonic())
 
@@ -70,39 +81,57 @@ class SessionsRole(BatchRole):
 
     # --- a batch
 
-    async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
+    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
         """Fold the records; on return outputs and state are acknowledged."""
-        self._last_record_s[partition] = monotonic()
-        decoded = self._intake.take(records, above=self._folds[partition].offset)
-        self._watch_flood(decoded)
-        await self._publish(partition, decoded.dead)
-        for letter in decoded.dead:
+        self._last_record_s.update(dict.fromkeys(batches, monotonic()))
+        decoded = self._intake.take_each(batches, above={number: self._folds[number].offset for number in batches})
+        self._watch_flood(decoded.values())
+        await self._publish({number: each.dead for number, each in decoded.items()})
+        for letter in chain.from_iterable(each.dead for each in decoded.values()):
             metrics.counter("dead_letters_total", reason=letter.reason).inc()
+        for number in await self._fold({number: each.arrivals for number, each in decoded.items()}):
+            await self._fold_one_by_one(number, decoded[number].arrivals, batches[number])
+
+    async def _fold(self, arrivals: Mapping[int, Sequence[Arrival]]) -> dict[int, Exception]:
+        """Fold what arrived and make it durable, chunk by chunk; returns what broke the fold of which partition."""
+        results = {number: self._folds[number].fold(batch) for number, batch in arrivals.items()}
+        broken: dict[int, Exception] = {}
+        while results:
+            folded: dict[int, PartitionFolded] = {}
+            with stage("fold"):
+                for number, chunks in list(results.items()):
+                    chunk = self._next(number, chunks, broken)
+                    if chunk is None:
+                        del results[number]
+                    else:
+                        folded[number] = chunk
+            await self._make_durable(folded)
+        return broken
+
+    def _next(
+        self, partition: int, chunks: Iterator[PartitionFolded], broken: dict[int, Exception]
+    ) -> PartitionFolded | None:
         try:
-            await self._fold(partition, decoded.arrivals)
-        except (DeliveryFailed, Fenced):
-            raise
+            return next(chunks, None)
         except Exception as error:
             log.exception("fold_failed", partition=partition, error=type(error).__name__)
-            await self._fold_one_by_one(partition, decoded.arrivals, {record.offset: record for record in records})
+            self._folds[partition] = self._new_fold(partition)
+            broken[partition] = error
+            return None
 
-    async def _fold(self, partition: int, arrivals: Sequence[Arrival]) -> None:
-        results = self._folds[partition].fold(arrivals)
-        while True:
-            with stage("fold"):
-                folded = next(results, None)
-            if folded is None:
-                return
-            await self._make_durable(partition, folded)
-
-    async def _make_durable(self, partition: int, folded: PartitionFolded) -> None:
+    async def _make_durable(self, folded: Mapping[int, PartitionFolded]) -> None:
         """Outputs before state: a state that is durable before its alert would hide the alert on replay."""
+        if not folded:
+            return
         with stage("outputs"):
-            await self._publish(partition, folded.outputs)
+            await self._publish({number: chunk.outputs for number, chunk in folded.items()})
         await self.fence()
         with stage("state"):
-            written = await self._table.write(partition, folded.offset, folded.changed)
-        self._count(partition, folded, written)
+            written = await asyncio.gather(
+                *[self._table.write(number, chunk.offset, chunk.changed) for number, chunk in folded.items()]
+            )
+        for (number, chunk), changelog_bytes in zip(folded.items(), written, strict=True):
+            self._count(number, chunk, changelog_bytes)
 
     def _count(self, partition: int, folded: PartitionFolded, changelog_bytes: int) -> None:
         table, label = self._table.partition(partition), str(partition)
@@ -121,43 +150,43 @@ class SessionsRole(BatchRole):
                         metrics.counter("mode_transitions_total", mode=change.mode.value).inc()
 
     async def _fold_one_by_one(
-        self, partition: int, arrivals: Sequence[Arrival], records: dict[int, ConsumerRecord]
+        self, partition: int, arrivals: Sequence[Arrival], records: Sequence[ConsumerRecord]
     ) -> None:
-        """Set the record aside that breaks the fold, and go on with the others."""
+        """Set the records aside that break the fold, and go on with the others."""
+        by_offset = {record.offset: record for record in records}
         for arrival in arrivals:
-            self._folds[partition] = self._new_fold(partition)
-            try:
-                await self._fold(partition, [arrival])
-            except (DeliveryFailed, Fenced):
-                raise
-            except Exception as error:  # noqa: BLE001 - as above
+            for error in (await self._fold({partition: [arrival]})).values():
                 reason = InvalidRecord("fold_failed", f"{type(error).__name__} in the fold; replay after an upgrade")
                 metrics.counter("fold_errors_total").inc()
-                record = records[arrival.position.offset]
-                await self._publish(partition, [dead_letter(record, "fold", reason)])
-        self._folds[partition] = self._new_fold(partition)
+                letter = dead_letter(by_offset[arrival.position.offset], "fold", reason)
+                await self._publish({partition: [letter]})
 
-    def _watch_flood(self, decoded: Decoded) -> None:
+    def _watch_flood(self, decoded: Iterable[Decoded]) -> None:
         """Stop on a flood of bad input, before anything of the batch is diverted."""
-        bad = {letter.offset: letter for letter in decoded.dead}
-        for offset in sorted([*bad, *(arrival.position.offset for arrival in decoded.arrivals)]):
-            letter = bad.get(offset)
-            if letter is None:
-                self._flood.good()
-            else:
-                self._flood.bad(letter)
+        for each in decoded:
+            bad = {letter.offset: letter for letter in each.dead}
+            for offset in sorted([*bad, *(arrival.position.offset for arrival in each.arrivals)]):
+                letter = bad.get(offset)
+                if letter is None:
+                    self._flood.good()
+                else:
+                    self._flood.bad(letter)
 
     # --- writing
 
-    async def _publish(self, partition: int, events: Sequence[OutputEvent]) -> None:
+    async def _publish(self, events: Mapping[int, Sequence[OutputEvent]]) -> None:
         """Write events to their topics, on the partition of their cause, and await every acknowledgement."""
+        by_place: dict[tuple[str, int], list[Record]] = {}
+        for partition, caused in events.items():
+            for event in caused:
+                topic = self._topics[type(event)]
+                record = Record(_key(event), encode(event), headers_for(event))
+                by_place.setdefault((topic, partition), []).append(record)
+        if not by_place:
+            return
         await self.fence()
-        by_topic: dict[str, list[Record]] = {}
-        for event in events:
-            topic = TOPIC_OF[type(event)].full_name(self.settings.topic_prefix)
-            by_topic.setdefault(topic, []).append(Record(_key(event), encode(event), headers_for(event)))
         pending = []
-        for topic, records in by_topic.items():
+        for (topic, partition), records in by_place.items():
             pending += await self._producer.write(topic, partition, records)
         await acknowledged(pending)
 

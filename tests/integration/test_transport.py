@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -49,12 +49,13 @@ class Recorder(BatchRole):
         """Note the assignment."""
         self.assigned.append(partitions)
 
-    async def on_records(self, partition: int, records: list[ConsumerRecord]) -> None:
+    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
         """Note the offsets, or fail."""
         await self.gate.wait()
-        if self.fail_at is not None and any(r.offset == self.fail_at for r in records):
-            raise ValueError("told to fail")
-        self.batches.append((partition, [r.offset for r in records]))
+        for partition, records in batches.items():
+            if self.fail_at is not None and any(r.offset == self.fail_at for r in records):
+                raise ValueError("told to fail")
+            self.batches.append((partition, [r.offset for r in records]))
 
     def seen(self) -> Counter[tuple[int, int]]:
         """How often each offset was processed."""
