@@ -13,7 +13,7 @@ bounds; never by null, which DuckLake takes as "no value yet" and then computes 
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -29,6 +29,8 @@ FILES_TO_MERGE = 8
 """This many files of one class in one folder are merged."""
 ORPHAN_AGE = timedelta(hours=1)
 """A file that no snapshot names and that is older is what a killed writer left. No landing takes that long."""
+
+_NO_READERS = datetime(9999, 1, 1, tzinfo=UTC)
 
 KEYS = ("id", "session_id", "user_id", "app_id", "alert_id", "app")
 """Text whose per-file bounds find rows; these go with their file when it is erased."""
@@ -50,17 +52,19 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
     Args:
         writer: The archive; landings of other processes wait meanwhile.
         now: The time, aware.
-        keep_replaced: How long replaced files and old snapshots stay for running readers.
+        keep_replaced: How long replaced files and old snapshots stay for running readers; zero: not at all, so that
+            also what this call replaces is gone.
         everything: Merge any two files, however few there are, and look for orphans.
 
     Raises:
         StoreUnavailable: The archive cannot be written, or another process holds it.
     """
+    before = now - keep_replaced if keep_replaced else _NO_READERS
     with writer.exclusively("merging files"):
         merged = sum(_merge(writer, low, high, 2 if everything else FILES_TO_MERGE) for low, high in SIZE_CLASSES)
         _compact_offsets(writer)
-        expired = _expire(writer, now - keep_replaced)
-        deleted = _delete_replaced(writer, now - keep_replaced)
+        expired = _expire(writer, before)
+        deleted = _delete_replaced(writer, before)
         orphans = 0
         if everything:
             orphans = _called(writer, f"ducklake_delete_orphaned_files('{LAKE}', older_than => ?)", now - ORPHAN_AGE)

@@ -25,6 +25,11 @@ class Move(NamedTuple):
     """The next offset to archive after it."""
 
     @property
+    def standing(self) -> int:
+        """The next offset to archive before it."""
+        return self.first if self.expected is None else self.expected
+
+    @property
     def landed(self) -> Move:
         """The move to start the following landing from."""
         return Move(self.next, self.first, self.next)

@@ -75,7 +75,7 @@ def test_replaced_files_stay_for_running_readers(writer: LakeWriter) -> None:
     assert len(files(writer)) == FILES_TO_MERGE + 1
 
 
-@pytest.mark.parametrize("keep", [timedelta(0), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)])
+@pytest.mark.parametrize("keep", [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)])
 def test_nothing_goes_before_its_time(writer: LakeWriter, keep: timedelta) -> None:
     """To the second: DuckLake alone takes everything of the same day, younger or not."""
     land(writer, range(FILES_TO_MERGE))
@@ -180,6 +180,14 @@ def test_catalog_forgets_text(writer: LakeWriter) -> None:
 
     assert kept == []
     assert found == [(3, 3, "secret 1", 9, 0)]
+
+
+def test_without_readers_nothing_replaced_is_kept(writer: LakeWriter) -> None:
+    """What the call itself merges is deleted at once, though it was replaced after the given time."""
+    land(writer, range(FILES_TO_MERGE))
+    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
+
+    assert len(files(writer)) == 1
 
 
 def test_erased_rows_leave_every_file(writer: LakeWriter) -> None:
