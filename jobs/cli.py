@@ -37,6 +37,8 @@ _COMMANDS = {
     "kafka": _Entry("jobs.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
     "replay": _Entry("jobs.replay", "replay", "Fold the log again; compare what the roles left with it."),
     "chaos": _Entry("jobs.chaos.command", "chaos", "Kill, freeze and restart everything under load, then compare."),
+    "reset": _Entry("jobs.reset", "reset", "Rebuild a role's state from the log, after it was lost."),
+    "soak": _Entry("jobs.soak", "soak", "Run everything under steady load and see whether memory grows."),
     "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
     "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),
     "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),

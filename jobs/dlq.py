@@ -83,7 +83,7 @@ def replay(
 ) -> None:
     """Send original bytes, key and headers to turns.v1 again; the dead letters stay.
 
-    A turn that was folded meanwhile counts as a duplicate.
+    A turn that was folded meanwhile counts as a duplicate. A letter that was too large to keep its bytes is left out.
     """
     if sum((bool(ids), reason is not None, everything)) != 1:
         raise ConfigurationError("say which dead letters to replay: one of --id, --reason or --all")
@@ -93,8 +93,10 @@ def replay(
     found = asyncio.run(letters(settings, chosen))
     for missing in sorted(wanted - {letter.id for letter in found}):
         raise _not_found(missing)
-    asyncio.run(replay_letters(settings, found))
-    Output(output).record({"replayed": len(found), "topic": TURNS.full_name(settings.topic_prefix)})
+    whole = [letter for letter in found if letter.value is not None]
+    asyncio.run(replay_letters(settings, whole))
+    topic = TURNS.full_name(settings.topic_prefix)
+    Output(output).record({"replayed": len(whole), "without_value": len(found) - len(whole), "topic": topic})
 
 
 async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:

@@ -21,6 +21,7 @@ from models.risk.scorer import RuleScorer
 from streams.comparison import Comparison, Entities
 from streams.replay import Replayed, replay_log
 from streams.settings import Settings, load_settings
+from streams.telemetry import configure_logging
 from streams.wiring import embedder_of, policy_of
 
 _EXIT_DIFFERENT = 1
@@ -59,12 +60,13 @@ def replay(
     """Fold turns.v1 from its beginning through the same pure functions as the sessions role, and print digests.
 
     With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, the
-    archive's turns and ids, the index's size. Exit code 1 with any difference.
+    archive's turns and ids, the index's turns. Exit code 1 with any difference.
     """
     settings = load_settings()
     if compare:
         if limit is not None or session is not None or sessions:
             raise ConfigurationError("--compare looks at everything: leave out --session, --sessions and --limit")
+        configure_logging(settings.log_format, "warning")
         _print_comparison(_compared(settings, wait_s), Output(output))
         return
     replayed = _replayed(settings, limit)

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 
 from jobs.broker.config import free_port
+from jobs.bytecode import with_bytecode
 from models.errors import TurntideError
 from streams.settings import Settings
 
@@ -40,27 +41,47 @@ def environment_of(settings: Settings) -> dict[str, str]:
     }
     if kafka.partitions is not None:
         environment["TURNTIDE_KAFKA__PARTITIONS"] = str(kafka.partitions)
+    if settings.state.store != "memory":
+        environment["TURNTIDE_STATE__STORE"] = settings.state.store
     if settings.policy_file is not None:
         environment["TURNTIDE_POLICY_FILE"] = str(settings.policy_file)
     return environment
 
 
 class RoleProcess:
-    """One `turntide worker ROLE`; it ends with the process that started it, whatever happens to that."""
+    """One `turntide worker ROLE`; it ends with the process that started it, whatever happens to that.
+
+    Args:
+        role: Which one.
+        settings: Cluster, prefix, data directory and policy.
+        log: Where its output goes.
+        worker_id: Static membership: started again under this name within the session time-out, it has its partitions
+            back at once. Of one name, one process at a time; none: a stopped one gives its partitions away at once.
+        extra_environment: Wins over the settings.
+    """
 
     def __init__(
-        self, role: str, settings: Settings, *, log: Path, extra_environment: Mapping[str, str] | None = None
+        self,
+        role: str,
+        settings: Settings,
+        *,
+        log: Path,
+        worker_id: str | None = None,
+        extra_environment: Mapping[str, str] | None = None,
     ) -> None:
         self.role = role
         self.port = free_port()
         self.log = log
         self._environment = {
-            **os.environ,
+            **with_bytecode(os.environ),
             **environment_of(settings),
             f"TURNTIDE_HTTP__{role.upper()}_PORT": str(self.port),
             **(extra_environment or {}),
         }
         self._environment.pop("TURNTIDE_KAFKA", None)
+        self._environment.pop("TURNTIDE_WORKER_ID", None)
+        if worker_id is not None:
+            self._environment["TURNTIDE_WORKER_ID"] = worker_id
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -73,13 +94,16 @@ class RoleProcess:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", "jobs.cli", "worker", self.role, "--exit-with-parent"],
+                self._command(),
                 env=self._environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", "jobs.cli", "worker", self.role, "--exit-with-parent"]
 
     @property
     def pid(self) -> int:

@@ -6,16 +6,19 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
+from hashlib import sha256
 from time import monotonic
 from typing import Annotated
 
 import typer
 
+from jobs.bytecode import with_bytecode
 from jobs.cli import examples
 from streams.settings import Settings, load_settings
 
@@ -49,17 +52,22 @@ def worker(
     """Run a role until Ctrl-C: fold sessions, index turns, archive topics or deliver alerts.
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
-    them. `all` starts sessions, index and archive (and notify where a sink is configured) and restarts what dies.
+    them. `all` starts sessions, index and archive (and notify where a sink is configured) and restarts what dies;
+    as static members of their groups (`worker_id`), they have their partitions back at once.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:
-        _run(lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S)
+        run_until_stopped(
+            lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S
+        )
         return
     from streams.telemetry import configure_logging
     from streams.wiring import ROLES
 
     configure_logging(settings.log_format, settings.log_level)
-    _run(lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S)
+    run_until_stopped(
+        lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S
+    )
 
 
 worker.epilog = examples(  # type: ignore[attr-defined]
@@ -69,7 +77,16 @@ worker.epilog = examples(  # type: ignore[attr-defined]
 )
 
 
-def _run(main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool, within_s: float) -> None:
+def run_until_stopped(
+    main: Callable[[asyncio.Event], Awaitable[None]], *, exit_with_parent: bool, within_s: float
+) -> None:
+    """Run `main` until SIGINT, SIGTERM or, if so wanted, the end of standard input sets its event.
+
+    Args:
+        main: What to do; it returns soon after the event is set.
+        exit_with_parent: Whether standard input is held open by whoever started this process.
+        within_s: How long stopping may take before the process ends hard.
+    """
     gc.set_threshold(_COLLECT_AFTER)
 
     async def until_stopped() -> None:
@@ -109,16 +126,28 @@ async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
     roles = [WorkerRole.SESSIONS, WorkerRole.INDEX, WorkerRole.ARCHIVE]
     if settings.notify.webhook_url or settings.notify.alertmanager_url:
         roles.append(WorkerRole.NOTIFY)
+    environment = {**with_bytecode(os.environ), "TURNTIDE_WORKER_ID": worker_id_of(settings)}
     async with asyncio.TaskGroup() as group:
         for role in roles:
-            group.create_task(_keep_running(role, stop))
+            group.create_task(_keep_running(role, environment, stop))
 
 
-async def _keep_running(role: WorkerRole, stop: asyncio.Event) -> None:
+def worker_id_of(settings: Settings) -> str:
+    """Name under which the children are members of their groups: whoever dies has its partitions back on its return.
+
+    Without `worker_id`, the machine and the data directory: what two supervisors cannot share anyway.
+    """
+    if settings.worker_id:
+        return settings.worker_id
+    place = sha256(str(settings.data_dir.resolve()).encode()).hexdigest()[:8]
+    return f"{socket.gethostname()}-{place}"
+
+
+async def _keep_running(role: WorkerRole, environment: Mapping[str, str], stop: asyncio.Event) -> None:
     failures = 0
     while not stop.is_set():
         started_s = monotonic()
-        code = await _run_child(role, stop)
+        code = await _run_child(role, environment, stop)
         if stop.is_set():
             return
         failures = 1 if monotonic() - started_s > _STEADY_S else failures + 1
@@ -127,9 +156,10 @@ async def _keep_running(role: WorkerRole, stop: asyncio.Event) -> None:
         await _wait(stop, wait_s)
 
 
-async def _run_child(role: WorkerRole, stop: asyncio.Event) -> int:
+async def _run_child(role: WorkerRole, environment: Mapping[str, str], stop: asyncio.Event) -> int:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "jobs.cli", "worker", role.value, "--exit-with-parent",
+        env=environment,
         stdin=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip

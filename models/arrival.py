@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 import numpy as np
 from msgspec import Struct
@@ -12,10 +13,14 @@ from models.events import AlertAcknowledged, Position, SegmentSummarised, Sessio
 
 
 class SessionTimedOut(Struct, frozen=True, gc=False):
-    """The partition's watermark passed the session's deadline. Never on a topic: the partition fold makes it."""
+    """The partition's watermark passed the session's deadline, or there were too many sessions.
+
+    Never on a topic: the partition fold makes it.
+    """
 
     session_id: str
     deadline: datetime
+    reason: Literal["timed_out", "evicted"] = "timed_out"
 
 
 SessionEvent = Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | SessionTimedOut

@@ -6,10 +6,12 @@ Stated rules for bad input (design §5.7):
 * unknown fields are accepted and kept by the archive; folds do not see them.
 * content above the limit: `content_too_large`; empty content is a turn.
 * event time more than the allowed skew after the broker's append time: `future_timestamp`; before the earliest time
-  (an unset clock): `ancient_timestamp`.
+  (an unset clock): `ancient_timestamp`. A clock tick may come from a worker whose clock is ahead: what counts of it is
+  the broker's time.
 * control characters in an id: `invalid_identifier`; key missing or other than session_id: `key_mismatch`, since
   the order within a session could not be trusted.
 * null value: `null_value`.
+* key and value together above the limit: `record_too_large`, before anything is decoded.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import ConfigurationError, InvalidRecord
-from models.events import ControlEvent, InputEvent, OutputEvent, Turn
+from models.events import ClockTicked, ControlEvent, InputEvent, OutputEvent, Turn
 from models.policy import IntakePolicy
 from models.topics import Topic
 
@@ -96,12 +98,15 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
     """
     if value is None:
         raise InvalidRecord("null_value", "turns.v1 is not compacted, a record needs a value")
+    size = len(value) + len(key or b"")
+    if size > intake.max_record_bytes:
+        raise InvalidRecord("record_too_large", f"{size} bytes, allowed {intake.max_record_bytes}")
     event = _decode(value)
     if not event.session_id.isprintable():
         raise InvalidRecord("invalid_identifier", "session_id holds control characters")
     if key is None or key != event.session_id.encode():
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
-    if event.timestamp > appended_at + intake.future_skew:
+    if event.timestamp > appended_at + intake.future_skew and not isinstance(event, ClockTicked):
         ahead = event.timestamp - appended_at
         raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
     if event.timestamp < intake.earliest_time:

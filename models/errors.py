@@ -7,6 +7,7 @@ TurntideError
 ├── DeadLetterFlood         too many of them in a row: the role stops rather than divert everything
 ├── DeliveryFailed          an output or state write was refused or timed out: the role stops before the ack
 ├── Fenced                  another worker owns the partition: drop everything in flight
+├── Stalled                 a partition does not move though records wait: the process ends and is started again
 ├── RecoveryFailed          state could not be rebuilt from its changelog within the deadline
 └── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
 ```
@@ -47,6 +48,10 @@ class DeliveryFailed(TurntideError):  # noqa: N818
 
 class Fenced(TurntideError):  # noqa: N818
     """Another worker has taken the partition; what is in flight must not be written."""
+
+
+class Stalled(TurntideError):  # noqa: N818
+    """A partition makes no progress though records wait."""
 
 
 class RecoveryFailed(TurntideError):  # noqa: N818

@@ -8,14 +8,13 @@ from uuid import UUID
 from models.events import Position
 
 _NAMESPACE = UUID("6f0d7a3c-6f0b-5a55-9a35-1d2f8f2a7c11").bytes
+_VARIANT = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""The digit that holds the two bits of the variant (RFC 9562, 4.1)."""
 
 
 def _uuid5(name: str) -> str:
-    digest = bytearray(sha1(_NAMESPACE + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    h = digest.hex()
-    return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
+    h = sha1(_NAMESPACE + name.encode(), usedforsecurity=False).hexdigest()
+    return f"{h[:8]}-{h[8:12]}-5{h[13:16]}-{_VARIANT[h[16]]}{h[17:20]}-{h[20:32]}"
 
 
 def event_id(kind: str, key: str, source: Position, ordinal: int = 0) -> str:

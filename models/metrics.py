@@ -159,6 +159,12 @@ _STATE = (
         means="Changelog records applied while recovering.",
         do="Far more than state entries: the changelog is not being compacted.",
     ),
+    _gauge(
+        "recovery_remaining_records",
+        "records",
+        means="Changelog records still to be applied before the role is ready.",
+        do="Not falling for minutes: read the event recovery_progress in the log and look at the brokers.",
+    ),
     _histogram(
         "recovery_seconds",
         "seconds",

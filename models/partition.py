@@ -1,17 +1,20 @@
 """The fold of one partition: its clock, its sessions' time-outs and its apps' windows, in log order.
 
 `streams` calls it with the records of a micro-batch, replay and backtests with all records of a log; how the records
-are cut into calls changes nothing about what comes out.
+are cut into calls, and where a partition is recovered in between, changes nothing about what comes out.
 
 Clock: the watermark is the highest event time seen, less the allowed lateness; it never goes back. A `ClockTicked`
 moves it to the broker's time of that record. A session's time-out fires at the first record whose watermark reaches
-its deadline; at most `MAX_TIMEOUTS_PER_RECORD` fire at once, the rest at the next records, so that a jump of the clock
-over many sessions stays bounded.
+its deadline, the nearest deadline first. A record opens one session at most and closes up to `MAX_TIMEOUTS_PER_RECORD`
+(fewer if they are large), so that closing keeps pace; after a jump of the clock the rest follow at the next records.
+
+Bounds: beyond `partition.open_sessions` the session that is silent longest is closed early (its episode says
+`evicted`); beyond `partition.closed_sessions` the session that closed longest ago is forgotten early. Its late turn
+is then one of an unknown session, as after `closed_retention`. How large everything else gets: `models/bounds.py`.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -20,29 +23,17 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from models.app_windows import AppWindows
 from models.arrival import SessionInput, SessionTimedOut
-from models.events import (
-    AlertChanged,
-    ClockTicked,
-    InputEvent,
-    Position,
-    SessionOutput,
-    Turn,
-    WindowClosed,
-)
-from models.ids import event_id
+from models.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
+from models.deadlines import Deadlines
+from models.events import AlertChanged, ClockTicked, InputEvent, Position, SessionOutput, Turn
 from models.policy import Policy
-from models.risk.windows import ClosedWindow, Windows, WindowState
-from models.session import SessionState, fold, read_deadline
+from models.session import SessionState, fold, read_standing
 
 PARTITION_ENTITY = ""
 """State of the partition itself is kept beside its sessions under this name (no session id is empty)."""
 MAX_TIMEOUTS_PER_RECORD = 100
-CHUNK_STATE_BYTES = 1024 * 1024
-"""A fold is cut after this much changed state, so that one record batch of the changelog holds it."""
-
-_TURN_STATE_BYTES = 2048
-"""Estimate of what one event changes beside its content."""
 
 Parts = Mapping[str, bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,6 +70,12 @@ class _Clock(Struct, array_like=True):
     offset: int
 
 
+def folded_offset(entities: Mapping[str, Parts]) -> int:
+    """Source offset of the last arrival folded into a partition's state, −1 for an empty one."""
+    clock = entities.get(PARTITION_ENTITY, {}).get("clock")
+    return msgspec.msgpack.decode(clock, type=_Clock).offset if clock else -1
+
+
 class PartitionFold:
     """Folds arrivals of one partition over the state in `entities`, which the caller updates with each result.
 
@@ -90,20 +87,16 @@ class PartitionFold:
     def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
         self._entities = entities
         self._policy = policy
+        self._footprint = Footprint(policy)
         own = entities.get(PARTITION_ENTITY, {})
         clock = own.get("clock")
         self._clock = msgspec.msgpack.decode(clock, type=_Clock) if clock else _Clock(_EPOCH, -1)
-        self._apps = {
-            part.removeprefix("app:"): self._windows(msgspec.msgpack.decode(value, type=WindowState))
-            for part, value in own.items()
-            if part.startswith("app:")
-        }
-        self._next_app_close = self._first_app_close()
-        self._timeouts: list[tuple[datetime, str]] = []
-        self._scheduled: dict[str, datetime] = {}
+        self._apps = AppWindows(own, policy.partition)
+        self._open = Deadlines()
+        self._closed = Deadlines()
         for session_id, parts in entities.items():
             if session_id != PARTITION_ENTITY:
-                self._schedule(session_id, read_deadline(parts["head"]))
+                self._schedule(session_id, *read_standing(parts["head"]))
         self._begin()
 
     @property
@@ -116,12 +109,26 @@ class PartitionFold:
         """Event time of the partition."""
         return self._clock.watermark
 
+    @property
+    def open_sessions(self) -> int:
+        """Sessions that are open."""
+        return len(self._open)
+
+    @property
+    def closed_sessions(self) -> int:
+        """Sessions that closed and are still remembered."""
+        return len(self._closed)
+
+    @property
+    def deadline_entries(self) -> int:
+        """Entries with which deadlines of sessions are watched."""
+        return self._open.entries + self._closed.entries
+
     def next_deadline(self) -> datetime | None:
         """When something is due though nothing arrives: a time-out or an app's window."""
-        due = [self._timeouts[0][0]] if self._timeouts else []
-        if self._next_app_close is not None:
-            due.append(self._next_app_close)
-        return min(due, default=None)
+        firsts = [first[0] for first in (self._open.first(), self._closed.first()) if first is not None]
+        closes = self._apps.next_close()
+        return min(firsts if closes is None else [*firsts, closes], default=None)
 
     def fold(self, arrivals: Sequence[Arrival]) -> Iterator[PartitionFolded]:
         """Fold arrivals in order, yielding results of bounded size.
@@ -133,7 +140,7 @@ class PartitionFold:
             if arrival.position.offset <= self._clock.offset:
                 continue
             self._fold_one(arrival)
-            if self._state_bytes > CHUNK_STATE_BYTES:
+            if self._state_bytes + self._apps.changed_bytes > CHUNK_STATE_BYTES:
                 yield self._result()
         if self._touched:
             yield self._result()
@@ -147,8 +154,8 @@ class PartitionFold:
         self._clock.offset = arrival.position.offset
         self._touched = True
         self._time_out(arrival.position)
-        if self._next_app_close is not None and self._next_app_close <= self.watermark:
-            self._close_app_windows(arrival.position)
+        self._forget(arrival.position)
+        self._outputs += self._apps.close(self.watermark, arrival.position)
         if isinstance(event, ClockTicked):
             return
         state, fired = self._apply(
@@ -157,88 +164,76 @@ class PartitionFold:
         )
         if isinstance(event, Turn):
             self._turns += 1
-            self._state_bytes += len(event.content) + _TURN_STATE_BYTES
-            self._observe_app(event, state, fired)
+            self._state_bytes += self._footprint.turn(event)
+            risk = state.last_point[1] if state.last_point else None
+            self._apps.observe(event, self.watermark, risk, fired)
 
     def _time_out(self, position: Position) -> None:
+        """Close what is due; of sessions beyond the bound those that are due next."""
+        closed_bytes = 0
         for _ in range(MAX_TIMEOUTS_PER_RECORD):
-            if not self._timeouts or self._timeouts[0][0] > self.watermark:
+            first = self._open.first()
+            if first is None or closed_bytes > CLOSINGS_STATE_BYTES:
                 return
-            deadline, session_id = heapq.heappop(self._timeouts)
-            if self._scheduled.get(session_id) != deadline:
-                continue
-            del self._scheduled[session_id]
-            state = self._state(session_id)
-            if state is None or state.deadline is None:
-                continue
-            if state.deadline > self.watermark:
-                self._schedule(session_id, state.deadline)
-                continue
-            self._state_bytes += _TURN_STATE_BYTES
-            timed_out = SessionTimedOut(session_id, state.deadline)
+            deadline, session_id = first
+            due = deadline <= self.watermark
+            if not due and len(self._open) <= self._policy.partition.open_sessions:
+                return
+            state = self._known(session_id)
+            closed_bytes += self._footprint.closing(session_id, state)
+            timed_out = SessionTimedOut(session_id, deadline, "timed_out" if due else "evicted")
             self._apply(state, SessionInput(timed_out, position, self.watermark))
+
+    def _forget(self, position: Position) -> None:
+        """Forget closed sessions whose retention is over, or which are too many."""
+        for _ in range(MAX_TIMEOUTS_PER_RECORD):
+            first = self._closed.first()
+            if first is None:
+                return
+            deadline, session_id = first
+            if deadline > self.watermark and len(self._closed) <= self._policy.partition.closed_sessions:
+                return
+            forgotten = SessionTimedOut(session_id, deadline)
+            self._apply(self._known(session_id), SessionInput(forgotten, position, self.watermark))
 
     def _apply(self, state: SessionState | None, item: SessionInput) -> tuple[SessionState, int]:
         """Fold one input into its session and return it with the number of alerts that it raised."""
         session_id = item.event.session_id
+        if state is None:
+            self._state_bytes += self._footprint.touch(session_id)
+        elif not isinstance(item.event, Turn):
+            self._state_bytes += self._footprint.closing(session_id, state)
         state, outputs = fold(state, item, self._policy)
         self._sessions[session_id] = state
         self._outputs += outputs
-        self._schedule(session_id, state.deadline)
+        self._state_bytes += self._footprint.segments(outputs)
+        self._schedule(session_id, state.deadline, state.closed)
         return state, sum(isinstance(output, AlertChanged) and output.cause == "raised" for output in outputs)
 
     def _state(self, session_id: str) -> SessionState | None:
         state = self._sessions.get(session_id)
         if state is None and (parts := self._entities.get(session_id)) is not None:
             state = SessionState.load(parts)
+            self._state_bytes += self._footprint.touch(session_id, len(parts["head"]))
         return state
 
-    def _schedule(self, session_id: str, deadline: datetime | None) -> None:
-        """One live entry per session: looked at when due and put back if the session moved on.
+    def _known(self, session_id: str) -> SessionState:
+        state = self._state(session_id)
+        assert state is not None, "a session with a deadline has a state"  # noqa: S101
+        return state
 
-        A deadline that comes nearer (a closed session is opened again) needs a new entry; the old one is dead.
-        """
-        if deadline is not None and (session_id not in self._scheduled or deadline < self._scheduled[session_id]):
-            self._scheduled[session_id] = deadline
-            heapq.heappush(self._timeouts, (deadline, session_id))
-
-    # --- windows of apps
-
-    def _windows(self, state: WindowState) -> Windows:
-        return Windows(self._policy.partition.app_window, state)
-
-    def _observe_app(self, turn: Turn, state: SessionState, fired: int) -> None:
-        app = self._apps.get(turn.app_id)
-        if app is None:
-            app = self._apps[turn.app_id] = self._windows(WindowState())
-        risk = state.last_point[1] if state.last_point else None
-        app.observe(turn.timestamp, self.watermark, risk, fired)
-        self._apps_touched.add(turn.app_id)
-        closes = app.next_close()
-        if closes is not None and (self._next_app_close is None or closes < self._next_app_close):
-            self._next_app_close = closes
-
-    def _first_app_close(self) -> datetime | None:
-        closes = (app.next_close() for app in self._apps.values())
-        return min((end for end in closes if end is not None), default=None)
-
-    def _close_app_windows(self, position: Position) -> None:
-        for app_id in sorted(self._apps):
-            app = self._apps[app_id]
-            closed = app.close(self.watermark)
-            if not closed:
-                continue
-            self._apps_touched.add(app_id)
-            self._outputs += [_app_window(app_id, window, position, n) for n, window in enumerate(closed)]
-            if app.next_close() is None:
-                del self._apps[app_id]
-        self._next_app_close = self._first_app_close()
+    def _schedule(self, session_id: str, deadline: datetime | None, closed: bool) -> None:
+        held, other = (self._closed, self._open) if closed else (self._open, self._closed)
+        other.drop(session_id)
+        if deadline is None:
+            held.drop(session_id)
+        else:
+            held.set(session_id, deadline)
 
     # --- results
 
     def _begin(self) -> None:
         self._sessions: dict[str, SessionState] = {}
-        self._apps_touched: set[str] = set()
         self._outputs: list[SessionOutput] = []
         self._turns = 0
         self._touched = False
@@ -248,27 +243,7 @@ class PartitionFold:
         changed: dict[str, dict[str, bytes | None]] = {
             session_id: parts for session_id, state in self._sessions.items() if (parts := state.changed_parts())
         }
-        own: dict[str, bytes | None] = {"clock": msgspec.msgpack.encode(self._clock)}
-        for app_id in sorted(self._apps_touched):
-            app = self._apps.get(app_id)
-            own[f"app:{app_id}"] = None if app is None else msgspec.msgpack.encode(app.state)
-        changed[PARTITION_ENTITY] = own
+        changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
         result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns)
         self._begin()
         return result
-
-
-def _app_window(app_id: str, window: ClosedWindow, position: Position, ordinal: int) -> WindowClosed:
-    return WindowClosed(
-        id=event_id("window_closed", f"app:{app_id}", position, ordinal),
-        session_id="",
-        user_id="",
-        app_id=app_id,
-        timestamp=window.end,
-        source=position,
-        scope="app",
-        window_start=window.start,
-        window_end=window.end,
-        turns_per_minute=window.turns_per_minute,
-        **msgspec.structs.asdict(window.counts),
-    )

@@ -8,27 +8,43 @@ Where a figure has no seed, its docstring says what set it.
 from __future__ import annotations
 
 import tomllib
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 from models.errors import ConfigurationError
-from models.events import MAX_CONTENT_BYTES, Ratio, Role
+from models.events import Ratio, Role
+from models.stream_policy import (
+    ZERO,
+    Count,
+    IntakePolicy,
+    PartitionPolicy,
+    Section,
+    WindowShape,
+    require,
+)
 
-Count = Annotated[int, Meta(ge=1, le=10_000)]
-_ZERO = timedelta(0)
-_MOST_SLIDES = 60
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise ValueError(message)
-
-
-class Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the sections: immutable, and a misspelt field is an error."""
+__all__ = [
+    "AlertPolicy",
+    "DetectorPolicy",
+    "IntakePolicy",
+    "MemoryPolicy",
+    "ModePolicy",
+    "ModeThreshold",
+    "PartitionPolicy",
+    "Policy",
+    "ProfilePolicy",
+    "RiskPolicy",
+    "Section",
+    "SessionPolicy",
+    "SignalWeights",
+    "SuspicionWeights",
+    "WindowShape",
+    "load_policy",
+]
+_MOST_PANES = 240
 
 
 class SessionPolicy(Section, frozen=True, kw_only=True):
@@ -42,8 +58,8 @@ class SessionPolicy(Section, frozen=True, kw_only=True):
     """Turn numbers below the highest that are still told apart as new or duplicate (one 64-bit map)."""
 
     def __post_init__(self) -> None:
-        _require(self.timeout > _ZERO, "timeout must be positive")
-        _require(self.closed_retention > _ZERO, "closed_retention must be positive")
+        require(self.timeout > ZERO, "timeout must be positive")
+        require(self.closed_retention > ZERO, "closed_retention must be positive")
 
 
 class MemoryPolicy(Section, frozen=True, kw_only=True):
@@ -125,7 +141,12 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
     """Standard errors taken off the slope before it is combined, so that noise is no trend."""
     level_half_life_turns: Annotated[float, Meta(gt=0, le=1_000)] = 6.0
     """Scored turns after which a past risk weighs half in the level."""
-    risky_topics: tuple[str, ...] = ("weapon", "hack", "bypass", "exploit")
+    risky_topics: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=64)] = (
+        "weapon",
+        "hack",
+        "bypass",
+        "exploit",
+    )
     """Stems of the topics of Signal B."""
     persistence_per_turn: Ratio = 0.1
     """Signal B: what one turn on a risky topic adds, up to 1."""
@@ -135,8 +156,8 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
     weights: SignalWeights = SignalWeights()
 
     def __post_init__(self) -> None:
-        _require(self.trajectory_min <= self.trajectory_window, "trajectory_min must not exceed trajectory_window")
-        _require(all(t and t == t.lower() for t in self.risky_topics), "risky_topics must be lower-case stems")
+        require(self.trajectory_min <= self.trajectory_window, "trajectory_min must not exceed trajectory_window")
+        require(all(t and t == t.lower() for t in self.risky_topics), "risky_topics must be lower-case stems")
 
 
 class DetectorPolicy(Section, frozen=True, kw_only=True):
@@ -176,7 +197,7 @@ class ModeThreshold(Section, frozen=True, kw_only=True):
     leave: Ratio
 
     def __post_init__(self) -> None:
-        _require(self.leave <= self.enter, "leave must not exceed enter")
+        require(self.leave <= self.enter, "leave must not exceed enter")
 
 
 class ModePolicy(Section, frozen=True, kw_only=True):
@@ -195,7 +216,7 @@ class ModePolicy(Section, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         rising = self.watch.enter <= self.elevated.enter <= self.critical.enter
         falling = self.watch.leave <= self.elevated.leave <= self.critical.leave
-        _require(rising and falling, "thresholds must rise from watch over elevated to critical")
+        require(rising and falling, "thresholds must rise from watch over elevated to critical")
 
 
 class AlertPolicy(Section, frozen=True, kw_only=True):
@@ -213,56 +234,7 @@ class AlertPolicy(Section, frozen=True, kw_only=True):
     """Turns named as evidence."""
 
     def __post_init__(self) -> None:
-        _require(self.renotify_after > _ZERO, "renotify_after must be positive")
-
-
-class WindowShape(Section, frozen=True, kw_only=True):
-    """Event-time windows `[start, start + length)`, one every `slide`; tumbling when both are equal."""
-
-    length: timedelta = timedelta(minutes=5)
-    slide: timedelta = timedelta(minutes=1)
-    grace: timedelta = timedelta(seconds=30)
-    """A window closes when the watermark reaches its end plus this."""
-
-    def __post_init__(self) -> None:
-        _require(self.slide > _ZERO and self.grace >= _ZERO, "slide must be positive, grace not negative")
-        whole = self.length >= self.slide and self.length % self.slide == _ZERO
-        _require(whole, "length must be a whole multiple of slide")
-        few = self.length // self.slide <= _MOST_SLIDES
-        _require(few, f"at most {_MOST_SLIDES} slides per length: each is kept in the state")
-
-
-class PartitionPolicy(Section, frozen=True, kw_only=True):
-    """What is kept per partition, over its sessions."""
-
-    watermark_lateness: timedelta = _ZERO
-    """How far the watermark stays behind the newest event time."""
-    app_window: WindowShape = WindowShape(length=timedelta(minutes=1))
-    """Windows per app on one partition; no seed: a minute, tumbling."""
-
-    def __post_init__(self) -> None:
-        _require(self.watermark_lateness >= _ZERO, "watermark_lateness must not be negative")
-
-
-class IntakePolicy(Section, frozen=True, kw_only=True):
-    """What is refused at the door, and when refusing must stop the role (design §5.7)."""
-
-    max_content_bytes: Annotated[int, Meta(ge=1, le=MAX_CONTENT_BYTES)] = MAX_CONTENT_BYTES
-    """Longest content of a turn, UTF-8 (design §6)."""
-    earliest_time: datetime = datetime(2000, 1, 1, tzinfo=UTC)
-    """Event times before it are a broken clock."""
-    future_skew: timedelta = timedelta(minutes=5)
-    """How far event time may be ahead of the broker's append time."""
-    dead_letter_consecutive: Annotated[int, Meta(ge=1)] = 1_000
-    """This many dead letters in a row stop the role."""
-    dead_letter_ratio: Ratio = 0.9
-    """This share of dead letters among the last `dead_letter_window` records stops the role."""
-    dead_letter_window: Annotated[int, Meta(ge=1)] = 1_000
-    """Records the ratio is taken over, and the least before it counts."""
-
-    def __post_init__(self) -> None:
-        _require(self.earliest_time.tzinfo is not None, "earliest_time needs an offset, for instance Z")
-        _require(self.future_skew >= _ZERO, "future_skew must not be negative")
+        require(self.renotify_after > ZERO, "renotify_after must be positive")
 
 
 class Policy(Section, frozen=True, kw_only=True):
@@ -281,6 +253,20 @@ class Policy(Section, frozen=True, kw_only=True):
     """Windows of one session."""
     partition: PartitionPolicy = PartitionPolicy()
     intake: IntakePolicy = IntakePolicy()
+
+    @property
+    def late_panes(self) -> int:
+        """Slides between the watermark and the newest event time, of the finer window."""
+        finest = min(self.window.slide, self.partition.app_window.slide)
+        return -(-self.partition.watermark_lateness // finest)
+
+    def __post_init__(self) -> None:
+        most = max(self.window.panes, self.partition.app_window.panes) + self.late_panes
+        require(
+            most <= _MOST_PANES,
+            f"windows and partition.watermark_lateness keep {most} slides open, at most {_MOST_PANES}: "
+            "lengthen the slide or shorten grace and lateness",
+        )
 
 
 def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:

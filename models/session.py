@@ -34,13 +34,13 @@ from models.memory.vectors import Mark
 from models.policy import Policy
 from models.risk.alerts import Cause, Situation, acknowledge, after_turn, resolve
 from models.risk.modes import next_mode
-from models.risk.profile import Arrival, admit, insert_risk, measure, observe_behaviour
+from models.risk.profile import Arrival, admit, insert_risk, observe_behaviour
 from models.risk.windows import Windows
 from models.session_outputs import Emission
-from models.session_state import Closed, Open, SessionState, read_deadline
+from models.session_state import Closed, Open, SessionState, read_deadline, read_standing
 from models.text.features import is_refusal
 
-__all__ = ["SessionState", "fold", "read_deadline"]
+__all__ = ["SessionState", "fold", "read_deadline", "read_standing"]
 
 _UPSTREAM: Final = "upstream"
 _RULES: Final = "rules"
@@ -102,7 +102,7 @@ def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, p
         return []
     # The record that moved the watermark is not folded by this: it may be the session's own next turn.
     head.offset = max(head.offset, item.position.offset - 1)
-    return _Step(state, head, item, policy, event.deadline).close("timed_out")
+    return _Step(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason)
 
 
 class _Step:
@@ -157,7 +157,7 @@ class _Step:
         changed_mode = False
         # A turn that is neither scored nor behaviour moves no signal but by the count it is divided by.
         if behaves or risk is not None:
-            score = measure(head, policy).combination.score
+            score = self.emission.measured.combination.score
             changed_mode = self.move_mode(score)
             if risk is not None:
                 source = _RULES if turn.risk is None else _UPSTREAM

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cached_property
 from typing import TypedDict
 
 from models.arrival import SessionInput, SessionTimedOut
@@ -22,7 +23,7 @@ from models.memory.segments import Segment
 from models.policy import Policy
 from models.risk.alerts import Alert, Cause
 from models.risk.explain import evidence, explain
-from models.risk.profile import measure
+from models.risk.profile import Measured, measure
 from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
 from models.session_state import Open, SessionState
@@ -64,6 +65,11 @@ class Emission:
         self._policy = policy
         self._timestamp = timestamp
         self._ordinals: dict[str, int] = {}
+
+    @cached_property
+    def measured(self) -> Measured:
+        """The signals, measured once per input: first looked at when all that moves them has been counted."""
+        return measure(self._head, self._policy)
 
     def _common(self, kind: str) -> _Common:
         event, position = self._item.event, self._item.position
@@ -143,7 +149,7 @@ class Emission:
     def alert(self, alert: Alert, cause: Cause) -> None:
         """An alert changed."""
         head, policy, session_id = self._head, self._policy, self._item.event.session_id
-        measured = measure(head, policy)
+        measured = self.measured
         signals = measured.combination.shares()
         ring = self._state.vectors(policy.memory.recent_vectors)
         self.outputs.append(
@@ -170,7 +176,7 @@ class Emission:
     def profile(self, *, still_open: bool) -> None:
         """The profile as it is now; the risk points since the one before go with it."""
         head, policy = self._head, self._policy
-        measured = measure(head, policy)
+        measured = self.measured
         counts = head.behaviour
         self.outputs.append(
             ProfileUpdated(

@@ -137,6 +137,16 @@ def read_deadline(head: bytes) -> datetime | None:
     return _read_kind(head).deadline
 
 
+def read_standing(head: bytes) -> tuple[datetime | None, bool]:
+    """The deadline in a part named `head`, and whether the session is closed.
+
+    Raises:
+        RecoveryFailed: As `read_deadline`.
+    """
+    kind = _read_kind(head)
+    return kind.deadline, kind.closed
+
+
 class SessionState:
     """Working copy of one session, between `load` and `changed_parts`. `models.session.fold` consumes it.
 
@@ -181,6 +191,11 @@ class SessionState:
     def deadline(self) -> datetime | None:
         """Watermark at which the partition fold must send `SessionTimedOut`; None: nothing left, delete every part."""
         return self.head.deadline
+
+    @property
+    def closed(self) -> bool:
+        """Whether only a marker is left, or nothing."""
+        return self.head.closed
 
     @property
     def offset(self) -> int:

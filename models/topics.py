@@ -31,6 +31,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     cleanup: Cleanup = Cleanup.DELETE
     retention: timedelta | None = timedelta(days=30)
     """How long records stay; None for a compacted topic keeps the latest per key for ever."""
+    compaction_lag: timedelta = timedelta(0)
+    """Of a compacted topic: a record is not compacted before."""
     partitions: int = 12
     max_message_bytes: int = _MIB
     log_append_time: bool = False
@@ -111,6 +113,9 @@ SESSION_STATE = Topic(
     carries=(),
     cleanup=Cleanup.COMPACT,
     retention=None,
+    # Compaction keeps a key's last record. One that a replaced worker wrote late is mended by the next recovery, which
+    # must find what it overruled.
+    compaction_lag=timedelta(hours=1),
     max_message_bytes=8 * _MIB,
     public=False,
 )

@@ -5,7 +5,7 @@
 | state | every part byte for byte |
 | outputs | by id: none missing, none false, payload as the oracle's; a repeat with the same id and payload is counted |
 | archive | every turn and every output id once, as many refused records as the oracle refuses |
-| index | one point for each turn that the policy keeps |
+| index | by session and number: each turn that the policy keeps, none of any other, and no more points than turns |
 
 Of a compacted topic from which the broker has removed records, only the last event of each key must be there.
 """
@@ -138,6 +138,20 @@ class Archived(Struct, kw_only=True):
     compacted: set[str]
 
 
+class Indexed(Struct, kw_only=True):
+    """What the index holds.
+
+    Attributes:
+        turns: Session and number of the turns of every session that the oracle knows, from their payloads.
+        at_most: How many were asked for of each session: the newest ones.
+        points: All points, of unknown sessions too.
+    """
+
+    turns: list[tuple[str, int]]
+    at_most: int
+    points: int
+
+
 def compare_state(found: Mapping[int, Entities], oracle: Replayed) -> Comparison:
     """The changelog's parts against the oracle's, byte for byte."""
     result = Comparison()
@@ -204,30 +218,38 @@ def compare_archive(found: Archived, oracle: Replayed) -> Comparison:
         may_miss = _superseded(events.values()) if name in found.compacted else frozenset()
         result.ids(f"archive {name}", events.keys(), found.ids.get(name, set()), may_miss=may_miss)
     refused = sum(isinstance(event, DeadLetter) and event.stage == "decode" for event in oracle.outputs.values())
-    _numbers(result, ARCHIVE_REFUSED, (refused, refused), found.refused)
+    _numbers(result, ARCHIVE_REFUSED, refused, found.refused)
     return result
 
 
-def compare_points(found: int, oracle: Replayed, *, keep_turns: int) -> Comparison:
-    """The index's size against one point for each turn.
+def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Comparison:
+    """The index's turns, and its size, against one point for each turn.
 
     Turns below a session's newest `keep_turns` numbers are deleted with the next batch of the session that brings a
-    turn above them (`streams.vectors.session_memory`): so many more points may stand.
+    turn above them (`streams.vectors.session_memory`): until then they may stand.
     """
-    newest: dict[str, int] = {}
+    by_session: dict[str, list[int]] = {}
     for session_id, turn in oracle.turn_keys:
-        newest[session_id] = max(turn, newest.get(session_id, 0))
-    kept = sum(turn > newest[session_id] - keep_turns for session_id, turn in oracle.turn_keys)
-    result = Comparison()
-    _numbers(result, INDEX, (kept, len(oracle.turn_keys)), found)
+        by_session.setdefault(session_id, []).append(turn)
+    expected, may_miss = set(), set()
+    for session_id, turns in by_session.items():
+        newest = sorted(turns, reverse=True)[: found.at_most]
+        expected |= {_turn_name((session_id, turn)) for turn in newest}
+        may_miss |= {_turn_name((session_id, turn)) for turn in newest if turn <= newest[0] - keep_turns}
+    listed = {_turn_name(key) for key in found.turns}
+    known = {_turn_name(key) for key in oracle.turn_keys}
+    result = Comparison(checked={INDEX: len(expected)})
+    result.add(INDEX, Kind.MISSING, expected - listed - may_miss)
+    result.add(INDEX, Kind.FALSE, listed - known)
+    unlisted = found.points - len(oracle.turn_keys) - len(listed - known)
+    result.add(INDEX, Kind.FALSE, [f"point {n + 1} of no known session" for n in range(unlisted)])
     return result
 
 
-def _numbers(result: Comparison, where: str, allowed: tuple[int, int], found: int) -> None:
-    low, high = allowed
-    result.checked[where] = low
-    result.add(where, Kind.MISSING, [f"{n + 1} of {low}" for n in range(found, low)])
-    result.add(where, Kind.FALSE, [f"{n + 1}, beyond {high}" for n in range(high, found)])
+def _numbers(result: Comparison, where: str, expected: int, found: int) -> None:
+    result.checked[where] = expected
+    result.add(where, Kind.MISSING, [f"{n + 1} of {expected}" for n in range(found, expected)])
+    result.add(where, Kind.FALSE, [f"{n + 1}, beyond {expected}" for n in range(expected, found)])
 
 
 def _turn_name(key: tuple[str, int]) -> str:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
+from models.bounds import fitting_dead_letter
 from models.codec import decode_input
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Position, Turn
@@ -93,9 +94,9 @@ def _appended_at(record: ConsumerRecord) -> datetime:
 
 
 def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) -> DeadLetter:
-    """The dead letter of a record: original bytes, reason and place."""
+    """The dead letter of a record: original bytes if its topic can take them, reason and place."""
     position = Position(record.topic, record.partition, record.offset)
-    return DeadLetter(
+    letter = DeadLetter(
         id=event_id("dead_letter", record.topic, position),
         topic=record.topic,
         partition=record.partition,
@@ -108,3 +109,10 @@ def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) 
         headers=list(record.headers),
         appended_at=_appended_at(record),
     )
+    return fitting_dead_letter(letter)
+
+
+def unfoldable(record: ConsumerRecord, error: Exception) -> DeadLetter:
+    """The dead letter of a record that breaks the fold."""
+    reason = InvalidRecord("fold_failed", f"{type(error).__name__} in the fold; replay after an upgrade")
+    return dead_letter(record, "fold", reason)

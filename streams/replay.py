@@ -1,26 +1,27 @@
 """The oracle: what state and outputs must be, from the log and the pure fold alone.
 
 Reads `turns.v1` from its start to its present end and folds each partition as the sessions role does, without its
-state, its offsets or its outputs. What the role left behind must be equal: state byte for byte, outputs id by id.
+state, its offsets or its outputs; a record that breaks the fold becomes a dead letter, as there. What the role left
+behind must be equal: state byte for byte, outputs id by id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
 from models.events import OutputEvent, Turn
-from models.partition import PartitionFold
+from models.partition import Arrival, PartitionFold
 from models.policy import Policy
 from models.topics import TURNS
-from streams.intake import Intake
+from streams.intake import Intake, unfoldable
 from streams.kafka.client import read_to_end
-from streams.kafka.tables import PartitionTable
 from streams.ports import Embedder, TurnScorer
 from streams.settings import Settings
+from streams.state.memory import MemoryTable
 
 _BATCH_RECORDS = 1_000
 
@@ -47,20 +48,38 @@ class Replay:
     def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
         self._policy = policy
         self._intake = Intake(policy, embedder, scorer)
-        self._tables: dict[int, PartitionTable] = {}
+        self._tables: dict[int, MemoryTable] = {}
         self._outputs: dict[str, OutputEvent] = {}
         self._turns = 0
         self._turn_keys: set[tuple[str, int]] = set()
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
-        table = self._tables.setdefault(partition, PartitionTable())
+        table = self._tables.setdefault(partition, MemoryTable())
         fold = PartitionFold(table.entities, self._policy)
         decoded = self._intake.take(records, above=fold.offset)
         self._keep(decoded.dead)
         events = (arrival.event for arrival in decoded.arrivals)
         self._turn_keys.update((event.session_id, event.turn) for event in events if isinstance(event, Turn))
-        for folded in fold.fold(decoded.arrivals):
+        try:
+            self._take(table, fold, decoded.arrivals)
+        except Exception:  # noqa: BLE001 - as the role does it
+            self._one_by_one(table, decoded.arrivals, {record.offset: record for record in records})
+
+    def _one_by_one(
+        self, table: MemoryTable, arrivals: Sequence[Arrival], records: Mapping[int, ConsumerRecord]
+    ) -> None:
+        """Set the records aside that break the fold, as the sessions role does."""
+        fold = PartitionFold(table.entities, self._policy)
+        for arrival in arrivals:
+            try:
+                self._take(table, fold, [arrival])
+            except Exception as error:  # noqa: BLE001 - as the role does it
+                self._keep([unfoldable(records[arrival.position.offset], error)])
+                fold = PartitionFold(table.entities, self._policy)
+
+    def _take(self, table: MemoryTable, fold: PartitionFold, arrivals: Sequence[Arrival]) -> None:
+        for folded in fold.fold(arrivals):
             self._keep(folded.outputs)
             self._turns += folded.turns
             for entity, parts in folded.changed.items():

@@ -49,8 +49,43 @@ class KafkaSettings(BaseModel):
     )
     heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
     max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
+    recovery_silence: timedelta = Field(
+        timedelta(seconds=60), description="Recovery fails when a changelog yields nothing for this long (hazards 13)."
+    )
+    stall_after: timedelta = Field(
+        timedelta(seconds=120),
+        description="A worker ends when records wait on a partition that has not moved for this long (hazards 12); "
+        "liveness says so from half of it.",
+    )
+    max_fetch_bytes: int = Field(
+        2 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Bytes fetched ahead for each partition; bounds what waits in memory while a sink is slow.",
+    )
     partitions: int | None = Field(None, ge=1, description="Overrides the partition count of every topic.")
     replication: int = Field(1, ge=1, description="Replication factor of topics that Turntide creates.")
+
+
+StateStore = Literal["memory", "rocksdb"]
+
+
+class StateSettings(BaseModel):
+    """Where a worker keeps the state of its partitions; the truth is the changelog in either case."""
+
+    store: StateStore = Field(
+        "memory", description="RocksDB (extra `rocksdb`) for state larger than memory and for warm starts."
+    )
+    cache_bytes: int = Field(
+        8 * 1024 * 1024, ge=64 * 1024, description="RocksDB's block cache, for each partition (hazards 14)."
+    )
+    write_buffer_bytes: int = Field(
+        4 * 1024 * 1024, ge=64 * 1024, description="RocksDB's write buffer, for each partition; there are two."
+    )
+    max_age: timedelta = Field(
+        timedelta(hours=12),
+        description="State that was not current for so long is rebuilt. Stay below the topic's `delete.retention.ms` "
+        "(24 h): older deletions may be gone from the changelog.",
+    )
 
 
 class HttpSettings(BaseModel):
@@ -111,6 +146,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True)
 
     kafka: KafkaSettings = KafkaSettings()
+    state: StateSettings = StateSettings()
     http: HttpSettings = HttpSettings()
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()

@@ -1,13 +1,16 @@
-"""One contender in a process of its own: `python -m jobs.bench.contender NAME TURNS` prints its time as JSON.
+"""One contender in a process of its own: `python -m jobs.bench.contender NAME [TURNS]`.
 
+With a number of turns it prints its time as JSON; without, it works until it is killed or its standard input closes.
 Settings come from the environment, as a role's do. Each contender reads `turns.v1` from its start, alone on the
-topic's four partitions, and times itself from its first turn to its last.
+topic's partitions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
@@ -33,14 +36,32 @@ def _raw_read(settings: Settings, turns: int) -> Timing:
     return read(settings, turns)
 
 
-def _per_event_faust(settings: Settings, turns: int) -> Timing:
+def _per_event_faust(settings: Settings, turns: int | None) -> Timing:
     from jobs.bench.per_event_faust import fold
 
     return fold(settings, turns)
 
 
-def _quix(settings: Settings, turns: int) -> Timing:
+def _per_event_faust_guarded(settings: Settings, turns: int | None) -> Timing:
+    from jobs.bench.per_event_faust import fold
+
+    return fold(settings, turns, guarded=True)
+
+
+def _quix(settings: Settings, turns: int | None) -> Timing:
     from jobs.bench.quix import fold
+
+    return fold(settings, turns)
+
+
+def _quix_exactly_once(settings: Settings, turns: int | None) -> Timing:
+    from jobs.bench.quix import fold
+
+    return fold(settings, turns, guarantee="exactly-once")
+
+
+def _bytewax(settings: Settings, turns: int | None) -> Timing:
+    from jobs.bench.bytewax_flow import fold
 
     return fold(settings, turns)
 
@@ -50,13 +71,36 @@ CONTENDERS: Mapping[str, Callable[[Settings, int], Timing]] = {
     "plain_fold": _plain_fold,
     "per_event_faust": _per_event_faust,
     "quix": _quix,
+    "bytewax": _bytewax,
 }
-"""Whom the sessions role is compared with."""
+"""Whom the sessions role is compared with in speed."""
+
+DURABLE: Mapping[str, Callable[[Settings, int | None], Timing]] = {
+    "per_event_faust": _per_event_faust,
+    "per_event_faust_guarded": _per_event_faust_guarded,
+    "quix_at_least_once": _quix,
+    "quix_exactly_once": _quix_exactly_once,
+    "bytewax": _bytewax,
+}
+"""Whom it is compared with under kills."""
+
+_PACKAGES = {"quix": "quixstreams", "bytewax": "bytewax"}
 
 
-def quix_is_installed() -> bool:
-    """Whether the dependency group `bench` is there."""
-    return find_spec("quixstreams") is not None
+def missing_package(contender: str) -> str | None:
+    """The package that this contender needs and that is not installed, if any."""
+    package = _PACKAGES.get(contender.partition("_")[0])
+    return package if package is not None and find_spec(package) is None else None
+
+
+def missing_packages() -> list[str]:
+    """Packages of contenders that are left out."""
+    return [package for package in _PACKAGES.values() if find_spec(package) is None]
+
+
+def command_of(name: str, turns: int | None = None) -> list[str]:
+    """The command line of a contender."""
+    return [sys.executable, "-m", "jobs.bench.contender", name, *([] if turns is None else [str(turns)])]
 
 
 async def run_contender(name: str, settings: Settings, turns: int, environment: Mapping[str, str]) -> Timing:
@@ -72,12 +116,12 @@ async def run_contender(name: str, settings: Settings, turns: int, environment: 
         BenchFailed: It ended badly or not in time; the message holds the end of its log.
     """
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "jobs.bench.contender", name, str(turns),
+        *command_of(name, turns),
         env={**environment, **environment_of(settings)},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+    )
     try:
         async with asyncio.timeout(_WITHIN_S):
             printed, log = await child.communicate()
@@ -92,7 +136,22 @@ async def run_contender(name: str, settings: Settings, turns: int, environment: 
     return msgspec.json.decode(printed, type=Timing)
 
 
+def _end_with_parent() -> None:
+    """The parent holds the other end of standard input: its end means that the parent is gone."""
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    os._exit(1)
+
+
+def _main(name: str, *turns: str) -> None:
+    settings = load_settings()
+    if turns:
+        timing = CONTENDERS[name](settings, int(turns[0]))
+        sys.stdout.write(msgspec.json.encode(timing).decode())
+    else:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+        DURABLE[name](settings, None)
+
+
 if __name__ == "__main__":
-    contender, count = sys.argv[1:]
-    timing = CONTENDERS[contender](load_settings(), int(count))
-    sys.stdout.write(msgspec.json.encode(timing).decode())
+    _main(*sys.argv[1:])

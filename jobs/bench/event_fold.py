@@ -1,23 +1,32 @@
-"""The sessions role's own fold, one turn at a time over state in memory, for contenders that work per event.
+"""The sessions' own fold, keyed: one turn into one session, for contenders that keep a state per key.
 
-They read state from memory and write it to their durable store: what a look-up in the store would cost is left out,
-in their favour.
+`models.session.fold` with the role's own decoding, scoring and embedding. What needs more than one key is left out, in
+the contenders' favour: time-outs and the windows of apps. The watermark is the highest event time that the process saw
+on the partition, less the policy's lateness.
+
+The fold skips what it folded before by the offset in its state (design §5.1). That guard is Turntide's, not the
+contender's: it is off unless a contender is named `…_guarded`, so that what is lost or doubled is what the framework
+itself leaves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
-from models.events import SessionOutput
-from models.partition import PARTITION_ENTITY, PartitionFold
+from models.arrival import SessionInput
+from models.events import ClockTicked, SessionOutput
+from models.partition import Arrival
 from models.risk.scorer import RuleScorer
+from models.session import SessionState, fold
 from streams.intake import Intake
-from streams.kafka.tables import PartitionTable
 from streams.settings import Settings
 from streams.wiring import embedder_of, policy_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EventFolded(NamedTuple):
@@ -25,39 +34,50 @@ class EventFolded(NamedTuple):
 
     Attributes:
         outputs: In order.
-        changed: Session → part → bytes, None to delete. The partition's clock is left out, in the contender's favour.
+        changed: Part → bytes, None to delete: for a store with several values per key.
+        parts: All parts of the session after it: for a store with one value per key.
     """
 
     outputs: list[SessionOutput]
-    changed: dict[str, Mapping[str, bytes | None]]
+    changed: dict[str, bytes | None]
+    parts: dict[str, bytes]
 
 
 class EventFold:
-    """Folds single records of any partition, each partition in log order."""
+    """Folds single turns into the parts of their session.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: Whose policy and embedder.
+        guarded: Keep the fold's own guard against what comes again.
+    """
+
+    def __init__(self, settings: Settings, *, guarded: bool = False) -> None:
         self._policy = policy_of(settings)
         self._intake = Intake(self._policy, embedder_of(settings), RuleScorer())
-        self._partitions: dict[int, tuple[PartitionTable, PartitionFold]] = {}
+        self._watermarks: dict[int, datetime] = {}
+        self._guarded = guarded
 
-    def fold(self, record: ConsumerRecord) -> EventFolded:
-        """Fold a record; one that was folded before changes nothing."""
-        if record.partition not in self._partitions:
-            table = PartitionTable()
-            self._partitions[record.partition] = table, PartitionFold(table.entities, self._policy)
-        table, fold = self._partitions[record.partition]
-        result = EventFolded([], {})
-        for folded in fold.fold(self._intake.take([record]).arrivals):
-            for entity, parts in folded.changed.items():
-                table.put(entity, parts)
-                if entity != PARTITION_ENTITY:
-                    result.changed[entity] = parts
-            result.outputs.extend(folded.outputs)
-        return result
+    def arrivals(self, records: Iterable[ConsumerRecord]) -> list[Arrival]:
+        """Decode, score and embed; what cannot be used and ticks of a clock are left out."""
+        arrivals = self._intake.take(records).arrivals
+        return [arrival for arrival in arrivals if not isinstance(arrival.event, ClockTicked)]
 
-    def whole(self, partition: int, session_id: str) -> dict[str, bytes]:
-        """All parts of a session, as a store that has one value per key must write them; empty if it is gone."""
-        return self._partitions[partition][0].entities.get(session_id, {})
+    def fold(self, arrival: Arrival, parts: Mapping[str, bytes]) -> EventFolded:
+        """Fold one event into its session, whose stored parts are given; they are not changed."""
+        event, position = arrival.event, arrival.position
+        if isinstance(event, ClockTicked):
+            return EventFolded([], {}, dict(parts))
+        time = event.timestamp - self._policy.partition.watermark_lateness
+        watermark = max(self._watermarks.get(position.partition, _EPOCH), time)
+        self._watermarks[position.partition] = watermark
+        state = SessionState.load(parts) if parts else None
+        if state is not None and not self._guarded:
+            state.head.offset = -1
+        item = SessionInput(event, position, watermark, arrival.risk, arrival.vector)
+        state, outputs = fold(state, item, self._policy)
+        changed = state.changed_parts()
+        after = {name: value for name, value in {**parts, **changed}.items() if value is not None}
+        return EventFolded(outputs, changed, after)
 
 
 def record_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
@@ -14,6 +14,7 @@ from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.bench.figures import BenchFailed, Timing
+from jobs.bench.stopwatch import WARM_UP_TURNS
 from jobs.bench.traffic import Traffic
 from jobs.role_process import RoleProcess
 from models.codec import decode_output, encode
@@ -32,21 +33,25 @@ _POLL_S = 0.5
 _WITHIN_S = 600.0
 _ALERT_WITHIN_S = 30.0
 _TICK_S = 0.01
+_SAME_POLL_MS = 5
 _OFFSET_BYTES = 8
-"""Every state value begins with the source offset of the last input folded in (`streams.kafka.tables`)."""
+"""Every state value begins with the source offset of the last input folded in (`streams.state.changelog`)."""
 
 
 class Backlog(Struct, frozen=True):
     """What the role made of a backlog.
 
     Attributes:
-        timing: From the first acknowledged batch of state to the last.
+        timing: From the state written after the warm-up to the last.
         changelog_bytes_per_turn: Written to the changelog, record overhead included.
-        stage_us_per_turn: By the role's own `stage_seconds`.
+        mb_per_10000_sessions: Megabytes (10⁶) of state by the role's own gauges, without Python's overhead.
+        stage_us_per_turn: By the role's own `stage_seconds`, and under `other` what is left of the time of a turn:
+            fetching, admission, commits. Stages that wait for the broker at the same time as others work count in full.
     """
 
     timing: Timing
     changelog_bytes_per_turn: float
+    mb_per_10000_sessions: float
     stage_us_per_turn: dict[str, float]
 
 
@@ -72,19 +77,22 @@ async def take_backlog(settings: Settings, turns: int) -> Backlog:
         BenchFailed: It ended, or did not fold everything in time.
     """
     async with running(settings) as role, httpx.AsyncClient() as client, asyncio.timeout(_WITHIN_S):
-        samples = await _scrape(client, role)
+        samples = await scrape(client, role)
         while samples["turns_folded_total"] < turns:
             await asyncio.sleep(_POLL_S)
-            samples = await _scrape(client, role)
+            samples = await scrape(client, role)
+    timing = time_of(await _folded(settings), turns)
+    stages = {stage: samples.get(stage, 0.0) / turns * 1e6 for stage in STAGES}
     return Backlog(
-        timing=await _time_of(settings, turns),
+        timing=timing,
         changelog_bytes_per_turn=samples["changelog_bytes_total"] / turns,
-        stage_us_per_turn={stage: samples.get(stage, 0.0) / turns * 1e6 for stage in STAGES},
+        mb_per_10000_sessions=samples["state_bytes"] / samples["state_entries"] * 10_000 / 1e6,
+        stage_us_per_turn={**stages, "other": max(0.0, 1e6 / timing.turns_per_s - sum(stages.values()))},
     )
 
 
-async def _scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, float]:
-    """Counters by name without the prefix, and seconds by stage."""
+async def scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, float]:
+    """Counters and gauges by name without the prefix, summed over partitions, and seconds by stage."""
     try:
         answer = await client.get(f"{role.url}/metrics")
     except httpx.TransportError as error:
@@ -93,25 +101,43 @@ async def _scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, flo
     for family in text_string_to_metric_families(answer.text):
         for sample in family.samples:
             name = sample.name.removeprefix(PREFIX)
-            samples[sample.labels["stage"] if name == "stage_seconds_sum" else name] = sample.value
+            name = sample.labels["stage"] if name == "stage_seconds_sum" else name
+            samples[name] = samples.get(name, 0.0) + sample.value
     return samples
 
 
-async def _time_of(settings: Settings, turns: int) -> Timing:
-    """Turns between the first state written and the last, by the records' own times.
+async def _folded(settings: Settings) -> list[tuple[int, int, int]]:
+    """Time (ms since 1970), partition and source offset of what the role wrote to its changelog, in log order."""
+    return [
+        (record.timestamp, record.partition, int.from_bytes(record.value[:_OFFSET_BYTES], "big"))
+        async for record in read_to_end(settings.kafka, SESSION_STATE.full_name(settings.topic_prefix))
+        if record.value is not None
+    ]
 
-    The turns of the first batch are not counted: their work lies before the first write.
+
+def time_of(folded: Iterable[tuple[int, int, int]], turns: int) -> Timing:
+    """Turns after the warm-up and the time from there to the last state written, by the records' own times.
+
+    What is written within `_SAME_POLL_MS` of the end of the warm-up was worked on before it, and belongs to it.
+
+    Args:
+        folded: Time in ms, partition, source offset up to which that partition is folded.
+        turns: Length of the log.
+
+    >>> time_of([(1_000, 0, 249), (1_002, 1, 249), (1_102, 0, 999)], 1_250)
+    Timing(turns=750, seconds=0.1)
     """
-    first_ms, last_ms, before = 0, 0, 0
-    seen: set[int] = set()
-    async for record in read_to_end(settings.kafka, SESSION_STATE.full_name(settings.topic_prefix)):
-        last_ms = max(last_ms, record.timestamp)
-        if record.partition in seen:
-            continue
-        seen.add(record.partition)
-        if not first_ms or record.timestamp < first_ms:
-            first_ms, before = record.timestamp, int.from_bytes(record.value[:_OFFSET_BYTES], "big") + 1
-    return Timing(turns - before, (last_ms - first_ms) / 1000)
+    next_offsets: dict[int, int] = {}
+    warm_ms = last_ms = before = 0
+    for time_ms, partition, offset in sorted(folded):
+        next_offsets[partition] = max(next_offsets.get(partition, 0), offset + 1)
+        taken = sum(next_offsets.values())
+        if not warm_ms and taken >= min(WARM_UP_TURNS, turns // 4):
+            warm_ms = time_ms
+        if warm_ms and time_ms <= warm_ms + _SAME_POLL_MS:
+            warm_ms, before = time_ms, taken
+        last_ms = time_ms
+    return Timing(turns - before, (last_ms - warm_ms) / 1000)
 
 
 async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:

@@ -1,7 +1,7 @@
-"""All contenders over the same logs, in rounds: raw read, plain fold, the sessions role, Faust per event, Quix.
+"""All contenders over the same logs, in rounds: the sessions role and whom it is compared with.
 
-Each round has topics of its own. Its contenders run one after the other, so that whatever slows the machine for
-a while slows them all, and ratios are taken within a round.
+Each round has topics of its own. Its contenders run one after the other, beginning with another one each round, so
+that whatever slows the machine for a while slows them all; ratios are taken within a round, throughput after a warm-up.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from jobs.bench.contender import CONTENDERS, quix_is_installed, run_contender
-from jobs.bench.figures import SESSIONS_ROLE, Report, Round, Timing, summarise
-from jobs.bench.sessions_role import alert_latencies_ms, take_backlog
+from jobs.bench.contender import CONTENDERS, missing_package, run_contender
+from jobs.bench.figures import SESSIONS_ROLE, BenchFailed, Report, Round, Timing, summarise
+from jobs.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.bench.traffic import Traffic, send_all
 from jobs.topics import apply_topics
 from streams.settings import Settings, load_settings
@@ -44,7 +44,7 @@ class Size(Struct, frozen=True):
 
 
 FULL = Size(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
-QUICK = Size(runs=1, turns=6_000, per_event_turns=1_000, latency_seconds=2.0)
+QUICK = Size(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
 
 
 def stream_settings(bootstrap: str, home: Path) -> Settings:
@@ -86,24 +86,35 @@ async def _round(bootstrap: str, home: Path, size: Size, number: int, say: Say) 
     await apply_topics(settings)
     turn_bytes = await send_all(settings, Traffic(number).backlog(size.turns, ends_at=datetime.now(UTC)))
     timings: dict[str, Timing] = {}
-
-    def note(name: str, timing: Timing) -> None:
-        timings[name] = timing
-        say(f"  {name}: {timing.turns_per_s:,.0f} turns/s")
-
-    backlog = await take_backlog(settings, size.turns)
-    note(SESSIONS_ROLE, backlog.timing)
-    for name in CONTENDERS:
-        if name == "quix" and not quix_is_installed():
-            continue
-        turns = size.per_event_turns if name in _PER_EVENT else size.turns
-        note(name, await run_contender(name, settings, turns, os.environ))
+    backlog: Backlog | None = None
+    for name in order(number):
+        if name == SESSIONS_ROLE:
+            backlog = await take_backlog(settings, size.turns)
+            timings[name] = backlog.timing
+        else:
+            turns = size.per_event_turns if name in _PER_EVENT else size.turns
+            timings[name] = await run_contender(name, settings, turns, os.environ)
+        say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
+    if backlog is None:
+        raise BenchFailed("the sessions role was not measured")
     alerting = stream_settings(bootstrap, home)
     await apply_topics(alerting)
     return Round(
         timings=timings,
         latencies_ms=await alert_latencies_ms(alerting, size.latency_seconds),
         changelog_bytes_per_turn=backlog.changelog_bytes_per_turn,
+        mb_per_10000_sessions=backlog.mb_per_10000_sessions,
         turn_bytes=turn_bytes,
         stage_us_per_turn=backlog.stage_us_per_turn,
     )
+
+
+def order(number: int) -> list[str]:
+    """Contenders that are installed, and the sessions role, in the order of a round: each round begins with the next.
+
+    >>> order(0)[:2], order(1)[:2]
+    (['sessions_role', 'raw_read'], ['raw_read', 'plain_fold'])
+    """
+    names = [SESSIONS_ROLE, *(name for name in CONTENDERS if missing_package(name) is None)]
+    first = number % len(names)
+    return names[first:] + names[:first]

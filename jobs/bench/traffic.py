@@ -39,15 +39,16 @@ class Traffic:
         self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
         self._conversations = load_conversations()
 
-    def backlog(self, count: int, *, ends_at: datetime) -> Iterator[Turn]:
+    def backlog(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn]:
         """`count` turns of interleaved sessions without an upstream risk, in event-time order.
 
-        From about turn 9,000 on sessions that fell silent time out (half an hour of event time), which costs extra: a
-        contender that is stopped before sees none of it.
+        From about turn 9,000 on sessions that fell silent time out (half an hour of event time), which costs extra: the
+        contenders that work per event see none of it.
 
         Args:
             count: How many turns.
             ends_at: Event time after the last of them, aware.
+            spacing: Event time between them.
         """
         said = [0] * SESSIONS_AT_ONCE
         sessions = list(range(SESSIONS_AT_ONCE))
@@ -58,7 +59,7 @@ class Traffic:
                 said[place] = 0
             session, turn = sessions[place], said[place]
             said[place] += 1
-            yield _turn(self._conversation(session), f"bench-{session}", turn, ends_at - (count - n) * SPACING)
+            yield _turn(self._conversation(session), f"bench-{session}", turn, ends_at - (count - n) * spacing)
 
     def alarming(self, n: int, timestamp: datetime) -> Turn:
         """Turn `n` of endless short sessions, one after the other, whose last turn alerts by its upstream risk."""

@@ -1,17 +1,22 @@
-"""What is done to the roles and the broker, and when: a pure function of the seed."""
+"""What is done to the roles, the broker and the vector store, and when: a pure function of the seed."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from enum import StrEnum
 
 from msgspec import Struct
+
+from models.topics import SESSION_STATE, TOPICS, TURNS
 
 SESSIONS = ("sessions-0", "sessions-1")
 JOINER = "sessions-2"
 """A third worker, which joins and leaves."""
 PLACES = (*SESSIONS, JOINER, "index", "archive")
 """Every process of the run; the name up to the dash is its role."""
+REJECTING = (SESSION_STATE.name, *(topic.name for topic in TOPICS if topic.public and topic is not TURNS))
+"""Topics that may refuse what the sessions role writes, its state and its outputs; without the prefix."""
 
 
 class Act(StrEnum):
@@ -27,6 +32,18 @@ class Act(StrEnum):
     """The third session worker joins, or leaves if it is there: a rebalance each time."""
     BROKER = "broker"
     """Kill −9 of the only broker, which comes back after some seconds."""
+    VECTORS = "vectors"
+    """The vector store is killed, hangs, or answers 503 for some seconds (`Outage`)."""
+    REJECT = "reject"
+    """For some seconds the broker refuses everything written to one topic of the sessions role as too large."""
+
+
+class Outage(StrEnum):
+    """How the vector store fails."""
+
+    KILLED = "killed"
+    HANGS = "hangs"
+    ERRORS = "errors"
 
 
 class Action(Struct, frozen=True):
@@ -34,8 +51,8 @@ class Action(Struct, frozen=True):
 
     Attributes:
         at_s: Seconds after the beginning, rising.
-        place: Whom it hits, one of `PLACES`; empty for the broker.
-        lasts_s: How long a freeze or an outage lasts, seconds; else 0.
+        place: What it hits: one of `PLACES`, an `Outage` of the vector store or a topic; empty for the broker.
+        lasts_s: How long a freeze, an outage or a refusal lasts, seconds; else 0.
     """
 
     at_s: float
@@ -44,35 +61,52 @@ class Action(Struct, frozen=True):
     lasts_s: float = 0.0
 
 
-_WEIGHTS = {Act.KILL: 55, Act.FREEZE: 10, Act.STOP: 12, Act.JOIN_OR_LEAVE: 13, Act.BROKER: 10}
+_WEIGHTS = {
+    Act.KILL: 66,
+    Act.FREEZE: 6,
+    Act.STOP: 7,
+    Act.JOIN_OR_LEAVE: 6,
+    Act.BROKER: 5,
+    Act.VECTORS: 6,
+    Act.REJECT: 4,
+}
 _VICTIMS = (*SESSIONS, *SESSIONS, "index", "archive")
-_GAP_S = (0.5, 5.0)
+_GAP_S = (0.3, 3.5)
 _OUTAGE_S = (0.5, 6.0)
 _BEYOND_TIMEOUT_S = (1.0, 4.0)
 
 
-def plan(seed: int, *, seconds: float, session_timeout_s: float) -> list[Action]:
-    """The acts of a run: the same for the same arguments. The first one is a kill, so that no run is without.
+def plan(
+    seed: int, *, seconds: float, session_timeout_s: float, acts: Collection[Act] = frozenset(Act)
+) -> list[Action]:
+    """The acts of a run: the same for the same arguments. The first one is a kill, where kills are allowed.
 
     Args:
         seed: Any number.
         seconds: Length of the run; no act begins later.
         session_timeout_s: Time-out of the consumer group.
+        acts: Kinds of harm to choose from, at least one.
     """
     rng = random.Random(f"actions {seed}")  # noqa: S311 - repeatable, not secret
-    acts: list[Action] = []
+    weights = {act: weight for act, weight in _WEIGHTS.items() if act in acts}
+    planned: list[Action] = []
     at_s = rng.uniform(*_GAP_S)
-    while at_s < seconds or not acts:
-        act = rng.choices([*_WEIGHTS], [*_WEIGHTS.values()])[0] if acts else Act.KILL
-        acts.append(_action(rng, round(at_s, 3), act, session_timeout_s))
+    while at_s < seconds or not planned:
+        first = not planned and Act.KILL in weights
+        act = Act.KILL if first else rng.choices([*weights], [*weights.values()])[0]
+        planned.append(_action(rng, round(at_s, 3), act, session_timeout_s))
         at_s += rng.uniform(*_GAP_S)
-    return acts
+    return planned
 
 
 def _action(rng: random.Random, at_s: float, act: Act, session_timeout_s: float) -> Action:
     match act:
         case Act.BROKER:
             return Action(at_s, act, lasts_s=round(rng.uniform(*_OUTAGE_S), 3))
+        case Act.VECTORS:
+            return Action(at_s, act, rng.choice([*Outage]), round(rng.uniform(*_OUTAGE_S), 3))
+        case Act.REJECT:
+            return Action(at_s, act, rng.choice(REJECTING), round(rng.uniform(*_OUTAGE_S), 3))
         case Act.JOIN_OR_LEAVE:
             return Action(at_s, act, JOINER)
         case Act.FREEZE:

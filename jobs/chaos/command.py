@@ -2,58 +2,76 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
+from jobs.chaos.actions import Act
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from jobs.chaos.sweep import Saved
+
 _EXIT_DIFFERENT = 1
+_ALL = ",".join(Act)
 
 
 def chaos(
     *,
     seed: Annotated[int, typer.Option(min=0, help="The same seed does the same things in the same order.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="So many seeds, one after the other, from --seed on.")] = 1,
     minutes: Annotated[float, typer.Option(min=0.05, help="How long turns are sent and harm is done.")] = 1.0,
     turns_per_s: Annotated[float, typer.Option("--turns-per-s", min=1, help="Turns per second.")] = 200.0,
+    acts: Annotated[str, typer.Option(help="Kinds of harm to choose from, comma separated.")] = _ALL,
     data_dir: Annotated[
         Path | None,
         typer.Option(help="New or empty folder for broker, archive and logs; none: a temporary one, kept on failure."),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Append each run to this file as a JSON line; what stands there is not run again."),
     ] = None,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
     """Prove that nothing is lost or doubled: real roles and a broker of their own, harmed at random under load.
 
     Roles are killed −9, frozen beyond the session time-out, stopped and joined by another worker; the broker is killed
-    and comes back. Turns come late, twice and out of order, with poison between them. Then state, outputs, archive and
-    index must equal a replay of the log, as `turntide replay --compare` has it. Exit code 1 with any difference.
+    and comes back, or refuses what is written; the vector store is killed, hangs or answers 503. Turns come late, twice
+    and out of order, with poison between them. Then state, outputs, archive and index must equal a replay of the log,
+    as `turntide replay --compare` has it. Exit code 1 with any difference.
     """
-    from jobs.chaos.driver import Options, Run
+    from jobs.chaos.driver import Options
+    from jobs.chaos.sweep import sweep
+    from streams.telemetry import configure_logging
 
+    configure_logging(level="warning")
+    allowed = acts_of(acts)
     folder = _folder(data_dir)
     printed = Output(output)
-    options = Options(seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder)
-    again = f"turntide chaos --seed {seed} --minutes {minutes:g} --turns-per-s {turns_per_s:g}"
-    left_behind = f"Broker, archive and logs are kept in {folder}. To repeat: {again}"
+    options = Options(seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder, acts=allowed)
+    done: list[Saved] = []
     try:
         with _terminable():
-            result = asyncio.run(Run(options, printed.message).run())
+            keep = data_dir is not None and runs == 1
+            done += sweep(options, range(seed, seed + runs), save=save, keep=keep, tell=printed.message)
     except BaseException:
-        typer.echo(left_behind, err=True)
+        typer.echo(f"Broker, archive and logs are kept in {folder}", err=True)
         raise
-    printed.record(msgspec.to_builtins(result))
-    if result.differences:
-        typer.echo(f"{result.differences} differences. {left_behind}", err=True)
+    _print(done, printed, many=runs > 1)
+    failed = [run for run in done if run.failed]
+    for run in failed:
+        found = f"{run.result.differences} differences" if run.result else run.error
+        typer.echo(f"{found}. Broker, archive and logs are kept in {folder}. To repeat: {run.again()}", err=True)
+    if failed:
         raise typer.Exit(_EXIT_DIFFERENT)
     if data_dir is None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -63,7 +81,42 @@ chaos.epilog = examples(  # type: ignore[attr-defined]
     "turntide chaos",
     "turntide chaos --seed 7 --minutes 5 --turns-per-s 500",
     "turntide chaos --seed 7 --output json | jq .differences",
+    "turntide chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
+    "turntide chaos --acts kill,stop",
 )
+
+
+def acts_of(names: str) -> frozenset[Act]:
+    """The kinds of harm that are named, comma separated.
+
+    Raises:
+        ConfigurationError: One of them is none.
+    """
+    try:
+        return frozenset(Act(name.strip()) for name in names.split(","))
+    except ValueError as error:
+        raise ConfigurationError(f"--acts {names}: {error}. There are {_ALL.replace(',', ', ')}") from error
+
+
+def _print(done: list[Saved], printed: Output, *, many: bool) -> None:
+    from jobs.chaos.sweep import row_of, total_row, totals_of
+
+    results = [msgspec.to_builtins(run.result) for run in done if run.result]
+    if not many:
+        if results:
+            printed.record(_kept(results[0]) if printed.form is OutputFormat.JSON else results[0])
+    elif printed.form is OutputFormat.JSON:
+        printed.record(_kept({"totals": msgspec.to_builtins(totals_of(done)), "runs": msgspec.to_builtins(done)}))
+    else:
+        printed.rows("chaos", [*map(row_of, done), total_row(totals_of(done))])
+
+
+def _kept(fields: dict[str, Any]) -> dict[str, Any]:
+    """With what a file needs that is kept for `turntide bench page`."""
+    from jobs.bench.machine import envelope
+    from jobs.chaos.driver import SESSION_TIMEOUT
+
+    return envelope({**fields, "session_timeout_s": SESSION_TIMEOUT.total_seconds()})
 
 
 def _folder(data_dir: Path | None) -> Path:
@@ -79,7 +132,10 @@ def _folder(data_dir: Path | None) -> Path:
 def _terminable() -> Iterator[None]:
     """SIGTERM takes the same way out as Ctrl-C, so that everything is ended."""
     before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # A shell lets what it starts in the background ignore SIGINT.
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, ignored)

@@ -69,8 +69,11 @@ class Buffer:
         return freed[0] if freed else self._free_slot()
 
     def _free_slot(self) -> int:
-        used = set(self.slots.values())
-        return next(slot for slot in range(len(used) + 1) if slot not in used)
+        used = self.slots.values()
+        count = len(used)
+        if max(used, default=-1) < count:  # no gap, as in every session until it is full
+            return count
+        return min(set(range(count)).difference(used))
 
 
 def context(state: SessionState, max_turns: int = 10) -> list[dict[str, str]]:

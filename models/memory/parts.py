@@ -19,17 +19,23 @@ class Parts:
         return self._loaded.get(name)
 
     def put(self, name: str, value: bytes) -> None:
-        """Write a part."""
-        self._changed[name] = value
+        """Write a part; the same bytes again are no change."""
+        if name in self._changed or self._loaded.get(name) != value:
+            self._changed[name] = value
 
     def drop(self, name: str) -> None:
-        """Delete a part."""
-        self._changed[name] = None
+        """Delete a part; one that never was is left alone."""
+        if name in self._changed or name in self._loaded:
+            self._changed[name] = None
 
     def drop_all(self) -> None:
         """Delete every part."""
         self._changed = dict.fromkeys((*self._loaded, *self._changed))
 
     def changes(self) -> dict[str, bytes | None]:
-        """What differs from what was loaded; None deletes."""
-        return {name: value for name, value in self._changed.items() if value != self._loaded.get(name)}
+        """Every part that was changed or deleted, and its bytes now; None deletes.
+
+        Also where it ended as it was loaded: should another worker have stored what lay between, this undoes it
+        (`streams/state/changelog.py` rests on it).
+        """
+        return dict(self._changed)

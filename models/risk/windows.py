@@ -68,6 +68,8 @@ class Windows:
         self.shape = shape
         self.state = state
         self.span = shape.length // shape.slide
+        self._passed: tuple[datetime, int] = (_EPOCH, 0)
+        self._next_close: tuple[int, datetime] = (0, _EPOCH)
 
     def observe(self, timestamp: datetime, watermark: datetime, risk: float | None, alerts: int = 0) -> None:
         """Count one turn; `close(watermark)` comes before.
@@ -103,13 +105,15 @@ class Windows:
         if not self.state.panes:
             return None
         end = max(min(self.state.panes), self.state.closed_end) + 1
-        return _EPOCH + end * self.shape.slide + self.shape.grace
+        if self._next_close[0] != end:
+            self._next_close = end, _EPOCH + end * self.shape.slide + self.shape.grace
+        return self._next_close[1]
 
     def close(self, watermark: datetime) -> list[ClosedWindow]:
         """Close what the watermark has passed, oldest first."""
         state, panes = self.state, self.state.panes
-        limit = self._closed_end(watermark)
-        if not panes or limit <= state.closed_end:
+        limit = self._closed_end(watermark) if panes else 0
+        if limit <= state.closed_end:
             return []
         closed = self._windows(limit)
         state.closed_end = limit
@@ -129,7 +133,9 @@ class Windows:
 
     def _closed_end(self, watermark: datetime) -> int:
         """Newest window end, in panes, that the watermark has passed with its grace."""
-        return max((watermark - self.shape.grace - _EPOCH) // self.shape.slide, self.state.closed_end)
+        if self._passed[0] is not watermark:  # dividing times costs more than all the rest: once per watermark
+            self._passed = watermark, (watermark - self.shape.grace - _EPOCH) // self.shape.slide
+        return max(self._passed[1], self.state.closed_end)
 
     def _place(self, timestamp: datetime, watermark: datetime) -> tuple[int, bool]:
         pane = (timestamp - _EPOCH) // self.shape.slide

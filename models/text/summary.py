@@ -10,7 +10,7 @@ from itertools import chain
 from msgspec import Struct
 
 from models.text.keywords import topic_names
-from models.text.words import fold_text, word_set, words_of_each
+from models.text.words import word_set, words_of_each
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 """Up to a stop that blank space follows, or to the line's end; "3.5" and addresses stay whole."""
@@ -50,16 +50,18 @@ class _Sentence(Struct, frozen=True, gc=False):
 
 
 def _sentences(passages: Sequence[Passage], risky: tuple[str, ...]) -> list[_Sentence]:
-    parts: list[tuple[str, float]] = []
+    parts: list[str] = []
+    risks: list[float] = []
     for passage in passages:
         content = passage.content
         if len(content) > _HEAD_CHARS + _TAIL_CHARS:
             content = f"{content[:_HEAD_CHARS]}\n{content[-_TAIL_CHARS:]}"
-        parts += [(part, passage.risk) for part in _SENTENCE.findall(content)]
+        said = _SENTENCE.findall(content)
+        parts += said
+        risks += [passage.risk] * len(said)
     found: list[_Sentence] = []
     topic_of = topic_names(risky)
-    folded = [fold_text(part) for part, _ in parts]
-    for (part, risk), words in zip(parts, words_of_each(folded), strict=True):
+    for part, risk, words in zip(parts, risks, words_of_each(parts), strict=True):
         if len(words) >= _FEWEST_WORDS:
             topics = frozenset(map(topic_of, words))
             request = part.endswith("?") or words[0] in _REQUEST_WORDS
@@ -70,6 +72,17 @@ def _sentences(passages: Sequence[Passage], risky: tuple[str, ...]) -> list[_Sen
 
 def _clip(text: str, chars: int) -> str:
     return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
+
+
+def _most_shared(weight: dict[str, int], limit: int) -> list[str]:
+    """Topics that several sentences name, or any if those are few; of equals the longest, then by the alphabet."""
+    named = [topic for topic, sentences in weight.items() if sentences > 1]
+    if len(named) < limit:
+        named = [topic for topic in weight if topic]
+    named.sort()
+    named.sort(key=len, reverse=True)
+    named.sort(key=weight.__getitem__, reverse=True)
+    return named[:limit]
 
 
 def summarise(
@@ -89,21 +102,18 @@ def summarise(
         risky: Stems that count as one topic in all inflections.
     """
     found = _sentences(passages, risky)
-    weight = Counter(chain.from_iterable([sentence.topics for sentence in found]))
+    weight = dict(Counter(chain.from_iterable([sentence.topics for sentence in found])))
     weight[""] = 0
-    named = [topic for topic, times in weight.items() if times > 1]
-    if len(named) < key_topics:
-        named = [topic for topic in weight if topic]
-    named.sort(key=lambda topic: (-weight[topic], -len(topic), topic))
+    named = _most_shared(weight, key_topics)
+    weight_of = weight.__getitem__
     chosen: list[_Sentence] = []
     while found and len(chosen) < sentences:
-        worths = [sum([weight[t] for t in s.topics]) / s.root + s.bonus for s in found]
+        worths = [sum(map(weight_of, s.topics)) / s.root + s.bonus for s in found]
         best = found.pop(worths.index(max(worths)))
         chosen.append(best)
-        for topic in best.topics:
-            weight[topic] = 0
+        weight.update(dict.fromkeys(best.topics, 0))
     chosen.sort(key=lambda s: s.place)
     if not chosen:
         brief = " ".join(" ".join(p.content[:sentence_chars].split()) for p in passages)
-        return Summary(_clip(brief.strip(), sentence_chars), named[:key_topics])
-    return Summary(" ".join(_clip(s.text.strip(), sentence_chars) for s in chosen), named[:key_topics])
+        return Summary(_clip(brief.strip(), sentence_chars), named)
+    return Summary(" ".join(_clip(s.text.strip(), sentence_chars) for s in chosen), named)

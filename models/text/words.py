@@ -42,14 +42,17 @@ def words_of(folded: str) -> list[str]:
     return folded.translate(_SEPARATORS).split()
 
 
-def words_of_each(folded: list[str]) -> list[list[str]]:
-    """`words_of` for several texts without line breaks; one pass over all, as a pass costs more than its characters.
+def words_of_each(texts: list[str]) -> list[list[str]]:
+    """Folded words of several texts without line breaks; one pass over all, as a pass costs more than its characters.
 
-    >>> words_of_each(["one, two", "", "three"])
+    >>> words_of_each(["One, two", "", "three"])
     [['one', 'two'], [], ['three']]
     """
-    lines = "\n".join(folded).translate(_SEPARATORS_IN_LINES).split("\n") if folded else []
-    return [line.split() for line in lines]
+    lines = "\n".join(texts)
+    # What folding does to a text that is not ASCII, or is too long, it must not do to its neighbours.
+    if not texts or not lines.isascii() or len(lines) > HEAD_CHARS + TAIL_CHARS:
+        return [words_of(fold_text(text)) for text in texts]
+    return [line.split() for line in fold_text(lines).translate(_SEPARATORS_IN_LINES).split("\n")]
 
 
 def word_set(text: str) -> frozenset[str]:

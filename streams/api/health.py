@@ -19,8 +19,16 @@ _UNAVAILABLE = 503
 _LAST_REQUESTS_S = 3
 
 
+def _always() -> tuple[bool, str]:
+    return True, "ok"
+
+
 def create_api(
-    *, ready: Callable[[], tuple[bool, str]], registry: CollectorRegistry, routers: Sequence[APIRouter] = ()
+    *,
+    ready: Callable[[], tuple[bool, str]],
+    registry: CollectorRegistry,
+    routers: Sequence[APIRouter] = (),
+    alive: Callable[[], tuple[bool, str]] = _always,
 ) -> FastAPI:
     """An app with `/livez`, `/readyz`, `/metrics` and the given routes.
 
@@ -28,14 +36,16 @@ def create_api(
         ready: Whether the role does its work, and the reason why not, for instance what it still recovers.
         registry: The metrics to show.
         routers: The role's own routes. A store that does not answer them gives 503.
+        alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
     """
     # No page of its own: it would load scripts from elsewhere. The contract is at /openapi.json.
     app = FastAPI(title="Turntide", docs_url=None, redoc_url=None)
 
     @app.get("/livez", response_class=PlainTextResponse)
-    async def livez() -> str:
-        """200 while the event loop turns."""
-        return "ok"
+    async def livez() -> PlainTextResponse:
+        """200 while the event loop turns and records move, else 503 with what stands still: start the worker again."""
+        is_alive, reason = alive()
+        return PlainTextResponse(reason, 200 if is_alive else _UNAVAILABLE)
 
     @app.get("/readyz", response_class=PlainTextResponse)
     async def readyz() -> PlainTextResponse:

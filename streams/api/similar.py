@@ -15,6 +15,18 @@ _TopK = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
 _Last = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 
 
+def index_router(memory: SessionVectorMemory, *, topic_prefix: str) -> APIRouter:
+    """The route that says what this index is: two roles on one machine are told apart by the prefix."""
+    router = APIRouter(prefix="/v1/index", tags=["memory"])
+
+    @router.get("")
+    async def index() -> dict[str, str | int]:
+        """How many turns are indexed, of all sessions, and of which topics."""
+        return {"topic_prefix": topic_prefix, "turns": await memory.count()}
+
+    return router
+
+
 def similar_router(memory: SessionVectorMemory) -> APIRouter:
     """Routes over one vector memory. An unknown session has no turns; it is no error."""
     router = APIRouter(prefix="/v1/sessions", tags=["memory"])

@@ -8,12 +8,14 @@ to its longest. Pooling all texts in one `reduceat` took 77 / 49 / 41.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import wordllama
-from wordllama import WordLlama
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
+from models.errors import ConfigurationError
 from streams.ports import Vectors
 
 HEAD_CHARS = 2_000
@@ -38,10 +40,10 @@ class WordLlamaEmbedder:
     rephrased_similarity = 0.66
 
     def __init__(self) -> None:
-        # Without cache_dir the loader looks for the tokenizer in a folder that the wheel does not have.
-        model = WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-        self._token_vectors = model.embedding
-        self._tokenizer = model.tokenizer
+        folder = _folder()
+        weights = load_file(folder / "weights" / "l2_supercat_256.safetensors")
+        self._token_vectors = weights["embedding.weight"].astype(np.float32)
+        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / "l2_supercat_tokenizer_config.json"))
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length=HEAD_TOKENS)
 
@@ -55,3 +57,15 @@ class WordLlamaEmbedder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         np.divide(vectors, lengths, out=vectors, where=lengths > 0)
         return vectors
+
+
+def _folder() -> Path:
+    """Where the wheel's files are. Importing the package would load an HTTP client and clustering with it (0.4 s).
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    found = find_spec("wordllama")
+    if found is None or found.origin is None:
+        raise ConfigurationError("vectors.embedder is wordllama, which is not installed: install `turntide` anew")
+    return Path(found.origin).parent

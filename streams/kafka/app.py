@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faust
+from faust.tables.manager import TableManager
 from yarl import URL
 
 from streams.kafka.client import ssl_context
@@ -11,6 +12,15 @@ from streams.settings import KafkaSettings, Settings
 
 STREAM_BUFFER_BATCHES = 1024
 """Never reached: the consumer polls again only when a poll's batches are taken. Faust stalls for a second when full."""
+
+
+class NoTables(TableManager):  # type: ignore[misc]
+    """Faust's table manager, but for an app without tables of Faust's: it need not wait a second for them."""
+
+    async def on_start(self) -> None:
+        """As its base class without the wait; every restart of a worker would pay for it."""
+        await self._update_channels()
+        await self.recovery.start()
 
 
 def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover: Recover) -> faust.App:
@@ -36,10 +46,11 @@ def create_app(settings: Settings, *, role: str, topics: frozenset[str], recover
         broker_max_poll_records=kafka.max_poll_records,
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=f"{settings.worker_id}.{role}" if settings.worker_id else None,
-        consumer_max_fetch_size=8 * 1024 * 1024,
+        consumer_max_fetch_size=kafka.max_fetch_bytes,
         stream_buffer_maxsize=STREAM_BUFFER_BATCHES,
         stream_wait_empty=True,
         store="memory://",
+        TableManager=NoTables,
         datadir=datadir,
         topic_allow_declare=False,
         topic_disable_leader=True,

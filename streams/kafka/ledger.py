@@ -85,6 +85,11 @@ class Ledger(Generic[_Place]):
         if entry is not None:
             entry.fetched = max(entry.fetched, last_offset + 1)
 
+    def fetched_to(self, place: _Place) -> int:
+        """The next offset to fetch; 0 while unknown."""
+        entry = self._entries.get(place)
+        return 0 if entry is None else entry.fetched
+
     def admit(
         self, place: _Place, *, fetched_in: int, generation: int, records: Sequence[_Record]
     ) -> Admission[_Record]:

@@ -15,13 +15,14 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import RecordMetadata
 
+from models.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
 from models.errors import DeliveryFailed
 from streams.kafka.client import client_options
 from streams.settings import Settings
 
-MAX_RECORD_BATCH_BYTES = 900 * 1024
-"""Record batches of outputs stay below the broker's default limit of 1 MiB."""
-MAX_WHOLE_BATCH_BYTES = 7 * 1024 * 1024
+MAX_RECORD_BATCH_BYTES = OUTPUT_RECORD_BYTES
+"""Record batches of outputs stay below the broker's default limit of 1 MiB; a record is alone if it is larger."""
+MAX_WHOLE_BATCH_BYTES = STATE_WRITE_BYTES
 """Record batches that must not be split stay below the state topic's limit of 8 MiB."""
 _RECORD_OVERHEAD_BYTES = 40
 DELIVERY_DEADLINE_MS = 90_000

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import structlog
-from aiokafka import AIOKafkaConsumer, ConsumerRecord
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.codec import decode_output
-from models.errors import ConfigurationError, InvalidRecord, StoreUnavailable
+from models.errors import ConfigurationError, InvalidRecord
 from models.events import AlertChanged
 from models.topics import ALERTS
 from streams.api.health import create_api, serve
@@ -23,6 +24,7 @@ from streams.notify.sinks import configured_sinks
 from streams.ports import AlertSink
 from streams.settings import Settings
 from streams.telemetry import metrics
+from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 
 log = structlog.get_logger(__name__)
 
@@ -48,11 +50,16 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
             "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
         )
     await require_topic(settings.kafka, ALERTS.full_name(settings.topic_prefix))
-    api = create_api(ready=lambda: (True, "ready"), registry=metrics.registry)
+    relays = [_Relay(settings, sink) for sink in found]
+    watchdog = Watchdog(settings.kafka.stall_after)
+
+    async def standing() -> dict[str, Standing]:
+        return {place: each for relay in relays for place, each in (await relay.standing()).items()}
+
+    api = create_api(ready=lambda: (True, "ready"), registry=metrics.registry, alive=watchdog.alive)
     try:
-        async with serve(api, settings.http.host, settings.http.notify_port), asyncio.TaskGroup() as group:
-            for sink in found:
-                group.create_task(_relay(settings, sink, stop))
+        async with serve(api, settings.http.host, settings.http.notify_port):
+            await watched(_run_all(relays, stop), watchdog, standing)
     except BaseExceptionGroup as failed:
         # One cause names the trouble; the others are mostly cancellations.
         raise failed.exceptions[0] from failed
@@ -66,33 +73,63 @@ def group_of(settings: Settings, sink: AlertSink) -> str:
     return f"{settings.topic_prefix}.notify.{sink.name}"
 
 
-async def _relay(settings: Settings, sink: AlertSink, stop: asyncio.Event) -> None:
-    kafka = settings.kafka
-    async with consumer(
-        kafka,
-        ALERTS.full_name(settings.topic_prefix),
-        group_id=group_of(settings, sink),
-        group_instance_id=settings.worker_id,
-        auto_offset_reset="earliest",
-        session_timeout_ms=int(kafka.session_timeout.total_seconds() * 1000),
-        heartbeat_interval_ms=int(kafka.heartbeat_interval.total_seconds() * 1000),
-    ) as client:
-        while not stop.is_set():
-            await _deliver_polled(client, sink)
+async def _run_all(relays: Sequence[_Relay], stop: asyncio.Event) -> None:
+    async with asyncio.TaskGroup() as group:
+        for relay in relays:
+            group.create_task(relay.run(stop))
 
 
-async def _deliver_polled(client: AIOKafkaConsumer, sink: AlertSink) -> None:
-    polled = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
-    for partition, records in polled.items():
-        alerts = [alert for record in records if (alert := _decoded(record)) is not None]
+class _Relay:
+    """From the topic to one sink."""
+
+    def __init__(self, settings: Settings, sink: AlertSink) -> None:
+        self._settings = settings
+        self._sink = sink
+        self._log_ends: LogEnds | None = None
+        self._committed: dict[TopicPartition, int] = {}
+        self._delivering = False
+
+    async def run(self, stop: asyncio.Event) -> None:
+        kafka = self._settings.kafka
+        async with consumer(
+            kafka,
+            ALERTS.full_name(self._settings.topic_prefix),
+            group_id=group_of(self._settings, self._sink),
+            group_instance_id=self._settings.worker_id,
+            auto_offset_reset="earliest",
+            session_timeout_ms=int(kafka.session_timeout.total_seconds() * 1000),
+            heartbeat_interval_ms=int(kafka.heartbeat_interval.total_seconds() * 1000),
+        ) as client:
+            self._log_ends = LogEnds(partial(unread_ends, client))
+            while not stop.is_set():
+                await self._deliver_polled(client)
+
+    async def standing(self) -> dict[str, Standing]:
+        """Partitions with unread alerts; none while alerts are delivered, which has time-outs of its own."""
+        if self._log_ends is None or self._delivering:
+            return {}
+        return {
+            f"{self._sink.name} {tp.topic}-{tp.partition}": Standing(self._committed.get(tp, 0), end)
+            for tp, end in (await self._log_ends.known()).items()
+        }
+
+    async def _deliver_polled(self, client: AIOKafkaConsumer) -> None:
+        polled = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
+        self._delivering = bool(polled)
+        for partition, records in polled.items():
+            await self._deliver([alert for record in records if (alert := _decoded(record)) is not None])
+            await client.commit({partition: records[-1].offset + 1})
+            self._committed[partition] = records[-1].offset + 1
+            log.info("alerts_delivered", sink=self._sink.name, partition=partition.partition, records=len(records))
+        self._delivering = False
+
+    async def _deliver(self, alerts: Sequence[AlertChanged]) -> None:
+        result = "failed"
         try:
-            await sink.deliver(alerts)
-        except StoreUnavailable:
-            metrics.counter("sink_deliveries_total", sink=sink.name, result="failed").inc(len(alerts))
-            raise
-        metrics.counter("sink_deliveries_total", sink=sink.name, result="delivered").inc(len(alerts))
-        await client.commit({partition: records[-1].offset + 1})
-        log.info("alerts_delivered", sink=sink.name, partition=partition.partition, alerts=len(alerts))
+            await self._sink.deliver(alerts)
+            result = "delivered"
+        finally:
+            metrics.counter("sink_deliveries_total", sink=self._sink.name, result=result).inc(len(alerts))
 
 
 def _decoded(record: ConsumerRecord) -> AlertChanged | None:

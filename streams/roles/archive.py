@@ -16,6 +16,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from time import monotonic
 
 import structlog
@@ -38,6 +39,7 @@ from streams.lake.schema import ABSENT, EXPIRED, TABLES, Skipped
 from streams.lake.writer import LakeWriter
 from streams.settings import Settings
 from streams.telemetry import metrics
+from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.wiring import policy_of
 
 log = structlog.get_logger(__name__)
@@ -61,10 +63,11 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
         stack.push_async_callback(asyncio.to_thread, writer.close)
         archivist = Archivist(settings, topics, policy_of(settings).intake, writer)
-        api = create_api(ready=archivist.ready, registry=metrics.registry, routers=())
+        watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
+        api = create_api(ready=archivist.ready, registry=metrics.registry, routers=(), alive=watchdog.alive)
         port = await stack.enter_async_context(serve(api, settings.http.host, settings.http.archive_port))
         log.info("http_listening", role="archive", host=settings.http.host, port=port)
-        await archivist.run(stop)
+        await watched(archivist.run(stop), watchdog, archivist.standing)
 
 
 class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -92,6 +95,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._failure: Exception | None = None
         self._merged_s = monotonic()
         self._merged_all_s: float | None = None
+        self._log_ends = LogEnds(partial(unread_ends, self._consumer))
 
     def ready(self) -> tuple[bool, str]:
         """Whether partitions are assigned and landing goes on, and if not why."""
@@ -100,6 +104,15 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         if not self._assigned.is_set():
             return False, "waiting for partitions"
         return True, "ready"
+
+    async def standing(self) -> dict[str, Standing] | None:
+        """How far each partition is landed; None while none are assigned."""
+        if not self._assigned.is_set():
+            return None
+        ends, owned = await self._log_ends.known(), self._progress
+        return {
+            f"{p.topic}-{p.partition}": Standing(owned[p].standing, max(owned[p].next, ends.get(p, 0))) for p in owned
+        }
 
     async def run(self, stop: asyncio.Event) -> None:
         """Read and land until `stop`."""

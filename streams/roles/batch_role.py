@@ -27,6 +27,7 @@ from streams.kafka.app import create_app
 from streams.kafka.transport import BatchConsumer, Poll
 from streams.settings import Settings
 from streams.telemetry import metrics
+from streams.watchdog import LogEnds, Standing, Watchdog, watched
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +48,8 @@ class BatchRole(ABC):
         self._one_at_a_time = asyncio.Lock()
         self._current: frozenset[TP] = frozenset()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.watchdog = Watchdog(settings.kafka.stall_after)
+        self._log_ends = LogEnds(self._ask_log_ends)
         records = self.app.topic(topic, value_serializer="raw", key_serializer="raw", value_type=bytes)
         self.app.agent(records, name=f"{self.name}.fold", concurrency=1)(self._agent)
         self.app.timer(HEARTBEAT_S, name=f"{self.name}.heartbeat")(self._heartbeat)
@@ -98,6 +101,9 @@ class BatchRole(ABC):
         Raises:
             TurntideError: What stopped the role.
         """
+        await watched(self._run(stop), self.watchdog, self._standing)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         async with self._opened(), self._http(), self._started():
             stopping = asyncio.ensure_future(stop.wait())
             crashed = asyncio.ensure_future(self.app.wait_for_stopped(asyncio.Event().wait()))
@@ -119,7 +125,7 @@ class BatchRole(ABC):
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:
-        api = create_api(ready=self.ready, registry=metrics.registry, routers=self.routers())
+        api = create_api(ready=self.ready, registry=metrics.registry, routers=self.routers(), alive=self.watchdog.alive)
         async with serve(api, self.settings.http.host, self.http_port) as port:
             log.info("http_listening", role=self.name, host=self.settings.http.host, port=port)
             yield
@@ -128,7 +134,6 @@ class BatchRole(ABC):
     async def _started(self) -> AsyncIterator[None]:
         await self.app.start()
         # Imports, weights and clients stay for ever: the collector need not look at them again and again.
-        gc.collect()
         gc.freeze()
         try:
             yield
@@ -201,6 +206,22 @@ class BatchRole(ABC):
     async def _recover(self, tps: list[TP]) -> None:
         async with self._one_at_a_time:
             await self.on_assigned(sorted(tp.partition for tp in tps))
+
+    async def _standing(self) -> dict[str, Standing] | None:
+        """How far each partition is; records wait if they were fetched or are still to be fetched."""
+        if not self.consumer_ready():
+            return None
+        ends, ledger = await self._log_ends.known(), self.consumer.ledger
+        return {
+            f"{tp.topic}-{tp.partition}": Standing(processed, max(ledger.fetched_to(tp), ends.get(tp, 0)))
+            for tp in ledger.places()
+            if (processed := ledger.processed(tp)) is not None
+        }
+
+    async def _ask_log_ends(self) -> dict[TP, int]:
+        consumer = self.consumer
+        ends = await consumer.highwaters(*consumer.ledger.places())
+        return {tp: end for tp, end in ends.items() if await consumer.position(tp) < end}
 
     async def _heartbeat(self) -> None:
         metrics.gauge("ready").set(self.ready()[0])

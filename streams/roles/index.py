@@ -20,7 +20,7 @@ from models.errors import StoreUnavailable
 from models.events import Turn
 from models.policy import Policy
 from models.topics import TURNS
-from streams.api.similar import similar_router
+from streams.api.similar import index_router, similar_router
 from streams.intake import decode
 from streams.ports import Embedder, TurnScorer, VectorStore
 from streams.roles.batch_role import BatchRole
@@ -63,8 +63,8 @@ class IndexRole(BatchRole):
         """All state is in the store."""
 
     def routers(self) -> Sequence[APIRouter]:
-        """Reading similar and last turns."""
-        return (similar_router(self._memory),)
+        """Reading similar and last turns, and how many there are."""
+        return (similar_router(self._memory), index_router(self._memory, topic_prefix=self.settings.topic_prefix))
 
     async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
         """Embed the turns and upsert them; the sessions role makes the dead letters."""
@@ -83,6 +83,7 @@ class IndexRole(BatchRole):
             except StoreUnavailable as error:
                 log.warning("vector_store_unavailable", partitions=sorted(batches), retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
+                self.watchdog.stir()  # a store that is down is waited for, not a stall
             else:
                 break
 

@@ -95,6 +95,10 @@ class SessionVectorMemory:
         payloads = await self._store.latest(COLLECTION, where={"session_id": session_id}, by="turn", limit=last)
         return [_remembered(payload, None) for payload in reversed(payloads)]
 
+    async def count(self) -> int:
+        """Turns of all sessions."""
+        return await self._store.count(COLLECTION)
+
     async def _forget_old(self, turns: Sequence[Turn]) -> None:
         newest: dict[str, int] = {}
         for turn in turns:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bench.contender import quix_is_installed
+from jobs.bench.contender import CONTENDERS, missing_package
 from jobs.bench.figures import RATIO_OF
+from jobs.bench.kills import measure as measure_kills
 from jobs.bench.stream import Size, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
@@ -20,7 +21,7 @@ async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
 
     report = await measure(kafka, tmp_path, size, load_average=0.0, say=said.append)
 
-    wanted = {"sessions_role", *RATIO_OF} - (set() if quix_is_installed() else {"quix"})
+    wanted = {"sessions_role", *(name for name in CONTENDERS if missing_package(name) is None)}
     assert set(report.absolute_turns_per_s) == wanted
     assert all(rate > 0 for rate in report.absolute_turns_per_s.values())
     ratios = {name: getattr(report, key) for name, key in RATIO_OF.items()}
@@ -28,5 +29,20 @@ async def test_every_figure_is_measured(kafka: str, tmp_path: Path) -> None:
     assert report.alert_latency_ms.alerts == 25
     assert 0 < report.alert_latency_ms.p50 <= report.alert_latency_ms.p99
     assert report.changelog_bytes_per_turn > report.turn_bytes > 100
-    assert min(report.stage_us_per_turn.values()) > 0
+    assert all(us > 0 for stage, us in report.stage_us_per_turn.items() if stage != "other")
+    assert report.mb_per_10000_sessions > 0
     assert said[0] == "run 1 of 1"
+
+
+@pytest.mark.timeout(900)
+async def test_kills_are_counted_against_the_oracle(kafka: str, tmp_path: Path) -> None:
+    """Role and Faust agent killed once each in mid-stream: both are counted, and the role lost and doubled nothing."""
+    names = ["sessions_role", "per_event_faust_guarded"]
+
+    report = await measure_kills(kafka, tmp_path, names=names, kills=1, seed=3, say=lambda _: None)
+
+    assert [(row.contender, row.kills, row.turns) for row in report.rows] == [(name, 1, 1_100) for name in names]
+    role = report.rows[0]
+    assert role.settled
+    assert (role.lost, role.doubled, role.alerts_missing, role.alerts_false, role.repeats_other_id) == (0, 0, 0, 0, 0)
+    assert report.rows[1].alerts == role.alerts > 0

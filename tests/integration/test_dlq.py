@@ -125,6 +125,19 @@ async def test_replay_sends_the_original_record(settings: Settings) -> None:
     ]
 
 
+async def test_replay_leaves_out_what_kept_no_bytes(settings: Settings) -> None:
+    """A letter that was too large to keep its value would come back as a null value."""
+    await write(settings, DEAD_LETTERS, [letter(1), msgspec.structs.replace(letter(2), value=None)])
+    done = turntide(settings, "dlq", "replay", "--all", "--output", "json")
+
+    assert json.loads(done.stdout) == {
+        "replayed": 1,
+        "without_value": 1,
+        "topic": TURNS.full_name(settings.topic_prefix),
+    }
+    assert [record.value for record in await on_topic(settings, TURNS)] == [CONTENT]
+
+
 @pytest.mark.parametrize("arguments", [[], ["--all", "--reason", "not_json"], ["--id", "nobody"]])
 async def test_replay_asks_which(settings: Settings, arguments: list[str]) -> None:
     """Nothing is sent by accident: no choice, two choices, an unknown id."""

@@ -103,6 +103,7 @@ async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Set
     assert (profiles[-1].turn_count, profiles[-1].duplicate_turns) == (4, 0)
 
 
+@pytest.mark.fault("F14")
 async def test_a_rejected_output_stops_the_role_before_its_state(settings: Settings) -> None:
     """Profiles that the broker refuses are not lost: nothing is committed, and a mended topic gets them all (F14)."""
     profiles = PROFILES.full_name(settings.topic_prefix)

@@ -8,8 +8,8 @@ from jobs.topics import apply_topics
 from models.errors import Fenced
 from models.topics import SESSION_STATE
 from streams.kafka.producer import Producer
-from streams.kafka.tables import StateTable
 from streams.settings import Settings, load_settings
+from streams.state.table import StateTable
 
 pytestmark = pytest.mark.kafka
 
@@ -48,7 +48,7 @@ async def test_state_is_rebuilt_from_the_changelog(settings: Settings, producer:
 
     assert second.partition(0).entities == {"a": {"head": b"3"}}
     assert second.partition(1).entities == {"c": {"head": b"4"}}
-    assert second.partition(0).bytes == first.partition(0).bytes == 1
+    assert second.partition(0).size_bytes == first.partition(0).size_bytes == 1
     await producer.stop()
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.codec import encode
 from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, Turn
 from models.partition import Arrival, PartitionFold
-from models.policy import Policy, SessionPolicy
+from models.policy import PartitionPolicy, Policy, SessionPolicy
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=5), closed_retention=timedelta(minutes=20)))
@@ -90,3 +91,44 @@ def test_batches_and_crashes_change_nothing(
 
     assert cut == whole
     assert cut_outputs == whole_outputs
+
+
+CROWDED = st.tuples(
+    st.sampled_from(["turn", "turn", "turn", "turn", "turn", "turn", "ended", "tick"]),
+    st.integers(0, 9),
+    st.integers(0, 6),
+    st.one_of(st.none(), st.floats(0, 1)),
+    st.integers(0, 400),
+)
+CROWDED_POLICY = Policy(
+    session=POLICY.session, partition=PartitionPolicy(open_sessions=4, closed_sessions=3, open_apps=1)
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(CROWDED, max_size=80), st.lists(st.integers(1, 10), min_size=1))
+def test_bounds_act_alike_wherever_the_partition_is_recovered(
+    events: list[tuple[str, int, int, float | None, int]], cuts: list[int]
+) -> None:
+    """What is closed, evicted and forgotten, one per record, follows from the state alone, not from who folded it."""
+    log = arrivals(events)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.partition.MAX_TIMEOUTS_PER_RECORD", 1)
+        patch.setattr("models.app_windows.MAX_CLOSINGS_PER_RECORD", 1)
+        whole: Entities = {}
+        whole_outputs: dict[str, bytes] = {}
+        fold = PartitionFold(whole, CROWDED_POLICY)
+        apply(whole, fold, log, whole_outputs)
+
+        cut: Entities = {}
+        cut_outputs: dict[str, bytes] = {}
+        position, step = 0, 0
+        while position < len(log):
+            size = cuts[step % len(cuts)]
+            apply(cut, PartitionFold(cut, CROWDED_POLICY), log[position : position + size], cut_outputs)
+            position, step = position + size, step + 1
+
+    assert cut == whole
+    assert cut_outputs == whole_outputs
+    # One record can end, and one can reopen, a session after the bound was looked at.
+    assert fold.open_sessions <= 5

@@ -124,9 +124,8 @@ def run(
             outputs += emitted
         for part, value in state.changed_parts().items() if state else ():
             if value is None:
-                del stored[part]
+                stored.pop(part, None)
             else:
-                assert stored.get(part) != value
                 stored[part] = value
     return stored, outputs
 
@@ -213,6 +212,7 @@ def test_no_turn_is_lost_from_segments(steps: list[Step]) -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.permutations(range(60)), st.lists(st.one_of(st.none(), st.floats(0, 1)), min_size=60, max_size=60))
+@pytest.mark.fault("F6")
 def test_order_within_reach_does_not_matter(order: list[int], risks: list[float | None]) -> None:
     """Any order of 60 turns gives the counts, window, slope and suspicion of the sorted one."""
 
@@ -251,6 +251,7 @@ def test_order_within_reach_does_not_matter(order: list[int], risks: list[float 
 
 @settings(deadline=None, max_examples=60)
 @given(STEPS, st.lists(st.integers(0, 59), max_size=20))
+@pytest.mark.fault("F6")
 def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None:
     """Turns delivered twice, at new offsets, leave all else as it was."""
     log = [item for item in inputs(steps) if isinstance(item.event, Turn)]

@@ -115,6 +115,7 @@ async def until(settings: Settings, last_turn: int) -> ProfileUpdated:
             await asyncio.sleep(0.2)  # poll the topic
 
 
+@pytest.mark.fault("F7")
 async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
     settings: Settings, role: RoleProcess
 ) -> None:

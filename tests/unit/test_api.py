@@ -16,7 +16,7 @@ from qdrant_client import AsyncQdrantClient
 from models.errors import StoreUnavailable
 from models.events import Role, Turn
 from streams.api.health import create_api
-from streams.api.similar import similar_router
+from streams.api.similar import index_router, similar_router
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import SessionVectorMemory
@@ -59,7 +59,11 @@ async def reader(store: ServerStore) -> AsyncIterator[httpx.AsyncClient]:
         for number, content in enumerate(contents)
     ]
     await memory.add_turns(turns, embedder.embed([turn.content for turn in turns]))
-    app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=[similar_router(memory)])
+    app = create_api(
+        ready=lambda: (True, "ready"),
+        registry=CollectorRegistry(),
+        routers=[similar_router(memory), index_router(memory, topic_prefix="test")],
+    )
     async with client_of(app) as client:
         yield client
 
@@ -99,6 +103,11 @@ async def test_any_session_id_can_be_asked_for(reader: httpx.AsyncClient, sessio
 
     assert [(session, 1)] == [(t["session_id"], t["turn"]) for t in similar.json()]
     assert [(session, 1), (session, 2)] == [(t["session_id"], t["turn"]) for t in turns.json()]
+
+
+async def test_the_index_says_whose_it_is(reader: httpx.AsyncClient) -> None:
+    """A comparison must not take another prefix's index for its own, and points of unknown sessions count."""
+    assert {"topic_prefix": "test", "turns": 3 * len(SESSIONS)} == (await reader.get("/v1/index")).json()
 
 
 async def test_answers_hold_what_readers_need(reader: httpx.AsyncClient) -> None:

@@ -7,7 +7,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.bench.figures import BenchFailed, Latency, Round, Timing, latency, medians, ratio, summarise
+from jobs.bench.figures import SESSIONS_ROLE, BenchFailed, Latency, Round, Timing, latency, medians, ratio, summarise
+from jobs.bench.sessions_role import time_of
+from jobs.bench.stopwatch import Stopwatch
+from jobs.bench.stream import order
+from jobs.bench.stream_table import figure_rows, stage_rows
 from jobs.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
 from models.events import Turn
 from models.policy import Policy
@@ -24,6 +28,7 @@ def measured(ours: float, faust: float, *, quix: float | None = None) -> Round:
         timings={name: Timing(round(rate * 2), 2.0) for name, rate in rates.items()},
         latencies_ms=[0.0, 50.0, 100.0],
         changelog_bytes_per_turn=900.0,
+        mb_per_10000_sessions=25.0,
         turn_bytes=300.0,
         stage_us_per_turn={"fold": 50.0},
     )
@@ -72,7 +77,7 @@ def test_report_compares_the_role_with_each() -> None:
 
     assert (report.turns_per_s, report.runs) == (1000, 3)
     assert (report.ratio_plain_fold, report.ratio_per_event_faust, report.ratio_raw_read) == (0.5, 10.0, 0.1)
-    assert report.ratio_quix is None
+    assert (report.ratio_quix, report.ratio_bytewax) == (None, None)
     assert report.absolute_turns_per_s["per_event_faust"] == 100
     assert report.alert_latency_ms == Latency(p50=50.0, p99=99.0, alerts=9)
 
@@ -82,6 +87,64 @@ def test_report_with_quix() -> None:
     report = summarise([measured(1000, 100, quix=500)], turns=50, load_average=0.5, cpus=2)
 
     assert report.ratio_quix == 2.0
+
+
+def test_report_has_every_round_and_its_range() -> None:
+    """Whoever doubts a median finds what it was made of."""
+    report = summarise(
+        [measured(1000, 100), measured(1200, 150), measured(900, 100)], turns=50, load_average=0.5, cpus=2
+    )
+
+    assert [figures["ratio_per_event_faust"] for figures in report.rounds] == [10.0, 8.0, 9.0]
+    assert report.ratio_per_event_faust == 9.0
+    assert report.spread["ratio_per_event_faust"] == (8.0, 10.0)
+    assert report.spread["turns_per_s"] == report.spread["sessions_role_turns_per_s"] == (900.0, 1200.0)
+    assert (report.mb_per_10000_sessions, report.rounds[0]["alert_latency_ms_p99"]) == (25.0, 99.0)
+    assert report.spread.keys() == report.rounds[0].keys()
+
+
+def test_table_shows_every_figure_and_every_stage() -> None:
+    """People see the median with its range, and where a turn's time goes, dearest first."""
+    report = summarise([measured(1000, 100), measured(1200, 100)], turns=50, load_average=0.5, cpus=2)
+
+    rows = {row["figure"]: row for row in figure_rows(report)}
+    assert rows.keys() == report.spread.keys()
+    assert rows["turns_per_s"] == {"figure": "turns_per_s", "median": "1,100", "min": "1,000", "max": "1,200"}
+    assert list(stage_rows(report)) == [{"stage": "fold", "µs per turn": "50.0", "share": "100%"}]
+
+
+def test_each_round_begins_with_another_contender() -> None:
+    """Nobody always runs on the warmest or the busiest machine, and nobody is left out."""
+    first, second = order(0), order(1)
+
+    assert first[0] == SESSIONS_ROLE
+    assert second == [*first[1:], first[0]]
+    assert order(len(first)) == first
+
+
+def test_stopwatch_leaves_the_warm_up_out() -> None:
+    """A quarter of a short run is warm-up; it is done with its last turn and not before."""
+    stopwatch = Stopwatch(100)
+    ended = [stopwatch.took_one() for _ in range(100)]
+
+    assert ended == [False] * 99 + [True]
+    assert stopwatch.timing().turns == 75
+    assert stopwatch.timing().seconds > 0
+
+
+def test_stopwatch_without_end_is_never_done() -> None:
+    """A contender that is to be killed does not stop by itself."""
+    stopwatch = Stopwatch(None)
+
+    assert not any(stopwatch.took_one() for _ in range(1_000))
+
+
+def test_time_begins_after_the_warm_up() -> None:
+    """What is written with the poll that ends the warm-up was worked on before it; a partition's later writes count."""
+    first_poll = [(1_000, 0, 399), (1_001, 1, 399), (1_003, 2, 399)]
+    later = [(2_003, 0, 999), (2_003, 1, 999), (2_003, 2, 999)]
+
+    assert time_of([*later, *first_poll], 3_000) == Timing(1_800, 1.0)
 
 
 def test_backlog_is_many_conversations_at_once_each_in_order() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.chaos.actions import JOINER, PLACES, Act, plan
+from jobs.chaos.actions import JOINER, PLACES, REJECTING, Act, Outage, plan
 from jobs.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
 from models.codec import decode_input
 from models.errors import InvalidRecord
@@ -39,13 +39,28 @@ def test_plan_keeps_its_bounds(seed: int) -> None:
     assert sorted(act.at_s for act in acts) == [act.at_s for act in acts]
     assert all(0 < act.at_s < 60 for act in acts)
     assert all(act.lasts_s > 6 for act in acts if act.act is Act.FREEZE)
-    assert {act.place for act in acts} <= {*PLACES, ""}
+    assert {act.place for act in acts} <= {*PLACES, *Outage, *REJECTING, ""}
     assert {act.act for act in acts if act.place == JOINER} <= {Act.JOIN_OR_LEAVE}
+    assert {act.act for act in acts if act.place in REJECTING} <= {Act.REJECT}
+    assert all(act.lasts_s > 0 for act in acts if act.act in {Act.BROKER, Act.VECTORS, Act.REJECT})
 
 
 def test_every_act_comes_in_a_long_run() -> None:
     """No kind of harm is out of reach."""
     assert set(Act) == {act.act for act in plan(1, seconds=1_200, session_timeout_s=6)}
+
+
+@pytest.mark.parametrize("acts", [{Act.KILL}, {Act.STOP, Act.REJECT}])
+def test_only_allowed_acts_come(acts: set[Act]) -> None:
+    """What is not named is not done, not even the first kill."""
+    assert acts == {act.act for act in plan(1, seconds=120, session_timeout_s=6, acts=acts)}
+
+
+def test_twenty_short_runs_kill_two_hundred_times() -> None:
+    """What a sweep of half a minute a seed promises, the broker's and the vector store's kills not counted."""
+    plans = [plan(seed, seconds=30, session_timeout_s=6) for seed in range(1, 21)]
+
+    assert sum(act.act is Act.KILL for acts in plans for act in acts) >= 200
 
 
 def test_shortest_plan_has_a_kill() -> None:

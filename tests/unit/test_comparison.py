@@ -15,10 +15,11 @@ from streams.comparison import (
     MAX_EXAMPLES,
     Archived,
     Comparison,
+    Indexed,
     TopicOutputs,
     compare_archive,
+    compare_index,
     compare_outputs,
-    compare_points,
     compare_state,
     turn_counts,
 )
@@ -64,6 +65,9 @@ ARCHIVED = Archived(
 )
 
 
+INDEXED = Indexed(turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)], at_most=1_000, points=3)
+
+
 def topics(*without: str, has_holes: bool = False) -> dict[str, TopicOutputs]:
     """The oracle's outputs on their topics, less some ids."""
     names = {"e-1": "episodes.v1", "d-1": "dead-letters.v1"}
@@ -81,7 +85,7 @@ def test_what_equals_has_no_differences() -> None:
     found.include(compare_state({0: dict(STATE[0]), 1: {}}, ORACLE))
     found.include(compare_outputs(topics(), ORACLE))
     found.include(compare_archive(ARCHIVED, ORACLE))
-    found.include(compare_points(3, ORACLE, keep_turns=1_000))
+    found.include(compare_index(INDEXED, ORACLE, keep_turns=1_000))
 
     assert (found.counts, found.examples, found.repeats) == ({}, [], 0)
     assert (found.checked["state"], found.checked["profiles.v1"], found.checked["archive turns"]) == (3, 3, 3)
@@ -144,11 +148,23 @@ def test_archive(change: dict[str, object], counts: dict[str, int]) -> None:
     assert counts == compare_archive(msgspec.structs.replace(ARCHIVED, **change), ORACLE).counts
 
 
-def test_index() -> None:
-    """One point a turn; what the policy forgets may still stand until the session's next batch."""
-    sizes = {points: compare_points(points, ORACLE, keep_turns=1).counts for points in (1, 2, 3, 4)}
+@pytest.mark.parametrize(
+    ("change", "keep_turns", "counts"),
+    [
+        ({"turns": INDEXED.turns[1:], "points": 2}, 1, {}),
+        ({"turns": INDEXED.turns[1:], "points": 2}, 2, {"index missing": 1}),
+        ({"turns": [("s-1", 1), ("s-2", 0)], "at_most": 1}, 2, {}),
+        ({"turns": [("s-1", 0), ("s-2", 0)], "at_most": 1}, 2, {"index missing": 1}),
+        ({"turns": [*INDEXED.turns, ("s-2", 7)], "points": 4}, 2, {"index false": 1}),
+        ({"turns": [("s-1", 0), ("s-1", 1), ("s-2", 7)]}, 2, {"index missing": 1, "index false": 1}),
+        ({"points": 5}, 2, {"index false": 2}),
+    ],
+)
+def test_index(change: dict[str, object], keep_turns: int, counts: dict[str, int]) -> None:
+    """A turn by its key: missing, false or of no known session; what the policy forgets may be gone or still stand."""
+    found = msgspec.structs.replace(INDEXED, **change)
 
-    assert {1: {"index missing": 1}, 2: {}, 3: {}, 4: {"index false": 1}} == sizes
+    assert counts == compare_index(found, ORACLE, keep_turns=keep_turns).counts
 
 
 def test_counts_are_exact_and_examples_bounded() -> None:

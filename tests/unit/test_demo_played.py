@@ -22,7 +22,7 @@ from models.policy import Policy, ProfilePolicy
 from models.risk.scorer import RuleScorer
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.intake import Intake
-from streams.kafka.tables import PartitionTable
+from streams.state.memory import MemoryTable
 
 _POLICY = Policy(profile=ProfilePolicy(every_turns=1))
 _ARCHIVE = ArchiveSummary(rows=900, files=12, bytes=90_000, json_bytes=270_000, json_to_parquet_ratio=3.0, findings=[])
@@ -33,7 +33,7 @@ _MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
 def outputs() -> list[OutputEvent]:
     """Everything that a partition with all the sessions on it emits."""
     intake = Intake(_POLICY, WordLlamaEmbedder(), RuleScorer())
-    table = PartitionTable()
+    table = MemoryTable()
     fold = PartitionFold(table.entities, _POLICY)
     cues = schedule(load_conversations())
     emitted: list[OutputEvent] = []

@@ -11,7 +11,14 @@ from jobs.cli import command_names
 from models.metrics import METRICS
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("deploy/decisions/*.md")])
+DOCUMENTS = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("*/README.md"),
+        *ROOT.glob("deploy/*/README.md"),
+        *ROOT.glob("deploy/decisions/*.md"),
+    ]
+)
 PATH_IN_BACKTICKS = re.compile(r"`((?:models|streams|jobs|tests|deploy|\.ci)/[\w./-]+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 COMMAND = re.compile(r"turntide ([a-z]+)")

@@ -39,6 +39,7 @@ def child(folder: Path, batches: int, file_limit: int = 0) -> subprocess.Popen[s
     return process
 
 
+@pytest.mark.fault("F11")
 def test_killed_at_any_moment_it_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """F11: kill -9 while it lands and merges; the next one goes on where the catalog stands."""
     moments = random.Random(7)
@@ -71,6 +72,7 @@ def test_killed_at_any_moment_it_loses_and_doubles_nothing(tmp_path: Path) -> No
     [(40_000, "the file system refuses files of this size"), (1_000, "the disk refuses to be written")],
     ids=["rows", "catalog"],
 )
+@pytest.mark.fault("F10")
 def test_full_disk_is_a_clear_error_and_commits_nothing(tmp_path: Path, file_limit: int, meaning: str) -> None:
     """F10: the process exits non-zero and says what to do; the archive stays whole and is readable."""
     writer = LakeWriter(paths(tmp_path))

@@ -30,16 +30,20 @@ def unit(*values: float) -> NDArray[np.float32]:
     return quantised
 
 
-def test_parts_report_only_what_differs() -> None:
-    """Writing what was there is no change; deleting what never was is none either."""
-    loaded = {"a": b"1", "b": b"2"}
+def test_parts_report_everything_touched() -> None:
+    """Also what ended as it began: a replaced worker may have stored what lay between. What never was is left alone."""
+    loaded = {"a": b"1", "b": b"2", "d": b"4"}
     parts = Parts(loaded)
+    parts.put("a", b"9")
     parts.put("a", b"1")
     parts.put("c", b"3")
+    parts.put("passing", b"5")
+    parts.drop("passing")
     parts.drop("b")
     parts.drop("never")
 
-    assert ({"c": b"3", "b": None}, {"a": b"1", "b": b"2"}) == (parts.changes(), loaded)
+    assert {"a": b"1", "c": b"3", "b": None, "passing": None} == parts.changes()
+    assert loaded == {"a": b"1", "b": b"2", "d": b"4"}
 
 
 def test_buffer_keeps_the_last_turns_exactly() -> None:
@@ -73,6 +77,15 @@ def test_buffer_holds_open_turns_beyond_its_size() -> None:
 
     assert [50, *range(102, 112)] == held
     assert (list(range(103, 113)), 10) == (sorted(buffer.slots), sum(v is not None for v in parts.changes().values()))
+
+
+@pytest.mark.parametrize(("slots", "expected"), [({}, 0), ({3: 0, 4: 1}, 2), ({3: 0, 4: 2}, 1), ({3: 1, 4: 2}, 0)])
+def test_buffer_takes_the_lowest_free_part(slots: dict[int, int], expected: int) -> None:
+    """A gap left by dropped parts is filled before parts are added."""
+    buffer = Buffer(slots, Parts({}))
+    buffer.insert(said(9), 10, [])
+
+    assert expected == buffer.slots[9]
 
 
 def test_segment_of_turns() -> None:

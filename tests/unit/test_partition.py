@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from models.events import ClockTicked, EpisodeClosed, InputEvent, Position, Role, Turn, WindowClosed
-from models.partition import CHUNK_STATE_BYTES, MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
-from models.policy import Policy
+from models.bounds import CHUNK_STATE_BYTES
+from models.events import ClockTicked, EpisodeClosed, InputEvent, Position, Role, SessionEnded, Turn, WindowClosed
+from models.partition import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
+from models.policy import PartitionPolicy, Policy
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 Entities = dict[str, dict[str, bytes]]
@@ -25,9 +26,9 @@ def log(*events: InputEvent, first: int = 0) -> list[Arrival]:
 class Kept:
     """A partition's state and everything it put out."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy | None = None) -> None:
         self.entities: Entities = {}
-        self.fold = PartitionFold(self.entities, Policy())
+        self.fold = PartitionFold(self.entities, policy or Policy())
         self.outputs: list[object] = []
         self.results = 0
 
@@ -128,3 +129,51 @@ def test_records_at_or_below_the_offset_change_nothing() -> None:
     kept.take(arrivals)
 
     assert (kept.results, kept.fold.offset) == (1, 1)
+
+
+def test_the_session_silent_longest_is_evicted_beyond_the_bound() -> None:
+    """It closes early, at the clock of that moment, with its episode; its next turn opens it anew."""
+    kept = Kept(Policy(partition=PartitionPolicy(open_sessions=2)))
+    minutes = [START + timedelta(minutes=n) for n in range(6)]
+    kept.take(log(turn("a", 0, minutes[0]), turn("b", 0, minutes[1]), turn("a", 1, minutes[2])))
+    kept.take(log(turn("c", 0, minutes[3]), turn("c", 1, minutes[4]), turn("b", 1, minutes[5]), first=3))
+    episodes = [o for o in kept.outputs if isinstance(o, EpisodeClosed)]
+
+    assert [(e.session_id, e.reason, e.timestamp) for e in episodes] == [("b", "evicted", minutes[4])]
+    assert kept.fold.open_sessions == 3
+
+
+def test_closed_sessions_beyond_the_bound_are_forgotten_oldest_first() -> None:
+    """A late turn of a forgotten session opens it anew; of a remembered one it is late."""
+    kept = Kept(Policy(partition=PartitionPolicy(closed_sessions=2)))
+    for n, session in enumerate("abcd"):
+        ended = SessionEnded(session_id=session, timestamp=START + timedelta(seconds=n))
+        kept.take(log(turn(session, 5, START), ended, first=2 * n))
+    kept.take(log(turn("a", 3, START), turn("d", 3, START), first=8))
+
+    assert set(kept.entities) == {PARTITION_ENTITY, "a", "c", "d"}
+    assert (kept.fold.open_sessions, kept.fold.closed_sessions) == (1, 2)
+
+
+def test_apps_beyond_the_bound_share_a_window() -> None:
+    """Who sends a new app id with every turn fills one window, not the memory."""
+    kept = Kept(Policy(partition=PartitionPolicy(open_apps=2)))
+    kept.take(log(*(turn("s", n, START, app=f"app-{n}") for n in range(50))))
+    kept.take(log(turn("s", 50, START + timedelta(minutes=5)), first=50))
+    windows = [o for o in kept.outputs if isinstance(o, WindowClosed) and o.scope == "app"]
+
+    assert [(w.app_id, w.turns) for w in windows] == [("(other)", 48), ("app-0", 1), ("app-1", 1)]
+
+
+def test_moved_deadlines_do_not_count_as_time_outs() -> None:
+    """Sessions that went on meanwhile take nothing from those that are due at one record, recovered or not."""
+    busy, due = MAX_TIMEOUTS_PER_RECORD, MAX_TIMEOUTS_PER_RECORD + 5
+    later = START + timedelta(minutes=20)
+    kept = Kept()
+    kept.take(
+        log(*(turn(f"busy-{n}", 0, START) for n in range(busy)), *(turn(f"due-{n}", 0, START) for n in range(due)))
+    )
+    kept.take(log(*(turn(f"busy-{n}", 1, later) for n in range(busy)), first=busy + due))
+    kept.take(log(turn("x", 0, START + timedelta(minutes=31)), first=2 * busy + due))
+
+    assert len(kept.closed()) == MAX_TIMEOUTS_PER_RECORD

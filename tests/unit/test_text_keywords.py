@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from models.text import keywords
 from models.text.keywords import count_topics, topic_names, topics_of
 from models.text.words import estimate_tokens, fold_text, utf8_bytes, words_of
 
@@ -36,6 +37,18 @@ def test_topic_of_a_word(word: str, expected: str) -> None:
     actual = topic_names(RISKY)(word)
 
     assert expected == actual
+
+
+def test_remembered_words_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full vocabulary is forgotten, a pasted key never remembered; topics stay the same."""
+    monkeypatch.setattr(keywords, "_REMEMBERED_WORDS", 2)
+    topic_of = topic_names(("remembered",))
+    words = ["boats", "sails", "boats", "x" * 5_000, "paints", "remembereding", "boats"]
+    actual = [topic_of(word) for word in words]
+    remembered: dict[str, str] = getattr(topic_of, "__self__")  # noqa: B009 - a callable need not have one
+
+    assert ["boat", "sail", "boat", "", "paint", "remembered", "boat"] == actual
+    assert {"boats": "boat"} == remembered
 
 
 def test_topics_of_a_turn() -> None:

@@ -1,0 +1,236 @@
+"""What the page of measurements consists of, and how it is written as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+CONTENDERS = {
+    "sessions_role": "sessions role",
+    "plain_fold": "the same fold, plain loop, no Kafka",
+    "per_event_faust": "the same fold, Faust per event",
+    "per_event_faust_guarded": "the same fold, Faust per event, offset kept in the state",
+    "quix": "the same fold, Quix Streams, durable",
+    "quix_at_least_once": "the same fold, Quix Streams, at least once",
+    "quix_exactly_once": "the same fold, Quix Streams, exactly once",
+    "bytewax": "the same fold, Bytewax, recovery on",
+    "raw_read": "read and decode only",
+}
+"""Contender → what it is called on the page."""
+
+
+class Measured:
+    """What a measuring command printed, read without trust: what is missing or of another kind is None or empty."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def number(self, *path: str) -> float | None:
+        """The number at a path of keys."""
+        value = self._at(path)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def text(self, *path: str) -> str:
+        """The text at a path of keys."""
+        value = self._at(path)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, *path: str) -> list[str]:
+        """The texts of a list."""
+        value = self._at(path)
+        return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+
+    def numbers(self, *path: str) -> dict[str, float]:
+        """Names with a number each."""
+        return {name: number for name in self._names(path) if (number := self.number(*path, name)) is not None}
+
+    def words(self, *path: str) -> dict[str, str]:
+        """Names with a text each."""
+        return {name: text for name in self._names(path) if (text := self.text(*path, name))}
+
+    def pair(self, *path: str) -> tuple[float, float] | None:
+        """Two numbers of a list."""
+        value = self._at(path)
+        if isinstance(value, list) and len(value) == 2 and all(isinstance(each, int | float) for each in value):  # noqa: PLR2004 - a pair
+            return float(value[0]), float(value[1])
+        return None
+
+    def rows(self, *path: str) -> list[Measured]:
+        """The objects of a list."""
+        value = self._at(path)
+        return [Measured(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+    def part(self, *path: str) -> Measured | None:
+        """The object at a path of keys."""
+        value = self._at(path)
+        return Measured(value) if isinstance(value, dict) else None
+
+    def _names(self, path: Sequence[str]) -> list[str]:
+        value = self._at(path)
+        return list(value) if isinstance(value, dict) else []
+
+    def _at(self, path: Sequence[str]) -> Any:
+        value = self._data
+        for key in path:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value
+
+
+class Held(Struct, frozen=True):
+    """A figure and what it is held to.
+
+    Attributes:
+        what: Name of the figure.
+        value: Measured.
+        bound: What it is held to.
+        at_least: Whether the bound is a least value; else it is a greatest.
+        unit: Of both.
+    """
+
+    what: str
+    value: float
+    bound: float
+    at_least: bool = False
+    unit: str = ""
+
+    @property
+    def reached(self) -> bool:
+        """Whether the figure is on the right side of its bound.
+
+        >>> Held("p99", 80.0, 75.0).reached, Held("ratio", 6.0, 5.0, at_least=True).reached
+        (False, True)
+        """
+        return self.value >= self.bound if self.at_least else self.value <= self.bound
+
+
+def held(
+    what: str, value: float | None, *, at_least: float | None = None, at_most: float | None = None, unit: str = ""
+) -> list[Held]:
+    """A figure with one of the bounds; none if it was not measured or has no bound."""
+    bound = at_most if at_least is None else at_least
+    if value is None or bound is None:
+        return []
+    return [Held(what, value, bound, at_least is not None, unit)]
+
+
+class Table(Struct, frozen=True):
+    """Columns and rows of text; columns in which nothing stands are left out when it is written."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Picture(Struct, frozen=True):
+    """A file beside the page.
+
+    Attributes:
+        file: Its name.
+        shows: What can be seen, for those who do not see it.
+        draw: Writes it.
+    """
+
+    file: str
+    shows: str
+    draw: Callable[[Path], None]
+
+
+class Section(Struct, frozen=True):
+    """One measurement.
+
+    Attributes:
+        title: Heading.
+        said: Paragraphs: what was measured and how.
+        held: Figures with a bound.
+        tables: All figures.
+        pictures: After the tables.
+    """
+
+    title: str
+    said: Sequence[str]
+    held: Sequence[Held] = ()
+    tables: Sequence[Table] = ()
+    pictures: Sequence[Picture] = ()
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Three figures that matter, thousands separated; nothing for what was not measured.
+
+    >>> number(12345.6), number(0.0421), number(4.0, "ms"), number(None)
+    ('12,346', '0.0421', '4 ms', '')
+    """
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three figures
+    return f"{text} {unit}".rstrip()
+
+
+def words(key: str) -> str:
+    """A key as words.
+
+    >>> words("alerts_missing")
+    'alerts missing'
+    """
+    return key.replace("_", " ")
+
+
+def number_table(first: str, columns: Mapping[str, str], rows: Sequence[tuple[str, Measured]]) -> Table:
+    """A row for each: its name, then the numbers at the keys of `columns`.
+
+    Args:
+        first: Heading of the names.
+        columns: Key → heading.
+        rows: Name and figures.
+    """
+    cells = [(name, *(number(row.number(key)) for key in columns)) for name, row in rows]
+    return Table((first, *columns.values()), cells)
+
+
+def mebibytes(size_bytes: float | None) -> float | None:
+    """Bytes as MiB."""
+    return None if size_bytes is None else size_bytes / 2**20
+
+
+def rounds(measured: Measured) -> str:
+    """Over how many runs medians were taken, as a sentence."""
+    runs, turns = measured.number("runs"), measured.number("turns")
+    if runs is None:
+        return ""
+    length = f", {number(turns)} turns each" if turns is not None else ""
+    return f"Figures are medians of {number(runs)} rounds{length}." if runs > 1 else f"One round only{length}."
+
+
+def as_markdown(section: Section) -> str:
+    """A section with its heading."""
+    blocks = [f"## {section.title}", *section.said]
+    blocks += [table_as_markdown(table) for table in section.tables if table.rows]
+    blocks += [f"![{picture.shows}]({picture.file})" for picture in section.pictures]
+    return "\n\n".join(blocks)
+
+
+def held_table(figures: Sequence[Held]) -> Table:
+    """What is held to what, and whether it is reached."""
+    rows = []
+    for figure in figures:
+        sign = "≥ " if figure.at_least else "≤ " if figure.bound else ""
+        bound = sign + number(figure.bound, figure.unit)
+        verdict = "reached" if figure.reached else "**not reached**"
+        rows.append((figure.what, bound, number(figure.value, figure.unit), verdict))
+    return Table(("figure", "held to", "measured", ""), rows)
+
+
+def table_as_markdown(table: Table) -> str:
+    r"""A Markdown table; the first column is text, the others are set to the right.
+
+    >>> print(table_as_markdown(Table(("what", "n", "empty"), [("a|b", "1", "")])))
+    | what | n |
+    |---|--:|
+    | a\|b | 1 |
+    """
+    kept = [n for n, _ in enumerate(table.columns) if any(row[n] for row in table.rows)]
+    lines = [[table.columns[n] for n in kept], *([row[n] for n in kept] for row in table.rows)]
+    written = ["| " + " | ".join(cell.replace("|", r"\|") for cell in line) + " |" for line in lines]
+    rule = "|---|" + "--:|" * (len(kept) - 1)
+    return "\n".join([written[0], rule, *written[1:]])

@@ -1,0 +1,150 @@
+"""`turntide reset`: let a role fold or index the log anew, after its state or store was lost."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.structs import OffsetAndMetadata
+from msgspec import Struct
+
+from jobs.cli import examples
+from jobs.compare import log_extent
+from jobs.output import Output, OutputFormat
+from jobs.topics import apply_topics
+from models.errors import ConfigurationError, StoreUnavailable
+from models.topics import SESSION_STATE, TURNS
+from streams.kafka.client import admin, consumer
+from streams.settings import Settings, load_settings
+
+_WITHIN_S = 30.0
+_POLL_S = 0.1
+
+
+class ResetRole(StrEnum):
+    """Roles whose work can be repeated from the log."""
+
+    SESSIONS = "sessions"
+    INDEX = "index"
+
+
+class Reset(Struct, frozen=True, kw_only=True):
+    """What was done.
+
+    Attributes:
+        group: Consumer group whose offsets were set back.
+        partitions: How many.
+        records: Records that will be read again.
+        expired_records: Records that retention has removed: what they changed cannot be rebuilt.
+        changelog: Topic that was emptied; empty for a role without one.
+    """
+
+    group: str
+    partitions: int
+    records: int
+    expired_records: int
+    changelog: str
+
+
+def reset(
+    role: Annotated[ResetRole, typer.Argument(help="The role whose work is repeated.")],
+    *,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Read the log again from its first record.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Rebuild a role's work from the log: its offsets go back to the beginning, and its changelog is emptied.
+
+    For state that was lost (a changelog deleted, recreated or cut; a vector store lost). Stop the role's workers
+    before, start them afterwards. Outputs come again with the ids they had, so readers recognise them.
+    """
+    if not from_beginning:
+        raise ConfigurationError("say where to begin: --from-beginning reads the whole log again")
+    settings = load_settings()
+    if not yes:
+        typer.confirm(
+            f"Set {group_of(settings, role)} back to the beginning and empty its state?", abort=True, err=True
+        )
+    done = asyncio.run(reset_role(settings, role))
+    Output(output).record(msgspec.to_builtins(done))
+    if done.expired_records:
+        typer.echo(
+            f"{done.expired_records} records were removed by retention: sessions that began in them are incomplete",
+            err=True,
+        )
+
+
+reset.epilog = examples(  # type: ignore[attr-defined]
+    "turntide reset sessions --from-beginning",
+    "turntide reset index --from-beginning --yes --output json",
+)
+
+
+def group_of(settings: Settings, role: ResetRole) -> str:
+    """The role's consumer group."""
+    return f"{settings.topic_prefix}.{role}"
+
+
+async def reset_role(settings: Settings, role: ResetRole) -> Reset:
+    """Set the group's offsets back, then empty its changelog; cut short in between, it changed nothing yet.
+
+    Raises:
+        ConfigurationError: Workers are running, or a topic is missing.
+        StoreUnavailable: Kafka does not answer, or does not finish in time.
+    """
+    group = group_of(settings, role)
+    extent = await log_extent(settings)
+    async with admin(settings.kafka) as client:
+        await _require_no_members(client, group)
+    await _set_back(settings, group, {number: start for number, (start, _) in extent.items()})
+    changelog = SESSION_STATE.full_name(settings.topic_prefix) if role is ResetRole.SESSIONS else ""
+    if changelog:
+        await _recreate(settings, changelog)
+    return Reset(
+        group=group,
+        partitions=len(extent),
+        records=sum(end - start for start, end in extent.values()),
+        expired_records=sum(start for start, _ in extent.values()),
+        changelog=changelog,
+    )
+
+
+async def _require_no_members(client: AIOKafkaAdminClient, group: str) -> None:
+    for response in await client.describe_consumer_groups([group]):
+        for _code, _name, state, *_ in response.groups:
+            if state not in {"Empty", "Dead"}:
+                raise ConfigurationError(
+                    f"group {group} has members ({state}): stop its workers first. One that was killed counts until "
+                    "its session time-out is over."
+                )
+
+
+async def _set_back(settings: Settings, group: str, starts: dict[int, int]) -> None:
+    topic = TURNS.full_name(settings.topic_prefix)
+    places = {TopicPartition(topic, number): OffsetAndMetadata(start, "") for number, start in starts.items()}
+    async with consumer(settings.kafka, group_id=group) as client:
+        client.assign(list(places))
+        await client.commit(places)
+
+
+async def _recreate(settings: Settings, topic: str) -> None:
+    """Delete the topic and make it anew; tombstones would not do, for the higher source offset wins in recovery."""
+    async with admin(settings.kafka) as client:
+        if topic in await client.list_topics():
+            await client.delete_topics([topic])
+        try:
+            async with asyncio.timeout(_WITHIN_S):
+                while topic in await client.list_topics():  # noqa: ASYNC110 - a broker has no event to wait for
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"the broker has not deleted {topic} in {_WITHIN_S:.0f} s: is delete.topic.enable on? Try again"
+            ) from None
+    await apply_topics(settings)

@@ -1,0 +1,176 @@
+"""How large everything can get, from the policy alone: nothing that is written can exceed what a topic takes.
+
+A changelog write is one record batch, whole or not at all, and an output one record; either above its limit would
+stop the role at the same record for ever. So each is bounded by construction: every list, text and map of the state
+has a limit in the policy, every limit a maximum, and the largest policy still fits (`largest_state_part_bytes`,
+`largest_output_bytes`; a test holds real sessions against both). What remains is how much goes into one write:
+
+| what | bound | where |
+|---|---|---|
+| record taken in | 1 MiB (`intake.max_record_bytes`), content 256 KiB; more is a dead letter | `models/codec.py` |
+| dead letter | 3.5 MiB of 4: beyond it the original bytes stay in the source topic alone | `fitting_dead_letter` |
+| state written at once | 2 MiB and what one record adds: a turn, 1 MiB of closings, 100 apps' windows | `Footprint` |
+| sessions closed by one record | 100, fewer if they have many parts or long ids | `models/partition.py` |
+| sessions open, sessions closed and remembered, apps | `partition.*` of the policy | `models/partition.py` |
+
+All sizes are upper estimates in bytes, of the changelog's msgpack or the outputs' JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from models.events import DeadLetter, SegmentCompacted, SessionOutput, Turn
+from models.policy import Policy
+from models.session_state import Open, SessionState
+from models.text.words import utf8_bytes
+
+KIB = 1024
+MIB = 1024 * KIB
+CHUNK_STATE_BYTES = 2 * MIB
+"""A fold is cut after this much changed state …"""
+CLOSINGS_STATE_BYTES = MIB
+"""… and a record closes no further session after this much."""
+STATE_WRITE_BYTES = 7 * MIB
+"""Record batch of the changelog; the topic takes 8 MiB."""
+OUTPUT_RECORD_BYTES = 900 * KIB
+"""Record of an output topic; Kafka's default limit is 1 MiB."""
+DEAD_LETTER_BYTES = 3584 * KIB
+"""Dead letter as JSON; its topic takes 4 MiB."""
+
+_RECORD = 80
+"""A changelog record beside its key and value: source offset, part name, lengths, tombstone's header."""
+_ID_CHARS = 256
+_CHAR = 4
+_ESCAPED_CHAR = 6
+_TOPIC = 33 * _CHAR + 8
+"""A topic of a turn and its count: at most 32 characters and what separates it."""
+_PANE = 48
+_RISK = 18
+_POINT = 80
+_TRANSITION = 16
+_SEGMENT_REF = 28
+_SLOT = 12
+_VECTOR = 73
+_HEAD = 1 * KIB
+"""Counters, times, mode and alert of an open head."""
+_OUTPUT = 6 * KIB
+"""Ids, source, times, counters and headers of any output; ids may be 256 characters of four bytes."""
+
+
+class Footprint:
+    """What folds add to one write of the changelog, counted while they happen, never too low.
+
+    Args:
+        policy: Sizes of what a turn can change.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        memory = policy.memory
+        named = policy.profile.topics_per_turn + len(policy.risk.risky_topics)
+        self._turn = 2 * named * _TOPIC + 2 * (_PANE + _RISK + _TRANSITION + _SLOT) + _POINT + _SEGMENT_REF + _VECTOR
+        self._segment = memory.key_topics * _TOPIC + memory.segment_turns * _SLOT + 2 * KIB
+        self._vectors = memory.recent_vectors
+
+    def touch(self, session_id: str, head_bytes: int = 0) -> int:
+        """A session is changed for the first time in this write: its head, so large when it was read, goes along."""
+        return head_bytes + _HEAD + _key(session_id)
+
+    def turn(self, turn: Turn) -> int:
+        """A turn: its buffered content, vector and segment, and what it adds to the head."""
+        return utf8_bytes(turn.content) + self._turn + 3 * _key(turn.session_id)
+
+    def segments(self, outputs: Sequence[SessionOutput]) -> int:
+        """Segments that a fold wrote, by what it said of them."""
+        segments = [output for output in outputs if isinstance(output, SegmentCompacted)]
+        return sum(utf8_bytes(segment.summary) + self._segment for segment in segments)
+
+    def closing(self, session_id: str, state: SessionState) -> int:
+        """A session that closes: a tombstone for each part, and the small head."""
+        head, parts = state.head, 2
+        if isinstance(head, Open):
+            parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs)
+        return parts * _key(session_id) + _PANE * len(head.windows.panes)
+
+
+def _key(session_id: str) -> int:
+    return utf8_bytes(session_id) + _RECORD
+
+
+def largest_state_part_bytes(policy: Policy) -> dict[str, int]:
+    """Part of a session or partition → its largest value."""
+    memory, profile, risk = policy.memory, policy.profile, policy.risk
+    panes = max(policy.window.panes, policy.partition.app_window.panes) + policy.late_panes
+    risky = sum(_CHAR * len(topic) + 8 for topic in risk.risky_topics)
+    buffered = memory.buffer_turns + memory.segment_turns
+    head = (
+        _HEAD
+        + 2 * _ID_CHARS * _CHAR
+        + (profile.repeated_topics + profile.topics_per_turn) * _TOPIC
+        + 2 * risky
+        + profile.mode_transitions * _TRANSITION
+        + risk.trajectory_window * _RISK
+        + profile.every_turns * _POINT
+        + panes * _PANE
+        + memory.segments * _SEGMENT_REF
+        + buffered * 2 * _SLOT
+    )
+    return {
+        "head": head,
+        "buffered turn": policy.intake.max_content_bytes + 64,
+        "segment": _summary_chars(policy) * _CHAR + _ID_CHARS * _CHAR + memory.key_topics * _TOPIC + 512,
+        "vector": _VECTOR,
+        "app window": panes * _PANE + 16,
+    }
+
+
+def largest_output_bytes(policy: Policy) -> dict[str, int]:
+    """Kind of output → its largest record."""
+    memory, profile, risk = policy.memory, policy.profile, policy.risk
+    risky = sum(_ESCAPED_CHAR * len(topic) + 16 for topic in risk.risky_topics)
+    topics = memory.key_topics * (_TOPIC + 8) + risky
+    return {
+        "profile_updated": _OUTPUT
+        + profile.repeated_topics * (_TOPIC + 8)
+        + risky
+        + profile.mode_transitions * 48
+        + profile.every_turns * 200,
+        "window_closed": _OUTPUT,
+        "segment_compacted": _OUTPUT + (_summary_chars(policy) + _ID_CHARS) * _ESCAPED_CHAR + topics,
+        "episode_closed": _OUTPUT
+        + (memory.episode_sentences * (memory.sentence_chars + 1) + _ID_CHARS) * _ESCAPED_CHAR
+        + topics,
+        "alert_changed": 2 * _OUTPUT + risky + policy.alerts.evidence_turns * (_ID_CHARS * _CHAR + 256),
+    }
+
+
+def _summary_chars(policy: Policy) -> int:
+    memory = policy.memory
+    return max(memory.summary_chars, memory.summary_sentences * (memory.sentence_chars + 1))
+
+
+def fitting_dead_letter(letter: DeadLetter) -> DeadLetter:
+    """The letter as its topic can take it: whole if it fits, else without original bytes, and it says so.
+
+    A compressed record can be many times larger than the limit of the topic it came from. What is left out stands in
+    that topic, at the letter's place, while its retention lasts.
+    """
+    if _letter_bytes(letter) <= DEAD_LETTER_BYTES:
+        return letter
+    sizes = f"value {len(letter.value or b'')} bytes, key {len(letter.key or b'')} bytes"
+    return msgspec.structs.replace(
+        letter,
+        value=None,
+        headers=[],
+        key=letter.key if letter.key is not None and len(letter.key) <= KIB else None,
+        detail=f"{letter.detail} (too large to keep here: {sizes}; the original stands in the source topic)",
+    )
+
+
+def _letter_bytes(letter: DeadLetter) -> int:
+    """As JSON in a record: base64 of everything, and the key once more as the record's own."""
+    raw = len(letter.value or b"") + 2 * len(letter.key or b"")
+    raw += sum(len(name) * 5 + len(value or b"") + 16 for name, value in letter.headers)
+    return raw * 4 // 3 + 2 * KIB + _ESCAPED_CHAR * len(letter.detail)

@@ -1,0 +1,68 @@
+"""When something is due for each of many sessions: the nearest first, one entry each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from heapq import heapify, heappop, heappush, heapreplace
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SPARE_ENTRIES = 64
+
+
+class Deadlines:
+    """Names with a deadline each, in the order of (deadline, name).
+
+    A deadline that moves away, as it does with every turn of a session, leaves its heap entry where it is; the entry is
+    put right when it comes up. So what comes out depends on the deadlines alone, not on how they came to be, and a
+    partition that was recovered goes on like one that was never interrupted.
+
+    Deadlines are kept as whole microseconds: smaller than a `datetime`, and as exact.
+    """
+
+    def __init__(self) -> None:
+        self._due: dict[str, int] = {}
+        self._heap: list[tuple[int, str]] = []
+
+    def __len__(self) -> int:
+        """Names with a deadline."""
+        return len(self._due)
+
+    @property
+    def entries(self) -> int:
+        """Heap entries, dead ones included: at most twice the names and a few."""
+        return len(self._heap)
+
+    def set(self, name: str, deadline: datetime) -> None:
+        """Give a name its deadline, in place of an earlier one."""
+        at = (deadline - _EPOCH) // _MICROSECOND
+        known = self._due.get(name)
+        self._due[name] = at
+        if known is None or at < known:
+            heappush(self._heap, (at, name))
+            self._tidy()
+
+    def drop(self, name: str) -> None:
+        """Forget a name's deadline, if it has one."""
+        if self._due.pop(name, None) is not None:
+            self._tidy()
+
+    def first(self) -> tuple[datetime, str] | None:
+        """The nearest deadline and its name; of equal ones the lowest name. None without any."""
+        heap, due = self._heap, self._due
+        while heap:
+            at, name = heap[0]
+            true = due.get(name)
+            if true == at:
+                return _EPOCH + timedelta(microseconds=at), name
+            if true is None or true < at:
+                heappop(heap)
+            else:
+                heapreplace(heap, (true, name))
+        return None
+
+    def _tidy(self) -> None:
+        """Dead entries of names that went early must not outnumber the living."""
+        if len(self._heap) > 2 * len(self._due) + _SPARE_ENTRIES:
+            self._heap = [(at, name) for name, at in self._due.items()]
+            heapify(self._heap)

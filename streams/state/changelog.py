@@ -1,0 +1,146 @@
+"""The changelog: how state stands in its records, and which records count when they are read again.
+
+A fold's changes are one record batch, and every record names the fold's source offset: eight bytes before the value,
+or a header where there is no value. `Replay` reads them in log order by one rule: **a record whose source offset is
+below the highest one accepted so far is stale and ignored; any other is accepted.**
+
+Why that is right, and why a table may go on from where it stands instead of from the log's start. A writer folds the
+source in order, so a batch holds every part that was touched between its writer's base and its own offset, with the
+values that the whole log up to that offset gives (the fold is deterministic). A writer's base is always something that
+it has read from this log or written to it, so it is never above the highest offset that stands before its batch.
+Let the table be the state at offset O, the highest so far:
+
+- A batch below O is a worker's that was replaced and does not know it yet. Whatever it touched is in the table as of
+  O already: parts touched again later have newer values there, the others the same.
+- A batch at or above O has a base of at most O, so all that was touched after O is in it: the table becomes the state
+  at that batch's offset.
+
+So the table depends on the log read so far and nothing else, and reading can be cut anywhere: incremental recovery is
+the same left fold as full recovery (`tests/property/test_replay.py`, with many writers, compaction and restarts).
+
+Compaction keeps the last record of a key, not the one with the highest offset. A stale record that comes last would
+outlive the value that counts, so `Replay.overruled` names those keys and recovery writes their parts once more.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+from models.errors import RecoveryFailed
+from streams.kafka.producer import Record
+from streams.state.partition import PartitionTable, Tail
+
+Changes = Mapping[str, Mapping[str, bytes | None]]
+"""Entity → part → new bytes, None to delete."""
+
+SEPARATOR = "\x1f"
+_ESCAPE = "\x1e"
+_ESCAPED = str.maketrans({_ESCAPE: f"{_ESCAPE}0", SEPARATOR: f"{_ESCAPE}1"})
+_OFFSET = struct.Struct(">q")
+OFFSET_BYTES = _OFFSET.size
+"""Every value begins with so many bytes of source offset."""
+_OFFSET_HEADER = "offset"
+
+
+def key_of(entity: str, part: str) -> bytes:
+    r"""Key of one part. Ids are anybody's text: what separates the two is escaped in them.
+
+    >>> key_of("s-1", "head"), key_of("s\x1f1", "head")
+    (b's-1\x1fhead', b's\x1e11\x1fhead')
+    """
+    return f"{entity.translate(_ESCAPED)}{SEPARATOR}{part.translate(_ESCAPED)}".encode()
+
+
+def name_of(key: bytes) -> tuple[str, str]:
+    r"""Entity and part of a key.
+
+    >>> name_of(b"s-1\x1fhead"), name_of(b"s\x1e11\x1fhead")
+    (('s-1', 'head'), ('s\x1f1', 'head'))
+    """
+    entity, _, part = key.decode().partition(SEPARATOR)
+    if _ESCAPE in entity or _ESCAPE in part:
+        return _unescaped(entity), _unescaped(part)
+    return entity, part
+
+
+def _unescaped(text: str) -> str:
+    return text.replace(f"{_ESCAPE}1", SEPARATOR).replace(f"{_ESCAPE}0", _ESCAPE)
+
+
+def keyed(changes: Changes) -> dict[bytes, bytes | None]:
+    """The changes by changelog key."""
+    return {key_of(entity, part): value for entity, parts in changes.items() for part, value in parts.items()}
+
+
+def records_of(parts: Mapping[bytes, bytes | None], offset: int) -> list[Record]:
+    """Changelog records of parts as of a source offset."""
+    prefix = _OFFSET.pack(offset)
+    return [
+        Record(key, None, ((_OFFSET_HEADER, prefix),)) if value is None else Record(key, prefix + value)
+        for key, value in parts.items()
+    ]
+
+
+def tail_of(position: int, record: Any) -> Tail:
+    """What tells the record at `position` of the changelog from another one there."""
+    return Tail(position, crc32(record.value or b"", crc32(record.key)))
+
+
+class Replay:
+    """Takes changelog records into one partition's table, going on from where it stands.
+
+    Attributes:
+        table: The table.
+        overruled: Keys whose last record is stale: compaction would keep the wrong one.
+    """
+
+    def __init__(self, table: PartitionTable) -> None:
+        self.table = table
+        self.overruled: set[bytes] = set()
+        self._offset = table.standing.offset
+
+    def apply(self, records: Sequence[Any], *, now_ms: int) -> None:
+        """Take records in log order. Records need `key`, `value`, `headers` and `offset`.
+
+        Args:
+            records: At least one.
+            now_ms: The wall clock when they were asked for.
+
+        Raises:
+            RecoveryFailed: A record is none of ours.
+        """
+        newest, overruled = self._offset, self.overruled
+        accepted: dict[bytes, bytes | None] = {}
+        unpack = _OFFSET.unpack_from
+        for record in records:
+            key, value = record.key, record.value
+            try:
+                (offset,) = unpack(_offset_header(record.headers) if value is None else value)
+            except struct.error:
+                raise _foreign(record) from None
+            if offset < newest:
+                overruled.add(key)
+                continue
+            newest = offset
+            accepted[key] = None if value is None else value[OFFSET_BYTES:]
+            if overruled:
+                overruled.discard(key)
+        last = records[-1]
+        self._offset = newest
+        self.table.apply(
+            accepted, offset=newest, applied=last.offset + 1, tail=tail_of(last.offset, last), now_ms=now_ms
+        )
+
+
+def _offset_header(headers: Iterable[tuple[str, bytes]]) -> bytes:
+    return next((value for name, value in headers if name == _OFFSET_HEADER), b"")
+
+
+def _foreign(record: Any) -> RecoveryFailed:
+    return RecoveryFailed(
+        f"changelog {record.topic}[{record.partition}] at {record.offset}: the record names no source offset, so none "
+        "of ours wrote it. Look who else writes to this topic; then drop the state topic and replay the turns"
+    )

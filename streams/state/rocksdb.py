@@ -1,0 +1,294 @@
+"""A partition's state in RocksDB, for state larger than memory. A cache: the changelog is the truth.
+
+Keys: `h` and the entity for its head, `p` and the changelog key for any other part, `m` for how far the table is. So
+all heads stand side by side, and the time-outs of a partition are read without touching anything else.
+
+A fold is one write batch together with its `applied`, written after the changelog has it and without fsync: killed at
+any moment, the process leaves what stands after some fold, and recovery reads on from there. What cannot be read, is
+of another layout or is not of this changelog (`streams.state.recovery`) is dropped and rebuilt.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import ItemsView, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import structlog
+from msgspec import Struct
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DbClosedError,
+    DBCompressionType,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+)
+
+from models.errors import RecoveryFailed
+from streams.state.changelog import SEPARATOR, key_of, name_of
+from streams.state.partition import Parts, Standing, Tail
+
+log = structlog.get_logger(__name__)
+
+LAYOUT = 1
+"""Raised when keys or values change their meaning; a cache of another layout is dropped."""
+_HEAD = "head"
+_HEAD_SUFFIX = f"{SEPARATOR}{_HEAD}".encode()
+_META = b"m"
+_MIB = 1024 * 1024
+_MAX_FOLDERS = 16
+_LOCKED = ("While lock file", "lock hold by current process")
+"""How RocksDB says that a folder is open already, elsewhere or in this process."""
+
+
+class _Meta(Struct, array_like=True):
+    layout: int
+    standing: Standing
+    size_bytes: int
+    heads: int
+
+
+def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> RocksTable:
+    """Open a partition's table, an empty one where there is none that can be used.
+
+    A folder that another process holds – one that sleeps or is about to end – is left to it: the table is then
+    rebuilt beside it, in `<folder>.1` and so on.
+
+    Args:
+        folder: Where it is kept.
+        cache_bytes: Of blocks in memory.
+        write_buffer_bytes: Kept in memory before they are written to a sorted file; there are two of them.
+
+    Raises:
+        RecoveryFailed: Nothing can be kept there.
+    """
+    options = _options(cache_bytes, write_buffer_bytes)
+    for number in range(_MAX_FOLDERS):
+        place = folder if number == 0 else folder.with_name(f"{folder.name}.{number}")
+        try:
+            return _open(place, options)
+        except _Held:
+            log.warning("state_folder_held", folder=str(place))
+    raise RecoveryFailed(
+        f"state folder {folder} and {_MAX_FOLDERS - 1} beside it are held by other processes: "
+        "end workers that are not needed, or give this one its own TURNTIDE_DATA_DIR"
+    )
+
+
+class _Held(Exception):  # noqa: N818 - it says what is so
+    """Another process has the folder open."""
+
+
+def _open(place: Path, options: Options) -> RocksTable:
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return _opened(place, options)
+        except _Unusable as error:
+            log.warning("state_cache_dropped", folder=str(place), reason=str(error))
+            shutil.rmtree(place)
+            return _opened(place, options)
+    except (OSError, _Unusable) as error:
+        raise RecoveryFailed(
+            f"state folder {place} cannot be made: {error}. Set TURNTIDE_DATA_DIR to a folder that this user may write"
+        ) from error
+
+
+class _Unusable(Exception):  # noqa: N818 - it says what is so
+    """The folder does not hold a table of ours."""
+
+
+def _opened(place: Path, options: Options) -> RocksTable:
+    try:
+        db = Rdict(str(place), options)
+    except Exception as error:
+        # rocksdict has no exceptions of its own: what went wrong stands in RocksDB's words alone.
+        if any(words in str(error) for words in _LOCKED):
+            raise _Held from error
+        raise _Unusable(str(error)) from error
+    try:
+        return RocksTable(db, place, _meta_of(db))
+    except Exception as error:
+        db.close()
+        raise _Unusable(str(error)) from error
+
+
+def _meta_of(db: Rdict) -> _Meta:
+    stored = db.get(_META)
+    if stored is None:
+        return _Meta(LAYOUT, Standing(), 0, 0)
+    meta = msgspec.msgpack.decode(stored, type=_Meta)
+    if meta.layout != LAYOUT:
+        raise _Unusable(f"layout {meta.layout}, this release has {LAYOUT}")
+    return meta
+
+
+def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
+    """Small on purpose: there is one of these for each partition (hazards 14)."""
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(Cache(cache_bytes))
+    blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    blocks.set_bloom_filter(10, False)
+    blocks.set_block_size(8 * 1024)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(blocks)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_size(write_buffer_bytes)
+    options.set_max_write_buffer_number(2)
+    options.set_max_background_jobs(2)
+    options.set_max_open_files(128)
+    options.set_keep_log_file_num(2)
+    options.set_max_total_wal_size(64 * _MIB)
+    return options
+
+
+class RocksTable:
+    """See `PartitionTable`. Numbers of entities and bytes are counted along, in the same write batch."""
+
+    def __init__(self, db: Rdict, folder: Path, meta: _Meta) -> None:
+        self.folder = folder
+        self._db = db
+        self.standing = meta.standing
+        self.size_bytes = meta.size_bytes
+        self.heads = meta.heads
+
+    @property
+    def entities(self) -> Mapping[str, Parts]:
+        """See `PartitionTable`."""
+        return _Entities(self)
+
+    def apply(
+        self, parts: Mapping[bytes, bytes | None], *, offset: int, applied: int, tail: Tail | None, now_ms: int
+    ) -> None:
+        """See `PartitionTable`."""
+        batch = WriteBatch(raw_mode=True)
+        keys = [_stored_key(key) for key in parts]
+        with self._guarded():
+            old_values: list[bytes | None] = self._db.get(keys) or []  # type: ignore[arg-type]  # its list is invariant
+        size, heads = self.size_bytes, self.heads
+        for key, value, old in zip(keys, parts.values(), old_values, strict=True):
+            size += len(value or b"") - len(old or b"")
+            if key.startswith(b"h"):
+                heads += (value is not None) - (old is not None)
+            if value is not None:
+                batch.put(key, value)
+            elif old is not None:
+                batch.delete(key)
+        standing = Standing(applied, offset, tail, now_ms)
+        batch.put(_META, msgspec.msgpack.encode(_Meta(LAYOUT, standing, size, heads)))
+        with self._guarded():
+            self._db.write(batch)
+        self.standing, self.size_bytes, self.heads = standing, size, heads
+
+    def get(self, key: bytes) -> bytes | None:
+        """One stored value."""
+        with self._guarded():
+            value: bytes | None = self._db.get(key)
+        return value
+
+    def between(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """Everything whose key begins with the prefix, in order; its last byte is not the highest there is."""
+        options = ReadOptions()
+        options.set_iterate_upper_bound(prefix[:-1] + bytes([prefix[-1] + 1]))
+        with self._guarded():
+            place = self._db.iter(options)
+            place.seek(prefix)
+            while place.valid():
+                yield place.key(), place.value()
+                place.next()
+            # rocksdict's own iteration ends at a damaged block as if nothing followed.
+            place.status()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Drop what turns out to be damaged: the next start rebuilds it."""
+        try:
+            yield
+        except DbClosedError:
+            raise
+        except Exception as error:
+            if "orruption" not in str(error):
+                raise
+            self.drop()
+            raise RecoveryFailed(
+                f"state folder {self.folder} was damaged and is dropped ({error}): start the worker again, it rebuilds "
+                "its state from the changelog"
+            ) from error
+
+    def close(self) -> None:
+        """See `PartitionTable`."""
+        self._db.close()
+
+    def drop(self) -> None:
+        """Close and delete."""
+        self.close()
+        shutil.rmtree(self.folder)
+
+
+class _Entities(Mapping[str, Parts]):
+    """Sessions by their heads, and the partition's own entity, which has none."""
+
+    def __init__(self, table: RocksTable) -> None:
+        self._table = table
+
+    def __getitem__(self, entity: str) -> Parts:
+        head = self._table.get(_stored_key(key_of(entity, _HEAD)))
+        parts = {} if head is None else {_HEAD: head}
+        for key, value in self._table.between(b"p" + key_of(entity, "")):
+            parts[name_of(key[1:])[1]] = value
+        if not parts:
+            raise KeyError(entity)
+        return parts
+
+    def __iter__(self) -> Iterator[str]:
+        return (entity for entity, _ in self.heads())
+
+    def __len__(self) -> int:
+        return self._table.heads + bool(self.get(""))
+
+    def items(self) -> ItemsView[str, Parts]:
+        """Heads are read along the way, other parts when they are asked for."""
+        return _Items(self)
+
+    def heads(self) -> Iterator[tuple[str, Parts]]:
+        """Entity and parts, of which no more than the head is loaded."""
+        own = self.get("")
+        if own:
+            yield "", own
+        for key, head in self._table.between(b"h"):
+            entity = name_of(key[1:] + SEPARATOR.encode())[0]
+            yield entity, _LazyParts(self, entity, head)
+
+
+class _Items(ItemsView[str, Parts]):
+    _mapping: _Entities
+
+    def __iter__(self) -> Iterator[tuple[str, Parts]]:
+        return self._mapping.heads()
+
+
+class _LazyParts(Mapping[str, bytes]):
+    """An entity's parts as of when they are asked for; its head as of the iteration."""
+
+    def __init__(self, entities: _Entities, entity: str, head: bytes) -> None:
+        self._entities, self._entity, self._head = entities, entity, head
+
+    def __getitem__(self, part: str) -> bytes:
+        return self._head if part == _HEAD else self._entities[self._entity][part]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entities[self._entity])
+
+    def __len__(self) -> int:
+        return len(self._entities[self._entity])
+
+
+def _stored_key(key: bytes) -> bytes:
+    return b"h" + key[: -len(_HEAD_SUFFIX)] if key.endswith(_HEAD_SUFFIX) else b"p" + key

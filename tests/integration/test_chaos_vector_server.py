@@ -1,0 +1,72 @@
+"""The vector store that chaos harms: what the server store says to Qdrant is understood, and faults come when told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from jobs.chaos.vector_server import ERRORS_PATH, create_vector_api
+from models.errors import StoreUnavailable
+from streams.api.health import serve
+from streams.ports import Point
+from streams.vectors.server import ServerStore
+
+AT_ONCE = (timedelta(0),)
+
+
+def point(session_id: str, turn: int) -> Point:
+    """A turn's point; one axis for each number."""
+    vector = np.zeros(4, dtype=np.float32)
+    vector[turn % 4] = 1.0
+    return Point(f"{session_id}_{turn}", vector, {"session_id": session_id, "turn": turn, "risk": None})
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> AsyncIterator[str]:
+    """Where it serves."""
+    api, behind = create_vector_api(tmp_path, embedder="test")
+    async with serve(api) as port:
+        yield f"http://127.0.0.1:{port}"
+    await behind.close()
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[ServerStore]:
+    """The production store, speaking to it."""
+    store = ServerStore.connect(url, api_key=None, embedder="test")
+    store._retry_delays = AT_ONCE
+    yield store
+    await store.close()
+
+
+async def test_a_repeat_changes_nothing_and_filters_hold(store: ServerStore) -> None:
+    """Everything that the index role asks of a server."""
+    batch = [point("a", turn) for turn in range(4)] + [point("b", 9)]
+    before = await store.count("turns")
+    await store.upsert("turns", batch)
+    await store.upsert("turns", batch)
+    nearest = await store.search("turns", batch[2].vector, where={"session_id": "a"}, top_k=1)
+    newest = await store.latest("turns", where={"session_id": "a", "turn": (0, 2)}, by="turn", limit=2)
+    await store.delete("turns", where={"session_id": "a"}, below=("turn", 3))
+
+    assert (before, await store.count("turns"), await store.count("turns", where={"session_id": "a"})) == (0, 2, 1)
+    assert [("a_2", 2)] == [(hit.key, hit.payload["turn"]) for hit in nearest]
+    assert [2, 1] == [payload["turn"] for payload in newest]
+    assert {"session_id", "turn", "risk"} == newest[0].keys()
+
+
+async def test_told_to_fail_it_fails(url: str, store: ServerStore) -> None:
+    """503 to every call while the time lasts, and the points are there afterwards."""
+    await store.upsert("turns", [point("a", 0)])
+    async with httpx.AsyncClient(base_url=url) as client:
+        await client.post(ERRORS_PATH, params={"seconds": 60})
+        with pytest.raises(StoreUnavailable, match="did not answer"):
+            await store.count("turns")
+        await client.post(ERRORS_PATH, params={"seconds": 0})
+
+    assert await store.count("turns") == 1

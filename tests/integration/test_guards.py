@@ -1,0 +1,300 @@
+"""Guards on the real broker: the largest session, a role that hangs, sinks that are slow."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.structs import ConsumerRecord
+
+from jobs.topics import apply_topics
+from models.bounds import STATE_WRITE_BYTES
+from models.codec import decode_output, encode
+from models.errors import Stalled
+from models.events import Role, Turn
+from models.policy import IntakePolicy, Policy
+from models.risk.scorer import RuleScorer
+from models.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Topic
+from streams import watchdog
+from streams.kafka.client import read_to_end
+from streams.lake.buffer import Buffer
+from streams.lake.progress import Move, Place
+from streams.roles.archive import Archivist
+from streams.roles.batch_role import BatchRole
+from streams.roles.sessions import SessionsRole
+from streams.settings import Settings, load_settings
+from streams.watchdog import Watchdog, watched
+from streams.wiring import embedder_of
+
+pytestmark = pytest.mark.kafka
+
+START = datetime.now(UTC) - timedelta(minutes=5)
+LARGEST = 256 * 1024
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Own topics of one partition; little is fetched ahead, and standing still is noticed soon."""
+    settings = load_settings(
+        kafka={
+            "bootstrap": kafka,
+            "partitions": 1,
+            "max_poll_records": 50,
+            "max_fetch_bytes": 1024 * 1024,
+            "stall_after": timedelta(seconds=4),
+        },
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path,
+        http={"sessions_port": 0, "index_port": 0},
+    )
+    await apply_topics(settings)
+    return settings
+
+
+async def produce(settings: Settings, contents: Iterator[str], compression: str | None = None) -> int:
+    """Turns of one session; returns how many."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=settings.kafka.bootstrap, max_request_size=64 * 1024 * 1024, compression_type=compression
+    )
+    await producer.start()
+    number = -1
+    for number, content in enumerate(contents):
+        turn = Turn(
+            session_id="s",
+            user_id="u",
+            app_id="a",
+            turn=number,
+            role=Role.USER,
+            content=content,
+            timestamp=START + timedelta(seconds=number),
+        )
+        await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(turn), key=b"s")
+    await producer.stop()
+    return number + 1
+
+
+async def events(settings: Settings, topic: Topic) -> list[Any]:
+    """Everything on an output topic."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return [decode_output(topic, record.value) async for record in found]
+
+
+class SlowRole(BatchRole):
+    """A role whose sink takes a record in `pace_s`, or hangs."""
+
+    name = "index"
+    source = TURNS
+
+    def __init__(self, settings: Settings, *, pace_s: float = 0.0) -> None:
+        super().__init__(settings, http_port=0)
+        self.pace_s = pace_s
+        self.hang: asyncio.Event | None = None
+        self.taken = 0
+        self.most_ahead = 0
+        self.most_prefetched_bytes = 0
+
+    async def open(self) -> None:
+        """Nothing to connect."""
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """No state."""
+
+    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
+        """Take them at the sink's pace and look at what is ahead meanwhile."""
+        if self.hang is not None:
+            await self.hang.wait()
+            raise OSError("the connection is gone")
+        for records in batches.values():
+            for _ in records:
+                await asyncio.sleep(self.pace_s)
+                self._look_ahead()
+            self.taken += len(records)
+
+    def _look_ahead(self) -> None:
+        ledger = self.consumer.ledger
+        for tp in ledger.places():
+            self.most_ahead = max(self.most_ahead, ledger.fetched_to(tp) - (ledger.processed(tp) or 0))
+        thread: Any = self.consumer._thread
+        waiting = sum(map(_raw_bytes, list(thread._consumer._fetcher._records.values())))
+        self.most_prefetched_bytes = max(self.most_prefetched_bytes, waiting)
+
+
+def _raw_bytes(fetched: Any) -> int:
+    """Bytes of a fetch answer of which something waits in the client."""
+    records = getattr(fetched, "_partition_records", None)
+    return records._records.size_in_bytes() if records is not None else 0
+
+
+class HardEnd:
+    """Notes that the process was to end, and lets go what waits for it."""
+
+    def __init__(self) -> None:
+        self.instead = asyncio.Event()
+
+    def __call__(self) -> None:
+        """Called in place of `end_hard_soon`."""
+        self.instead.set()
+
+
+@pytest.fixture
+async def ends(monkeypatch: pytest.MonkeyPatch) -> HardEnd:
+    """What a stall calls; the process stays."""
+    hard_end = HardEnd()
+    monkeypatch.setattr(watchdog, "end_hard_soon", hard_end)
+    return hard_end
+
+
+async def test_the_largest_session_goes_through(settings: Settings) -> None:
+    """Sixty turns of 256 KiB in letters of four bytes are folded and compacted; every write of the state fits."""
+    count = await produce(settings, (chr(0x20000 + n) * (LARGEST // 4) for n in range(60)))
+    stop = asyncio.Event()
+    role = SessionsRole(settings, Policy(), embedder_of(settings), RuleScorer())
+    task = asyncio.create_task(role.run(stop))
+    async with asyncio.timeout(120):
+        while not (profiles := await events(settings, PROFILES)) or profiles[-1].turn_count < count:
+            assert not task.done()
+            await asyncio.sleep(0.3)  # poll the topic
+        compactions = await events(settings, COMPACTIONS)
+        state_bytes = role._table.partition(0).size_bytes
+    stop.set()
+    await task
+
+    assert sum(segment.bytes_before for segment in compactions) == count * LARGEST
+    assert 10 * LARGEST <= state_bytes < STATE_WRITE_BYTES
+
+
+async def test_a_record_that_grew_in_the_broker_is_a_dead_letter_that_fits(settings: Settings) -> None:
+    """Compression hides 8 MB in a small batch: the letter goes without its bytes, and what follows is folded."""
+    await produce(settings, iter(["x" * 8_000_000, "Hello?"]), compression="gzip")
+    stop = asyncio.Event()
+    role = SessionsRole(settings, Policy(), embedder_of(settings), RuleScorer())
+    task = asyncio.create_task(role.run(stop))
+    async with asyncio.timeout(90):
+        while role.app.consumer is None or 2 not in map(role.consumer.ledger.processed, role.consumer.ledger.places()):
+            assert not task.done()
+            await asyncio.sleep(0.2)  # poll the ledger
+    stop.set()
+    await task
+    (letter,) = await events(settings, DEAD_LETTERS)
+
+    assert (letter.reason, letter.offset, letter.value) == ("record_too_large", 0, None)
+    assert "value 8000" in letter.detail
+
+
+async def test_a_role_that_hangs_says_so_and_ends(settings: Settings, ends: HardEnd) -> None:
+    """Liveness fails first and names the place; then the role raises, and the next start goes on from there."""
+    await produce(settings, iter(["Hello?"] * 20))
+    role = SlowRole(settings)
+    # In place of the hard end, which nothing would survive, the hang itself ends.
+    role.hang = ends.instead
+    task = asyncio.create_task(role.run(asyncio.Event()))
+    said = ""
+    async with asyncio.timeout(90):
+        while not task.done():
+            said = said or ("" if role.watchdog.alive()[0] else role.watchdog.alive()[1])
+            await asyncio.sleep(0.1)  # poll liveness
+
+    assert "turns.v1-0 stands at offset 0" in said
+    assert isinstance(task.exception(), Stalled)
+    assert ends.instead.is_set()
+
+    again, stop = SlowRole(settings), asyncio.Event()
+    task = asyncio.create_task(again.run(stop))
+    async with asyncio.timeout(60):
+        while again.taken < 20:
+            assert not task.done()
+            await asyncio.sleep(0.1)  # poll what was taken
+    stop.set()
+    await task
+
+
+async def test_a_slow_sink_holds_up_fetching_and_is_no_stall(settings: Settings, ends: HardEnd) -> None:
+    """What is fetched ahead stays at two polls and one fetch, though twenty times as much waits in the log."""
+    count = await produce(settings, iter(["x" * 20_000] * 1_000))
+    role, stop = SlowRole(settings, pace_s=0.02), asyncio.Event()
+    task = asyncio.create_task(role.run(stop))
+    async with asyncio.timeout(180):
+        while role.taken < count:
+            assert not task.done()
+            await asyncio.sleep(0.2)  # poll what was taken
+    stop.set()
+    await task
+
+    assert 50 <= role.most_ahead <= 2 * settings.kafka.max_poll_records
+    assert 0 < role.most_prefetched_bytes <= 2 * settings.kafka.max_fetch_bytes
+    assert not ends.instead.is_set()
+
+
+class SlowWriter:
+    """Stands for the lake: notes what it is given, takes its time, or hangs until released."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.released = threading.Event()
+        if not hangs:
+            self.released.set()
+        self.landed: list[tuple[int, int]] = []
+        self.moves: dict[Place, Move] = {}
+
+    def offsets(self) -> dict[Place, Move]:
+        """Where the last landings stand."""
+        return dict(self.moves)
+
+    def land(self, buffer: Buffer, *, now: datetime) -> dict[str, Any]:
+        """Take a buffer, a quarter of a second after `now`."""
+        assert now.tzinfo is UTC
+        self.released.wait()
+        threading.Event().wait(0.25)
+        self.landed.append((buffer.records, buffer.bytes))
+        self.moves |= {place: move.landed for place, move in buffer.moves.items()}
+        return {}
+
+
+@pytest.fixture
+def archived(settings: Settings) -> tuple[Settings, dict[str, Topic]]:
+    """Settings with small landings and the one topic that is archived here."""
+    small = settings.archive.model_copy(update={"flush_bytes": 1_000_000, "merge_every": timedelta(hours=1)})
+    return settings.model_copy(update={"archive": small}), {TURNS.full_name(settings.topic_prefix): TURNS}
+
+
+async def test_a_slow_archive_does_not_gather(archived: tuple[Settings, dict[str, Topic]]) -> None:
+    """While a landing takes its time nothing is taken: no buffer exceeds the limit by more than one poll."""
+    settings, topics = archived
+    count = await produce(settings, iter(["x" * 20_000] * 600))
+    writer: Any = SlowWriter()
+    stop = asyncio.Event()
+    task = asyncio.create_task(Archivist(settings, topics, IntakePolicy(), writer).run(stop))
+    async with asyncio.timeout(120):
+        while sum(records for records, _ in writer.landed) < count:
+            assert not task.done()
+            await asyncio.sleep(0.1)  # poll what landed
+    stop.set()
+    await task
+
+    assert sum(records for records, _ in writer.landed) == count
+    one_poll = settings.kafka.max_poll_records * 21_000
+    assert max(size for _, size in writer.landed) <= settings.archive.flush_bytes + one_poll
+
+
+async def test_a_landing_that_hangs_ends_the_archive(archived: tuple[Settings, dict[str, Topic]]) -> None:
+    """A disk that never answers is a stall; the watchdog sees it though the role's own loop waits."""
+    settings, topics = archived
+    await produce(settings, iter(["x" * 20_000] * 100))
+    writer: Any = SlowWriter(hangs=True)
+    archivist, dog = Archivist(settings, topics, IntakePolicy(), writer), Watchdog(timedelta(seconds=4))
+    with pytest.raises(Stalled, match=r"turns\.v1-0 stands at offset 0"):
+        async with asyncio.timeout(90):
+            await watched(
+                archivist.run(asyncio.Event()), dog, archivist.standing,
+                end_soon=writer.released.set,
+            )  # fmt: skip
+
+    assert writer.released.is_set()

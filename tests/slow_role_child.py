@@ -1,0 +1,75 @@
+"""`turntide worker ROLE` with one slow call, for tests that stop it in there.
+
+Arguments: the role, and what is slow: `score` and `embed` block the event loop, `sink` (writing outputs) and `store`
+(the vector store's upsert) wait in it. The slow call says so on standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from jobs import cli
+from models.risk.scorer import RuleScorer
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.kafka import producer
+from streams.ports import Point
+from streams.roles import sessions
+from streams.vectors import edge
+from streams.vectors.edge import EdgeStore
+
+SLOW_S = 3.0
+ENTERED = "in the slow call"
+
+
+def _slow(kind: type[Any], name: str) -> None:
+    plain = getattr(kind, name)
+
+    def slowed(self: Any, *arguments: Any) -> Any:
+        sys.stdout.write(ENTERED + "\n")
+        sys.stdout.flush()
+        time.sleep(SLOW_S)
+        return plain(self, *arguments)
+
+    setattr(kind, name, slowed)
+
+
+async def _slow_sink(pending: Iterable[asyncio.Future[Any]]) -> list[Any]:
+    """The broker has them, but says so late."""
+    sys.stdout.write(ENTERED + "\n")
+    sys.stdout.flush()
+    await asyncio.sleep(SLOW_S)
+    return await producer.acknowledged(pending)
+
+
+class SlowStore(EdgeStore):
+    """A store that takes its time."""
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        """As the store, after a while."""
+        sys.stdout.write(ENTERED + "\n")
+        sys.stdout.flush()
+        await asyncio.sleep(SLOW_S)
+        await super().upsert(collection, points)
+
+
+def main(role: str, slow: str) -> None:
+    """Run the role."""
+    match slow:
+        case "score":
+            _slow(RuleScorer, "score")
+        case "embed":
+            _slow(WordLlamaEmbedder, "embed")
+        case "sink":
+            sessions.acknowledged = _slow_sink  # type: ignore[attr-defined]
+        case _:
+            edge.EdgeStore = SlowStore  # type: ignore[misc]
+    sys.argv = ["turntide", "worker", role]
+    cli.main()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

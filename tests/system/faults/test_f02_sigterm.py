@@ -1,0 +1,79 @@
+"""F2: SIGTERM in a slow call. The batch ends or is dropped whole, the worker is gone in time, nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.role_process import RoleProcess, environment_of
+from models.events import Turn
+from streams.settings import Settings
+from tests import slow_role_child
+from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F2")]
+
+GONE_WITHIN_S = 15.0
+"""What `turntide worker all` and Kubernetes grant."""
+
+
+def turns(first: int, last: int) -> list[Turn]:
+    """Turns of eight sessions."""
+    return [said(n, session_id=f"s-{k}") for n in range(first, last) for k in range(8)]
+
+
+async def stopped_in_the_slow_call(settings: Settings, role: str, slow: str) -> int:
+    """Start the role, ask it to stop once it is in the slow call, and give its exit code."""
+    environment = {**os.environ, **environment_of(settings), f"TURNTIDE_HTTP__{role.upper()}_PORT": "0"}
+    environment.pop("TURNTIDE_KAFKA", None)
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", slow_role_child.__name__, role, slow,
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
+    )  # fmt: skip
+    assert child.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            while slow_role_child.ENTERED.encode() not in (line := await child.stdout.readline()):
+                assert line, "it ended before the slow call"
+        child.terminate()
+        async with asyncio.timeout(GONE_WITHIN_S):
+            await child.stdout.read()
+            return await child.wait()
+    finally:
+        if child.returncode is None:
+            child.kill()
+
+
+@pytest.mark.parametrize("slow", ["score", "sink"])
+async def test_sessions_stopped_in_a_slow_call(settings: Settings, slow: str) -> None:
+    """Before the fold and between outputs and state; the next worker leaves what the oracle has."""
+    await send(settings, [recorded(turn) for turn in turns(0, 10)])
+    code = await stopped_in_the_slow_call(settings, "sessions", slow)
+    await send(settings, [recorded(turn) for turn in turns(10, 20)])
+    async with sessions_role(settings):
+        settled = await assert_equal_to_replay(settings)
+
+    assert code == 0
+    assert settled.oracle.turns == 160
+
+
+async def test_index_stopped_in_a_slow_upsert(settings: Settings, tmp_path: Path) -> None:
+    """The store answers after seconds; the next worker has one point for each turn."""
+    await send(settings, [recorded(turn) for turn in turns(0, 10)])
+    code = await stopped_in_the_slow_call(settings, "index", "store")
+    index = RoleProcess("index", settings, log=tmp_path / "index.log")
+    index.start()
+    try:
+        async with sessions_role(settings):
+            await index.ready()
+            settled = await assert_equal_to_replay(settings, index.url)
+    finally:
+        index.stop()
+
+    assert code == 0
+    assert settled.comparison.checked["index"] == 80

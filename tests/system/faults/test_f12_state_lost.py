@@ -1,0 +1,142 @@
+"""F12: the changelog or local state is lost. Noticed and refused with the repair, never folded onto nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from functools import partial
+
+import pytest
+from aiokafka.admin import RecordsToDelete
+from aiokafka.structs import TopicPartition
+
+from jobs.reset import ResetRole, reset_role
+from jobs.topics import apply_topics
+from models.errors import ConfigurationError, RecoveryFailed, TurntideError
+from models.topics import DEAD_LETTERS, SESSION_STATE
+from streams.kafka.client import admin
+from streams.kafka.producer import Record
+from streams.kafka.topics import set_config
+from streams.settings import Settings, StateSettings
+from tests.fault_driver import (
+    WITHIN_S,
+    assert_equal_to_replay,
+    disorder,
+    events,
+    recorded,
+    said,
+    send,
+    sessions_role,
+    until,
+)
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
+POISON = Record(b"s", b"{broken")
+
+
+async def folded(settings: Settings, records: list[Record]) -> None:
+    """Let a role fold the records, and stop it in order."""
+    await send(settings, records)
+    async with sessions_role(settings):
+        await assert_equal_to_replay(settings)
+
+
+async def refusal(settings: Settings) -> TurntideError:
+    """What a role says when it is started; it must end by itself."""
+    async with sessions_role(settings) as task:
+        done, _ = await asyncio.wait({task}, timeout=WITHIN_S)
+        assert done, "the role went on"
+    error = task.exception()
+    assert isinstance(error, TurntideError)
+    return error
+
+
+async def delete_changelog(settings: Settings) -> None:
+    """As an operator's mistake would."""
+    name = SESSION_STATE.full_name(settings.topic_prefix)
+    async with admin(settings.kafka) as client:
+        await client.delete_topics([name])
+        while name in await client.list_topics():  # noqa: ASYNC110 - a broker has no event to wait for
+            await asyncio.sleep(0.05)
+
+
+async def has_letters(settings: Settings, count: int) -> bool:
+    """Whether so many dead letters are written."""
+    return len(await events(settings, DEAD_LETTERS)) >= count
+
+
+async def test_a_deleted_changelog_is_refused_until_the_state_is_rebuilt(settings: Settings) -> None:
+    """Gone, and recreated empty: the role says what to do and writes nothing; after it, all is as never lost."""
+    await folded(settings, disorder(12, turns=400))
+    await delete_changelog(settings)
+    gone = await refusal(settings)
+    await apply_topics(settings)
+    empty = await refusal(settings)
+    done = await reset_role(settings, ResetRole.SESSIONS)
+    async with sessions_role(settings):
+        settled = await assert_equal_to_replay(settings)
+
+    assert isinstance(gone, ConfigurationError)
+    assert isinstance(empty, RecoveryFailed)
+    assert "turntide reset sessions --from-beginning" in str(gone)
+    assert "turntide reset sessions --from-beginning" in str(empty)
+    assert (done.expired_records, done.partitions) == (0, 4)
+    assert settled.comparison.repeats > 0
+
+
+async def test_a_changelog_whose_head_was_cut_is_refused(settings: Settings) -> None:
+    """Retention on a topic that must be compacted only: the clock in its last records would hide what is missing."""
+    await folded(settings, disorder(12, turns=200))
+    name = SESSION_STATE.full_name(settings.topic_prefix)
+    async with admin(settings.kafka) as client:
+        await set_config(client, {name: {"cleanup.policy": "compact,delete"}})
+        await client.delete_records({TopicPartition(name, n): RecordsToDelete(before_offset=1) for n in range(4)})
+    cut = await refusal(settings)
+    await reset_role(settings, ResetRole.SESSIONS)
+    async with sessions_role(settings):
+        await assert_equal_to_replay(settings)
+
+    assert isinstance(cut, RecoveryFailed)
+    assert "cleanup.policy must be compact" in str(cut)
+
+
+async def test_local_state_is_a_cache(settings: Settings) -> None:
+    """Its folder removed between two runs, the state is rebuilt; it never stands in for a changelog that was lost."""
+    local = settings.model_copy(update={"state": StateSettings(store="rocksdb")})
+    folder = settings.data_dir / "state"
+    await folded(local, disorder(12, turns=200))
+    assert any(folder.rglob("*"))
+    shutil.rmtree(folder)
+    await folded(local, disorder(13, turns=200))
+    await delete_changelog(settings)
+    await apply_topics(settings)
+    empty = await refusal(local)
+    await reset_role(settings, ResetRole.SESSIONS)
+    async with sessions_role(local):
+        await assert_equal_to_replay(settings)
+
+    assert "turntide reset sessions --from-beginning" in str(empty)
+
+
+async def test_dead_letters_at_the_end_are_no_lost_state(settings: Settings) -> None:
+    """What leaves no state is committed without one, with an empty changelog as with a full one."""
+    for batch in ([POISON] * 3, [recorded(said(0)), *[POISON] * 3]):
+        before = len(await events(settings, DEAD_LETTERS))
+        await send(settings, batch)
+        async with sessions_role(settings):
+            await until(partial(has_letters, settings, before + 3), "three more dead letters")
+    async with sessions_role(settings):
+        await send(settings, [recorded(said(1))])
+        settled = await assert_equal_to_replay(settings)
+
+    assert settled.oracle.turns == 2
+
+
+async def test_reset_refuses_while_a_worker_runs(settings: Settings) -> None:
+    """Offsets of a group with members cannot be set back, and its state must not vanish under it."""
+    await send(settings, [recorded(said(0))])
+    async with sessions_role(settings):
+        await assert_equal_to_replay(settings)
+        with pytest.raises(ConfigurationError, match="stop its workers first"):
+            await reset_role(settings, ResetRole.SESSIONS)
+        await assert_equal_to_replay(settings)

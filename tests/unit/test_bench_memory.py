@@ -1,0 +1,55 @@
+"""Memory is bounded by what is open: counted entries, and the command's report at a tiny size. Never megabytes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from jobs.bench.memory import FILLED_TURNS, Held, Sessions, Size, measure
+from models.partition import MAX_TIMEOUTS_PER_RECORD
+from models.policy import PartitionPolicy, Policy
+
+SEEN = 6_000
+OPEN = 500
+REMEMBERED = 250
+
+
+def test_sessions_that_went_leave_nothing_behind() -> None:
+    """6,000 sessions seen, 500 open, 250 remembered: table and fold hold that many entries and no more."""
+    policy = Policy(partition=PartitionPolicy(closed_sessions=REMEMBERED))
+    held = Held(policy)
+    arrivals = Sessions().streaming(SEEN, policy.session.timeout / OPEN)
+    entries, deadlines, state_bytes = [], [], []
+    while held.take(arrivals, turns=1_200):
+        entries.append(held.entries)
+        deadlines.append(held.deadline_entries)
+        state_bytes.append(held.table.size_bytes)
+
+    assert held.fold.offset == 2 * SEEN - 1
+    assert max(entries) <= OPEN + REMEMBERED + MAX_TIMEOUTS_PER_RECORD
+    assert max(deadlines) <= 2 * (OPEN + REMEMBERED + MAX_TIMEOUTS_PER_RECORD) + 200
+    assert state_bytes[-1] <= 1.1 * state_bytes[2]
+
+
+def test_without_forgetting_closed_sessions_would_pile_up() -> None:
+    """The bound is what keeps them few: the retention of a day alone keeps all that were seen within it."""
+    policy = Policy(partition=PartitionPolicy(closed_sessions=10_000_000))
+    held = Held(policy)
+    held.take(Sessions().streaming(600, timedelta(minutes=1)), turns=1_200)
+
+    assert held.entries == 601
+
+
+def test_the_report_says_what_a_session_takes_and_whether_it_is_level() -> None:
+    """Twenty milestones; the wanted number is open; every figure is there."""
+    said: list[str] = []
+    report = measure(Size(sessions=600, open=100, filled=500), Policy(), say=said.append)
+
+    assert report.sessions == report.milestones[-1].seen == 600
+    assert len(report.milestones) == 20
+    assert 50 < report.most_open <= 100
+    assert report.most_remembered > 400
+    assert report.filled_turns == FILLED_TURNS
+    assert report.mb_per_10000_sessions > 0
+    assert 1_000 < report.state_bytes_per_session < 10_000
+    assert report.level_ratio >= 1
+    assert len(said) == 21

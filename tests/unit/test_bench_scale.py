@@ -1,0 +1,115 @@
+"""What `turntide bench scale` measures is what it says: the same words at each length, all sessions open, no copy."""
+
+from __future__ import annotations
+
+import random
+from collections import namedtuple
+from datetime import timedelta
+
+import psutil
+import pytest
+
+from jobs.bench.prepared import InMemory, Prepared
+from jobs.bench.scale_length import POSITIONS, LengthCost, measure_lengths, summarise_lengths
+from jobs.bench.scale_sessions import Population, does_not_fit, measure_sessions
+from models.partition import PARTITION_ENTITY
+from models.policy import Policy
+from models.session_state import SessionState
+
+Memory = namedtuple("Memory", ["available"])  # noqa: PYI024 - as psutil has it
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Prepared:
+    """Scored and embedded once."""
+    return Prepared(Policy())
+
+
+def test_lines_bring_what_the_stages_before_the_fold_add(prepared: Prepared) -> None:
+    """A line keeps words, risk and vector whoever says it; counted on after the last one it begins anew."""
+    count = len(prepared.lines)
+    said = prepared.line(count + 2, "s-1", 7, 9, timedelta(seconds=5))
+    of_user = [line for line in prepared.lines if line.risk is not None]
+
+    assert (said.event.session_id, said.position.offset) == ("s-1", 9)
+    assert said.risk == prepared.lines[2].risk
+    assert said.vector is prepared.lines[2].vector
+    assert of_user
+    assert all(line.vector is not None for line in of_user)
+
+
+def test_medians_of_lengths_are_taken_within_runs() -> None:
+    """Ratios pair the same words in the same run: a run that was slow by half changes none."""
+    costs = [[[1e-6, 2e-6, 3e-6], [2e-6, 3e-6, 6e-6]], [[2e-6, 4e-6, 6e-6], [4e-6, 6e-6, 12e-6]]]
+    found = summarise_lengths([run + run for run in costs], [[100, 200, 300, 400]] * 2)
+
+    assert [cost.turn for cost in found] == list(POSITIONS)
+    assert [round(cost.ratio, 6) for cost in found] == [1.0, 2.0, 1.0, 2.0]
+    assert round(found[0].us_per_turn, 6) == 3.0
+    assert [cost.state_bytes for cost in found] == [100, 200, 300, 400]
+
+
+def test_every_length_is_measured_and_state_stays_bounded() -> None:
+    """The session at 10,000 turns holds hardly more than at 1,000: it is one session that went on."""
+    found: list[LengthCost] = measure_lengths(runs=1, probes=2, say=lambda _: None)
+    sizes = [cost.state_bytes for cost in found]
+
+    assert [cost.turn for cost in found] == list(POSITIONS)
+    assert all(cost.us_per_turn > 0 for cost in found)
+    assert sizes[0] < sizes[1]
+    assert sizes[3] < 2 * sizes[2]
+
+
+def test_population_is_open_and_a_probe_leaves_it_as_it_was(prepared: Prepared) -> None:
+    """All sessions are there with their turns; what a measured micro-batch wrote is taken back."""
+    population = Population(Policy(), prepared, 40, 3)
+    entities = population.memory.table.entities
+    before = {name: dict(parts) for name, parts in entities.items() if name != PARTITION_ENTITY}
+    seconds = population.probe(random.Random(1))
+    states = [SessionState.load(parts) for parts in before.values()]
+
+    assert len(before) == 40
+    assert {(state.closed, state.head.last_turn) for state in states} == {(False, 2)}
+    assert seconds > 0
+    assert {name: dict(parts) for name, parts in entities.items() if name != PARTITION_ENTITY} == before
+
+
+def test_a_probe_folds_its_turns(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is skipped as old: each measured turn is a new one of another session."""
+    population = Population(Policy(), prepared, 30, 2)
+    turns = []
+    take = InMemory.take
+
+    def noted(self: InMemory, arrivals: list[object]) -> float:
+        seconds = take(self, arrivals)  # type: ignore[arg-type]
+        heads = [parts for name, parts in self.table.entities.items() if name != PARTITION_ENTITY]
+        turns.append(sorted(SessionState.load(parts).offset for parts in heads))
+        return seconds
+
+    monkeypatch.setattr(InMemory, "take", noted)
+    population.probe(random.Random(1))
+    population.probe(random.Random(2))
+
+    assert turns == [list(range(60, 90)), list(range(90, 120))]
+
+
+def test_sessions_are_measured_in_processes_of_their_own() -> None:
+    """A small count from start to figures, memory and ratio among them."""
+    (cost,), notes = measure_sessions((300,), turns_each=1, passes=1, say=lambda _: None)
+
+    assert (cost.sessions, cost.turns_each, notes) == (300, 1, [])
+    assert cost.us_per_turn > 0
+    assert cost.ratio > 0
+    assert 300 * 100 < cost.state_bytes < 300 * 10_000
+
+
+def test_what_does_not_fit_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest count that would not fit ends the row before it is begun."""
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: Memory(2**20))
+    said: list[str] = []
+    costs, notes = measure_sessions((1_000_000, 1_000), turns_each=1, passes=1, say=said.append)
+
+    assert costs == []
+    assert notes == said
+    assert notes[0].startswith("1,000 sessions are left out: they need about")
+    assert does_not_fit(1_000, bytes_each=2_000, free_bytes=2**30) is None

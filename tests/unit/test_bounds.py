@@ -1,0 +1,213 @@
+"""Nothing that is written can exceed what its topic takes: by the policy's maxima, and with the worst input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from models.bounds import (
+    DEAD_LETTER_BYTES,
+    OUTPUT_RECORD_BYTES,
+    STATE_WRITE_BYTES,
+    fitting_dead_letter,
+    largest_output_bytes,
+    largest_state_part_bytes,
+)
+from models.codec import encode
+from models.envelope import tag_of
+from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
+from models.partition import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
+from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, WindowShape
+from models.topics import DEAD_LETTERS, PROFILES, SESSION_STATE
+from streams.state.changelog import keyed, records_of
+from streams.state.memory import MemoryTable
+
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+LONG = "\N{GRINNING FACE}" * 248
+"""A prefix of ids: with eight more characters 256 of them, a thousand bytes."""
+LETTER = "\U00020000"
+"""A letter of four bytes."""
+
+
+def largest(kind: type[Any], **given: Any) -> Any:
+    """A section of the policy with every whole number at its maximum."""
+    info = msgspec.inspect.type_info(kind)
+    assert isinstance(info, msgspec.inspect.StructType)
+    numbers = {f.name: f.type.le for f in info.fields if isinstance(f.type, msgspec.inspect.IntType) and f.type.le}
+    return kind(**numbers | given)
+
+
+def largest_policy() -> Policy:
+    """What a policy file could ask for at the most."""
+    shape = WindowShape(length=timedelta(minutes=1), slide=timedelta(seconds=1), grace=timedelta(seconds=60))
+    return Policy(
+        memory=largest(MemoryPolicy, segment_turns=1),
+        profile=largest(ProfilePolicy),
+        risk=largest(RiskPolicy, risky_topics=tuple(f"{n:02d}" + LETTER * 62 for n in range(64))),
+        window=shape,
+        partition=PartitionPolicy(app_window=shape, watermark_lateness=timedelta(seconds=119)),
+    )
+
+
+def turn(session: str, number: int, content: str, at: datetime = START, app: str = "a") -> Turn:
+    """A user's turn."""
+    return Turn(session_id=session, user_id="u", app_id=app, turn=number, role=Role.USER, content=content, timestamp=at)
+
+
+def log(events: Iterator[InputEvent]) -> list[Arrival]:
+    """Arrivals with vectors, one after the other."""
+    vector = np.linspace(-1, 1, 256, dtype=np.float32)
+    return [Arrival(e, Position("t" * 249, 0, n), e.timestamp, 0.9, vector) for n, e in enumerate(events)]
+
+
+def folded(events: Iterator[InputEvent], policy: Policy) -> tuple[list[PartitionFolded], MemoryTable]:
+    """Every result, kept as the role keeps it."""
+    table = MemoryTable()
+    results = []
+    for result in PartitionFold(table.entities, policy).fold(log(events)):
+        results.append(result)
+        table.apply(keyed(result.changed), offset=result.offset, applied=0, tail=None, now_ms=0)
+    return results, table
+
+
+def written_bytes(result: PartitionFolded) -> int:
+    """Size of its record batch, estimated upwards as the producer does."""
+    return sum(record.size_bytes for record in records_of(keyed(result.changed), result.offset))
+
+
+def wordy(sessions: int, turns: int) -> Iterator[InputEvent]:
+    """Ids of a thousand bytes, every turn with topics of its own in letters of four bytes, and a long summary."""
+    for number in range(turns):
+        for n in range(sessions):
+            session = f"{LONG}{n:08d}"
+            words = " ".join(f"{LETTER * 26}{chr(0x4E00 + number * 40 + k)}" for k in range(40))
+            yield turn(session, number, f"Can you {words} now? " * 3, START + timedelta(seconds=number))
+    for n in range(sessions):
+        session = f"{LONG}{n:08d}"
+        yield SegmentSummarised(
+            session_id=session,
+            timestamp=START,
+            first_turn=0,
+            last_turn=4,
+            summary="\x01" * 100_000,
+            summarised_by="\x01" * 1_000,
+        )
+        yield SessionEnded(session_id=session, timestamp=START, reason="\x01" * 100_000)
+
+
+def test_the_largest_policy_fits() -> None:
+    """No policy file can ask for a state or an output that the topics refuse."""
+    policy = largest_policy()
+
+    assert max(largest_output_bytes(policy).values()) <= OUTPUT_RECORD_BYTES < PROFILES.max_message_bytes
+    assert max(largest_state_part_bytes(policy).values()) <= OUTPUT_RECORD_BYTES
+    assert STATE_WRITE_BYTES < SESSION_STATE.max_message_bytes
+    assert DEAD_LETTER_BYTES < DEAD_LETTERS.max_message_bytes
+
+
+def test_windows_beyond_what_the_state_can_hold_are_refused() -> None:
+    """Lateness keeps slides open: a day of it, by the minute, does not fit."""
+    with pytest.raises(ValueError, match="1447 slides open, at most 240"):
+        Policy(partition=PartitionPolicy(watermark_lateness=timedelta(days=1)))
+
+
+@pytest.mark.parametrize("policy", [Policy(), largest_policy()], ids=["default", "largest"])
+def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
+    """Each part and each output of sessions that make everything long is at most what was computed."""
+    results, table = folded(wordy(2, 60), policy)
+    parts, outputs = largest_state_part_bytes(policy), largest_output_bytes(policy)
+    kinds = {"h": "head", "b": "buffered turn", "s": "segment", "v": "vector"}
+    kept = [
+        (kinds[part[0]], len(value))
+        for result in results
+        for entity, changed in result.changed.items()
+        if entity != PARTITION_ENTITY
+        for part, value in changed.items()
+        if value is not None
+    ]
+
+    assert {kind for kind, size in kept} == set(kinds.values())
+    assert [each for each in kept if each[1] > parts[each[0]]] == []
+    assert {tag_of(type(o)) for r in results for o in r.outputs if len(encode(o)) > outputs[tag_of(type(o))]} == set()
+    assert len(table.entities) == 3
+
+
+@pytest.mark.parametrize("character", ["x", LETTER], ids=["one byte", "four bytes"])
+def test_long_turns_are_written_a_few_at_a_time(character: str) -> None:
+    """Forty turns of 256 KiB, most of them of one session, make several writes, each below the limit."""
+    content = character * (256 * 1024 // len(character.encode()))
+    turns = (turn("s" if n % 5 else f"other-{n}", n, content) for n in range(40))
+    results, _ = folded(turns, Policy())
+
+    assert len(results) >= 5
+    assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES / 2
+
+
+def test_time_outs_of_large_sessions_are_spread_over_records() -> None:
+    """With ids of a thousand bytes and full memories fewer than a hundred close at once; all of them close."""
+
+    def events() -> Iterator[InputEvent]:
+        for number in range(12):
+            for n in range(60):
+                yield turn(f"{LONG}{n:08d}", number, "Hello there?", START + timedelta(seconds=number))
+        for n in range(10):
+            yield turn("later", n, "Hello", START + timedelta(hours=1, seconds=n))
+
+    results, table = folded(events(), Policy())
+
+    assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES
+    assert all(set(parts) == {"head"} for entity, parts in table.entities.items() if entity.startswith(LONG))
+
+
+def test_many_apps_at_once_are_written_a_few_at_a_time() -> None:
+    """A thousand apps with ids of a thousand bytes, all due at the same record, close over the next ones."""
+
+    def events() -> Iterator[InputEvent]:
+        for n in range(1000):
+            yield turn("s", n, "Hello", START, app=f"{LONG}{n:08d}")
+        for n in range(20):
+            yield turn("s", 1000 + n, "Hello", START + timedelta(minutes=5))
+
+    results, table = folded(events(), Policy())
+
+    assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES
+    assert [part for part in table.entities[PARTITION_ENTITY] if LONG in part] == []
+
+
+def letter(value: bytes, key: bytes = b"k", headers: list[tuple[str, bytes | None]] | None = None) -> DeadLetter:
+    """A dead letter of such a record."""
+    return DeadLetter(
+        id="i", topic="t", partition=0, offset=1, stage="decode", reason="not_json", detail="no JSON",
+        key=key, value=value, headers=headers or [], appended_at=START,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        letter(b"x" * 40_000_000),
+        letter(b"{}", key=b"k" * 3_000_000),
+        letter(b"{}", headers=[("h", b"x" * 1_000_000)] * 4),
+    ],
+    ids=["value", "key", "headers"],
+)
+def test_a_dead_letter_too_large_for_its_topic_says_so_and_goes_without(large: DeadLetter) -> None:
+    """Place and reason are kept, the bytes stand in the source topic; otherwise the role would die on it for ever."""
+    fitted = fitting_dead_letter(large)
+
+    assert len(encode(fitted)) + len(fitted.key or b"") < 10_000
+    assert (fitted.id, fitted.offset, fitted.reason, fitted.value) == ("i", 1, "not_json", None)
+    assert "too large to keep here" in fitted.detail
+
+
+def test_a_dead_letter_that_fits_is_whole() -> None:
+    """The largest record that a producer can send without compression keeps its bytes."""
+    whole = letter(b"\xff" * 1024 * 1024)
+
+    assert fitting_dead_letter(whole) is whole
+    assert len(encode(whole)) < DEAD_LETTER_BYTES

@@ -1,0 +1,110 @@
+"""Seed after seed: what is kept, what is not done again, and the totals."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jobs.chaos import sweep as sweeping
+from jobs.chaos.actions import Act
+from jobs.chaos.command import _terminable, acts_of
+from jobs.chaos.driver import Options
+from jobs.chaos.result import Result
+from jobs.chaos.sweep import Saved, read_saved, sweep, totals_of
+from models.errors import ConfigurationError, StoreUnavailable
+
+
+def result(seed: int, *, differences: int = 0) -> Result:
+    """What a run of this seed found."""
+    return Result(
+        seed=seed, kills=10, acts={"kill": 10}, restarts=10, turns=100, lost=differences, doubled=0, alerts=3,
+        alerts_missing=0, alerts_false=0, worst_alert_delay_s=float(seed), worst_alert_delay_after_kill_s=1.0,
+        alerts_after_kill=2, repeats=1, differences=differences, counts={}, checked={}, not_checked={}, examples=[],
+        seconds=30.0,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Seeds that were really run: 2 differs, 3 cannot be finished."""
+    seeds: list[int] = []
+
+    class FakeRun:
+        def __init__(self, options: Options, _tell: Callable[[str], None]) -> None:
+            self.options = options
+
+        async def run(self) -> Result:
+            seeds.append(self.options.seed)
+            self.options.data_dir.mkdir(parents=True)
+            if self.options.seed == 3:
+                raise StoreUnavailable("no broker")
+            return result(self.options.seed, differences=int(self.options.seed == 2))
+
+    monkeypatch.setattr(sweeping, "Run", FakeRun)
+    return seeds
+
+
+def swept(folder: Path, seeds: range, *, save: Path | None = None) -> list[Saved]:
+    """A sweep of short runs below the folder."""
+    options = Options(seed=0, minutes=0.1, turns_per_s=50, data_dir=folder)
+    return list(sweep(options, seeds, save=save, keep=False, tell=lambda _: None))
+
+
+def test_failed_runs_keep_their_folder_and_say_how_to_repeat(ran: list[int], tmp_path: Path) -> None:
+    """A difference, or a run that could not be finished, stops no other one."""
+    runs = swept(tmp_path, range(1, 5))
+
+    assert ([1, 2, 3, 4], [False, True, True, False]) == (ran, [run.failed for run in runs])
+    assert {"seed-2", "seed-3"} == {folder.name for folder in tmp_path.iterdir()}
+    assert "turntide chaos --seed 3 --minutes 0.1 --turns-per-s 50" == runs[2].again()
+    assert "StoreUnavailable: no broker" == runs[2].error
+
+
+def test_what_is_saved_and_did_not_fail_is_not_run_again(ran: list[int], tmp_path: Path) -> None:
+    """An interrupted sweep goes on; what failed is tried again."""
+    save = tmp_path / "runs.jsonl"
+    swept(tmp_path / "first", range(1, 3), save=save)
+    swept(tmp_path / "second", range(1, 5), save=save)
+
+    assert [1, 2, 2, 3, 4] == ran
+    assert [1, 2, 2, 3, 4] == [run.seed for run in read_saved(save)]
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    """Nobody's notes are appended to."""
+    (tmp_path / "notes").write_text("hello\n")
+
+    with pytest.raises(ConfigurationError, match="name another file"):
+        read_saved(tmp_path / "notes")
+
+
+@pytest.mark.usefixtures("ran")
+def test_totals(tmp_path: Path) -> None:
+    """Sums of what was finished, the worst of the delays, and every run counted."""
+    totals = totals_of(swept(tmp_path, range(1, 5)))
+
+    assert (4, 2, 30, 300, 1, 1) == (
+        totals.runs, totals.failed, totals.kills, totals.turns, totals.lost, totals.differences
+    )  # fmt: skip
+    assert (4.0, 1.0, 90.0) == (totals.worst_alert_delay_s, totals.worst_alert_delay_after_kill_s, totals.seconds)
+
+
+def test_acts_are_named() -> None:
+    """Two of them; and what is none is said, with what there is."""
+    assert {Act.KILL, Act.STOP} == acts_of("kill, stop")
+    with pytest.raises(ConfigurationError, match=r"explode.*There are kill, freeze"):
+        acts_of("explode")
+
+
+def test_sigterm_ends_a_sweep_that_a_shell_started_in_the_background() -> None:
+    """Such a process ignores SIGINT, and SIGTERM takes the way of Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(KeyboardInterrupt), _terminable():
+            signal.raise_signal(signal.SIGTERM)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,80 @@
+"""The oracle sets aside what breaks the fold, as the sessions role does, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from models.codec import encode
+from models.events import DeadLetter, Role, Turn
+from models.policy import Policy
+from models.risk.scorer import RuleScorer
+from models.session import fold
+from streams.ports import Vectors
+from streams.replay import Replay, Replayed
+
+AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+BREAKS = "This one breaks the fold."
+
+
+class NoEmbedder:
+    """Gives zero rows."""
+
+    name = "none"
+    dim = 4
+    rephrased_similarity = 0.5
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text."""
+        return np.zeros((len(texts), self.dim), dtype=np.float32)
+
+
+def record(offset: int, session_id: str, content: str = "Good day.") -> ConsumerRecord:
+    """A turn whose number is its offset."""
+    turn = Turn(session_id=session_id, user_id="u", app_id="a", turn=offset, role=Role.USER, content=content,
+                timestamp=AT + timedelta(seconds=offset))  # fmt: skip
+    value = encode(turn)
+    appended_ms = int(turn.timestamp.timestamp() * 1000)
+    return ConsumerRecord("t", 0, offset, appended_ms, 1, session_id.encode(), value, None, 3, len(value), ())
+
+
+def replayed(*batches: list[ConsumerRecord]) -> Replayed:
+    """What these batches of partition 0 amount to."""
+    replay = Replay(Policy(), NoEmbedder(), RuleScorer())
+    for batch in batches:
+        replay.fold(0, batch)
+    return replay.result()
+
+
+@pytest.fixture(autouse=True)
+def _breaking(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(state: Any, item: Any, policy: Policy) -> Any:
+        if getattr(item.event, "content", "") == BREAKS:
+            raise ZeroDivisionError
+        return fold(state, item, policy)
+
+    monkeypatch.setattr("models.partition.fold", breaking)
+
+
+def test_a_record_that_breaks_the_fold_becomes_a_dead_letter() -> None:
+    """It alone: what stands before and after it in the batch is folded as if it were not there."""
+    log = [record(0, "s-1"), record(1, "s-1"), record(2, "s-2", BREAKS), record(3, "s-1"), record(4, "s-2")]
+    found, without = replayed(log), replayed([*log[:2], *log[3:]])
+    letters = [event for event in found.outputs.values() if isinstance(event, DeadLetter)]
+
+    assert [(2, "fold", "fold_failed")] == [(letter.offset, letter.stage, letter.reason) for letter in letters]
+    assert found.entities == without.entities
+    assert found.outputs.keys() - without.outputs.keys() == {letters[0].id}
+    assert (4, 5) == (found.turns, len(found.turn_keys))
+
+
+def test_how_the_log_is_cut_changes_nothing() -> None:
+    """Also where the record that breaks is the last of a batch, or comes again."""
+    log = [record(0, "s-1"), record(1, "s-2", BREAKS), record(2, "s-2"), record(3, "s-1", BREAKS)]
+
+    assert replayed(log) == replayed(log[:2], log[2:]) == replayed(log[:2], log[1:], log[3:])

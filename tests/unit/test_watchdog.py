@@ -1,0 +1,146 @@
+"""When a partition counts as standing still, by a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from models.errors import Stalled
+from streams import watchdog as module
+from streams.watchdog import LogEnds, Standing, Watchdog, watched
+
+LIMIT_S = 120
+
+
+class Clock:
+    """Seconds that pass when told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        """Now."""
+        return self.now_s
+
+
+class Case:
+    """A watchdog that is told the same once a second."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.dog = Watchdog(timedelta(seconds=LIMIT_S), clock=self.clock)
+
+    def pass_s(self, seconds: int, places: Mapping[str, Standing] | None) -> None:
+        """Look once a second."""
+        for _ in range(seconds):
+            self.clock.now_s += 1
+            self.dog.look(places)
+
+
+def test_a_partition_that_does_not_move_though_records_wait_is_a_stall() -> None:
+    """Liveness says so from half of the time on, then it is an error that names place, offset and what waits."""
+    case, still = Case(), {"t-3": Standing(17, 20), "t-4": Standing(5, 5)}
+    case.pass_s(LIMIT_S // 2, still)
+    alive_before = case.dog.alive()
+    case.pass_s(1, still)
+
+    assert alive_before == (True, "ok")
+    assert case.dog.alive() == (False, "t-3 stands at offset 17 for 60 s, 3 records wait")
+    with pytest.raises(Stalled, match="t-3 stands at offset 17 for 120 s, 3 records wait"):
+        case.pass_s(LIMIT_S, still)
+
+
+def test_any_progress_gives_the_whole_time_anew() -> None:
+    """A sink so slow that a batch takes almost the limit is slow, not stalled."""
+    case = Case()
+    for offset in range(5):
+        case.pass_s(LIMIT_S - 1, {"t-0": Standing(offset, 100)})
+
+    assert not case.dog.alive()[0]
+
+
+def test_the_end_of_the_log_is_no_stall() -> None:
+    """Nothing waits for an hour; the time begins with the first record that does."""
+    case = Case()
+    case.pass_s(3600, {"t-0": Standing(7, 7)})
+    case.pass_s(LIMIT_S - 1, {"t-0": Standing(7, 8)})
+    case.pass_s(1, {"t-0": Standing(8, 8)})
+
+    assert case.dog.alive() == (True, "ok")
+
+
+def test_recovery_is_no_stall() -> None:
+    """While there is nothing to judge no time passes, and none is remembered from before."""
+    case, still = Case(), {"t-0": Standing(1, 9)}
+    case.pass_s(LIMIT_S - 1, still)
+    case.pass_s(1000, None)
+    case.pass_s(LIMIT_S - 1, still)
+
+    assert not case.dog.alive()[0]
+
+
+def test_what_offsets_do_not_show_is_told() -> None:
+    """A sink that is known to be down and tried again keeps the process."""
+    case, still = Case(), {"t-0": Standing(1, 9)}
+    for _ in range(10):
+        case.pass_s(LIMIT_S - 1, still)
+        case.dog.stir()
+
+    assert case.dog.alive() == (True, "ok")
+
+
+async def test_a_stalled_role_is_ended_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that never returns is cancelled, and the process is given an end in case that does not help."""
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.001)
+    ended: list[str] = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    async def look() -> dict[str, Standing]:
+        return {"t-0": Standing(1, 2)}
+
+    dog = Watchdog(timedelta(milliseconds=20))
+    with pytest.raises(Stalled, match="t-0"):
+        await watched(hang(), dog, look, end_soon=lambda: ended.append("end"))
+
+    assert ended == ["end", "cancelled"]
+
+
+async def test_work_that_ends_or_fails_is_as_if_nobody_watched() -> None:
+    """Its error is its own."""
+
+    async def look() -> None:
+        return None
+
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    dog = Watchdog(timedelta(seconds=1))
+    await watched(asyncio.sleep(0), dog, look)
+    with pytest.raises(ValueError, match="broken"):
+        await watched(fail(), dog, look)
+
+
+async def test_the_broker_is_asked_now_and_then_and_may_fail() -> None:
+    """Between questions, and when the broker does not answer, the last answer stands."""
+    clock, answers = Clock(), [{"t": 5}, {"t": 9}]
+
+    async def ask() -> dict[str, int]:
+        if not answers:
+            raise OSError("broker down")
+        return answers.pop(0)
+
+    ends = LogEnds(ask, clock=clock)
+    known = [await ends.known()]
+    for _ in range(4):
+        clock.now_s += module.ASK_EVERY_S
+        known += [await ends.known(), await ends.known()]
+
+    assert known == [{}, {"t": 5}, {"t": 5}, *[{"t": 9}] * 6]
