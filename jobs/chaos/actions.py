@@ -72,12 +72,19 @@ _WEIGHTS = {
 }
 _VICTIMS = (*SESSIONS, *SESSIONS, "index", "archive")
 _GAP_S = (0.3, 3.5)
-_OUTAGE_S = (0.5, 6.0)
+OUTAGE_S = 6.0
+"""Longest outage unless told otherwise."""
+_SHORTEST_OUTAGE_RATIO = 1 / 12
 _BEYOND_TIMEOUT_S = (1.0, 4.0)
 
 
 def plan(
-    seed: int, *, seconds: float, session_timeout_s: float, acts: Collection[Act] = frozenset(Act)
+    seed: int,
+    *,
+    seconds: float,
+    session_timeout_s: float,
+    acts: Collection[Act] = frozenset(Act),
+    outage_s: float = OUTAGE_S,
 ) -> list[Action]:
     """The acts of a run: the same for the same arguments. The first one is a kill, where kills are allowed.
 
@@ -86,6 +93,7 @@ def plan(
         seconds: Length of the run; no act begins later.
         session_timeout_s: Time-out of the consumer group.
         acts: Kinds of harm to choose from, at least one.
+        outage_s: Longest outage of broker and vector store, and longest refusal.
     """
     rng = random.Random(f"actions {seed}")  # noqa: S311 - repeatable, not secret
     weights = {act: weight for act, weight in _WEIGHTS.items() if act in acts}
@@ -94,19 +102,20 @@ def plan(
     while at_s < seconds or not planned:
         first = not planned and Act.KILL in weights
         act = Act.KILL if first else rng.choices([*weights], [*weights.values()])[0]
-        planned.append(_action(rng, round(at_s, 3), act, session_timeout_s))
+        planned.append(_action(rng, round(at_s, 3), act, session_timeout_s, outage_s))
         at_s += rng.uniform(*_GAP_S)
     return planned
 
 
-def _action(rng: random.Random, at_s: float, act: Act, session_timeout_s: float) -> Action:
+def _action(rng: random.Random, at_s: float, act: Act, session_timeout_s: float, outage_s: float) -> Action:
+    outage = (outage_s * _SHORTEST_OUTAGE_RATIO, outage_s)
     match act:
         case Act.BROKER:
-            return Action(at_s, act, lasts_s=round(rng.uniform(*_OUTAGE_S), 3))
+            return Action(at_s, act, lasts_s=round(rng.uniform(*outage), 3))
         case Act.VECTORS:
-            return Action(at_s, act, rng.choice([*Outage]), round(rng.uniform(*_OUTAGE_S), 3))
+            return Action(at_s, act, rng.choice([*Outage]), round(rng.uniform(*outage), 3))
         case Act.REJECT:
-            return Action(at_s, act, rng.choice(REJECTING), round(rng.uniform(*_OUTAGE_S), 3))
+            return Action(at_s, act, rng.choice(REJECTING), round(rng.uniform(*outage), 3))
         case Act.JOIN_OR_LEAVE:
             return Action(at_s, act, JOINER)
         case Act.FREEZE:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from jobs.chaos.actions import Act
+from jobs.chaos.actions import OUTAGE_S, Act
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
@@ -32,6 +32,9 @@ def chaos(
     minutes: Annotated[float, typer.Option(min=0.05, help="How long turns are sent and harm is done.")] = 1.0,
     turns_per_s: Annotated[float, typer.Option("--turns-per-s", min=1, help="Turns per second.")] = 200.0,
     acts: Annotated[str, typer.Option(help="Kinds of harm to choose from, comma separated.")] = _ALL,
+    outage_s: Annotated[
+        float, typer.Option("--outage-s", min=0.5, help="Longest outage of broker and vector store, seconds.")
+    ] = OUTAGE_S,
     data_dir: Annotated[
         Path | None,
         typer.Option(help="New or empty folder for broker, archive and logs; none: a temporary one, kept on failure."),
@@ -57,7 +60,9 @@ def chaos(
     allowed = acts_of(acts)
     folder = _folder(data_dir)
     printed = Output(output)
-    options = Options(seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder, acts=allowed)
+    options = Options(
+        seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder, acts=allowed, outage_s=outage_s
+    )
     done: list[Saved] = []
     try:
         with _terminable():
@@ -83,6 +88,7 @@ chaos.epilog = examples(  # type: ignore[attr-defined]
     "turntide chaos --seed 7 --output json | jq .differences",
     "turntide chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
     "turntide chaos --acts kill,stop",
+    "turntide chaos --acts broker --minutes 5 --outage-s 60",
 )
 
 

@@ -12,7 +12,7 @@ from time import monotonic
 from msgspec import Struct
 
 from jobs.broker.local_kafka import LocalKafka
-from jobs.chaos.actions import Act, plan
+from jobs.chaos.actions import OUTAGE_S, Act, plan
 from jobs.chaos.delays import Raised, delays
 from jobs.chaos.harm import Harmer
 from jobs.chaos.result import Result
@@ -39,13 +39,14 @@ LOG = "log"
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What the command was asked for; `data_dir` is empty or new, `acts` are the kinds of harm to choose from."""
+    """What the command was asked for; `data_dir` is empty or new, `acts` and `outage_s` as in `plan`."""
 
     seed: int
     minutes: float
     turns_per_s: float
     data_dir: Path
     acts: frozenset[Act] = frozenset(Act)
+    outage_s: float = OUTAGE_S
 
 
 class Run:
@@ -92,7 +93,13 @@ class Run:
 
     async def _harm_and_settle(self, settings: Settings, supervisor: Supervisor, harmer: Harmer) -> Settled:
         seconds, timeout_s = self._options.minutes * 60, SESSION_TIMEOUT.total_seconds()
-        acts = plan(self._options.seed, seconds=seconds, session_timeout_s=timeout_s, acts=self._options.acts)
+        acts = plan(
+            self._options.seed,
+            seconds=seconds,
+            session_timeout_s=timeout_s,
+            acts=self._options.acts,
+            outage_s=self._options.outage_s,
+        )
         self._tell(f"{len(acts)} acts of harm in {seconds:g} s, {self._options.turns_per_s:g} turns/s")
         watching = asyncio.create_task(supervisor.watch())
         together = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from jobs.chaos.actions import Act
+from jobs.chaos.actions import OUTAGE_S, Act
 from jobs.chaos.driver import Options, Run
 from jobs.chaos.result import Result
 from models.errors import ConfigurationError, TurntideError
@@ -23,7 +23,8 @@ class Saved(Struct, kw_only=True):
         seed: What was run …
         minutes: … for how long …
         turns_per_s: … at which rate …
-        acts: … with which kinds of harm.
+        acts: … with which kinds of harm …
+        outage_s: … and outages of at most this length.
         result: What it found; none if it could not be finished.
         error: Why it could not.
     """
@@ -32,6 +33,7 @@ class Saved(Struct, kw_only=True):
     minutes: float
     turns_per_s: float
     acts: list[str]
+    outage_s: float = OUTAGE_S
     result: Result | None = None
     error: str = ""
 
@@ -43,7 +45,9 @@ class Saved(Struct, kw_only=True):
     def again(self) -> str:
         """The command that repeats it."""
         acts = "" if set(self.acts) == {*Act} else f" --acts {','.join(self.acts)}"
-        return f"turntide chaos --seed {self.seed} --minutes {self.minutes:g} --turns-per-s {self.turns_per_s:g}{acts}"
+        outage = "" if self.outage_s == OUTAGE_S else f" --outage-s {self.outage_s:g}"
+        turns = f"--turns-per-s {self.turns_per_s:g}"
+        return f"turntide chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
 
 
 class Totals(Struct, kw_only=True):
@@ -168,8 +172,9 @@ def _blank(options: Options) -> Saved:
         minutes=options.minutes,
         turns_per_s=options.turns_per_s,
         acts=sorted(options.acts),
+        outage_s=options.outage_s,
     )
 
 
-def _identity(run: Saved) -> tuple[int, float, float, tuple[str, ...]]:
-    return run.seed, run.minutes, run.turns_per_s, tuple(run.acts)
+def _identity(run: Saved) -> tuple[int, float, float, tuple[str, ...], float]:
+    return run.seed, run.minutes, run.turns_per_s, tuple(run.acts), run.outage_s

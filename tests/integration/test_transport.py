@@ -11,11 +11,12 @@ from pathlib import Path
 import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.structs import ConsumerRecord
 
 from jobs.topics import apply_topics
 from models.topics import TURNS
+from streams.kafka.client import admin
+from streams.kafka.topics import BrokerTopic, create
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings, load_settings
 
@@ -232,10 +233,8 @@ async def test_gap_of_the_log_is_no_obstacle(settings: Settings) -> None:
 async def test_ordinary_topics_are_left_as_they_are(settings: Settings) -> None:
     """An agent on another topic of the same app gets single values, and its offsets are committed by Faust."""
     other = f"{settings.topic_prefix}.other"
-    admin = AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
-    await admin.start()
-    await admin.create_topics([NewTopic(other, PARTITIONS, 1)])
-    await admin.close()
+    async with admin(settings.kafka) as client:
+        await create(client, [BrokerTopic(name=other, partitions=PARTITIONS, replication=1, config={})])
     role = Recorder(settings)
     values: list[bytes] = []
 
