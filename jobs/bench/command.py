@@ -34,24 +34,18 @@ def stream(
     same round, and the median over rounds is printed with its range: above 1 the role is faster.
     """
     import asyncio
-    import os
-    from tempfile import TemporaryDirectory
 
     from jobs.bench.contender import missing_packages
+    from jobs.bench.ground import own_ground
     from jobs.bench.machine import envelope
     from jobs.bench.stream import FULL, QUICK, measure
     from jobs.bench.stream_table import show
-    from jobs.broker.local_kafka import LocalKafka
 
     printed = Output(output)
     for package in missing_packages():
         printed.message(f"{package} is left out: `uv run --group bench turntide bench stream` installs it")
-    load_average = os.getloadavg()[0]
-    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        with LocalKafka(home) as broker:
-            size = QUICK if quick else FULL
-            report = asyncio.run(measure(broker.bootstrap, home, size, load_average=load_average, say=printed.message))
+    with own_ground() as ground:
+        report = asyncio.run(measure(ground, QUICK if quick else FULL, say=printed.message))
     if output is OutputFormat.TABLE:
         show(printed, report)
     else:
@@ -74,25 +68,21 @@ def kills(
     log. Lost and doubled are turns; a repeat with the same id can be recognised, one with another id cannot.
     """
     import asyncio
-    from tempfile import TemporaryDirectory
 
     import msgspec
 
     from jobs.bench.contender import missing_packages
+    from jobs.bench.ground import own_ground
     from jobs.bench.kills import contenders, measure
     from jobs.bench.machine import envelope
-    from jobs.broker.local_kafka import LocalKafka
 
     printed, names = Output(output), contender or contenders()
     if unknown := set(names) - set(contenders()):
         raise typer.BadParameter(f"{', '.join(sorted(unknown))}: installed are {', '.join(contenders())}")
     for package in missing_packages():
         printed.message(f"{package} is left out: `uv run --group bench turntide bench kills` installs it")
-    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        with LocalKafka(home) as broker:
-            run = measure(broker.bootstrap, home, names=names, kills=count, seed=seed, say=printed.message)
-            report = asyncio.run(run)
+    with own_ground() as ground:
+        report = asyncio.run(measure(ground, names=names, kills=count, seed=seed, say=printed.message))
     if output is OutputFormat.JSON:
         printed.record(envelope(report))
     else:
@@ -119,22 +109,16 @@ def scale(
     sessions that does not fit into the memory that is free is left out, and said.
     """
     import asyncio
-    import os
-    from tempfile import TemporaryDirectory
 
+    from jobs.bench.ground import own_ground
     from jobs.bench.machine import envelope
     from jobs.bench.page_parts import Measured
     from jobs.bench.page_scale import scale_section
     from jobs.bench.scale import FULL, QUICK, measure
-    from jobs.broker.local_kafka import LocalKafka
 
     printed = Output(output)
-    load_average = os.getloadavg()[0]
-    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        with LocalKafka(home) as broker:
-            size = QUICK if quick else FULL
-            report = asyncio.run(measure(broker.bootstrap, home, size, load_average=load_average, say=printed.message))
+    with own_ground() as ground:
+        report = asyncio.run(measure(ground, QUICK if quick else FULL, say=printed.message))
     fields = envelope(report)
     section = scale_section(Measured(fields))
     if output is OutputFormat.TABLE:
@@ -214,25 +198,20 @@ def recovery(
     a hundred. With a million keys stock Faust takes minutes and runs once.
     """
     import asyncio
-    import os
-    from tempfile import TemporaryDirectory
 
     import msgspec
 
+    from jobs.bench.ground import own_ground
     from jobs.bench.machine import envelope
     from jobs.bench.recovery import FULL, QUICK, Size, measure
-    from jobs.broker.local_kafka import LocalKafka
 
     printed = Output(output)
     sizes: tuple[Size, ...] = QUICK if quick else FULL
     if keys:
         runs = sizes[0].runs
         sizes = tuple(Size(each, runs=runs, stock_runs=runs if each < FULL[1].keys else 1) for each in keys)
-    load_average = os.getloadavg()[0]
-    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder)
-        with LocalKafka(home) as broker:
-            report = asyncio.run(measure(broker.bootstrap, home, sizes, load_average=load_average, say=printed.message))
+    with own_ground() as ground:
+        report = asyncio.run(measure(ground, sizes, say=printed.message))
     if output is OutputFormat.TABLE:
         printed.rows("recovery", [msgspec.to_builtins(row) for row in report.rows])
     else:

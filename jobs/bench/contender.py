@@ -7,7 +7,6 @@ topic's partitions.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import threading
@@ -16,11 +15,11 @@ from importlib.util import find_spec
 
 import msgspec
 
-from jobs.bench.figures import BenchFailed, Timing
+from jobs.bench.child import printed_by
+from jobs.bench.figures import Timing
 from jobs.role_process import environment_of
 from streams.settings import Settings, load_settings
 
-_LOG_TAIL_CHARS = 2_000
 _WITHIN_S = 600.0
 
 
@@ -115,24 +114,13 @@ async def run_contender(name: str, settings: Settings, turns: int, environment: 
     Raises:
         BenchFailed: It ended badly or not in time; the message holds the end of its log.
     """
-    child = await asyncio.create_subprocess_exec(
-        *command_of(name, turns),
-        env={**environment, **environment_of(settings)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+    printed = await printed_by(
+        name,
+        command_of(name, turns),
+        {**environment, **environment_of(settings)},
+        within_s=_WITHIN_S,
+        too_slow=f"take {turns} turns in {_WITHIN_S:g} s: run with fewer turns",
     )
-    try:
-        async with asyncio.timeout(_WITHIN_S):
-            printed, log = await child.communicate()
-    except TimeoutError:
-        raise BenchFailed(f"{name} did not take {turns} turns in {_WITHIN_S:g} s: run with fewer turns") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode:
-        raise BenchFailed(f"{name} ended with code {child.returncode}:\n{log.decode()[-_LOG_TAIL_CHARS:]}")
     return msgspec.json.decode(printed, type=Timing)
 
 

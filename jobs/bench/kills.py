@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from aiokafka import AIOKafkaProducer
@@ -28,6 +27,7 @@ from msgspec import Struct
 
 from jobs.bench.contender import DURABLE, missing_package
 from jobs.bench.figures import SESSIONS_ROLE, BenchFailed
+from jobs.bench.ground import Ground
 from jobs.bench.kills_count import Row, count_alerts, count_turns
 from jobs.bench.kills_process import Process, process_of
 from jobs.bench.kills_watch import Watch
@@ -87,12 +87,11 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
     return [round(rng.uniform(*KILL_AFTER_S), 3) for _ in range(kills)]
 
 
-async def measure(bootstrap: str, home: Path, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Report:
+async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Report:
     """Kill each contender in turn.
 
     Args:
-        bootstrap: A broker on this machine without other work.
-        home: An empty folder.
+        ground: A broker without other work, and an empty folder.
         names: Of `contenders()`.
         kills: How often each is killed, at most `MAX_KILLS`.
         seed: Of the traffic and the moments.
@@ -106,13 +105,13 @@ async def measure(bootstrap: str, home: Path, *, names: Sequence[str], kills: in
         say(f"{name}: {kills} kills")
         settings = load_settings(
             kafka={
-                "bootstrap": bootstrap,
+                "bootstrap": ground.bootstrap,
                 "partitions": PARTITIONS,
                 "session_timeout": _SESSION_TIMEOUT,
                 "heartbeat_interval": _HEARTBEAT,
             },
             topic_prefix=f"kills-{uuid.uuid4().hex[:8]}",
-            data_dir=home / name,
+            data_dir=ground.home / name,
         )
         await apply_topics(settings)
         row = await _Run(name, settings, kills, seed, say).row()

@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from jobs.bench.ground import Ground
 from jobs.bench.recovery_contender import faust_changelog, faust_source, run
 from jobs.topics import apply_topics
 from models.topics import SESSION_STATE
@@ -125,22 +126,19 @@ def row_of(size: Size, rounds: Sequence[dict[str, float]]) -> Row:
     )
 
 
-async def measure(
-    bootstrap: str, home: Path, sizes: Sequence[Size], *, load_average: float, say: Say
-) -> RecoveryReport:
+async def measure(ground: Ground, sizes: Sequence[Size], *, say: Say) -> RecoveryReport:
     """Run everything.
 
     Args:
-        bootstrap: A broker on this machine without other work.
-        home: An empty folder.
+        ground: A broker without other work, and an empty folder.
         sizes: How much.
-        load_average: Of the last minute, before the broker was started.
         say: Called with what is going on.
 
     Raises:
         BenchFailed: A contender failed, or did not recover everything.
     """
-    return report_of([await _row(bootstrap, home, size, say) for size in sizes], load_average=load_average)
+    rows = [await _row(ground.bootstrap, ground.home, size, say) for size in sizes]
+    return report_of(rows, load_average=ground.load_average)
 
 
 async def _row(bootstrap: str, home: Path, size: Size, say: Say) -> Row:

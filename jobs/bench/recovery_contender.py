@@ -16,6 +16,7 @@ import faust
 import msgspec
 from msgspec import Struct
 
+from jobs.bench.child import printed_by
 from jobs.bench.figures import BenchFailed
 from jobs.role_process import environment_of
 from models.topics import SESSION_STATE
@@ -24,7 +25,6 @@ from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
 from streams.state.table import StateTable
 
-_LOG_TAIL_CHARS = 2_000
 _FAUST_TABLE = "sessions"
 
 
@@ -132,24 +132,13 @@ async def run(name: str, settings: Settings, keys: int, environment: Mapping[str
     Raises:
         BenchFailed: It ended badly or not in time, or not with all keys.
     """
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "jobs.bench.recovery_contender", name, str(keys),
-        env={**environment, **environment_of(settings)},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(within_s):
-            printed, log = await child.communicate()
-    except TimeoutError:
-        raise BenchFailed(f"{name} did not recover {keys:,} keys in {within_s:g} s: run with fewer --keys") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode:
-        raise BenchFailed(f"{name} ended with code {child.returncode}:\n{log.decode()[-_LOG_TAIL_CHARS:]}")
+    printed = await printed_by(
+        name,
+        [sys.executable, "-m", "jobs.bench.recovery_contender", name, str(keys)],
+        {**environment, **environment_of(settings)},
+        within_s=within_s,
+        too_slow=f"recover {keys:,} keys in {within_s:g} s: run with fewer --keys",
+    )
     recovered = msgspec.json.decode(printed, type=Recovered)
     if recovered.keys != keys:
         raise BenchFailed(f"{name} recovered {recovered.keys:,} of {keys:,} keys")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from msgspec import Struct
 
+from jobs.bench.ground import Ground
 from jobs.bench.scale_length import LengthCost, measure_lengths
 from jobs.bench.scale_sessions import SessionsCost, measure_sessions
 from jobs.bench.scale_workers import PARTITIONS, WorkersRate, measure_workers
@@ -75,22 +75,20 @@ class ScaleReport(Struct, frozen=True):
     cpus: int
 
 
-async def measure(
-    bootstrap: str, home: Path, size: Size, *, load_average: float, say: Callable[[str], None]
-) -> ScaleReport:
+async def measure(ground: Ground, size: Size, *, say: Callable[[str], None]) -> ScaleReport:
     """Run everything, one after the other.
 
     Args:
-        bootstrap: A broker on this machine without other work.
-        home: An empty folder.
+        ground: A broker without other work, and an empty folder.
         size: How much.
-        load_average: Of the last minute, before the broker was started.
         say: Called with what is going on.
 
     Raises:
         BenchFailed: A process failed.
     """
-    workers = await measure_workers(bootstrap, home, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
+    workers = await measure_workers(
+        ground.bootstrap, ground.home, size.workers, runs=size.runs, turns=size.backlog_turns, say=say
+    )
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
     sessions, notes = measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
     return ScaleReport(
@@ -101,6 +99,6 @@ async def measure(
         partitions=PARTITIONS,
         notes=notes,
         runs=size.runs,
-        load_average_at_start=load_average,
+        load_average_at_start=ground.load_average,
         cpus=os.cpu_count() or 1,
     )

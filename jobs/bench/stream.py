@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from jobs.bench.contender import CONTENDERS, missing_package, run_contender
 from jobs.bench.figures import SESSIONS_ROLE, BenchFailed, Report, Round, Timing, summarise
+from jobs.bench.ground import Ground
 from jobs.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.bench.traffic import Traffic, send_all
 from jobs.topics import apply_topics
@@ -61,14 +62,12 @@ def stream_settings(bootstrap: str, home: Path) -> Settings:
     )
 
 
-async def measure(bootstrap: str, home: Path, size: Size, *, load_average: float, say: Say) -> Report:
+async def measure(ground: Ground, size: Size, *, say: Say) -> Report:
     """Run everything.
 
     Args:
-        bootstrap: A broker on this machine without other work.
-        home: An empty folder.
+        ground: A broker without other work, and an empty folder.
         size: How much.
-        load_average: Of the last minute, before the broker was started.
         say: Called with what is going on.
 
     Raises:
@@ -77,12 +76,12 @@ async def measure(bootstrap: str, home: Path, size: Size, *, load_average: float
     rounds = []
     for number in range(size.runs):
         say(f"run {number + 1} of {size.runs}")
-        rounds.append(await _round(bootstrap, home, size, number, say))
-    return summarise(rounds, turns=size.turns, load_average=load_average, cpus=os.cpu_count() or 1)
+        rounds.append(await _round(ground, size, number, say))
+    return summarise(rounds, turns=size.turns, load_average=ground.load_average, cpus=os.cpu_count() or 1)
 
 
-async def _round(bootstrap: str, home: Path, size: Size, number: int, say: Say) -> Round:
-    settings = stream_settings(bootstrap, home)
+async def _round(ground: Ground, size: Size, number: int, say: Say) -> Round:
+    settings = stream_settings(ground.bootstrap, ground.home)
     await apply_topics(settings)
     turn_bytes = await send_all(settings, Traffic(number).backlog(size.turns, ends_at=datetime.now(UTC)))
     timings: dict[str, Timing] = {}
@@ -97,7 +96,7 @@ async def _round(bootstrap: str, home: Path, size: Size, number: int, say: Say) 
         say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
     if backlog is None:
         raise BenchFailed("the sessions role was not measured")
-    alerting = stream_settings(bootstrap, home)
+    alerting = stream_settings(ground.bootstrap, ground.home)
     await apply_topics(alerting)
     return Round(
         timings=timings,
