@@ -18,8 +18,9 @@ from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
 from models.partition import PARTITION_ENTITY
 from models.risk.scorer import RuleScorer
+from models.topics import TURNS
 from streams.comparison import Comparison, Entities
-from streams.replay import Replayed, replay_log
+from streams.replay import Feed, Replay, Replayed, replay_log
 from streams.settings import Settings, load_settings
 from streams.telemetry import configure_logging
 from streams.wiring import embedder_of, policy_of
@@ -51,6 +52,7 @@ def replay(
         bool, typer.Option("--sessions", help="A digest for each session, not each partition.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Fold only the first so many records a partition.")] = None,
+    archive: Annotated[bool, typer.Option("--archive", help="Fold what the archive holds, not the topic.")] = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare changelog, output topics, archive and index with the replay.")
     ] = False,
@@ -59,17 +61,22 @@ def replay(
 ) -> None:
     """Fold turns.v1 from its beginning through the same pure functions as the sessions role, and print digests.
 
+    With --archive, turns that the topic's retention has removed are folded too. As long as it has not removed any, and
+    the archive has caught up, the digests are the same.
+
     With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, the
     archive's turns and ids, the index's turns. Exit code 1 with any difference.
     """
     settings = load_settings()
     if compare:
-        if limit is not None or session is not None or sessions:
-            raise ConfigurationError("--compare looks at everything: leave out --session, --sessions and --limit")
+        if limit is not None or session is not None or sessions or archive:
+            raise ConfigurationError(
+                "--compare looks at everything: leave out --session, --sessions, --limit and --archive"
+            )
         configure_logging(settings.log_format, "warning")
         _print_comparison(_compared(settings, wait_s), Output(output))
         return
-    replayed = _replayed(settings, limit)
+    replayed = (_replayed_archive if archive else _replayed)(settings, limit)
     shown = digests(replayed.entities, by_session=sessions or session is not None)
     if session is not None:
         shown = [digest for digest in shown if digest.session_id == session]
@@ -84,6 +91,7 @@ def replay(
 replay.epilog = examples(  # type: ignore[attr-defined]
     "turntide replay",
     "turntide replay --session s-1 --output json",
+    "turntide replay --archive --sessions --output csv",
     "turntide replay --compare",
 )
 
@@ -129,6 +137,17 @@ def _replayed(settings: Settings, limit: int | None) -> Replayed:
             )
 
     return asyncio.run(run())
+
+
+def _replayed_archive(settings: Settings, limit: int | None) -> Replayed:
+    from streams.lake.catalog import paths_of, reading
+    from streams.lake.inputs import archived_count, archived_inputs
+
+    with reading(paths_of(settings)) as lake, folding(archived_count(lake)) as progress:
+        feed = Feed(Replay(policy_of(settings), embedder_of(settings), RuleScorer()), limit=limit, progress=progress)
+        for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
+            feed.take(record)
+        return feed.finish()
 
 
 def _compared(settings: Settings, wait_s: float) -> Comparison:

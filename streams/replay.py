@@ -95,6 +95,46 @@ class Replay:
             self._outputs[event.id] = event
 
 
+class Feed:
+    """Takes records one by one, partition after partition, and folds them in batches.
+
+    Args:
+        replay: Folds.
+        limit: Fold only the first so many records of each partition.
+        progress: Told the number of records folded, batch by batch.
+    """
+
+    def __init__(
+        self, replay: Replay, *, limit: int | None = None, progress: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._replay = replay
+        self._limit = limit
+        self._progress = progress
+        self._taken: Counter[int] = Counter()
+        self._waiting: list[ConsumerRecord] = []
+
+    def take(self, record: ConsumerRecord) -> None:
+        """Take the next record."""
+        if self._limit is not None and self._taken[record.partition] >= self._limit:
+            return
+        waiting = self._waiting
+        if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
+            self._fold()
+        self._taken[record.partition] += 1
+        self._waiting.append(record)
+
+    def finish(self) -> Replayed:
+        """Fold the rest."""
+        if self._waiting:
+            self._fold()
+        return self._replay.result()
+
+    def _fold(self) -> None:
+        self._replay.fold(self._waiting[0].partition, self._waiting)
+        self._progress(self._taken.total())
+        self._waiting = []
+
+
 async def replay_log(
     settings: Settings,
     policy: Policy,
@@ -118,19 +158,7 @@ async def replay_log(
         StoreUnavailable: Kafka does not answer.
         ConfigurationError: There is no such topic.
     """
-    replay = Replay(policy, embedder, scorer)
-    taken: Counter[int] = Counter()
-    waiting: list[ConsumerRecord] = []
+    feed = Feed(Replay(policy, embedder, scorer), limit=limit, progress=progress)
     async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
-        if limit is not None and taken[record.partition] >= limit:
-            continue
-        if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
-            replay.fold(waiting[0].partition, waiting)
-            progress(taken.total())
-            waiting = []
-        taken[record.partition] += 1
-        waiting.append(record)
-    if waiting:
-        replay.fold(waiting[0].partition, waiting)
-        progress(taken.total())
-    return replay.result()
+        feed.take(record)
+    return feed.finish()

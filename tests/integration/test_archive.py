@@ -15,21 +15,28 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
+from jobs.chaos.traffic import traffic
 from jobs.role_process import RoleProcess
+from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
 from models.codec import encode
 from models.errors import ConfigurationError
-from models.events import DeadLetter, SessionEnded
+from models.events import ClockTicked, DeadLetter, SessionEnded
+from models.risk.scorer import RuleScorer
 from models.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from streams.kafka.client import consumer
+from streams.kafka.producer import Record
 from streams.lake.buffer import Buffer
-from streams.lake.catalog import open_reader, paths_of
+from streams.lake.catalog import open_reader, paths_of, reading
 from streams.lake.columns import Landed
+from streams.lake.inputs import archived_count, archived_inputs
 from streams.lake.progress import Move, Place
 from streams.lake.verify import Verification, verify
 from streams.lake.writer import LakeWriter
+from streams.replay import Feed, Replay, replay_log
 from streams.roles import archive
 from streams.settings import ArchiveSettings, HttpSettings, Settings, load_settings
+from streams.wiring import embedder_of, policy_of
 from tests.lake_records import profile, turn
 
 pytestmark = pytest.mark.kafka
@@ -109,6 +116,31 @@ def ask(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
     """Ask as an analyst."""
     with closing(open_reader(paths_of(settings))) as con:
         return con.execute(sql).fetchall()
+
+
+async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
+    """The same state, outputs and turns; late, doubled and broken records, controls and U+0000 among them."""
+    sent = traffic(5, turns=600, ends_at=datetime.now(UTC), span=timedelta(hours=1))
+    ticked = ClockTicked(session_id="clock-0", timestamp=datetime.now(UTC))
+    odd = turn(0, session_id="odd", content="a\x00b", metadata={"a": 1, "b": "\u2400"}, project_id="p", risk=0.25)
+    extra = [Record(event.session_id.encode(), encode(event)) for event in (odd, ticked)]
+    await send_to_turns(settings, [*(each.record for each in sent), *extra])
+    async with running(settings):
+        await archived(settings)
+    policy, embedder = policy_of(settings), embedder_of(settings)
+    feed = Feed(Replay(policy, embedder, RuleScorer()))
+    with reading(paths_of(settings)) as lake:
+        for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
+            feed.take(record)
+        count = archived_count(lake)
+    found, wanted = feed.finish(), await replay_log(settings, policy, embedder, RuleScorer())
+
+    letters = {id_ for id_, event in wanted.outputs.items() if isinstance(event, DeadLetter)}
+    assert found.entities == wanted.entities
+    assert found.outputs == {id_: event for id_, event in wanted.outputs.items() if id_ not in letters}
+    assert found.turn_keys == wanted.turn_keys
+    assert letters
+    assert count > wanted.turns > 600
 
 
 async def test_every_topic_is_archived(settings: Settings) -> None:
