@@ -74,6 +74,10 @@ class AppWindows:
         self._await_close(app_id)
         self._touch(app_id)
 
+    def may_close(self, watermark: datetime) -> bool:
+        """Whether the watermark may have passed a window."""
+        return self._closings.may_be_due(watermark)
+
     def close(self, watermark: datetime, position: Position) -> list[WindowClosed]:
         """Close what the watermark has passed, the earliest app first; what is beyond the limit waits for a record."""
         outputs: list[WindowClosed] = []

@@ -47,6 +47,11 @@ class Deadlines:
         if self._due.pop(name, None) is not None:
             self._tidy()
 
+    def may_be_due(self, at: datetime) -> bool:
+        """Whether a deadline may have come by then: a quick look that never says no when one has."""
+        # An entry that was left where it is lies before its true deadline: the heap's top is before all of them.
+        return bool(self._heap) and self._heap[0][0] <= (at - _EPOCH) // _MICROSECOND
+
     def first(self) -> tuple[datetime, str] | None:
         """The nearest deadline and its name; of equal ones the lowest name. None without any."""
         heap, due = self._heap, self._due

@@ -153,9 +153,13 @@ class PartitionFold:
         self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
         self._clock.offset = arrival.position.offset
         self._touched = True
-        self._time_out(arrival.position)
-        self._forget(arrival.position)
-        self._outputs += self._apps.close(self.watermark, arrival.position)
+        watermark, policy = self._clock.watermark, self._policy.partition
+        if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
+            self._time_out(arrival.position)
+        if self._closed.may_be_due(watermark) or len(self._closed) > policy.closed_sessions:
+            self._forget(arrival.position)
+        if self._apps.may_close(watermark):
+            self._outputs += self._apps.close(watermark, arrival.position)
         if isinstance(event, ClockTicked):
             return
         state, fired = self._apply(
@@ -205,9 +209,11 @@ class PartitionFold:
             self._state_bytes += self._footprint.closing(session_id, state)
         state, outputs = fold(state, item, self._policy)
         self._sessions[session_id] = state
+        self._schedule(session_id, state.deadline, state.closed)
+        if not outputs:
+            return state, 0
         self._outputs += outputs
         self._state_bytes += self._footprint.segments(outputs)
-        self._schedule(session_id, state.deadline, state.closed)
         return state, sum(isinstance(output, AlertChanged) and output.cause == "raised" for output in outputs)
 
     def _state(self, session_id: str) -> SessionState | None:

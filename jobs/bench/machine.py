@@ -6,7 +6,7 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from jobs.broker.jars import KAFKA_VERSION
 
+_PLACES = ("--save", "--data-dir", "--pictures")
 _PACKAGES = ("faust-streaming", "aiokafka", "quixstreams", "bytewax", "rocksdict", "numpy", "msgspec")
 """Whose versions say what was measured; what is not installed is left out."""
 
@@ -57,10 +58,27 @@ def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """A report as every measuring command prints it: its figures, and beside them what is needed to repeat them."""
     return {
         **msgspec.to_builtins(report),
-        "command": shlex.join(["turntide", *sys.argv[1:]]),
+        "command": command(sys.argv[1:]),
         "measured_at": datetime.now(UTC).replace(microsecond=0),
         "machine": msgspec.to_builtins(machine()),
     }
+
+
+def command(arguments: Sequence[str]) -> str:
+    """The command line to repeat it, without the places where this machine keeps its files.
+
+    >>> command(["chaos", "--save", "/home/me/chaos.jsonl", "--runs", "20", "--data-dir=/tmp/x"])
+    'turntide chaos --runs 20'
+    """
+    kept: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        name, _, value = argument.partition("=")
+        if name not in _PLACES:
+            kept.append(argument)
+        elif not value:
+            next(rest, None)
+    return shlex.join(["turntide", *kept])
 
 
 def _cpu_name() -> str:
