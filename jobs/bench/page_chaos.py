@@ -12,7 +12,9 @@ _AFTER_TIMEOUT_S = 1.0
 """So much later than the session time-out may an alert come after a kill."""
 _SAID = (
     "Every role, the broker and the vector store are killed, frozen and restarted at random under load, by a plan that "
-    "follows from the seed; then state, outputs, archive and index are compared with a replay of the log."
+    "follows from the seed; then state, outputs, archive and index are compared with a replay of the log. The delay "
+    "after a kill is that of alerts which nothing but kills of session workers can have delayed, from the later of the "
+    "turn and the last kill; 0 where there was none. With outages: of all alerts, from the turn."
 )
 _COLUMNS = {
     "kills": "kills",

@@ -103,8 +103,8 @@ async def test_transaction_markers_at_the_end(settings: Settings, producer: Prod
 async def test_a_tail_that_compaction_removed(settings: Settings, producer: Producer) -> None:
     """A log with holes, and with nothing at all before its end, is recovered to its end."""
     tight = {
-        "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "100", "min.compaction.lag.ms": "0",
-        "delete.retention.ms": "100",
+        "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001", "delete.retention.ms": "100",
+        "min.compaction.lag.ms": "0", "max.compaction.lag.ms": "100",
     }  # fmt: skip
     async with admin(settings.kafka) as client:
         await set_config(client, {changelog(settings): tight})
