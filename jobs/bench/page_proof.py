@@ -11,8 +11,8 @@ from jobs.bench.pictures import Bar, Curve, draw_bars, draw_curves
 _LEVEL_RATIO = 1.05
 _KILLS_SAID = (
     "Each contender works on its own log of the same turns and is killed −9 at moments given by the seed. What its "
-    "state and its alerts then say is counted against a replay of the log through the same fold. A turn is doubled each "
-    "time that it was folded again; what was never committed is folded again after every kill."
+    "state and its alerts then say is counted against a replay of the log through the same fold. A turn is doubled "
+    "each time that it was folded again; what was never committed is folded again after every kill."
 )
 _KILL_COLUMNS = {
     "kills": "kills",
