@@ -15,7 +15,7 @@ from msgspec import Struct
 from jobs.compare_index import read_index
 from models.codec import decode_output
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
-from models.partition import PartitionFold
+from models.partition import folded_offset
 from models.risk.scorer import RuleScorer
 from models.topics import SESSION_STATE, TURNS, Topic
 from streams.comparison import (
@@ -133,12 +133,11 @@ def _require_whole(settings: Settings, extent: Extent) -> None:
 
 
 async def _caught_up(settings: Settings, oracle: Replayed, deadline_s: float) -> State:
-    policy = policy_of(settings)
-    wanted = {number: PartitionFold(entities, policy).offset for number, entities in oracle.entities.items()}
+    wanted = {number: folded_offset(entities) for number, entities in oracle.entities.items()}
     async with _changelog(settings) as read:
         while True:
             state = await read()
-            stands = {number: PartitionFold(state.get(number, {}), policy).offset for number in wanted}
+            stands = {number: folded_offset(state.get(number, {})) for number in wanted}
             if all(stands[n] >= offset for n, offset in wanted.items()) or monotonic() > deadline_s:
                 return state
             await asyncio.sleep(_POLL_S)
