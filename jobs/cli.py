@@ -31,6 +31,7 @@ _COMMANDS = {
     "demo": _Entry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
     "worker": _Entry("jobs.worker", "worker", "Run roles: sessions, index, archive, notify or all."),
     "produce": _Entry("jobs.produce", "produce", "Send conversations from a file or stdin."),
+    "memory": _Entry("jobs.memory", "app", "Read a session's topics in the archive, restore an evicted one."),
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
     "archive": _Entry("jobs.archive", "app", "Look after the archive."),
     "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
@@ -43,6 +44,7 @@ _COMMANDS = {
     "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),
     "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),
     "bench": _Entry("jobs.bench.command", "app", "Measure speed on this machine, beside other ways to do the same."),
+    "eval": _Entry("jobs.eval.command", "app", "Measure how good a judgement is, on your dialogues or the demo's."),
     "contracts": _Entry("jobs.contracts", "app", "Write or check schemas, AsyncAPI and data dictionary."),
 }
 

@@ -48,6 +48,7 @@ _ARCHIVED_IDS = {
     "windows.v1": "raw.windows",
     "alerts.v1": "alert_changes",
     "compactions.v1": "compactions",
+    "conversation-topics.v1": "topic_changes",
     "episodes.v1": "episodes",
     "dead-letters.v1": "dead_letters",
 }

@@ -162,12 +162,16 @@ def data_dictionary() -> str:
             lines += ["", f"### {schema_of(event)}", "", *_paragraphs(event), "", *_field_table(event)]
     lines += ["", "## Parts of events"]
     for name, part in _parts().items():
-        lines += ["", f"### {name}", "", *part.get("description", "").splitlines(), "", *_rows(name, part)]
+        lines += ["", f"### {name}", "", *_lines(part.get("description", "")), "", *_rows(name, part)]
     return "\n".join(lines) + "\n"
 
 
 def _paragraphs(event: type[Struct]) -> list[str]:
-    return [line.strip() for line in (event.__doc__ or "").strip().splitlines()]
+    return _lines(event.__doc__ or "")
+
+
+def _lines(docstring: str) -> list[str]:
+    return [line.strip() for line in docstring.strip().splitlines()]
 
 
 def _field_table(event: type[Struct]) -> list[str]:
@@ -213,7 +217,8 @@ def _type(schema: Document) -> str:
 
 def _bounds(schema: Document) -> str:
     if "minimum" in schema:
-        return f" {schema['minimum']}-{schema['maximum']}"
+        low, high = schema["minimum"], schema["maximum"]
+        return f" {low} to {high}" if low < 0 else f" {low}-{high}"
     if "maxLength" in schema:
         return f", {schema['minLength']}-{schema['maxLength']} characters"
     return ""

@@ -15,6 +15,7 @@ from jobs.sending import send_to_turns
 from models.codec import decode_output
 from models.errors import ConfigurationError
 from models.events import DeadLetter
+from models.session_outputs import TOPICS_STAGE
 from models.topics import DEAD_LETTERS, TURNS
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
@@ -83,7 +84,8 @@ def replay(
 ) -> None:
     """Send original bytes, key and headers to turns.v1 again; the dead letters stay.
 
-    A turn that was folded meanwhile counts as a duplicate. A letter that was too large to keep its bytes is left out.
+    A turn that was folded meanwhile counts as a duplicate. A letter that was too large to keep its bytes is left out,
+    and so is one of the stage `topics`: it holds a damaged piece of a topic's history, which is no record of turns.v1.
     """
     if sum((bool(ids), reason is not None, everything)) != 1:
         raise ConfigurationError("say which dead letters to replay: one of --id, --reason or --all")
@@ -93,10 +95,17 @@ def replay(
     found = asyncio.run(letters(settings, chosen))
     for missing in sorted(wanted - {letter.id for letter in found}):
         raise _not_found(missing)
-    whole = [letter for letter in found if letter.value is not None]
+    inputs = [letter for letter in found if letter.stage != TOPICS_STAGE]
+    whole = [letter for letter in inputs if letter.value is not None]
     asyncio.run(replay_letters(settings, whole))
-    topic = TURNS.full_name(settings.topic_prefix)
-    Output(output).record({"replayed": len(whole), "without_value": len(found) - len(whole), "topic": topic})
+    Output(output).record(
+        {
+            "replayed": len(whole),
+            "without_value": len(inputs) - len(whole),
+            "no_input": len(found) - len(inputs),
+            "topic": TURNS.full_name(settings.topic_prefix),
+        }
+    )
 
 
 async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from jobs.compare import log_extent
 from jobs.output import Output, OutputFormat
 from jobs.topics import apply_topics
 from models.errors import ConfigurationError, StoreUnavailable
-from models.topics import SESSION_STATE, TURNS
+from models.topics import CONVERSATION_TOPICS, SESSION_STATE, TURNS, Topic
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings, load_settings
 
@@ -33,13 +34,17 @@ class ResetRole(StrEnum):
     INDEX = "index"
 
 
+_SOURCES = {ResetRole.SESSIONS: (TURNS,), ResetRole.INDEX: (TURNS, CONVERSATION_TOPICS)}
+"""What each reads."""
+
+
 class Reset(Struct, frozen=True, kw_only=True):
     """What was done.
 
     Attributes:
         group: Consumer group whose offsets were set back.
         partitions: How many.
-        records: Records that will be read again.
+        records: Turns and control events that will be read again.
         expired_records: Records that retention has removed: what they changed cannot be rebuilt.
         changelog: Topic that was emptied; empty for a role without one.
     """
@@ -103,7 +108,7 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
     extent = await log_extent(settings)
     async with admin(settings.kafka) as client:
         await _require_no_members(client, group)
-    await _set_back(settings, group, {number: start for number, (start, _) in extent.items()})
+    await _set_back(settings, group, _SOURCES[role], extent)
     changelog = SESSION_STATE.full_name(settings.topic_prefix) if role is ResetRole.SESSIONS else ""
     if changelog:
         await _recreate(settings, changelog)
@@ -126,12 +131,13 @@ async def _require_no_members(client: AIOKafkaAdminClient, group: str) -> None:
                 )
 
 
-async def _set_back(settings: Settings, group: str, starts: dict[int, int]) -> None:
-    topic = TURNS.full_name(settings.topic_prefix)
-    places = {TopicPartition(topic, number): OffsetAndMetadata(start, "") for number, start in starts.items()}
+async def _set_back(settings: Settings, group: str, sources: Sequence[Topic], numbers: Iterable[int]) -> None:
+    names = [topic.full_name(settings.topic_prefix) for topic in sources]
+    places = [TopicPartition(name, number) for name in names for number in numbers]
     async with consumer(settings.kafka, group_id=group) as client:
-        client.assign(list(places))
-        await client.commit(places)
+        client.assign(places)
+        starts = await client.beginning_offsets(places)
+        await client.commit({place: OffsetAndMetadata(start, "") for place, start in starts.items()})
 
 
 async def _recreate(settings: Settings, topic: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import AlertAcknowledged, Position, SegmentSummarised, SessionEnded, Turn
+from models.events import AlertAcknowledged, Position, SegmentSummarised, SessionEnded, TopicControl, Turn
 
 
 class SessionTimedOut(Struct, frozen=True, gc=False):
@@ -23,7 +23,7 @@ class SessionTimedOut(Struct, frozen=True, gc=False):
     reason: Literal["timed_out", "evicted"] = "timed_out"
 
 
-SessionEvent = Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | SessionTimedOut
+SessionEvent = Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | TopicControl | SessionTimedOut
 
 
 class SessionInput(Struct, frozen=True, gc=False):
@@ -34,7 +34,8 @@ class SessionInput(Struct, frozen=True, gc=False):
         position: The record that carried it (for a time-out: the record that moved the watermark).
         watermark: Event time of the partition at this record, never decreasing.
         risk: The scorer's risk of a turn that came without one; None for other events.
-        vector: The turn's embedding, `(dim,)` float32 of unit length, or None (empty text, other roles).
+        vector: The embedding of a turn or of a restored topic's title, `(dim,)` float32 of unit length, or None (empty
+            text, other roles).
     """
 
     event: SessionEvent

@@ -22,7 +22,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from models.events import DeadLetter, SegmentCompacted, SessionOutput, Turn
+from models.events import DeadLetter, OutputEvent, SegmentCompacted, Turn
+from models.memory.topic_packing import SENTENCE_CHARS
 from models.policy import Policy
 from models.session_state import Open, SessionState
 from models.text.words import utf8_bytes
@@ -52,8 +53,11 @@ _RISK = 18
 _POINT = 80
 _TRANSITION = 16
 _SEGMENT_REF = 28
-_SLOT = 12
+_SLOT = 14
 _VECTOR = 73
+_BLOCK_REF = 24
+_TURN_NUMBER = 17
+"""As JSON."""
 _HEAD = 1 * KIB
 """Counters, times, mode and alert of an open head."""
 _OUTPUT = 6 * KIB
@@ -82,7 +86,12 @@ class Footprint:
         """A turn: its buffered content, vector and segment, and what it adds to the head."""
         return utf8_bytes(turn.content) + self._turn + 3 * _key(turn.session_id)
 
-    def segments(self, outputs: Sequence[SessionOutput]) -> int:
+    def topics(self, session_id: str, state: SessionState) -> int:
+        """What a fold wrote of topics."""
+        size, parts = state.take_topics_written()
+        return size + parts * _key(session_id)
+
+    def segments(self, outputs: Sequence[OutputEvent]) -> int:
         """Segments that a fold wrote, by what it said of them."""
         segments = [output for output in outputs if isinstance(output, SegmentCompacted)]
         return sum(utf8_bytes(segment.summary) + self._segment for segment in segments)
@@ -92,6 +101,8 @@ class Footprint:
         head, parts = state.head, 2
         if isinstance(head, Open):
             parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs)
+        else:
+            parts += state.topic_parts
         return parts * _key(session_id) + _PANE * len(head.windows.panes)
 
 
@@ -122,8 +133,33 @@ def largest_state_part_bytes(policy: Policy) -> dict[str, int]:
         "buffered turn": policy.intake.max_content_bytes + 64,
         "segment": _summary_chars(policy) * _CHAR + _ID_CHARS * _CHAR + memory.key_topics * _TOPIC + 512,
         "vector": _VECTOR,
+        **_largest_topic_part_bytes(policy),
         "app window": panes * _PANE + 16,
     }
+
+
+def _largest_topic_part_bytes(policy: Policy) -> dict[str, int]:
+    topics, messages = policy.topics, _messages_at_hand(policy)
+    content = min(topics.message_chars * _CHAR, policy.intake.max_content_bytes)
+    block = topics.block_bytes + topics.message_chars * _ESCAPED_CHAR + KIB
+    return {
+        "topic index": topics.most_topics * 4 + 64,
+        "topic": KIB
+        + topics.title_chars * _CHAR
+        + topics.tags * (topics.tag_chars * _CHAR + 4)
+        + messages * _SLOT
+        + (messages + topics.blocks) * _BLOCK_REF,
+        "topic message": content + 64,
+        "topic summary": (topics.summary_sentences * (SENTENCE_CHARS + 1) + _ID_CHARS) * _CHAR + 64,
+        "packed block": block * 4 // 3 + topics.block_messages * _SLOT + KIB,
+        "unpacked block": block + topics.block_messages * 64,
+    }
+
+
+def _messages_at_hand(policy: Policy) -> int:
+    """Of one topic at the most: all its history unpacked, and as much as it may grow by then."""
+    topics = policy.topics
+    return topics.blocks * topics.block_messages + 2 * topics.max_messages + 1
 
 
 def largest_output_bytes(policy: Policy) -> dict[str, int]:
@@ -131,6 +167,8 @@ def largest_output_bytes(policy: Policy) -> dict[str, int]:
     memory, profile, risk = policy.memory, policy.profile, policy.risk
     risky = sum(_ESCAPED_CHAR * len(topic) + 16 for topic in risk.risky_topics)
     topics = memory.key_topics * (_TOPIC + 8) + risky
+    talked = policy.topics
+    turns = 3 * _messages_at_hand(policy) + 2 * talked.blocks * talked.block_messages
     return {
         "profile_updated": _OUTPUT
         + profile.repeated_topics * (_TOPIC + 8)
@@ -139,6 +177,11 @@ def largest_output_bytes(policy: Policy) -> dict[str, int]:
         + profile.every_turns * 200,
         "window_closed": _OUTPUT,
         "segment_compacted": _OUTPUT + (_summary_chars(policy) + _ID_CHARS) * _ESCAPED_CHAR + topics,
+        "topic_changed": 2 * _OUTPUT
+        + talked.title_chars * _ESCAPED_CHAR
+        + talked.tags * (talked.tag_chars * _ESCAPED_CHAR + 4)
+        + (talked.summary_sentences * (SENTENCE_CHARS + 1) + 2 * _ID_CHARS) * _ESCAPED_CHAR
+        + turns * _TURN_NUMBER,
         "episode_closed": _OUTPUT
         + (memory.episode_sentences * (memory.sentence_chars + 1) + _ID_CHARS) * _ESCAPED_CHAR
         + topics,

@@ -132,6 +132,30 @@ _RISK = (
     ),
 )
 
+_TOPICS = (
+    _counter(
+        "topic_changes_total",
+        "changes",
+        "cause",
+        means="Changes of conversation topics: started, returned, compacted, unpacked, merged, evicted and others.",
+        do="Hardly any returned beside started: the similarity threshold is too high for this embedder, see "
+        "`turntide eval topics`. Evicted as often as started: topics do not last, look at the half-lives.",
+    ),
+    _counter(
+        "topic_history_bytes_total",
+        "bytes",
+        means="JSON of the messages that compactions of topics packed.",
+        do="Compare with topic_packed_bytes_total: that by this is the ratio of packing.",
+    ),
+    _counter(
+        "topic_packed_bytes_total",
+        "bytes",
+        means="The same messages, packed.",
+        do="More than half of topic_history_bytes_total: messages are short or all unlike; the codec deflate packs "
+        "such ones better.",
+    ),
+)
+
 _STATE = (
     _gauge(
         "state_entries",
@@ -240,6 +264,6 @@ _STORES = (
     ),
 )
 
-METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_STATE, *_STORES)
+METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_STATE, *_STORES)
 METRIC_OF: dict[str, Metric] = {metric.name: metric for metric in METRICS}
 """By name."""

@@ -27,10 +27,12 @@ from models.app_windows import AppWindows
 from models.arrival import SessionInput, SessionTimedOut
 from models.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
 from models.deadlines import Deadlines
-from models.events import AlertChanged, ClockTicked, InputEvent, Position, SessionOutput, Turn
+from models.events import AlertChanged, ClockTicked, InputEvent, OutputEvent, Position, Turn
 from models.policy import Policy
 from models.session import SessionState, fold, read_standing
 
+WARM_SESSIONS = 128
+"""Sessions per partition that stay decoded after their state was stored: in a lively one the next turn is near."""
 PARTITION_ENTITY = ""
 """State of the partition itself is kept beside its sessions under this name (no session id is empty)."""
 MAX_TIMEOUTS_PER_RECORD = 100
@@ -61,7 +63,7 @@ class PartitionFolded(Struct):
 
     offset: int
     changed: dict[str, dict[str, bytes | None]]
-    outputs: list[SessionOutput]
+    outputs: list[OutputEvent]
     turns: int
 
 
@@ -97,6 +99,7 @@ class PartitionFold:
         for session_id, parts in entities.items():
             if session_id != PARTITION_ENTITY:
                 self._schedule(session_id, *read_standing(parts["head"]))
+        self._warm: dict[str, SessionState] = {}
         self._begin()
 
     @property
@@ -210,6 +213,7 @@ class PartitionFold:
         state, outputs = fold(state, item, self._policy)
         self._sessions[session_id] = state
         self._schedule(session_id, state.deadline, state.closed)
+        self._state_bytes += self._footprint.topics(session_id, state)
         if not outputs:
             return state, 0
         self._outputs += outputs
@@ -219,7 +223,7 @@ class PartitionFold:
     def _state(self, session_id: str) -> SessionState | None:
         state = self._sessions.get(session_id)
         if state is None and (parts := self._entities.get(session_id)) is not None:
-            state = SessionState.load(parts)
+            state = self._warm.pop(session_id, None) or SessionState.load(parts)
             self._state_bytes += self._footprint.touch(session_id, len(parts["head"]))
         return state
 
@@ -240,7 +244,7 @@ class PartitionFold:
 
     def _begin(self) -> None:
         self._sessions: dict[str, SessionState] = {}
-        self._outputs: list[SessionOutput] = []
+        self._outputs: list[OutputEvent] = []
         self._turns = 0
         self._touched = False
         self._state_bytes = 0
@@ -251,5 +255,15 @@ class PartitionFold:
         }
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
         result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns)
+        self._keep_warm()
         self._begin()
         return result
+
+    def _keep_warm(self) -> None:
+        """Keep the latest sessions decoded; the caller stores the result before it goes on, or drops this fold."""
+        for session_id, state in list(self._sessions.items())[-WARM_SESSIONS:]:
+            if not state.closed:
+                state.settle()
+                self._warm[session_id] = state
+        for session_id in list(self._warm)[:-WARM_SESSIONS]:
+            del self._warm[session_id]

@@ -25,6 +25,7 @@ from models.stream_policy import (
     WindowShape,
     require,
 )
+from models.topic_policy import TopicPolicy
 
 __all__ = [
     "AlertPolicy",
@@ -41,6 +42,7 @@ __all__ = [
     "SessionPolicy",
     "SignalWeights",
     "SuspicionWeights",
+    "TopicPolicy",
     "WindowShape",
     "load_policy",
 ]
@@ -244,6 +246,7 @@ class Policy(Section, frozen=True, kw_only=True):
     """Named in every alert; give each change a new one."""
     session: SessionPolicy = SessionPolicy()
     memory: MemoryPolicy = MemoryPolicy()
+    topics: TopicPolicy = TopicPolicy()
     profile: ProfilePolicy = ProfilePolicy()
     risk: RiskPolicy = RiskPolicy()
     detectors: DetectorPolicy = DetectorPolicy()

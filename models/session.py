@@ -25,12 +25,23 @@ from datetime import UTC, datetime
 from typing import Final
 
 from models.arrival import SessionInput, SessionTimedOut
-from models.events import AlertAcknowledged, Role, SegmentSummarised, SessionEnded, SessionOutput, Turn
+from models.events import (
+    AlertAcknowledged,
+    OutputEvent,
+    Role,
+    SegmentSummarised,
+    SessionEnded,
+    TopicControl,
+    Turn,
+)
 from models.ids import named_id
-from models.memory.buffer import BufferedTurn
+from models.memory.buffer import BufferedTurn, encode_turn
+from models.memory.conversation_topics import Message
 from models.memory.episodic import close_episode
 from models.memory.segments import compact
-from models.memory.vectors import Mark
+from models.memory.topic_controls import Moment, take_control
+from models.memory.topic_vectors import topic_vector
+from models.memory.vectors import Mark, quantise
 from models.policy import Policy
 from models.risk.alerts import Cause, Situation, acknowledge, after_turn, resolve
 from models.risk.modes import next_mode
@@ -48,7 +59,7 @@ _NAME_CHARS: Final = 256
 """Longest reason or model name taken from a control event."""
 
 
-def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[SessionOutput]]:
+def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[OutputEvent]]:
     """Fold one input into a session.
 
     Args:
@@ -93,7 +104,7 @@ def _open_head(state: SessionState, item: SessionInput) -> Open | None:
     return None
 
 
-def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, policy: Policy) -> list[SessionOutput]:
+def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, policy: Policy) -> list[OutputEvent]:
     head = state.head
     if head.deadline is None or event.deadline < head.deadline:
         return []
@@ -120,7 +131,9 @@ class _Step:
         self.windows = Windows(policy.window, head.windows)
         self.emission = Emission(state, head, item, policy, self.timestamp)
 
-    def take(self, event: Turn | SessionEnded | AlertAcknowledged | SegmentSummarised) -> list[SessionOutput]:
+    def take(
+        self, event: Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | TopicControl
+    ) -> list[OutputEvent]:
         """Fold the event and give what is to be emitted."""
         if isinstance(event, SessionEnded):
             return self.close(event.reason[:_NAME_CHARS])
@@ -135,6 +148,8 @@ class _Step:
             self.acknowledge(event)
         elif isinstance(event, SegmentSummarised):
             self.replace_summary(event)
+        elif isinstance(event, TopicControl):
+            self.take_to_topics(event)
         elif arrival is Arrival.LATE:
             self.count_late()
         else:
@@ -150,8 +165,9 @@ class _Step:
         risk = _bounded(turn.risk if turn.risk is not None or not behaves else self.item.risk)
         if risk is not None:
             insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
+        vector = None if self.item.vector is None else quantise(self.item.vector)
         if behaves:
-            observe_behaviour(self.state, head, turn, self.item.vector, risk=risk or 0.0, policy=policy)
+            observe_behaviour(self.state, head, turn, vector, risk=risk or 0.0, policy=policy)
         elif turn.role is Role.ASSISTANT and turn.turn > head.last_user_turn >= 0 and is_refusal(turn.content):
             self.state.vectors(policy.memory.recent_vectors).mark(head.last_user_turn, Mark.REFUSED)
         changed_mode = False
@@ -162,7 +178,13 @@ class _Step:
             if risk is not None:
                 source = _RULES if turn.risk is None else _UPSTREAM
                 head.risk_points.append((turn.turn, self.timestamp, risk, score, head.mode, source))
-        self.remember(BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, risk))
+        remembered = BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, risk)
+        encoded = encode_turn(remembered)
+        self.remember(turn.turn, encoded)
+        if policy.topics.enabled:
+            about = None if self.item.vector is None else topic_vector(self.item.vector)
+            now = max(self.timestamp, self.watermark)
+            self.add_to_topics(Message(remembered, encoded, about, _importance(turn), now))
         cause = self.move_alert(risk)
         self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
         if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
@@ -204,13 +226,30 @@ class _Step:
         del head.mode_transitions[: -self.policy.profile.mode_transitions]
         return True
 
-    def remember(self, turn: BufferedTurn) -> None:
+    def remember(self, turn: int, encoded: bytes) -> None:
         """Layers 1 and 2."""
         open_turns, memory = self.head.open_turns, self.policy.memory
-        open_turns.append(turn.turn)
-        self.state.buffer.insert(turn, memory.buffer_turns, open_turns)
+        open_turns.append(turn)
+        self.state.buffer.insert(turn, encoded, memory.buffer_turns, open_turns)
         if len(open_turns) >= memory.segment_turns:
             self.compact_open_turns()
+
+    def add_to_topics(self, message: Message) -> None:
+        """Topic memory (seed 001)."""
+        session_id, at = self.item.event.session_id, self.item.position
+        self.state.topics(self.policy).add(
+            message,
+            lambda: named_id("topic", session_id, at.topic, str(at.partition), str(at.offset)),
+            self.emission,
+        )
+
+    def take_to_topics(self, event: TopicControl) -> None:
+        """What users and their assistants say of topics."""
+        if not self.policy.topics.enabled:
+            return
+        vector = None if self.item.vector is None else topic_vector(self.item.vector)
+        moment = Moment(max(self.timestamp, self.watermark), self.head.last_turn, vector)
+        take_control(self.state.topics(self.policy), event, moment, self.emission)
 
     def compact_open_turns(self) -> None:
         """Close the open segment, complete or not."""
@@ -256,11 +295,13 @@ class _Step:
             summary = event.summary[: self.policy.memory.summary_chars]
             self.emission.segment(memory.replace(ref, summary, event.summarised_by[:_NAME_CHARS]))
 
-    def close(self, reason: str) -> list[SessionOutput]:
+    def close(self, reason: str) -> list[OutputEvent]:
         """Emit everything that is still open, then keep only a marker (seed 000, `cleanup_memory`)."""
         head, policy, emission = self.head, self.policy, self.emission
         emission.windows(self.windows.close(self.watermark) + self.windows.flush())
         self.compact_open_turns()
+        if policy.topics.enabled:
+            self.state.topics(policy).close(emission)
         episode = close_episode(self.state.working_memory.all(), head.repeated_topics, policy)
         emission.episode(reason, episode)
         if head.alert is not None:
@@ -285,6 +326,14 @@ def _bounded(risk: float | None) -> float | None:
     if risk is None or 0.0 <= risk <= 1.0:
         return risk
     return 1.0 if risk > 1.0 else 0.0
+
+
+def _importance(turn: Turn) -> float | None:
+    """What the caller says of the turn's topic in `metadata.importance`; anything but a number of 0-1 says nothing."""
+    said = turn.metadata.get("importance") if turn.metadata else None
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0.0 <= said <= 1.0:
+        return None
+    return float(said)
 
 
 def _utc(time: datetime) -> datetime:

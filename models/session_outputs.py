@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TypedDict
 
 from models.arrival import SessionInput, SessionTimedOut
 from models.events import (
     AlertChanged,
+    DeadLetter,
     EpisodeClosed,
     ModeTransition,
+    OutputEvent,
     Position,
     ProfileUpdated,
     RiskPoint,
     SegmentCompacted,
-    SessionOutput,
+    TopicChanged,
     WindowClosed,
 )
 from models.ids import event_id, named_id
+from models.memory.decay import half_life, memory_type, priority
 from models.memory.segments import Segment
+from models.memory.topic_changes import TopicChange
+from models.memory.topic_state import Damage
 from models.policy import Policy
 from models.risk.alerts import Alert, Cause
 from models.risk.explain import evidence, explain
@@ -33,6 +38,9 @@ from models.text.words import estimate_tokens, utf8_bytes
 _TIMED_OUT_ORDINAL = 1 << 20
 """A time-out is caused by the record that moved the watermark. That can be the session's own next turn, whose outputs
 then have the same source: ordinals from here on keep the two apart."""
+
+TOPICS_STAGE = "topics"
+"""Stage of a dead letter whose bytes are no input: it cannot be replayed."""
 
 
 class _Common(TypedDict):
@@ -58,7 +66,7 @@ class Emission:
     def __init__(
         self, state: SessionState, head: Open, item: SessionInput, policy: Policy, timestamp: datetime
     ) -> None:
-        self.outputs: list[SessionOutput] = []
+        self.outputs: list[OutputEvent] = []
         self._state = state
         self._head = head
         self._item = item
@@ -122,6 +130,64 @@ class Emission:
                 tokens_after=estimate_tokens(segment.summary),
                 bytes_before=segment.bytes_before,
                 bytes_after=utf8_bytes(segment.summary),
+            )
+        )
+
+    def topic(self, change: TopicChange) -> None:
+        """A topic came, went or changed: the whole of it, without text but title and summary."""
+        policy, slot = self._policy.topics, change.slot
+        store = self._state.topics(self._policy).store
+        topic, summary = store.topic(slot), store.summary(slot)
+        now = max(self._timestamp, self._item.watermark)
+        lasting = half_life(topic.access_count, policy)
+        packed = topic.packed
+        self.outputs.append(
+            TopicChanged(
+                **self._common("topic_changed"),
+                topic_id=topic.topic_id,
+                title=topic.title,
+                cause=change.cause,
+                detail=change.detail,
+                active=slot == store.index.active,
+                kept=change.kept,
+                turn=self._head.last_turn,
+                message_count=topic.message_count,
+                access_count=topic.access_count,
+                importance=topic.importance,
+                priority=priority(topic.importance, now - topic.last_active_at, topic.access_count, policy),
+                half_life_days=lasting / timedelta(days=1),
+                memory_type=memory_type(topic.access_count, policy),
+                tags=list(topic.tags),
+                created_at=topic.created_at,
+                last_active_at=topic.last_active_at,
+                active_turns=store.active_turns(slot),
+                packed_turns=[turn for block in packed for turn in store.block_turns(slot, block)],
+                released_messages=topic.released,
+                packed_bytes=sum([block.packed_bytes for block in packed]),
+                summary=None if summary is None else summary.text,
+                summarised_by=None if summary is None else summary.summarised_by,
+                session_topics=len(store.index.slots) - (not change.kept),
+                compaction=change.compaction,
+            )
+        )
+
+    def damage(self, damage: Damage) -> None:
+        """A packed history could not be read to its end: what is there of it goes to the dead letters."""
+        position, session_id = self._item.position, self._item.event.session_id
+        ordinal = self._ordinals["dead_letter"] = self._ordinals.get("dead_letter", -1) + 1
+        self.outputs.append(
+            DeadLetter(
+                id=event_id("dead_letter", session_id, position, ordinal),
+                topic=position.topic,
+                partition=position.partition,
+                offset=position.offset,
+                stage=TOPICS_STAGE,
+                reason="damaged_history",
+                detail=f"{damage.detail}; turns {damage.turns} left the topic, the archive has them",
+                key=session_id.encode(),
+                value=damage.data,
+                headers=[],
+                appended_at=self._item.watermark,
             )
         )
 

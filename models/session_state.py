@@ -6,8 +6,10 @@
 | `b0` … | exact content of the last turns, one each | by its turn |
 | `s0` … | segments of the working memory, one each | by every fifth turn |
 | `v0` … | int8 vectors of the last user turns, one each | by its turn |
+| `t…` | topics (`memory.topic_state`) | by their messages |
 
-All parts of one batch are written together, so they always fit each other. Closed, only a small head is left.
+All parts of one batch are written together, so they always fit each other. Closed, only a small head and the topics
+are left, until the session is forgotten.
 """
 
 from __future__ import annotations
@@ -21,9 +23,12 @@ from msgspec import Struct
 from models.errors import RecoveryFailed
 from models.events import Mode
 from models.memory.buffer import Buffer
+from models.memory.conversation_topics import ConversationTopics
 from models.memory.parts import Parts
 from models.memory.segments import SegmentRef, WorkingMemory
+from models.memory.topic_state import PREFIX as TOPIC_PARTS
 from models.memory.vectors import VectorRing
+from models.policy import Policy
 from models.risk.alerts import Alert
 from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.signals import Behaviour
@@ -160,6 +165,7 @@ class SessionState:
         self.parts = Parts(parts)
         self.last_point: tuple[datetime, float | None] | None = None
         self._vectors: VectorRing | None = None
+        self._topics: ConversationTopics | None = None
 
     @classmethod
     def blank(cls) -> SessionState:
@@ -177,7 +183,7 @@ class SessionState:
         if head is None:
             raise RecoveryFailed(f"session state: part head is missing among {sorted(parts)}. {_REBUILD}")
         closed = _read_kind(head).closed
-        return cls(dict(parts), _decode_closed(head) if closed else _decode_open(head))
+        return cls(parts, _decode_closed(head) if closed else _decode_open(head))
 
     def changed_parts(self) -> dict[str, bytes | None]:
         """Parts that differ from what was loaded; None deletes. Complete at any time between two folds."""
@@ -185,7 +191,13 @@ class SessionState:
             self.parts.drop_all()
         else:
             self.parts.put("head", _encode(self.head))
+            if self._topics is not None:
+                self._topics.flush()
         return self.parts.changes()
+
+    def settle(self) -> None:
+        """The changed parts are stored: what is decoded stays decoded, and changes begin anew."""
+        self.parts.settle()
 
     @property
     def deadline(self) -> datetime | None:
@@ -218,8 +230,26 @@ class SessionState:
             self._vectors = VectorRing(self.parts, capacity)
         return self._vectors
 
+    def topics(self, policy: Policy) -> ConversationTopics:
+        """The topics, decoded once; of a closed session too."""
+        if self._topics is None:
+            self._topics = ConversationTopics(self.parts, policy.topics, policy.risk.risky_topics)
+        return self._topics
+
+    def take_topics_written(self) -> tuple[int, int]:
+        """Bytes and parts that topics wrote since the last call."""
+        return (0, 0) if self._topics is None else self._topics.store.take_written()
+
+    @property
+    def topic_parts(self) -> int:
+        """Parts that go when the session is forgotten."""
+        return self.parts.count(TOPIC_PARTS)
+
     def become(self, head: Open | Closed) -> None:
-        """Begin a new life with an empty memory: every other part is deleted."""
+        """Begin a new life with an empty memory: every other part is deleted, but for the topics while it is known."""
         self.head = head
-        self.parts.drop_all()
         self._vectors = None
+        forgotten = head.closed and head.deadline is None
+        self.parts.drop_all(but=None if forgotten else TOPIC_PARTS)
+        if forgotten:
+            self._topics = None

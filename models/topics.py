@@ -54,6 +54,10 @@ TURNS = Topic(
         events.SessionEnded,
         events.AlertAcknowledged,
         events.SegmentSummarised,
+        events.TopicAdjusted,
+        events.FeedbackGiven,
+        events.TopicSummarised,
+        events.TopicRestored,
         events.ClockTicked,
     ),
     log_append_time=True,
@@ -88,6 +92,13 @@ COMPACTIONS = Topic(
     owner="sessions",
     key="session_id",
     carries=(events.SegmentCompacted,),
+)
+CONVERSATION_TOPICS = Topic(
+    name="conversation-topics.v1",
+    purpose="Every change of what a session is about: topics that come, are compacted, unpacked, merged and evicted.",
+    owner="sessions",
+    key="session_id",
+    carries=(events.TopicChanged,),
 )
 EPISODES = Topic(
     name="episodes.v1",
@@ -126,6 +137,7 @@ TOPICS: tuple[Topic, ...] = (
     WINDOWS,
     ALERTS,
     COMPACTIONS,
+    CONVERSATION_TOPICS,
     EPISODES,
     DEAD_LETTERS,
     SESSION_STATE,

@@ -14,7 +14,7 @@ from aiokafka.structs import ConsumerRecord
 from models.bounds import fitting_dead_letter
 from models.codec import decode_input
 from models.errors import InvalidRecord
-from models.events import DeadLetter, Position, Turn
+from models.events import DeadLetter, Position, TopicRestored, Turn
 from models.ids import event_id
 from models.partition import Arrival
 from models.policy import IntakePolicy, Policy
@@ -51,24 +51,33 @@ class Intake:
 
     def _enrich(self, batches: Sequence[list[Arrival]]) -> None:
         roles = self._policy.risk.scored_roles
-        asked = [
+        turns = [
             (arrivals, n, arrival.event)
             for arrivals in batches
             for n, arrival in enumerate(arrivals)
             if isinstance(arrival.event, Turn) and arrival.event.role in roles
         ]
-        if not asked:
+        restored = [
+            (arrivals, n, topic_text(arrival.event.title, arrival.event.summary))
+            for arrivals in batches
+            for n, arrival in enumerate(arrivals)
+            if isinstance(arrival.event, TopicRestored)
+        ]
+        if not turns and not restored:
             return
-        turns = [turn for *_, turn in asked]
         with stage("score"):
-            risks = self._scorer.score(turns)
+            risks = self._scorer.score([turn for *_, turn in turns]) if turns else []
+        texts = [(arrivals, n, turn.content) for arrivals, n, turn in turns] + restored
         with stage("embed"):
-            vectors = self._embedder.embed([turn.content for turn in turns])
-        for (arrivals, n, turn), risk, vector in zip(asked, risks, vectors, strict=True):
+            vectors = self._embedder.embed([text for *_, text in texts])
+        for (arrivals, n, text), risk, vector in zip(texts, [*risks, *[None] * len(restored)], vectors, strict=True):
             plain = arrivals[n]
-            arrivals[n] = Arrival(
-                plain.event, plain.position, plain.appended_at, risk, vector if turn.content else None
-            )
+            arrivals[n] = Arrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
+
+
+def topic_text(title: str, summary: str | None) -> str:
+    """What a topic is embedded by."""
+    return f"{title}\n{summary}" if summary else title
 
 
 def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded:

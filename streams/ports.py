@@ -30,6 +30,8 @@ class Embedder(Protocol):
     dim: int
     rephrased_similarity: float
     """Cosine from which two questions count as the same, measured for this embedder."""
+    topic_similarity: float
+    """Cosine above which a message joins a topic unless the policy says otherwise, measured for this embedder."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+from msgspec import structs
 
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
@@ -18,12 +21,21 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The policy file's, or the seeds' defaults.
+    """The policy file's, or the seeds' defaults; where it names no threshold for topics, with the embedder's own.
+
+    No weights are loaded.
 
     Raises:
         ConfigurationError: The file cannot be read or is wrong.
     """
-    path = settings.policy_file
+    policy = _policy_from(settings.policy_file)
+    if policy.topics.similarity_threshold is not None:
+        return policy
+    topics = structs.replace(policy.topics, similarity_threshold=_embedder_type(settings).topic_similarity)
+    return structs.replace(policy, topics=topics)
+
+
+def _policy_from(path: Path | None) -> Policy:
     if path is None:
         return Policy()
     try:
@@ -35,13 +47,18 @@ def policy_of(settings: Settings) -> Policy:
 
 def embedder_of(settings: Settings) -> Embedder:
     """The embedder that the settings name."""
+    return _embedder_type(settings)()
+
+
+def _embedder_type(settings: Settings) -> type[Embedder]:
+    """Its class; weights are loaded by making one."""
     if settings.vectors.embedder == "minilm":
         from streams.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
 
-        return MiniLmEmbedder()
-    from streams.embed.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - loads 16 MB of weights
+        return MiniLmEmbedder
+    from streams.embed.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
 
-    return WordLlamaEmbedder()
+    return WordLlamaEmbedder
 
 
 def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:

@@ -19,6 +19,8 @@ from models.events import (
     SegmentCompacted,
     Severity,
     Slope,
+    TopicChanged,
+    TopicCompaction,
     Turn,
     WindowClosed,
 )
@@ -187,4 +189,53 @@ def segment(event_id: str, summary: str) -> SegmentCompacted:
         tokens_after=20,
         bytes_before=400,
         bytes_after=80,
+    )
+
+
+def topic(event_id: str, topic_id: str = "t-1", *, at_offset: int = 0, **fields: Any) -> TopicChanged:
+    """A change of a topic of session `s-1`, caused by the turn at an offset."""
+    said: dict[str, Any] = {
+        "title": "the refund",
+        "cause": "started",
+        "detail": "",
+        "active": True,
+        "kept": True,
+        "turn": 0,
+        "message_count": 1,
+        "access_count": 0,
+        "importance": 0.5,
+        "priority": 0.5,
+        "half_life_days": 1.0,
+        "memory_type": "short-term",
+        "tags": [],
+        "created_at": NOW,
+        "last_active_at": NOW,
+        "active_turns": [],
+        "packed_turns": [],
+        "released_messages": 0,
+        "packed_bytes": 0,
+        "summary": None,
+        "summarised_by": None,
+        "session_topics": 1,
+        "compaction": None,
+    }
+    source = {"source": Position(_SOURCE.topic, 0, at_offset)}
+    return TopicChanged(**(_output(event_id, "s-1") | source), topic_id=topic_id, **(said | fields))
+
+
+def lineage(*turns: int, released: tuple[int, ...] = ()) -> TopicCompaction:
+    """What a compaction of these turns cost."""
+    return TopicCompaction(
+        turns=list(turns),
+        tokens_before=100,
+        tokens_after=20,
+        bytes_before=1_000,
+        bytes_after=300,
+        ratio=0.3,
+        summarised_by="extractive",
+        probes=4,
+        probes_found=3,
+        loss=0.25,
+        codec="gzip",
+        released_turns=list(released),
     )

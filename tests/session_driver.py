@@ -11,12 +11,12 @@ import numpy as np
 from models.arrival import SessionEvent, SessionInput, SessionTimedOut
 from models.events import (
     AlertChanged,
+    OutputEvent,
     Position,
     ProfileUpdated,
     Role,
     SegmentCompacted,
     SessionEnded,
-    SessionOutput,
     Turn,
 )
 from models.policy import Policy
@@ -35,7 +35,7 @@ class Session:
         self.stored: dict[str, bytes] = {}
         self.offset = 0
         self.watermark = NOON
-        self.outputs: list[SessionOutput] = []
+        self.outputs: list[OutputEvent] = []
 
     def put(self, event: SessionEvent, *, risk: float | None = None, vector: Sequence[float] | None = None) -> None:
         """Fold one event and collect its outputs."""
@@ -47,7 +47,7 @@ class Session:
         self.state, outputs = fold(self.state, item, self.policy)
         self.outputs += outputs
 
-    def say(self, turn: int, content: str = "The boat needs sails.", **more: object) -> list[SessionOutput]:
+    def say(self, turn: int, content: str = "The boat needs sails.", **more: object) -> list[OutputEvent]:
         """One user turn, by default at one minute per turn number; gives its outputs."""
         already = len(self.outputs)
         vector = more.pop("vector", None)

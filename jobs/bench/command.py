@@ -176,11 +176,12 @@ def memory(
     """
     from jobs.bench.machine import envelope
     from jobs.bench.memory import QUICK, Size, measure
-    from models.policy import Policy
+    from streams.settings import load_settings
+    from streams.wiring import policy_of
 
     printed = Output(output)
     size = QUICK if quick else Size(sessions=sessions, open=open_at_once)
-    printed.record(envelope(measure(size, Policy(), say=printed.message)))
+    printed.record(envelope(measure(size, policy_of(load_settings()), say=printed.message)))
 
 
 @app.command(epilog=examples("turntide bench recovery --quick", "turntide bench recovery --keys 100000 --output json"))
@@ -214,5 +215,62 @@ def recovery(
         report = asyncio.run(measure(ground, sizes, say=printed.message))
     if output is OutputFormat.TABLE:
         printed.rows("recovery", [msgspec.to_builtins(row) for row in report.rows])
+    else:
+        printed.record(envelope(report))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench topics --quick",
+        "turntide bench topics locomo10.json --output json > deploy/measurements/topics.json",
+        "turntide bench topics dialogues.jsonl --where label=benign --no-role",
+    )
+)
+def topics(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Dialogues, in any format of `turntide produce`. None: the demo's.", show_default=False),
+    ] = None,
+    *,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Only dialogues beside which this stands, as name=value; may be repeated.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few sessions and one short round: under a minute.")] = False,
+    role: Annotated[
+        bool, typer.Option("--role/--no-role", help="Whether the sessions role runs, on a Kafka of its own.")
+    ] = True,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure topic memory: time, packing, size, throughput with it and without, and what is still found.
+
+    Dialogues of a file are strung together to long sessions, those of one user first. Each figure stands beside the
+    limit that it is held to. --output csv prints these alone. No message is ever printed.
+    """
+    import asyncio
+
+    from jobs.bench.ground import own_ground
+    from jobs.bench.machine import envelope
+    from jobs.bench.topics import FULL, QUICK, measure
+    from jobs.bench.topics_table import held_row, show
+    from jobs.eval.topics_dialogues import parse_conditions, read_dialogues
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    printed, settings = Output(output), load_settings()
+    embedder = embedder_of(settings)
+    report = asyncio.run(
+        measure(
+            read_dialogues(files or [], parse_conditions(where or [])),
+            embedder,
+            policy_of(settings),
+            QUICK if quick else FULL,
+            ground=own_ground() if role else None,
+            say=printed.message,
+        )
+    )
+    if output is OutputFormat.TABLE:
+        show(printed, report)
+    elif output is OutputFormat.CSV:
+        printed.rows("held", [held_row(figure) for figure in report.held])
     else:
         printed.record(envelope(report))

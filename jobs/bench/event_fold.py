@@ -18,7 +18,7 @@ from typing import NamedTuple
 from aiokafka.structs import ConsumerRecord
 
 from models.arrival import SessionInput
-from models.events import ClockTicked, SessionOutput
+from models.events import ClockTicked, OutputEvent
 from models.partition import Arrival
 from models.risk.scorer import RuleScorer
 from models.session import SessionState, fold
@@ -38,7 +38,7 @@ class EventFolded(NamedTuple):
         parts: All parts of the session after it: for a store with one value per key.
     """
 
-    outputs: list[SessionOutput]
+    outputs: list[OutputEvent]
     changed: dict[str, bytes | None]
     parts: dict[str, bytes]
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from jobs.broker.jars import KAFKA_VERSION
 
-_PLACES = ("--save", "--data-dir", "--pictures")
+_PLACES = ("--save", "--data-dir", "--pictures", "--picture")
 _PACKAGES = ("faust-streaming", "aiokafka", "quixstreams", "bytewax", "rocksdict", "numpy", "msgspec")
 """Whose versions say what was measured; what is not installed is left out."""
 
@@ -69,13 +69,15 @@ def command(arguments: Sequence[str]) -> str:
 
     >>> command(["chaos", "--save", "/home/me/chaos.jsonl", "--runs", "20", "--data-dir=/tmp/x"])
     'turntide chaos --runs 20'
+    >>> command(["eval", "topics", "/home/me/chats.jsonl"])
+    'turntide eval topics chats.jsonl'
     """
     kept: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         name, _, value = argument.partition("=")
         if name not in _PLACES:
-            kept.append(argument)
+            kept.append(Path(argument).name if argument.startswith(os.sep) else argument)
         elif not value:
             next(rest, None)
     return shlex.join(["turntide", *kept])

@@ -25,6 +25,7 @@ from jobs.bench.page_proof import kills_section, memory_section
 from jobs.bench.page_recovery import recovery_section
 from jobs.bench.page_scale import scale_section
 from jobs.bench.page_speed import stream_section
+from jobs.bench.page_topics import eval_topics_section, topics_section
 from models.errors import ConfigurationError
 
 PAGE = "README.md"
@@ -35,6 +36,9 @@ COMMANDS = {
     "memory": "turntide bench memory --output json",
     "kills": "turntide bench kills --output json",
     "chaos": "turntide chaos --runs 20 --output json",
+    "topics": "turntide bench topics --output json",
+    "eval-topics": "turntide eval topics --output json",
+    "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
 }
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
@@ -45,6 +49,9 @@ _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "memory": memory_section,
     "kills": kills_section,
     "chaos": chaos_section,
+    "topics": topics_section,
+    "eval-topics": eval_topics_section,
+    "eval-topics-minilm": eval_topics_section,
 }
 _HEAD = """# Measurements
 
@@ -57,7 +64,7 @@ def write_page(folder: Path) -> list[Held]:
 
     Args:
         folder: With at least one of `stream.json`, `recovery.json`, `scale.json`, `memory.json`, `kills.json`,
-            `chaos.json`; `stream-before.json` beside the first.
+            `chaos.json`, `topics.json`, `eval-topics.json`; `stream-before.json` beside the first.
 
     Returns:
         Every figure that is held to something.

@@ -38,6 +38,10 @@ class Measured:
         value = self._at(path)
         return value if isinstance(value, str) else ""
 
+    def flag(self, *path: str) -> bool:
+        """Whether the value at a path of keys is true."""
+        return self._at(path) is True
+
     def texts(self, *path: str) -> list[str]:
         """The texts of a list."""
         value = self._at(path)

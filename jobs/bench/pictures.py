@@ -91,6 +91,7 @@ def draw_curves(
     limit: Limit | None = None,
     log_x: bool = True,
     log_y: bool = False,
+    label_points: bool = True,
 ) -> None:
     """Curves; every point has its value beside it and its place on the x axis.
 
@@ -103,17 +104,21 @@ def draw_curves(
         limit: Drawn across.
         log_x: A logarithmic x axis; else a linear one that begins at nought.
         log_y: A logarithmic y axis too, for what grows in proportion; else it begins at nought.
+        label_points: Whether every point has its value beside it; else only the highest of each curve.
     """
     with _style():
         figure, axes = _figure(title, _CURVE_HEIGHT_IN)
         for number, (curve, colour) in enumerate(zip(curves, COLOURS, strict=False)):
-            _draw_curve(axes, curve, colour, labels_above=number == 0 or not log_y, named=len(curves) > 1)
+            highest = [max(curve.points, key=lambda point: point[1])]
+            labelled = curve.points if label_points else highest
+            above = number == 0 or not log_y
+            _draw_curve(axes, curve, colour, labelled=labelled, labels_above=above, named=len(curves) > 1)
         ticks = sorted({x for curve in curves for x, _ in curve.points})
         if log_x:
             axes.set_xscale("log")
         else:
             axes.set_xlim(left=0)
-        axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
+        axes.set_xticks(ticks, [short(tick) for tick in ticks])
         axes.xaxis.set_minor_locator(NullLocator())
         values = [y for curve in curves for _, y in curve.points]
         if limit is not None:
@@ -205,11 +210,19 @@ def _style() -> AbstractContextManager[None]:
     )
 
 
-def _draw_curve(axes: Axes, curve: Curve, colour: str, *, labels_above: bool, named: bool) -> None:
+def _draw_curve(
+    axes: Axes,
+    curve: Curve,
+    colour: str,
+    *,
+    labelled: Sequence[tuple[float, float]],
+    labels_above: bool,
+    named: bool,
+) -> None:
     xs, ys = zip(*curve.points, strict=True)
     axes.plot(xs, ys, marker="o", color=colour, linewidth=2)
     up = 7 if labels_above else -16
-    for x, y in curve.points:
+    for x, y in labelled:
         axes.annotate(short(y), (x, y), (0, up), textcoords="offset points", ha="center", color=colour)
     if named:
         _beside(axes, (xs[-1], ys[-1]), curve.label, colour, 8)

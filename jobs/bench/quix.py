@@ -16,7 +16,7 @@ from jobs.bench.event_fold import EventFold, record_of
 from jobs.bench.figures import Timing
 from jobs.bench.stopwatch import Stopwatch
 from models.codec import encode
-from models.events import DeadLetter, SessionOutput
+from models.events import DeadLetter, OutputEvent
 from models.topics import TOPIC_OF, TURNS
 from streams.settings import Settings
 
@@ -65,7 +65,7 @@ class _Contender:
     def _topic(self, name: str) -> Any:
         return self.app.topic(name, key_deserializer="bytes", value_deserializer="bytes", value_serializer="bytes")
 
-    def _take(self, value: bytes, key: bytes, timestamp_ms: int, _: Any, state: Any) -> list[SessionOutput]:
+    def _take(self, value: bytes, key: bytes, timestamp_ms: int, _: Any, state: Any) -> list[OutputEvent]:
         place = self._context()
         record = record_of(
             topic=place.topic,
@@ -75,7 +75,7 @@ class _Contender:
             key=key,
             value=value,
         )
-        outputs: list[SessionOutput] = []
+        outputs: list[OutputEvent] = []
         for arrival in self._fold.arrivals([record]):
             before = self._stored(key, state)
             folded = self._fold.fold(arrival, before)

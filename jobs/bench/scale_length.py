@@ -15,7 +15,9 @@ from msgspec import Struct
 
 from jobs.bench.prepared import InMemory, Prepared
 from models.policy import Policy
+from streams.settings import load_settings
 from streams.state.memory import MemoryTable
+from streams.wiring import policy_of
 
 POSITIONS = (10, 100, 1_000, 10_000)
 """Numbers of the turns whose cost is measured; the first is the one that others are compared with."""
@@ -64,7 +66,7 @@ def measure_lengths(*, runs: int, probes: int, say: Callable[[str], None]) -> li
         probes: Runs of words said at every position, per history.
         say: Called with what is going on.
     """
-    policy = Policy()
+    policy = policy_of(load_settings())
     prepared = Prepared(policy)
     costs: list[list[list[float]]] = []
     sizes: list[list[int]] = []

@@ -21,7 +21,9 @@ from msgspec import Struct
 from jobs.bench.figures import BenchFailed
 from jobs.bench.prepared import InMemory, Prepared
 from models.policy import Policy
+from streams.settings import load_settings
 from streams.state.memory import MemoryTable
+from streams.wiring import policy_of
 
 REFERENCE_SESSIONS = 1_000
 """So many sessions stand beside, in the same process: the ratio is taken to them, turn about."""
@@ -125,7 +127,7 @@ def cost_of(sessions: int, turns_each: int, passes: int) -> SessionsCost:
         passes: Measured micro-batches, each beside one of `REFERENCE_SESSIONS`; medians are taken.
     """
     gc.set_threshold(_COLLECT_AFTER)
-    policy, rng = Policy(), random.Random(sessions)  # noqa: S311 - repeatable, not secret
+    policy, rng = policy_of(load_settings()), random.Random(sessions)  # noqa: S311 - repeatable, not secret
     prepared = Prepared(policy)
     reference = Population(policy, prepared, REFERENCE_SESSIONS, turns_each)
     gc.collect()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,11 +33,12 @@ class Traffic:
 
     Args:
         seed: Of the interleaving.
+        conversations: What is said; none: the demo's.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, conversations: Sequence[Conversation] | None = None) -> None:
         self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-        self._conversations = load_conversations()
+        self._conversations = conversations or load_conversations()
 
     def backlog(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn]:
         """`count` turns of interleaved sessions without an upstream risk, in event-time order.

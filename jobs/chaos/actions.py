@@ -103,7 +103,8 @@ def plan(
         first = not planned and Act.KILL in weights
         act = Act.KILL if first else rng.choices([*weights], [*weights.values()])[0]
         planned.append(_action(rng, round(at_s, 3), act, session_timeout_s, outage_s))
-        at_s += rng.uniform(*_GAP_S)
+        away_s = planned[-1].lasts_s if act is Act.BROKER else 0.0  # the driver waits for it before the next act
+        at_s += away_s + rng.uniform(*_GAP_S)
     return planned
 
 

@@ -30,9 +30,11 @@ def demo(
 
     Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, under a prefix of the
     demo's own that is deleted afterwards), creates the topics, starts the roles sessions, index and archive, plays
-    twelve conversations, and shows what Turntide makes of them. Leaves archive, logs and an HTML report.
+    thirteen conversations, and shows what Turntide makes of them. Leaves archive, logs and an HTML report.
 
-    Exits with 1 if not exactly the expected sessions alert.
+    Topics of conversation come, are packed, unpacked and evicted under a compressed clock: a minute for a day.
+
+    Exits with 1 if not exactly the expected sessions alert, or if topics did not do all of that.
     """
     from jobs.demo.run import Options, run
     from jobs.demo.stage import Stage

@@ -33,6 +33,7 @@ class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         expected_alert: Whether exactly this session must alert.
         ends: Whether a `session_ended` follows, or it is left open.
         acknowledged_after_turn: Turn number after which on-call acknowledges the alert.
+        shows_topics: Whether topics of this session must start, be packed and unpacked, and be evicted.
     """
 
     session_id: str
@@ -44,6 +45,7 @@ class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     expected_alert: bool
     ends: bool
     acknowledged_after_turn: int | None = None
+    shows_topics: bool = False
 
 
 class Act(StrEnum):

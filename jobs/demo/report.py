@@ -9,7 +9,8 @@ from importlib.resources import files
 from string import Template
 
 from jobs.demo.state import AlertSeen, DemoState, SessionSeen
-from jobs.demo.summary import Summary
+from jobs.demo.summary import TOPIC_LIFE, Summary
+from jobs.demo.timeline import topic_timeline
 from models.policy import ModePolicy
 
 _WIDTH, _HEIGHT = 320.0, 96.0
@@ -41,6 +42,7 @@ def render_report(
         figures="".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in _figures(summary)),
         alerts=alerts or "<p>None.</p>",
         sessions="".join(_session(s, state.alert_of(s.conversation.session_id), modes) for s in ordered),
+        topics="".join(_topics(state, summary, session_id) for session_id in summary.topics.shown_by),
         further="".join(f"<p>{escape(what)}</p><pre>{escape(command)}</pre>" for what, command in further),
     )
 
@@ -95,11 +97,24 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         ("sessions", f"{summary.sessions}"),
         ("segments compacted", f"{summary.segments}"),
         ("episodes closed", f"{summary.episodes}"),
+        ("topics started", f"{summary.topics.started}"),
+        ("topics packed", f"{summary.topics.compacted}"),
+        ("topics unpacked", f"{summary.topics.unpacked}"),
+        ("topics evicted", f"{summary.topics.evicted}"),
         ("alerts", f"{len(summary.alerts)}"),
         ("turn → alert", f"{max(latencies):.0f} ms at most" if latencies else "–"),
         ("archive rows", f"{archive.rows:,}"),
         ("JSON : Parquet", f"{archive.json_to_parquet_ratio or '–'}"),
     ]
+
+
+def _topics(state: DemoState, summary: Summary, session_id: str) -> str:
+    session, counts = state.sessions[session_id], summary.topics.shown_by[session_id]
+    told = ", ".join(f"{counts.get(cause, 0)} {cause}" for cause in TOPIC_LIFE)
+    return (
+        f"<article><h3>{escape(session.conversation.title)}</h3><small>{escape(session_id)} · {escape(told)} · "
+        f"{escape(summary.topics.clock)}</small>{topic_timeline(session_id, session.topics)}</article>"
+    )
 
 
 def _session(session: SessionSeen, alert: AlertSeen | None, modes: ModePolicy) -> str:

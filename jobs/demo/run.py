@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations, schedule
 from jobs.demo.play import Play
+from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
@@ -30,13 +31,6 @@ from streams.wiring import policy_of
 
 ROLES = ("sessions", "index", "archive")
 PARTITIONS = 4
-_POLICY = """\
-# The defaults, but a profile after every turn, so that the demo's view is lively.
-version = "demo-1"
-
-[profile]
-every_turns = 1
-"""
 _READY_WITHIN_S = 90.0
 _CAUGHT_UP_WITHIN_S = 60.0
 _LOOK_AT_ROLES_EVERY_S = 0.5
@@ -141,7 +135,7 @@ def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
 
 def _settings(given: Settings, data_dir: Path, kafka: KafkaSettings, *, prefix: str) -> Settings:
     policy_file = data_dir / "policy.toml"
-    policy_file.write_text(_POLICY)
+    policy_file.write_text(POLICY)
     os.environ.pop("TURNTIDE_VECTORS__URL", None)  # the roles inherit the environment
     mine = {"kafka": kafka, "topic_prefix": prefix, "data_dir": data_dir, "policy_file": policy_file}
     # Whatever archive or vector store the environment names: the demo writes to its own folder only.
@@ -196,6 +190,7 @@ async def _perform(
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
+    stage.step("play", COMPRESSED_CLOCK)
     async with watching(settings, state, tell=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)
         try:

@@ -83,12 +83,14 @@ class Stage:
         """What else to look at: what for, and the command."""
         turntide, folder = _command(), shlex.quote(summary.data_dir)
         session = (summary.alerts_raised or summary.alerts_expected)[0]
+        household = next(iter(summary.topics.shown_by))
         points = f"FROM risk_points SELECT turn, risk, score, mode WHERE session_id = '{session}' ORDER BY turn"
         return [
             ("The report, with every risk curve:", summary.report),
             ("Where the commands below find the archive:", f"export TURNTIDE_DATA_DIR={folder}"),
             ("Why the alerts stand:", f'{turntide} query "FROM alerts SELECT session_id, severity, reason"'),
             (f"The risk of {session}, turn by turn:", f'{turntide} query "{points}"'),
+            (f"What became of the topics of {household}:", f"{turntide} memory topics {household}"),
             ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
             ("Everything that can be asked:", f'{turntide} query "SHOW TABLES"'),
             ("Remove all of it again:", f"rm -r {folder}"),

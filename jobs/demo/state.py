@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 from msgspec import Struct, field
@@ -18,13 +18,20 @@ from models.events import (
     RiskPoint,
     SegmentCompacted,
     SignalShare,
+    TopicChanged,
     WindowClosed,
 )
 
 _RECENT_MEMORIES = 12
+_TOLD_OF_TOPICS = frozenset({"compacted", "unpacked", "merged", "evicted"})
+"""What is worth a line; topics start and are left all the time."""
 _RATE_OVER_S = 5.0
 _NOTABLE_SCORE = 0.15
 """Below it a session's strongest signal says nothing."""
+
+
+Memory = SegmentCompacted | TopicChanged | EpisodeClosed
+"""What is shown of memory."""
 
 
 class SessionSeen(Struct):
@@ -38,6 +45,8 @@ class SessionSeen(Struct):
     points: dict[int, RiskPoint] = {}
     """Turn number → its risk, for the scored turns."""
     segments: int = 0
+    topics: list[TopicChanged] = []
+    """Every change of its topics, in their order."""
     episode: EpisodeClosed | None = None
 
     @property
@@ -76,8 +85,10 @@ class DemoState(Struct):
     sessions: dict[str, SessionSeen]
     alerts: dict[str, AlertSeen] = {}
     """By alert id, in the order of their raising."""
-    memories: deque[SegmentCompacted | EpisodeClosed] = field(default_factory=lambda: deque(maxlen=_RECENT_MEMORIES))
+    memories: deque[Memory] = field(default_factory=lambda: deque(maxlen=_RECENT_MEMORIES))
     segments: int = 0
+    topics: Counter[str] = field(default_factory=Counter)
+    """Cause → changes of topics, of all sessions."""
     episodes: int = 0
     windows: int = 0
     sent_turns: int = 0
@@ -136,6 +147,8 @@ class DemoState(Struct):
             self._take_alert(event, at_s)
         elif isinstance(event, WindowClosed):
             self.windows += 1
+        elif isinstance(event, TopicChanged):
+            self._take_topic(event)
         elif isinstance(event, SegmentCompacted | EpisodeClosed):
             self._take_memory(event)
         return True
@@ -160,6 +173,14 @@ class DemoState(Struct):
             alert.gravest = change
         alert.causes = [*alert.causes, change.cause]
 
+    def _take_topic(self, change: TopicChanged) -> None:
+        self.topics[change.cause] += change.cause != "merged" or not change.kept  # a merge is told of both
+        session = self.sessions.get(change.session_id)
+        if session is not None:
+            session.topics.append(change)
+        if is_told(change):
+            self.memories.append(change)
+
     def _take_memory(self, memory: SegmentCompacted | EpisodeClosed) -> None:
         self.memories.append(memory)
         session = self.sessions.get(memory.session_id)
@@ -171,6 +192,11 @@ class DemoState(Struct):
         self.segments += 1
         if session is not None:
             session.segments += 1
+
+
+def is_told(change: TopicChanged) -> bool:
+    """Whether the change of a topic is worth a line."""
+    return change.cause in _TOLD_OF_TOPICS and not (change.cause == "merged" and change.kept)
 
 
 def is_open(alert: AlertSeen) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from jobs.demo.state import DemoState
+from jobs.demo.policy import COMPRESSED_CLOCK
+from jobs.demo.state import DemoState, SessionSeen
 from models.events import AlertStatus, Severity
 from streams.lake.catalog import LakePaths, open_reader, paths_of
 from streams.lake.maintenance import maintain
@@ -20,6 +22,8 @@ from streams.lake.writer import LakeWriter
 from streams.settings import Settings
 
 _KIB = 1024
+TOPIC_LIFE = ("started", "compacted", "unpacked", "evicted")
+"""What topics of the session written for it must have done."""
 
 
 class AlertSummary(Struct, frozen=True, kw_only=True):
@@ -39,6 +43,26 @@ class AlertSummary(Struct, frozen=True, kw_only=True):
     evidence_turns: list[int]
     latency_ms: float | None
     """From the sending of its turn to its arrival at the demo, through the whole pipeline."""
+
+
+class TopicsSummary(Struct, frozen=True, kw_only=True):
+    """Topics of all sessions, under the demo's compressed clock."""
+
+    clock: str
+    """How it is compressed."""
+    started: int
+    returned: int
+    """Became active again; those that were unpacked for it are counted there."""
+    compacted: int
+    unpacked: int
+    merged: int
+    evicted: int
+    history_bytes: int
+    """JSON of what the compactions packed."""
+    packed_bytes: int
+    packed_to_history_ratio: float | None
+    shown_by: dict[str, dict[str, int]]
+    """Session written for it → cause → changes."""
 
 
 class ArchiveSummary(Struct, frozen=True, kw_only=True):
@@ -69,6 +93,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """Session ids."""
     alerts_raised: list[str]
     alerts: list[AlertSummary]
+    topics: TopicsSummary
     archive: ArchiveSummary
     seconds: float
     data_dir: str
@@ -76,12 +101,13 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 def summarise(state: DemoState, archive: ArchiveSummary, *, seconds: float, data_dir: str, report: str) -> Summary:
-    """Judge: exactly the expected alerts, every turn folded, and a whole archive."""
+    """Judge: exactly the expected alerts, topics through their whole life, every turn folded, and a whole archive."""
     expected = sorted(i for i, s in state.sessions.items() if s.conversation.expected_alert)
     raised = sorted({alert.latest.session_id for alert in state.alerts.values()})
     problems = [
         *(f"{session} was expected to alert and did not" for session in expected if session not in raised),
         *(f"{session} alerted and was not expected to" for session in raised if session not in expected),
+        *(f"{session}: no topic was {cause}" for session, cause in _not_shown(state)),
         *(f"archive: {finding}" for finding in archive.findings),
     ]
     if state.folded_turns != state.planned_turns:
@@ -98,6 +124,7 @@ def summarise(state: DemoState, archive: ArchiveSummary, *, seconds: float, data
         alerts_expected=expected,
         alerts_raised=raised,
         alerts=_alerts(state),
+        topics=_topics(state),
         archive=archive,
         seconds=round(seconds, 1),
         data_dir=data_dir,
@@ -120,6 +147,39 @@ def _alerts(state: DemoState) -> list[AlertSummary]:
             latency_ms=None if alert.latency_s is None else round(alert.latency_s * 1000, 1),
         )
         for alert_id, alert in state.alerts.items()
+    ]
+
+
+def _topics(state: DemoState) -> TopicsSummary:
+    counts = state.topics
+    packed = [c.compaction for s in state.sessions.values() for c in s.topics if c.compaction is not None]
+    before, after = sum(each.bytes_before for each in packed), sum(each.bytes_after for each in packed)
+    return TopicsSummary(
+        clock=COMPRESSED_CLOCK,
+        started=counts["started"],
+        returned=counts["returned"],
+        compacted=counts["compacted"],
+        unpacked=counts["unpacked"],
+        merged=counts["merged"],
+        evicted=counts["evicted"],
+        history_bytes=before,
+        packed_bytes=after,
+        packed_to_history_ratio=round(after / before, 3) if before else None,
+        shown_by={i: dict(Counter(c.cause for c in s.topics)) for i, s in _showing_topics(state)},
+    )
+
+
+def _showing_topics(state: DemoState) -> list[tuple[str, SessionSeen]]:
+    return [(i, session) for i, session in state.sessions.items() if session.conversation.shows_topics]
+
+
+def _not_shown(state: DemoState) -> list[tuple[str, str]]:
+    """Sessions written to show topics, each with what none of its topics did."""
+    return [
+        (session_id, cause)
+        for session_id, session in _showing_topics(state)
+        for cause in TOPIC_LIFE
+        if cause not in {change.cause for change in session.topics}
     ]
 
 
@@ -162,6 +222,8 @@ def show(summary: Summary, console: Console, further: list[tuple[str, str]]) -> 
     if summary.as_expected:
         alerts = ", ".join(f"{a.session_id} at turn {a.turn} of {a.turns_of_session}" for a in summary.alerts)
         console.print(Text(f"✓ Exactly the expected alerts: {alerts}.", style="bold green"))
+        shown = ", ".join(summary.topics.shown_by)
+        console.print(Text(f"✓ Topics of {shown} came, were packed, unpacked and evicted.", style="bold green"))
     console.print()
     console.print("[bold]How to look further[/]")
     for what, command in further:
@@ -178,6 +240,10 @@ def _figures(summary: Summary) -> RenderableType:
     ratio = f"{archive.json_to_parquet_ratio}× smaller than" if archive.json_to_parquet_ratio else "of"
     grid.add_row("turns", f"{summary.turns} in {summary.sessions} sessions, {summary.open_sessions} still open")
     grid.add_row("memory", f"{summary.segments} segments compacted, {summary.episodes} episodes closed")
+    topics = summary.topics
+    packed = f"{topics.compacted} packed, {topics.history_bytes:,} → {topics.packed_bytes:,} bytes"
+    grid.add_row("topics", f"{topics.started} started, {packed}, {topics.unpacked} unpacked, {topics.evicted} evicted")
+    grid.add_row("", topics.clock)
     for alert in summary.alerts:
         soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
         grid.add_row("alert", f"{alert.session_id}: {alert.severity} ({', '.join(alert.causes)}){soon}")

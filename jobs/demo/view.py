@@ -6,7 +6,7 @@ Where the output is no terminal, `line` says the same events one a line.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -15,8 +15,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from jobs.demo.state import AlertSeen, DemoState, SessionSeen, is_open
-from models.events import AlertChanged, EpisodeClosed, Mode, OutputEvent, SegmentCompacted, Severity
+from jobs.demo.state import AlertSeen, DemoState, Memory, SessionSeen, is_open, is_told
+from models.events import AlertChanged, EpisodeClosed, Mode, OutputEvent, SegmentCompacted, Severity, TopicChanged
 
 WIDTH = 80
 LEAST_HEIGHT = 24
@@ -28,12 +28,13 @@ MODE_STYLES = {
     Mode.CRITICAL: "bold red",
 }
 _SEVERITY_STYLES = {Severity.WARNING: "dark_orange", Severity.CRITICAL: "bold red"}
+_TOPIC_STYLES = {"compacted": "magenta", "unpacked": "bold magenta", "merged": "magenta", "evicted": "yellow"}
 _BARS = "▁▂▃▄▅▆▇█"
 _RISK_STYLES = ((0.8, "red"), (0.5, "dark_orange"), (0.3, "yellow"), (0.0, "green"))
 _SPARK_WIDTH = 22
 _ID_WIDTH = 12
 _MODE_WIDTH = 10
-_FEWEST_MEMORIES = 2
+_FEWEST_MEMORIES = 1
 _MOST_MEMORIES = 8
 _MOST_ALERTS = 2
 _HEIGHT_FOR_REASONS = 28
@@ -62,7 +63,7 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
         _rule("Alerts"),
         *(_alert(alert, width=columns, reason_lines=reason_lines) for alert in alerts),
         *([] if alerts else [Text("  none so far", style="dim")]),
-        _rule(f"Memory: {state.segments} segments compacted, {state.episodes} episodes closed"),
+        _rule(f"Memory: {state.segments} segments · {topic_counts(state.topics)}"),
         *(_memory(memory) for memory in list(state.memories)[-memories:]),
     ]
     return Padding(Group(*parts), (0, width - columns, 0, 0))
@@ -91,9 +92,21 @@ def line(event: OutputEvent) -> str | None:
         )
     if isinstance(event, SegmentCompacted):
         return f"segment   {event.session_id}: {_segment(event)}"
+    if isinstance(event, TopicChanged) and is_told(event):
+        return f"topic     {event.session_id}: {_topic(event)}"
     if isinstance(event, EpisodeClosed):
         return f"episode   {event.session_id}: {_episode(event)}"
     return None
+
+
+def topic_counts(causes: Mapping[str, int]) -> str:
+    """How many topics came, were packed, unpacked and evicted.
+
+    >>> topic_counts({"started": 3, "evicted": 1})
+    'topics: 3 started, 0 packed, 0 unpacked, 1 evicted'
+    """
+    counted = (("started", "started"), ("compacted", "packed"), ("unpacked", "unpacked"), ("evicted", "evicted"))
+    return "topics: " + ", ".join(f"{causes.get(cause, 0)} {word}" for cause, word in counted)
 
 
 def progress_line(state: DemoState) -> str:
@@ -173,11 +186,25 @@ def _alert(alert: AlertSeen, *, width: int, reason_lines: int) -> Group:
     return Group(head, Text("\n".join(wrapped), style="dim", no_wrap=True, overflow="ellipsis"))
 
 
-def _memory(memory: SegmentCompacted | EpisodeClosed) -> Text:
-    said = _segment(memory) if isinstance(memory, SegmentCompacted) else _episode(memory)
+def _memory(memory: Memory) -> Text:
     shown = Text(f"  {memory.session_id:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
-    shown.append(said, style="none" if isinstance(memory, SegmentCompacted) else "bold")
-    return shown
+    if isinstance(memory, TopicChanged):
+        return shown.append(_topic(memory), style=_TOPIC_STYLES[memory.cause]).append(f": {memory.title}", style="dim")
+    if isinstance(memory, SegmentCompacted):
+        return shown.append(_segment(memory), style="none")
+    return shown.append(_episode(memory), style="bold")
+
+
+def _topic(change: TopicChanged) -> str:
+    """What happened to a topic, without its title: that is what somebody wrote."""
+    packing = change.compaction
+    if packing is not None:
+        return f"topic packed, {len(packing.turns)} messages, {packing.bytes_before:,} → {packing.bytes_after:,} bytes"
+    if change.cause == "unpacked":
+        return f"topic came back, {len(change.active_turns)} messages unpacked"
+    if change.cause == "evicted":
+        return f"topic evicted after {change.message_count} messages, {change.detail}"
+    return "topic merged into another"
 
 
 def _segment(segment: SegmentCompacted) -> str:

@@ -15,12 +15,12 @@ from jobs.demo.state import DemoState
 from models.codec import decode_output
 from models.errors import StoreUnavailable, TurntideError
 from models.events import OutputEvent
-from models.topics import ALERTS, COMPACTIONS, EPISODES, PROFILES, TOPICS, TURNS, WINDOWS
+from models.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, EPISODES, PROFILES, TOPICS, TURNS, WINDOWS
 from streams.kafka.client import admin, consumer
 from streams.lake.catalog import open_reader, paths_of
 from streams.settings import Settings
 
-_FOLLOWED = (PROFILES, ALERTS, COMPACTIONS, EPISODES, WINDOWS)
+_FOLLOWED = (PROFILES, ALERTS, COMPACTIONS, CONVERSATION_TOPICS, EPISODES, WINDOWS)
 _GROUPS = ("sessions", "index")
 _POLL_MS = 100
 _MEASURE_EVERY_S = 0.5

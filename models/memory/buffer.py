@@ -30,8 +30,8 @@ class BufferedTurn(Struct, frozen=True, array_like=True, gc=False):
     risk: float | None
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(BufferedTurn).decode
+encode_turn = msgspec.msgpack.Encoder().encode
+decode_turn = msgspec.msgpack.Decoder(BufferedTurn).decode
 
 
 class Buffer:
@@ -41,18 +41,18 @@ class Buffer:
         self.slots = slots
         self._parts = parts
 
-    def insert(self, turn: BufferedTurn, capacity: int, open_turns: Collection[int]) -> None:
-        """Add a turn at its place; the lowest number beyond `capacity` makes room unless its segment is open."""
+    def insert(self, turn: int, encoded: bytes, capacity: int, open_turns: Collection[int]) -> None:
+        """Add an encoded turn at its place; the lowest beyond `capacity` makes room unless its segment is open."""
         slots = self.slots
-        slot = self._make_room(turn.turn, capacity, open_turns)
-        slots[turn.turn] = slot
-        self._parts.put(f"b{slot}", _encode(turn))
+        slot = self._make_room(turn, capacity, open_turns)
+        slots[turn] = slot
+        self._parts.put(f"b{slot}", encoded)
 
     def read(self, turn: int) -> BufferedTurn:
         """A buffered turn; `turn` must be in `slots`."""
         data = self._parts.get(f"b{self.slots[turn]}")
         assert data is not None, "the head and its parts are written together"  # noqa: S101
-        return _decode(data)
+        return decode_turn(data)
 
     def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:
         slots = self.slots

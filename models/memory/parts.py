@@ -9,8 +9,17 @@ class Parts:
     """A private overlay over what was loaded; the loaded mapping is never changed."""
 
     def __init__(self, loaded: Mapping[str, bytes]) -> None:
-        self._loaded = loaded
+        self._loaded = dict(loaded)
         self._changed: dict[str, bytes | None] = {}
+
+    def settle(self) -> None:
+        """What was changed is stored by now: begin anew from there."""
+        for name, value in self._changed.items():
+            if value is None:
+                self._loaded.pop(name, None)
+            else:
+                self._loaded[name] = value
+        self._changed = {}
 
     def get(self, name: str) -> bytes | None:
         """The part's present bytes, or None."""
@@ -28,9 +37,16 @@ class Parts:
         if name in self._changed or name in self._loaded:
             self._changed[name] = None
 
-    def drop_all(self) -> None:
-        """Delete every part."""
-        self._changed = dict.fromkeys((*self._loaded, *self._changed))
+    def drop_all(self, *, but: str | None = None) -> None:
+        """Delete every part, except those whose name begins with `but`."""
+        for name in {**self._loaded, **self._changed}:
+            if but is None or not name.startswith(but):
+                self._changed[name] = None
+
+    def count(self, prefix: str) -> int:
+        """How many parts there are whose names begin so."""
+        names = {**self._loaded, **self._changed}
+        return sum(name.startswith(prefix) and self._changed.get(name, b"") is not None for name in names)
 
     def changes(self) -> dict[str, bytes | None]:
         """Every part that was changed or deleted, and its bytes now; None deletes.

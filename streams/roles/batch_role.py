@@ -35,22 +35,26 @@ HEARTBEAT_S = 1.0
 
 
 class BatchRole(ABC):
-    """A Faust app with one agent over one topic, folding whole batches."""
+    """A Faust app with one agent over its topics, folding whole batches.
+
+    With several topics a poll may bring records of each. Their order against each other is nobody's promise: a topic's
+    partitions are admitted, processed and committed each on its own.
+    """
 
     name: str
-    source: Topic
+    sources: tuple[Topic, ...]
 
     def __init__(self, settings: Settings, *, http_port: int) -> None:
         self.settings = settings
         self.http_port = http_port
-        topic = self.source.full_name(settings.topic_prefix)
-        self.app = create_app(settings, role=self.name, topics=frozenset({topic}), recover=self._recover)
+        topics = [topic.full_name(settings.topic_prefix) for topic in self.sources]
+        self.app = create_app(settings, role=self.name, topics=frozenset(topics), recover=self._recover)
         self._one_at_a_time = asyncio.Lock()
         self._current: frozenset[TP] = frozenset()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.watchdog = Watchdog(settings.kafka.stall_after)
         self._log_ends = LogEnds(self._ask_log_ends)
-        records = self.app.topic(topic, value_serializer="raw", key_serializer="raw", value_type=bytes)
+        records = self.app.topic(*topics, value_serializer="raw", key_serializer="raw", value_type=bytes)
         self.app.agent(records, name=f"{self.name}.fold", concurrency=1)(self._agent)
         self.app.timer(HEARTBEAT_S, name=f"{self.name}.heartbeat")(self._heartbeat)
 
@@ -66,11 +70,15 @@ class BatchRole(ABC):
 
     @abstractmethod
     async def on_assigned(self, partitions: list[int]) -> None:
-        """Make the state of exactly these partitions current."""
+        """Make the state of exactly these partitions current.
+
+        Args:
+            partitions: Numbers, each once, whichever of the sources they are of.
+        """
 
     @abstractmethod
-    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
-        """Do everything that a poll's records ask for, by partition; on return it is durable."""
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
+        """Do everything that a poll's records ask for, by topic and partition; on return it is durable."""
 
     async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
         """Once a second, between batches."""
@@ -158,7 +166,7 @@ class BatchRole(ABC):
             try:
                 await self._work(poll)
             except Exception as error:
-                partitions = sorted(tp.partition for tp in poll.batches)
+                partitions = sorted({tp.partition for tp in poll.batches})
                 log.exception("role_failed", role=self.name, partitions=partitions, error=type(error).__name__)
                 self._failure.set_exception(error)
             finally:
@@ -178,12 +186,20 @@ class BatchRole(ABC):
         await self.fence()
         expected = {tp: ledger.processed(tp) for tp in admitted}
         metrics.histogram("batch_turns").observe(sum(map(len, admitted.values())))
-        await self.on_records({tp.partition: records for tp, records in admitted.items()})
+        await self.on_records(admitted)
         for tp, records in admitted.items():
-            processed = records[-1].offset + 1
-            ledger.advance(tp, expected=expected[tp], processed=processed)
-            lag = max(0, consumer.highwater(tp) - processed)
-            metrics.gauge("offset_lag_records", partition=str(tp.partition)).set(lag)
+            ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1)
+        for partition in {tp.partition for tp in admitted}:
+            metrics.gauge("offset_lag_records", partition=str(partition)).set(self._lag(partition))
+
+    def _lag(self, partition: int) -> int:
+        """Records of this partition that are not processed yet, of all sources together."""
+        consumer = self.consumer
+        return sum(
+            max(0, (consumer.highwater(tp) or 0) - processed)  # unknown before the first fetch
+            for tp in consumer.ledger.places()
+            if tp.partition == partition and (processed := consumer.ledger.processed(tp)) is not None
+        )
 
     async def fence(self) -> None:
         """Call before each write: a worker that slept must not write when it wakes (design §5.8).
@@ -200,12 +216,12 @@ class BatchRole(ABC):
         if not await self.consumer.still_member(self._current):
             raise Fenced(
                 f"role {self.name} was silent for {silent_s:.0f} s and partitions "
-                f"{sorted(tp.partition for tp in self._current)} may be another worker's: nothing more is written"
+                f"{sorted({tp.partition for tp in self._current})} may be another worker's: nothing more is written"
             )
 
     async def _recover(self, tps: list[TP]) -> None:
         async with self._one_at_a_time:
-            await self.on_assigned(sorted(tp.partition for tp in tps))
+            await self.on_assigned(sorted({tp.partition for tp in tps}))
 
     async def _standing(self) -> dict[str, Standing] | None:
         """How far each partition is; records wait if they were fetched or are still to be fetched."""

@@ -1,32 +1,37 @@
-"""Role index: turns embedded in batches and upserted to the vector store, so that similar past turns are found.
+"""Role index: turns and topics, embedded in batches and upserted to the vector store, so that similar ones are found.
 
-At-least-once into an upsert keyed by `session_turn`: a repeat changes nothing. Its own consumer group: a vector store
-that is down holds up the index, never an alert. While the store does not answer the batch is retried here, and the
-offset stays where it is.
+At-least-once into upserts keyed by session and turn or topic: a repeat changes nothing. A poll's turns are written
+before its topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. Its own
+consumer group: a vector store that is down holds up the index, never an alert. While the store does not answer the
+batch is retried here, and the offset stays where it is.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import chain
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 from fastapi import APIRouter
+from faust.types import TP
 
 from models.errors import StoreUnavailable
 from models.events import Turn
 from models.policy import Policy
-from models.topics import TURNS
+from models.topics import CONVERSATION_TOPICS, TURNS, Topic
 from streams.api.similar import index_router, similar_router
-from streams.intake import decode
+from streams.api.topics import topics_router
+from streams.intake import decode, topic_text
 from streams.ports import Embedder, TurnScorer, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 from streams.telemetry import metrics, stage
 from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
+from streams.vectors.topic_memory import TopicMemory, latest_changes
 
 log = structlog.get_logger(__name__)
 
@@ -36,10 +41,10 @@ COUNT_EVERY_BEATS = 15
 
 
 class IndexRole(BatchRole):
-    """Keeps vectors and payloads of turns, and serves reading them over HTTP."""
+    """Keeps vectors and payloads of turns and topics, and serves reading them over HTTP."""
 
     name = "index"
-    source = TURNS
+    sources = (TURNS, CONVERSATION_TOPICS)
 
     def __init__(
         self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer, store: VectorStore
@@ -50,7 +55,11 @@ class IndexRole(BatchRole):
         self._scorer = scorer
         self._store = store
         self._beats = 0
-        self._memory = SessionVectorMemory(store, embedder, keep_turns=policy.memory.stored_vectors)
+        keep_turns = policy.memory.stored_vectors
+        self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
+        self._topics = TopicMemory(
+            store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
+        )
 
     async def open(self) -> None:
         """Nothing to connect: the store was opened by whoever made it."""
@@ -63,12 +72,24 @@ class IndexRole(BatchRole):
         """All state is in the store."""
 
     def routers(self) -> Sequence[APIRouter]:
-        """Reading similar and last turns, and how many there are."""
-        return (similar_router(self._memory), index_router(self._memory, topic_prefix=self.settings.topic_prefix))
+        """Reading similar and last turns and how many there are, and topics."""
+        return (
+            similar_router(self._memory),
+            index_router(self._memory, topic_prefix=self.settings.topic_prefix),
+            topics_router(self._topics, self._policy.topics),
+        )
 
-    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
-        """Embed the turns and upsert them; the sessions role makes the dead letters."""
-        arrivals = decode(chain.from_iterable(batches.values()), self._policy.intake).arrivals
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
+        """Embed turns and topics and upsert them; the sessions role makes the dead letters."""
+        await self._index_turns(self._of(TURNS, batches))
+        await self._index_topics(self._of(CONVERSATION_TOPICS, batches))
+
+    def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
+        name = topic.full_name(self.settings.topic_prefix)
+        return chain.from_iterable(records for tp, records in batches.items() if tp.topic == name)
+
+    async def _index_turns(self, records: Iterable[ConsumerRecord]) -> None:
+        arrivals = decode(records, self._policy.intake).arrivals
         turns = [arrival.event for arrival in arrivals if isinstance(arrival.event, Turn)]
         if not turns:
             return
@@ -76,12 +97,25 @@ class IndexRole(BatchRole):
             vectors = self._embedder.embed([turn.content for turn in turns])
         with stage("score"):
             risks = self._risks(turns)
+        await self._written(partial(self._memory.add_turns, turns, vectors, risks))
+
+    async def _index_topics(self, records: Iterable[ConsumerRecord]) -> None:
+        changes = latest_changes(records)
+        if not changes:
+            return
+        with stage("embed"):
+            vectors = self._embedder.embed([topic_text(event.title, event.summary) for event, _ in changes])
+        await self._written(partial(self._topics.add_changes, changes, vectors))
+
+    async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write, again and again while the store does not answer."""
         while True:
             await self.fence()
             try:
-                await self._memory.add_turns(turns, vectors, risks)
+                await write()
             except StoreUnavailable as error:
-                log.warning("vector_store_unavailable", partitions=sorted(batches), retry_s=RETRY_S, error=str(error))
+                partitions = sorted({tp.partition for tp in self._current})
+                log.warning("vector_store_unavailable", partitions=partitions, retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
                 self.watchdog.stir()  # a store that is down is waited for, not a stall
             else:

@@ -14,10 +14,11 @@ from time import monotonic
 
 import structlog
 from aiokafka.structs import ConsumerRecord
+from faust.types import TP
 
 from models.codec import encode
 from models.envelope import headers_for
-from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent, ProfileUpdated
+from models.events import AlertChanged, ClockTicked, DeadLetter, Output, OutputEvent, ProfileUpdated, TopicChanged
 from models.flood import FloodGauge
 from models.partition import Arrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
@@ -43,7 +44,7 @@ class SessionsRole(BatchRole):
     """Folds every session of the partitions that this worker owns."""
 
     name = "sessions"
-    source = TURNS
+    sources = (TURNS,)
 
     def __init__(self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
         super().__init__(settings, http_port=settings.http.sessions_port)
@@ -88,8 +89,11 @@ class SessionsRole(BatchRole):
 
     # --- a batch
 
-    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Fold the records; on return outputs and state are acknowledged."""
+        await self._take_in({tp.partition: records for tp, records in batches.items()})
+
+    async def _take_in(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
         self._last_record_s.update(dict.fromkeys(batches, monotonic()))
         decoded = self._intake.take_each(batches, above={number: self._folds[number].offset for number in batches})
         self._watch_flood(decoded.values())
@@ -155,6 +159,11 @@ class SessionsRole(BatchRole):
                 for change in event.mode_transitions[-1:]:
                     if change.turn == event.last_turn:
                         metrics.counter("mode_transitions_total", mode=change.mode.value).inc()
+            elif isinstance(event, TopicChanged):
+                metrics.counter("topic_changes_total", cause=event.cause).inc()
+                if event.compaction is not None:
+                    metrics.counter("topic_history_bytes_total").inc(event.compaction.bytes_before)
+                    metrics.counter("topic_packed_bytes_total").inc(event.compaction.bytes_after)
 
     async def _fold_one_by_one(
         self, partition: int, arrivals: Sequence[Arrival], records: Sequence[ConsumerRecord]
@@ -209,7 +218,7 @@ class SessionsRole(BatchRole):
             record = Record(tick.session_id.encode(), encode(tick), headers_for(tick))
             await acknowledged(
                 await self._producer.write(
-                    self.source.full_name(self.settings.topic_prefix),
+                    TURNS.full_name(self.settings.topic_prefix),
                     number,
                     [record] * (TICKS_WHEN_BEHIND if behind else 1),
                 )

@@ -16,8 +16,9 @@ from streams.ports import Condition, Hit, PayloadValue, Point
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
 KEYWORD_FIELDS = ("session_id", "user_id", "app_id")
-INTEGER_FIELDS = ("turn",)
-"""Payload fields with an index; a filter on another field is exact too, but scans."""
+INTEGER_FIELDS = ("turn", "event_offset")
+"""Payload fields with an index: those of large sets and those to order by. A filter on another field is exact too, but
+scans what the others leave."""
 
 _COLLECTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
 
 from models.events import Turn
-from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore
+from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 
 COLLECTION = "turns"
+_LARGEST_TURN = 2**53
+_NEAR_TURNS = 8
+"""Numbers this near are read in one go, with what lies between them: a call costs more than a few turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,22 @@ class SessionVectorMemory:
         payloads = await self._store.latest(COLLECTION, where={"session_id": session_id}, by="turn", limit=last)
         return [_remembered(payload, None) for payload in reversed(payloads)]
 
+    async def turns_numbered(self, session_id: str, numbers: Iterable[int]) -> list[RememberedTurn]:
+        """These turns of the session, in order of number; those that are not here are left out."""
+        wanted = set(numbers)
+        found = await asyncio.gather(*[self._between(session_id, low, high) for low, high in _runs(wanted)])
+        return [turn for run in found for turn in run if turn.turn in wanted]
+
+    async def turns_after(self, session_id: str, turn: int) -> list[RememberedTurn]:
+        """Turns of the session with a higher number, in order of number."""
+        return await self._between(session_id, turn + 1, _LARGEST_TURN)
+
+    async def _between(self, session_id: str, low: int, high: int) -> list[RememberedTurn]:
+        where: dict[str, Condition] = {"session_id": session_id, "turn": (low, high)}
+        limit = min(high - low + 1, self._keep_turns)
+        payloads = await self._store.latest(COLLECTION, where=where, by="turn", limit=limit)
+        return [_remembered(payload, None) for payload in reversed(payloads)]
+
     async def count(self) -> int:
         """Turns of all sessions."""
         return await self._store.count(COLLECTION)
@@ -111,6 +130,21 @@ class SessionVectorMemory:
             if turn >= self._keep_turns
         )
         await asyncio.gather(*deletions)
+
+
+def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Lowest and highest number of each run of numbers that are near each other.
+
+    >>> _runs({3, 4, 9, 40})
+    [(3, 9), (40, 40)]
+    """
+    runs: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if runs and number - runs[-1][1] <= _NEAR_TURNS:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def _point(turn: Turn, vector: Vectors, risk: float | None) -> Point:

@@ -22,6 +22,7 @@ from models.codec import encode
 from models.envelope import headers_for
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import AlertAcknowledged, AlertChanged, AlertStatus, DeadLetter
+from models.session_outputs import TOPICS_STAGE
 from models.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
 from streams.kafka.client import consumer, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
@@ -126,13 +127,16 @@ async def test_replay_sends_the_original_record(settings: Settings) -> None:
 
 
 async def test_replay_leaves_out_what_kept_no_bytes(settings: Settings) -> None:
-    """A letter that was too large to keep its value would come back as a null value."""
-    await write(settings, DEAD_LETTERS, [letter(1), msgspec.structs.replace(letter(2), value=None)])
+    """A letter too large to keep its value would come back as a null value; a topic's history is no input at all."""
+    too_large = msgspec.structs.replace(letter(2), value=None)
+    history = msgspec.structs.replace(letter(3, "damaged_history"), stage=TOPICS_STAGE)
+    await write(settings, DEAD_LETTERS, [letter(1), too_large, history])
     done = turntide(settings, "dlq", "replay", "--all", "--output", "json")
 
     assert json.loads(done.stdout) == {
         "replayed": 1,
         "without_value": 1,
+        "no_input": 1,
         "topic": TURNS.full_name(settings.topic_prefix),
     }
     assert [record.value for record in await on_topic(settings, TURNS)] == [CONTENT]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.structs import ConsumerRecord
+from faust.types import TP
 
 from jobs.topics import apply_topics
 from models.bounds import STATE_WRITE_BYTES
@@ -89,7 +90,7 @@ class SlowRole(BatchRole):
     """A role whose sink takes a record in `pace_s`, or hangs."""
 
     name = "index"
-    source = TURNS
+    sources = (TURNS,)
 
     def __init__(self, settings: Settings, *, pace_s: float = 0.0) -> None:
         super().__init__(settings, http_port=0)
@@ -108,7 +109,7 @@ class SlowRole(BatchRole):
     async def on_assigned(self, partitions: list[int]) -> None:
         """No state."""
 
-    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Take them at the sink's pace and look at what is ahead meanwhile."""
         if self.hang is not None:
             await self.hang.wait()

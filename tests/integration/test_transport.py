@@ -12,6 +12,7 @@ import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
+from faust.types import TP
 
 from jobs.topics import apply_topics
 from models.topics import TURNS
@@ -30,7 +31,7 @@ class Recorder(BatchRole):
     """Writes down what it is given."""
 
     name = "recorder"
-    source = TURNS
+    sources = (TURNS,)
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, http_port=0)
@@ -50,10 +51,10 @@ class Recorder(BatchRole):
         """Note the assignment."""
         self.assigned.append(partitions)
 
-    async def on_records(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Note the offsets, or fail."""
         await self.gate.wait()
-        for partition, records in batches.items():
+        for (_, partition), records in batches.items():
             if self.fail_at is not None and any(r.offset == self.fail_at for r in records):
                 raise ValueError("told to fail")
             self.batches.append((partition, [r.offset for r in records]))

@@ -17,13 +17,13 @@ from models.events import (
     AlertAcknowledged,
     AlertChanged,
     EpisodeClosed,
+    OutputEvent,
     Position,
     ProfileUpdated,
     Role,
     SegmentCompacted,
     SegmentSummarised,
     SessionEnded,
-    SessionOutput,
     Turn,
 )
 from models.ids import named_id
@@ -113,10 +113,10 @@ def inputs(steps: Sequence[Step]) -> list[SessionInput]:
 
 def run(
     log: Sequence[SessionInput], cuts: Sequence[int] = (), policy: Policy = POLICY
-) -> tuple[dict[str, bytes], list[SessionOutput]]:
+) -> tuple[dict[str, bytes], list[OutputEvent]]:
     """Fold a log, storing and loading the state at each cut; gives what is stored and what came out."""
     stored: dict[str, bytes] = {}
-    outputs: list[SessionOutput] = []
+    outputs: list[OutputEvent] = []
     for batch in _batches(log, cuts):
         state = SessionState.load(stored) if stored else None
         for item in batch:
@@ -138,7 +138,7 @@ def _batches(log: Sequence[SessionInput], cuts: Sequence[int]) -> Iterator[Seque
             start = cut
 
 
-def last_profile(outputs: Sequence[SessionOutput]) -> ProfileUpdated:
+def last_profile(outputs: Sequence[OutputEvent]) -> ProfileUpdated:
     """The last profile of a run."""
     return [output for output in outputs if isinstance(output, ProfileUpdated)][-1]
 
@@ -178,7 +178,7 @@ def test_ids_are_unique_and_outputs_are_finite(steps: list[Step]) -> None:
             assert 0.0 <= output.score <= 1.0
 
 
-def numbers_in(output: SessionOutput) -> Iterator[float]:
+def numbers_in(output: OutputEvent) -> Iterator[float]:
     """Every number with a fraction in an output."""
     stack: list[object] = [msgspec.to_builtins(output)]
     while stack:
@@ -266,7 +266,7 @@ def test_duplicates_have_no_effect(steps: list[Step], copies: list[int]) -> None
     _, expected = run(once)
     _, actual = run(doubled)
 
-    def plain(outputs: Sequence[SessionOutput]) -> list[SessionOutput]:
+    def plain(outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
         return [
             msgspec.structs.replace(output, duplicate_turns=0) if isinstance(output, ProfileUpdated) else output
             for output in outputs

@@ -63,7 +63,7 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
-    """Exactly the expected alerts, every turn folded and archived once, a report, and no process."""
+    """The expected alerts, topics through their life, each turn folded and archived once, a report, and no process."""
     data_dir = tmp_path / "demo"
     with demo(data_dir, "--speed", "10", environment={}) as process:
         children = read_until(process, "alert     demand: raised")
@@ -78,7 +78,10 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
         ("account", "demand"), ("raised", "resolved")
     )
     assert ["acknowledged" in causes[session] for session in ("account", "demand")] == [False, True]
-    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (12, 11, 1)
+    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (13, 12, 1)
+    topics = summary["topics"]["shown_by"]["household"]
+    assert min(topics[cause] for cause in ("started", "compacted", "unpacked", "evicted")) > 0
+    assert 0 < summary["topics"]["packed_to_history_ratio"] < 1
     assert summary["archive"]["findings"] == []
     assert summary["archive"]["rows"] > summary["turns"]
     assert summary["archive"]["json_to_parquet_ratio"] > 1

@@ -90,15 +90,16 @@ async def log() -> Log:
 
 
 def test_conversations_are_what_the_demo_promises() -> None:
-    """Twelve sessions, a long story among them, two that must alert, one acknowledged, one left open."""
+    """Thirteen sessions, long ones among them, two that must alert, one acknowledged, one left open, one for topics."""
     found = load_conversations()
 
-    assert len(found) == 12
-    assert 250 <= sum(len(c.turns) for c in found) <= 350
+    assert len(found) == 13
+    assert 300 <= sum(len(c.turns) for c in found) <= 400
     assert max(len(c.turns) for c in found) >= 60
     assert sorted(c.session_id for c in found if c.expected_alert) == ["account", "demand"]
     assert [c.session_id for c in found if c.acknowledged_after_turn is not None] == ["demand"]
     assert [c.session_id for c in found if not c.ends] == ["village"]
+    assert [c.session_id for c in found if c.shows_topics] == ["household"]
 
 
 def test_speakers_take_turns() -> None:
@@ -134,7 +135,7 @@ async def test_everything_is_sent_under_its_session(log: Log) -> None:
     """The key is the session id, and nothing of the schedule is left out."""
     assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
     assert len(log.events) == len(schedule(load_conversations()))
-    assert sum(isinstance(event, SessionEnded) for event in log.events) == 11
+    assert sum(isinstance(event, SessionEnded) for event in log.events) == 12
 
 
 async def test_event_time_never_lies_in_the_future(log: Log) -> None:

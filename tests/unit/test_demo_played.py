@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,20 +12,26 @@ from aiokafka.structs import ConsumerRecord
 from rich.console import Console
 
 from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.report import render_report, risk_curve
 from jobs.demo.state import DemoState
-from jobs.demo.summary import ArchiveSummary, Summary, summarise
+from jobs.demo.summary import ArchiveSummary, Summary, show, summarise
+from jobs.demo.timeline import topic_timeline
 from jobs.demo.view import line, render
 from models.codec import encode
 from models.events import AlertChanged, Mode, OutputEvent
 from models.partition import PartitionFold
-from models.policy import Policy, ProfilePolicy
+from models.policy import load_policy
 from models.risk.scorer import RuleScorer
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.intake import Intake
 from streams.state.memory import MemoryTable
 
-_POLICY = Policy(profile=ProfilePolicy(every_turns=1))
+_RULES = load_policy(POLICY.encode(), "toml")
+_POLICY = msgspec.structs.replace(
+    _RULES,
+    topics=msgspec.structs.replace(_RULES.topics, similarity_threshold=WordLlamaEmbedder.topic_similarity),
+)
 _ARCHIVE = ArchiveSummary(rows=900, files=12, bytes=90_000, json_bytes=270_000, json_to_parquet_ratio=3.0, findings=[])
 _MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
 
@@ -141,7 +148,15 @@ def test_view_shows_sessions_alerts_and_memory(played: DemoState) -> None:
 
     for session_id in played.sessions:
         assert session_id in shown
-    for said in ("strongest signal", "● critical ", "raised, worsened", "  turns ", "→ summary", "306/306"):
+    for said in (
+        "strongest signal",
+        "● critical ",
+        "raised, worsened",
+        "  turns ",
+        "→ summary",
+        "380/380",
+        " packed, ",
+    ):
         assert said in shown
 
 
@@ -173,7 +188,7 @@ def test_report_loads_nothing_and_escapes_everything(played: DemoState) -> None:
     assert "&lt;script&gt;" in html
     assert "1 &lt; 2" in html
     assert [word for word in ("http:", "https:", "src=", "@import", "url(", "$") if word in html] == []
-    assert html.count("<svg") == len(played.sessions)
+    assert html.count("<svg") == len(played.sessions) + 1  # the topics of one
     assert len(html.encode()) < 150_000
 
 
@@ -216,7 +231,7 @@ def test_archive_findings_and_lost_turns_are_problems(played: DemoState) -> None
     played.sessions["parcel"].turns -= 1
     summary = summary_of(played, msgspec.structs.replace(_ARCHIVE, findings=["turns.v1-0: 1 missing"]))
 
-    assert summary.problems == ["archive: turns.v1-0: 1 missing", "305 turns were folded, 306 were planned"]
+    assert summary.problems == ["archive: turns.v1-0: 1 missing", "379 turns were folded, 380 were planned"]
 
 
 def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:
@@ -240,6 +255,54 @@ def test_latency_is_from_sending_to_arrival(outputs: list[OutputEvent]) -> None:
     assert alert.latency_ms == 250.0
 
 
+def test_topics_come_are_packed_unpacked_and_evicted(played: DemoState) -> None:
+    """More than twenty matters in one session; the one that comes back is packed and unpacked, and never evicted."""
+    changes = played.sessions["household"].topics
+    (bathroom, *_) = changes
+    counts = summary_of(played).topics.shown_by["household"]
+
+    assert counts["started"] > 20
+    assert min(counts[cause] for cause in ("compacted", "unpacked")) >= 2
+    assert counts["evicted"] >= 5
+    assert {c.topic_id for c in changes if c.cause == "unpacked"} == {bathroom.topic_id}
+    assert bathroom.topic_id not in {c.topic_id for c in changes if c.cause == "evicted"}
+    assert max(c.session_topics for c in changes) > _POLICY.topics.max_topics
+
+
+def test_topics_that_do_not_live_their_life_are_a_problem(played: DemoState) -> None:
+    """The verdict names the session and what is missing."""
+    session = played.sessions["household"]
+    session.topics = [change for change in session.topics if change.cause != "evicted"]
+
+    assert summary_of(played).problems == ["household: no topic was evicted"]
+
+
+def test_summary_counts_topics_and_says_that_the_clock_is_compressed(played: DemoState) -> None:
+    """Nobody should take a minute for the half-life that Turntide has."""
+    topics = summary_of(played).topics
+    console = Console(width=160)
+    with console.capture() as captured:
+        show(summary_of(played), console, [])
+
+    assert (topics.clock, topics.packed_bytes < topics.history_bytes) == (COMPRESSED_CLOCK, True)
+    assert f"{topics.started} started, {topics.compacted} packed" in captured.get()
+    assert COMPRESSED_CLOCK in captured.get()
+
+
+def test_timeline_has_a_row_for_each_topic_and_a_mark_for_each_event(played: DemoState) -> None:
+    """Packed, unpacked and evicted, at their turns; titles are escaped."""
+    changes = list(played.sessions["household"].topics)
+    changes[0] = msgspec.structs.replace(changes[0], title="<b>")
+    elements = list(ET.fromstring(topic_timeline("household", changes)).iter())  # noqa: S314 - our own
+    kinds = Counter(element.get("class") for element in elements)
+    causes = Counter(change.cause for change in changes)
+
+    assert kinds["axis"] == causes["started"]
+    assert [kinds[kind] for kind in ("packed", "unpacked", "evicted")] == [
+        causes[cause] for cause in ("compacted", "unpacked", "evicted")
+    ]
+
+
 def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> None:
     """Old turns leave the rate."""
     state = DemoState.of(load_conversations())
@@ -247,7 +310,7 @@ def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> N
     for event in outputs:
         state.take(event, at_s=0.0)
     state.tick(3.0)
-    assert state.turns_per_s == pytest.approx(306 / 3)
+    assert state.turns_per_s == pytest.approx(380 / 3)
     state.tick(3.0 + timedelta(minutes=1).total_seconds())
 
     assert state.turns_per_s == 0.0

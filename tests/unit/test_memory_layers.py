@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from models.events import Role
-from models.memory.buffer import Buffer, BufferedTurn
+from models.memory.buffer import Buffer, BufferedTurn, encode_turn
 from models.memory.parts import Parts
 from models.memory.segments import SegmentRef, WorkingMemory, compact
 from models.memory.vectors import Mark, VectorRing, quantise
@@ -46,11 +46,16 @@ def test_parts_report_everything_touched() -> None:
     assert loaded == {"a": b"1", "b": b"2", "d": b"4"}
 
 
+def put(buffer: Buffer, turn: BufferedTurn, open_turns: list[int]) -> None:
+    """Insert a turn into a buffer of ten."""
+    buffer.insert(turn.turn, encode_turn(turn), 10, open_turns)
+
+
 def test_buffer_keeps_the_last_turns_exactly() -> None:
     """Ten turns, one part each, oldest first."""
     buffer = Buffer({}, Parts({}))
     for turn in range(25):
-        buffer.insert(said(turn, f"text {turn}"), 10, [])
+        put(buffer, said(turn, f"text {turn}"), [])
 
     assert [f"text {n}" for n in range(15, 25)] == [buffer.read(n).content for n in sorted(buffer.slots)]
     assert set(range(10)) == set(buffer.slots.values())
@@ -60,7 +65,7 @@ def test_buffer_takes_a_turn_out_of_order_at_its_place() -> None:
     """The ten highest numbers stay, whatever the order of arrival."""
     buffer = Buffer({}, Parts({}))
     for turn in [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 4]:
-        buffer.insert(said(turn), 10, [])
+        put(buffer, said(turn), [])
 
     assert list(range(2, 12)) == sorted(buffer.slots)
 
@@ -70,10 +75,10 @@ def test_buffer_holds_open_turns_beyond_its_size() -> None:
     parts = Parts({})
     buffer = Buffer({}, parts)
     for turn in range(100, 112):
-        buffer.insert(said(turn), 10, [])
-    buffer.insert(said(50), 10, [50])
+        put(buffer, said(turn), [])
+    put(buffer, said(50), [50])
     held = sorted(buffer.slots)
-    buffer.insert(said(112), 10, [])
+    put(buffer, said(112), [])
 
     assert [50, *range(102, 112)] == held
     assert (list(range(103, 113)), 10) == (sorted(buffer.slots), sum(v is not None for v in parts.changes().values()))
@@ -83,7 +88,7 @@ def test_buffer_holds_open_turns_beyond_its_size() -> None:
 def test_buffer_takes_the_lowest_free_part(slots: dict[int, int], expected: int) -> None:
     """A gap left by dropped parts is filled before parts are added."""
     buffer = Buffer(slots, Parts({}))
-    buffer.insert(said(9), 10, [])
+    put(buffer, said(9), [])
 
     assert expected == buffer.slots[9]
 

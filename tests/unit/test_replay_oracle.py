@@ -28,6 +28,7 @@ class NoEmbedder:
     name = "none"
     dim = 4
     rephrased_similarity = 0.5
+    topic_similarity = 0.5
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row for each text."""

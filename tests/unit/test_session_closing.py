@@ -12,9 +12,11 @@ from models.errors import RecoveryFailed
 from models.events import (
     AlertChanged,
     EpisodeClosed,
+    Output,
     Position,
     ProfileUpdated,
     SegmentCompacted,
+    TopicChanged,
     WindowClosed,
 )
 from models.session import SessionState, fold, read_deadline
@@ -22,7 +24,7 @@ from tests.session_driver import NOON, POLICY, Session, said
 
 
 def test_closing_emits_everything_in_order() -> None:
-    """Windows, the partial segment, the episode, the alert's end, the last profile; then only a marker is kept."""
+    """Windows, segment, topic, episode, the alert's end, the last profile; a marker and the topics are kept."""
     session = Session()
     for turn in range(7):
         session.say(turn, risk=0.95)
@@ -32,8 +34,9 @@ def test_closing_emits_everything_in_order() -> None:
     kinds = list(dict.fromkeys(type(output) for output in session.outputs[already:]))
     session.store()
 
-    assert [WindowClosed, SegmentCompacted, EpisodeClosed, AlertChanged, ProfileUpdated] == kinds
-    assert (False, [5, 6], {"head"}) == (session.profile.open, session.segments[-1].turns, set(session.stored))
+    assert [WindowClosed, SegmentCompacted, TopicChanged, EpisodeClosed, AlertChanged, ProfileUpdated] == kinds
+    assert (False, [5, 6]) == (session.profile.open, session.segments[-1].turns)
+    assert {"head", "ti", "t0", *(f"tm0.{turn}" for turn in range(7))} == set(session.stored)
     (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
     assert ("bye", 0, 6, 7, 0.95, 1) == (
         episode.reason,
@@ -87,7 +90,7 @@ def test_time_out_closes_and_is_told_by_its_deadline() -> None:
 
     assert (already, closed) == (nothing, session.outputs[already:])
     assert ["timed_out"] == [output.reason for output in closed if isinstance(output, EpisodeClosed)]
-    assert {due} == {output.timestamp for output in closed}
+    assert {due} == {output.timestamp for output in closed if isinstance(output, Output)}
     assert due + timedelta(days=1) == session.deadline
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.arrival import SessionInput
-from models.events import AlertChanged, Position, ProfileUpdated, Role, SessionEnded, SessionOutput, Turn
+from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, Role, SessionEnded, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.session import SessionState, fold
@@ -92,7 +92,7 @@ def embedder() -> WordLlamaEmbedder:
     return WordLlamaEmbedder()
 
 
-def converse(said: Sequence[str], embedder: WordLlamaEmbedder) -> list[SessionOutput]:
+def converse(said: Sequence[str], embedder: WordLlamaEmbedder) -> list[OutputEvent]:
     """A user's turns with short answers between them, one every twenty seconds, then the end."""
     turns = []
     for number in range(2 * len(said)):
@@ -111,7 +111,7 @@ def converse(said: Sequence[str], embedder: WordLlamaEmbedder) -> list[SessionOu
     risks = RuleScorer().score(turns)
     vectors = embedder.embed([turn.content for turn in turns])
     state: SessionState | None = None
-    outputs: list[SessionOutput] = []
+    outputs: list[OutputEvent] = []
     for n, turn in enumerate(turns):
         user = turn.role is Role.USER
         item = SessionInput(
@@ -124,7 +124,7 @@ def converse(said: Sequence[str], embedder: WordLlamaEmbedder) -> list[SessionOu
     return outputs + emitted
 
 
-def alerts_of(outputs: Sequence[SessionOutput]) -> list[AlertChanged]:
+def alerts_of(outputs: Sequence[OutputEvent]) -> list[AlertChanged]:
     """Alerts in the order of their changes."""
     return [output for output in outputs if isinstance(output, AlertChanged)]
 

@@ -1,0 +1,1 @@
+"""`turntide eval`: how good, on which data."""

@@ -1,0 +1,113 @@
+"""`turntide eval`: how good, on which data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.output import Output, OutputFormat
+
+if TYPE_CHECKING:
+    from jobs.eval.topics import Progress
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Measure how good a judgement of Turntide's is, on dialogues.",
+)
+
+
+class EmbedderName(StrEnum):
+    """What `--embedder` takes."""
+
+    WORDLLAMA = "wordllama"
+    MINILM = "minilm"
+
+
+@app.callback()
+def evaluate() -> None:
+    """Measure how good a judgement of Turntide's is, on dialogues."""
+
+
+@app.command(
+    epilog=examples(
+        "turntide eval topics",
+        "turntide eval topics locomo10.json --embedder minilm --output json",
+        "turntide eval topics dialogues.jsonl --where label=benign --picture topics.svg",
+    )
+)
+def topics(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Dialogues, in any format of `turntide produce`. None: the demo's.", show_default=False),
+    ] = None,
+    *,
+    embedder: Annotated[EmbedderName, typer.Option(help="Whose threshold is looked for.")] = EmbedderName.WORDLLAMA,
+    where: Annotated[
+        list[str] | None, typer.Option(help="Only dialogues beside which this stands, as name=value; may be repeated.")
+    ] = None,
+    sessions: Annotated[int, typer.Option(min=1, max=10_000, help="Sessions to mix of the dialogues.")] = 60,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed and dialogues: the same figures.")] = 1,
+    picture: Annotated[Path | None, typer.Option(help="Draw the curve into this file, as SVG.")] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Find the cosine above which a message joins a topic, for one embedder.
+
+    Sessions are made of stretches of five dialogues each, cut in two and said in turn; two messages belong together if
+    they come from one dialogue. The project's own fold sorts them into topics for every threshold; F1 is that of pairs
+    of user messages. --output csv prints the curve alone. Needs no Kafka; no message is ever printed.
+    """
+    from jobs.bench.machine import envelope
+    from jobs.eval.topics import measure
+    from jobs.eval.topics_dialogues import parse_conditions, read_dialogues
+    from jobs.eval.topics_table import curve_rows, draw, show
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    printed = Output(output)
+    settings = load_settings(vectors={"embedder": embedder.value})
+    dialogues = read_dialogues(files or [], parse_conditions(where or []))
+    with _progress(f"topics, {embedder.value}") as progress:
+        report = measure(
+            dialogues,
+            embedder_of(settings),
+            policy_of(settings),
+            sessions=sessions,
+            seed=seed,
+            progress=progress,
+        )
+    if picture is not None:
+        draw(picture, report)
+    if output is OutputFormat.JSON:
+        printed.record(envelope(report))
+    elif output is OutputFormat.CSV:
+        printed.rows("curve", curve_rows(report))
+    else:
+        show(printed, report)
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Progress]:
+    """A bar on stderr, which a redirected stderr does not get."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, runs: bar.update(task, completed=done, total=runs)

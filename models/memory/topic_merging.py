@@ -1,0 +1,57 @@
+"""Joining topics that have grown alike (seed 001, future enhancements: topic merging)."""
+
+from __future__ import annotations
+
+from models.memory.buffer import encode_turn
+from models.memory.topic_changes import Announcer, TopicChange
+from models.memory.topic_packing import release_oldest, take_into_summary
+from models.memory.topic_state import Topic
+from models.memory.topic_store import TopicStore
+from models.memory.topic_vectors import TopicVectors
+from models.text.summary import Passage
+from models.topic_policy import TopicPolicy
+
+
+def alike(store: TopicStore, vectors: TopicVectors, slot: int) -> int | None:
+    """The topic nearest to one, if the two have grown alike; a `merge_similarity` of 1 never says so."""
+    vector = vectors.of(slot)
+    if vector is None or store.policy.merge_similarity >= 1:
+        return None
+    near = {other: cosine for other, cosine in vectors.cosines(vector).items() if other != slot}
+    other = max(near, key=near.__getitem__, default=slot)
+    return other if other != slot and near[other] >= store.policy.merge_similarity else None
+
+
+def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, tell: Announcer) -> None:
+    """Let a topic take another in: its messages, history, summary, counts, tags and embedding."""
+    topic, gone = store.touch(slot), store.touch(other)
+    if store.index.active == other:
+        store.activate(slot)
+    tell.topic(TopicChange(other, "merged", f"into {topic.topic_id}", kept=False))
+    unpacked = {turn for block in gone.unpacked for turn in store.block_turns(other, block)}
+    for message in store.active_messages(other):
+        if message.turn not in unpacked:
+            store.put_message(slot, message.turn, encode_turn(message))
+    for block in list(gone.blocks):
+        store.move_block(other, block, slot)
+    taken = store.summary(other)
+    if taken is not None:
+        take_into_summary(store, slot, [Passage(taken.text)])
+    _add_up(topic, gone, store.policy)
+    vectors.merge(slot, gone)
+    release_oldest(store, slot)
+    store.remove(other)
+    vectors.changed()
+    tell.topic(TopicChange(slot, "merged", f"with {gone.topic_id}"))
+
+
+def _add_up(topic: Topic, gone: Topic, policy: TopicPolicy) -> None:
+    topic.created_at = min(topic.created_at, gone.created_at)
+    topic.last_active_at = max(topic.last_active_at, gone.last_active_at)
+    topic.importance = max(topic.importance, gone.importance)
+    topic.message_count += gone.message_count
+    topic.access_count += gone.access_count
+    topic.released += gone.released
+    topic.tags = list(dict.fromkeys([*topic.tags, *gone.tags]))[: policy.tags]
+    # Unpacked messages are packed again: kept at hand, they would grow with every merge and never be compacted.
+    topic.compact_above = policy.max_messages

@@ -1,0 +1,132 @@
+"""An evicted topic comes back: through the roles, the archive and `turntide memory`, on the real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.compare import settle
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.codec import decode_output, encode
+from models.events import Role, TopicChanged, Turn
+from models.risk.scorer import RuleScorer
+from models.topics import CONVERSATION_TOPICS
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.roles import archive
+from streams.roles.sessions import SessionsRole
+from streams.settings import Settings, load_settings
+from streams.wiring import embedder_of, policy_of
+
+pytestmark = pytest.mark.kafka
+
+_POLICY = """\
+version = "test"
+
+[topics]
+max_topics = 1
+base_half_life = "PT1M"
+max_half_life = "PT1M"
+"""
+_SAID = ("The parcel with the lamps is late.", "How do I bake bread?", "Which train goes to Vienna?")
+_WITHIN_S = 60
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Own topics, and the same settings for commands in this process."""
+    policy_file = tmp_path / "policy.toml"
+    policy_file.write_text(_POLICY)
+    for name, value in {
+        "KAFKA": kafka,
+        "KAFKA__PARTITIONS": "1",
+        "TOPIC_PREFIX": topic_prefix,
+        "DATA_DIR": str(tmp_path),
+        "POLICY_FILE": str(policy_file),
+        "HTTP__SESSIONS_PORT": "0",
+        "HTTP__ARCHIVE_PORT": "0",
+        "HTTP__INDEX_PORT": "1",
+        "ARCHIVE__FLUSH_AGE": "PT0.1S",
+    }.items():
+        monkeypatch.setenv(f"TURNTIDE_{name}", value)
+    found = load_settings()
+    await apply_topics(found)
+    return found
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[None]:
+    """Sessions and archive in this process, stopped at the end."""
+    stop = asyncio.Event()
+    sessions = SessionsRole(settings, policy_of(settings), embedder_of(settings), RuleScorer())
+    tasks = [asyncio.create_task(sessions.run(stop)), asyncio.create_task(archive.run(settings, stop=stop))]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait(tasks)
+
+
+async def topic_changes(settings: Settings, cause: str) -> list[TopicChanged]:
+    """Wait for changes of a cause."""
+    async with asyncio.timeout(_WITHIN_S):
+        while True:
+            found = read_to_end(settings.kafka, CONVERSATION_TOPICS.full_name(settings.topic_prefix))
+            events: list[Any] = [decode_output(CONVERSATION_TOPICS, record.value or b"") async for record in found]
+            if of_cause := [event for event in events if event.cause == cause]:
+                return of_cause
+            await asyncio.sleep(0.2)  # poll the topic
+
+
+async def turntide(*arguments: str) -> Any:
+    """What a command prints as JSON; it has a loop of its own."""
+    result = await asyncio.to_thread(CliRunner().invoke, app, [*arguments, "--output", "json"])
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def records(started: datetime) -> list[Record]:
+    """A user who changes the matter every ten minutes."""
+    turns = [
+        Turn(
+            session_id="s",
+            user_id="u",
+            app_id="a",
+            turn=number,
+            role=Role.USER,
+            content=content,
+            timestamp=started + timedelta(minutes=10 * number),
+        )
+        for number, content in enumerate(_SAID)
+    ]
+    return [Record(b"s", encode(turn)) for turn in turns]
+
+
+async def test_an_evicted_topic_comes_back_and_a_replay_agrees(settings: Settings) -> None:
+    """It is listed as evicted, restored with its message, and kept again; state, topics and archive as the oracle's."""
+    await send_to_turns(settings, records(datetime.now(UTC) - timedelta(minutes=21)))
+    async with running(settings):
+        evicted = (await topic_changes(settings, "evicted"))[0]
+        await settle(settings, within_s=_WITHIN_S)  # the archive has it
+        listed = await turntide("memory", "topics", "s")
+        sent = await turntide("memory", "restore", "s", "--topic", evicted.topic_id)
+        (restored,) = await topic_changes(settings, "restored")
+        compared = (await settle(settings, within_s=_WITHIN_S)).comparison
+        history = await turntide("memory", "history", "s", "--topic", evicted.topic_id)
+
+    assert {row["topic_id"]: row["standing"] for row in listed}[evicted.topic_id] == "evicted"
+    assert (sent["messages_sent"], sent["messages_archived"]) == (1, 1)
+    assert (restored.topic_id, restored.title, restored.active_turns) == (evicted.topic_id, _SAID[0], [0])
+    assert [message["content"] for message in history] == [_SAID[0]]
+    assert compared.counts == {}
+    assert compared.checked["archive conversation-topics.v1"] == compared.checked["conversation-topics.v1"] > 4

@@ -1,0 +1,149 @@
+"""One session driven by many producers at once: the partition's owner is the lock that the seed asks for (seed 001).
+
+The real sessions role on the real broker, with its micro-batches as they come. What it leaves must be what the pure
+fold makes of the log, and every message must be in exactly one topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.events import Role, TopicChanged, Turn
+from models.memory.conversation_topics import ConversationTopics
+from models.memory.topic_reading import get_full_topic_history
+from models.session import SessionState
+from models.topics import CONVERSATION_TOPICS, TURNS
+from streams.settings import Settings, load_settings
+from streams.wiring import policy_of
+from tests.fault_driver import assert_equal_to_replay, events, said, sessions_role, until
+from tests.topics_indexed import SUBJECTS
+
+pytestmark = pytest.mark.kafka
+
+PRODUCERS = 6
+SESSIONS = ("s", "s/other")
+TURNS_EACH = 240
+WAVE = 30
+"""Turns in the air at once: half of what the fold tells apart as out of order (`session.reorder_reach_turns`)."""
+STRETCH = 20
+"""Turns on one subject before the next."""
+START = datetime.now(UTC) - timedelta(hours=2)
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Own topics with two partitions."""
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, data_dir=tmp_path / "data"
+    )
+    await apply_topics(settings)
+    return settings
+
+
+def turn(session_id: str, number: int) -> Turn:
+    """Questions and answers on one subject after the other, and round again; every message says which it is."""
+    subject = list(SUBJECTS)[number // STRETCH % len(SUBJECTS)]
+    asks = number % 2 == 0
+    return said(
+        number,
+        session_id=session_id,
+        role=Role.USER if asks else Role.ASSISTANT,
+        content=f"{SUBJECTS[subject]} #{number}" if asks else f"That depends. #{number}",
+        at=START + timedelta(seconds=number),
+    )
+
+
+async def produce(settings: Settings, turns: Iterable[Turn], seed: int) -> None:
+    """One producer of its own connection, sending in an order of its own."""
+    mine = random.Random(seed).sample(list(turns), k=len(list(turns)))
+    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
+    await producer.start()
+    try:
+        for each in mine:
+            key = each.session_id.encode()
+            await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(each), key=key)
+    finally:
+        await producer.stop()
+
+
+async def drive(settings: Settings, waves: range = range(0, TURNS_EACH, WAVE)) -> int:
+    """All producers at once, wave by wave; gives the duplicates sent. A producer may send what another has sent."""
+    rng, duplicates = random.Random(waves.start), 0
+    for first in waves:
+        wave = [turn(name, number) for name in SESSIONS for number in range(first, first + WAVE)]
+        again = rng.sample(wave, k=len(wave) // 5)
+        duplicates += len(again)
+        shares: list[list[Turn]] = [[] for _ in range(PRODUCERS)]
+        for each in wave + again:
+            rng.choice(shares).append(each)
+        await asyncio.gather(*[produce(settings, share, seed=first + n) for n, share in enumerate(shares)])
+    return duplicates
+
+
+def held(topics: ConversationTopics) -> Counter[int]:
+    """How often each turn number is in a topic, at hand or packed."""
+    store = topics.store
+    at_hand = [number for slot, _ in store.topics() for number in store.active_turns(slot)]
+    packed = [n for slot, topic in store.topics() for block in topic.packed for n in store.block_turns(slot, block)]
+    return Counter(at_hand + packed)
+
+
+def numbers_said(topics: ConversationTopics) -> Counter[int]:
+    """The same by what the messages themselves say, unpacked."""
+    ids = [topic.topic_id for _, topic in topics.store.topics()]
+    return Counter(
+        int(message["content"].rpartition("#")[2])
+        for topic_id in ids
+        for message in get_full_topic_history(topics, topic_id)
+    )
+
+
+async def test_many_producers_of_one_session_lose_and_double_nothing(settings: Settings) -> None:
+    """Interleaved numbers, duplicates, several connections: state as the fold's, every message once, order by time."""
+    async with sessions_role(settings) as role:
+        duplicates = await drive(settings)
+        settled = await assert_equal_to_replay(settings)
+        assert not role.done()
+    found = {name: parts for entities in settled.state.values() for name, parts in entities.items()}
+    causes = Counter(event.cause for event in await events(settings, CONVERSATION_TOPICS))
+
+    for name in SESSIONS:
+        state = SessionState.load(found[name])
+        topics = state.topics(policy_of(settings))
+        assert Counter(range(TURNS_EACH)) == held(topics) == numbers_said(topics)
+        assert sum(topic.message_count for _, topic in topics.store.topics()) == TURNS_EACH
+        for _, topic in topics.store.topics():
+            times = [message["timestamp"] for message in get_full_topic_history(topics, topic.topic_id)]
+            assert times == sorted(times)
+    assert duplicates > 0
+    assert {"started", "returned", "left", "compacted", "unpacked"} <= set(causes)
+
+
+async def test_workers_that_follow_each_other_change_nothing(settings: Settings) -> None:
+    """Workers leave and come while producers send: the same state, and no event but the fold's."""
+    thirds = [range(first, first + TURNS_EACH // 3, WAVE) for first in range(0, TURNS_EACH, TURNS_EACH // 3)]
+    for waves in thirds:
+        before = len(await events(settings, CONVERSATION_TOPICS))
+
+        async def begun(before: int = before) -> bool:
+            return len(await events(settings, CONVERSATION_TOPICS)) > before
+
+        async with sessions_role(settings):
+            driving = asyncio.create_task(drive(settings, waves))
+            await until(begun, "the worker's first topic events")
+        await driving
+    async with sessions_role(settings):
+        settled = await assert_equal_to_replay(settings)
+    expected = {event.id for event in settled.oracle.outputs.values() if isinstance(event, TopicChanged)}
+
+    assert expected == {event.id for event in await events(settings, CONVERSATION_TOPICS)} != set()

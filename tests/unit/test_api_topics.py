@@ -1,0 +1,336 @@
+"""HTTP routes of topics, without a socket: they say what the session's own state says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from msgspec import structs
+from prometheus_client import CollectorRegistry
+from qdrant_client import AsyncQdrantClient
+
+from models.events import FeedbackGiven, TopicAdjusted
+from models.memory.topic_reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
+from streams.api.health import create_api
+from streams.api.similar import index_router, similar_router
+from streams.api.topics import topics_router
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.vectors.server import ServerStore
+from tests.session_driver import NOON
+from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+NOW = NOON + timedelta(days=2)
+SESSIONS = [
+    "plain",
+    "a/b",
+    "/",
+    "..",
+    "topics",
+    "/topics",
+    "plain/topics",
+    "plain/topics/",
+    "plain/topics/search",
+    "plain/context",
+    "plain/topics/topics",
+    "plain/similar",
+    "naïve 東京 🌙",
+    "100%",
+    "q?a=b&c#d",
+    "x" * 256,
+]
+SEED_FIELDS = [
+    "topic_id",
+    "topic_title",
+    "active_messages",
+    "compressed_messages",
+    "total_messages",
+    "has_summary",
+    "importance_score",
+    "access_count",
+    "memory_type",
+    "half_life_days",
+    "age_seconds",
+    "inactive_seconds",
+]
+
+
+@pytest.fixture(scope="module")
+def embedder() -> WordLlamaEmbedder:
+    """The default embedder."""
+    return WordLlamaEmbedder()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[ServerStore]:
+    """A store without network."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def session(store: ServerStore, embedder: WordLlamaEmbedder) -> IndexedSession:
+    """A session of at most four topics."""
+    return IndexedSession(store, embedder)
+
+
+@pytest.fixture
+async def reader(session: IndexedSession) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a role with the index role's routes, in its order."""
+    routers = [
+        similar_router(session.turns),
+        index_router(session.turns, topic_prefix="test"),
+        topics_router(session.memory, session.policy.topics, now=lambda: NOW),
+    ]
+    app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=routers)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
+        yield client
+
+
+def base(session_id: str = "s") -> str:
+    """Where a session is read."""
+    return f"/v1/sessions/{quote(session_id, safe='').replace('.', '%2E')}"
+
+
+async def got(reader: httpx.AsyncClient, path: str, **params: Any) -> Any:
+    """An answer that must be one."""
+    answer = await reader.get(path, params=params)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def statistics(answer: dict[str, Any]) -> dict[str, Any]:
+    """The part of an answer that the seed names."""
+    return {field: answer[field] for field in SEED_FIELDS}
+
+
+async def assert_as_in_state(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+    """Every route against the core's function of its name."""
+    topics, stats = session.topics, get_topic_stats(session.topics, NOW)
+    assert stats is not None
+    ids = [None, *(topic.topic_id for _, topic in topics.store.topics())]
+
+    assert list_topics(topics, NOW) == [statistics(each) for each in await got(reader, f"{base()}/topics")]
+    assert stats == await got(reader, f"{base()}/stats")
+    assert stats == statistics(await got(reader, f"{base()}/topics/{stats['topic_id']}"))
+    for topic_id in ids:
+        named = {} if topic_id is None else {"topic": topic_id}
+        full = await got(reader, f"{base()}/history", **named)
+        at_hand = await got(reader, f"{base()}/history", include_packed=False, **named)
+        assert get_topic_context(topics, topic_id) == await got(reader, f"{base()}/context", **named)
+        assert get_full_topic_history(topics, topic_id) == full
+        assert get_full_topic_history(topics, topic_id, include_packed=False) == at_hand
+        assert get_topic_stats(topics, NOW, topic_id) == await got(reader, f"{base()}/stats", **named)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_readers_are_told_what_the_state_says(
+    reader: httpx.AsyncClient, session: IndexedSession, seed: int
+) -> None:
+    """At any point of a conversation with compactions, unpackings, evictions, ratings and feedback."""
+    rng = random.Random(seed)
+    subjects = list(SUBJECTS)[: 3 + seed % 4]
+    await session.talk(*subjects)
+    turn, causes = 2 * len(subjects), set[str]()
+    for n in range(12):
+        for subject in [rng.choice(subjects)] * rng.randint(1, 9):
+            await session.talk(subject, first=turn)
+            turn += 2
+        at = NOON + timedelta(minutes=turn)
+        if n % 3 == 1:
+            session.put(TopicAdjusted(session_id="s", timestamp=at, importance=rng.random(), tags=["a", "b"]))
+        elif n % 3 == 2:
+            session.put(FeedbackGiven(session_id="s", timestamp=at, value=-0.5, turn=turn - 1))
+        await session.index()
+        await assert_as_in_state(reader, session)
+        causes |= {change.event.cause for change in session.changes}
+
+    assert {"started", "returned", "compacted", "unpacked", "adjusted", "learnt"} <= causes
+    assert ("evicted" in causes) == (len(subjects) > 4)
+
+
+async def test_a_message_out_of_order_is_in_its_place(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+    """By event time, like in the state; the next event names it."""
+    await session.talk("boats")
+    await session.ask(4, "boats")
+    await session.ask(5, "boats", timestamp=NOON + timedelta(minutes=1, seconds=30))
+    await session.answer(2)
+    await session.ask(6, "bread")
+    await assert_as_in_state(reader, session)
+    boats = (await got(reader, f"{base()}/topics"))[1]["topic_id"]
+    history = await got(reader, f"{base()}/history", topic=boats)
+    minutes = [(message["timestamp"] - NOON.timestamp()) / 60 for message in history]
+
+    assert [0, 1, 1.5, 2, 4] == minutes
+
+
+async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
+    """The list has the one that stays, with the turns of both; the other is found by its id and says where it went."""
+    policy = structs.replace(POLICY, topics=structs.replace(POLICY.topics, merge_similarity=0.5))
+    session = IndexedSession(store, embedder, policy)
+    await session.ask(0, "boats", vector=[1, 0, 0])
+    for n in range(1, 15):
+        await session.ask(n, "boats", vector=[0.55, 0.8, 0])
+    gone = next(change.event for change in session.changes if change.event.cause == "merged" and not change.event.kept)
+    app = create_api(
+        ready=lambda: (True, ""),
+        registry=CollectorRegistry(),
+        routers=[topics_router(session.memory, policy.topics, now=lambda: NOW)],
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
+        await assert_as_in_state(client, session)
+        listed = await got(client, f"{base()}/topics")
+        other = await got(client, f"{base()}/topics/{gone.topic_id}")
+
+    assert [topic["total_messages"] for topic in listed] == [15]
+    assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
+
+
+async def test_an_answer_holds_what_readers_need(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+    """The seed's fields and, beside them, what the topic is now."""
+    await session.talk(*["boats"] * 7, "bread")
+    boats = (await got(reader, f"{base()}/topics"))[1]
+    summary, context = boats.pop("summary"), await got(reader, f"{base()}/context", topic=boats["topic_id"])
+
+    assert boats == {
+        "topic_id": session.changes[0].event.topic_id,
+        "topic_title": "Which sails does a small boat need for the harbour? (0)",
+        "active_messages": 5,
+        "compressed_messages": 9,
+        "total_messages": 14,
+        "has_summary": True,
+        "importance_score": 0.5,
+        "access_count": 6,
+        "memory_type": "transitioning",
+        "half_life_days": 2.0,
+        "age_seconds": 172_800.0,
+        "inactive_seconds": 172_800.0 - 13 * 60,
+        "active": False,
+        "kept": True,
+        "tags": [],
+        "created_at": "2026-03-01T12:00:00Z",
+        "last_active_at": "2026-03-01T12:13:00Z",
+        "cause": "left",
+        "detail": "",
+        "released_messages": 0,
+        "similarity": None,
+    }
+    assert context[0] == {"role": "system", "content": f"Topic summary: {summary}"}
+    assert [message["role"] for message in context[1:]] == ["assistant", "user", "assistant", "user", "assistant"]
+
+
+async def test_half_lives_are_the_policys(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
+    """Readers see the half-life that decides on eviction."""
+    topics = structs.replace(POLICY.topics, base_half_life=timedelta(hours=12), access_threshold=2)
+    session = IndexedSession(store, embedder, structs.replace(POLICY, topics=topics))
+    await session.talk(*["boats"] * 5)
+    app = create_api(
+        ready=lambda: (True, ""), registry=CollectorRegistry(), routers=[topics_router(session.memory, topics)]
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
+        stats = await got(client, f"{base()}/stats")
+
+    assert (stats["access_count"], stats["half_life_days"], stats["memory_type"]) == (4, 2.0, "long-term")
+
+
+async def test_search_finds_topics_by_likeness(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+    """Across the topics of a session, best first; one that was evicted only when asked for."""
+    await session.talk(*SUBJECTS)
+    question = {"q": "which strings does my guitar need", "top_k": 2}
+    found = await got(reader, f"{base()}/topics/search", **question)
+    sail = {"q": "sails for a boat", "top_k": 1}
+    kept_only = await got(reader, f"{base()}/topics/search", **sail)
+    evicted = await got(reader, f"{base()}/topics/search", include_gone=True, **sail)
+
+    assert found[0]["topic_title"].startswith(SUBJECTS["guitars"])
+    assert found[0]["similarity"] > 0.5 > found[1]["similarity"]
+    assert kept_only[0]["kept"]
+    assert (evicted[0]["topic_title"][:11], evicted[0]["kept"]) == ("Which sails", False)
+    assert evicted[0]["similarity"] > kept_only[0]["similarity"]
+    assert await got(reader, f"{base()}/topics/search", q=" ") == []
+    assert await got(reader, f"{base('nobody')}/topics/search", **sail) == []
+
+
+async def test_an_evicted_topic_is_listed_when_asked_for(reader: httpx.AsyncClient, session: IndexedSession) -> None:
+    """After those that are kept, with the reason; its history is served by its id."""
+    await session.talk(*SUBJECTS)
+    listed = await got(reader, f"{base()}/topics", include_gone=True)
+    history = await got(reader, f"{base()}/history", topic=listed[-1]["topic_id"])
+
+    assert [True] * 4 + [False] * 2 == [topic["kept"] for topic in listed]
+    assert listed[-1]["detail"] == "more than 4 topics"
+    assert [message["content"] for message in history] == [f"{SUBJECTS['boats']} (0)", "About boats: it depends (1)."]
+
+
+@pytest.mark.parametrize("name", SESSIONS, ids=range(len(SESSIONS)))
+async def test_any_session_id_can_be_asked_for(
+    store: ServerStore, reader: httpx.AsyncClient, embedder: WordLlamaEmbedder, name: str
+) -> None:
+    """Every route tells a session from one whose id goes on like a route."""
+    for other in {name, "plain", "a"}:
+        await IndexedSession(store, embedder, session_id=other).talk("boats", "bread")
+    topics = await got(reader, f"{base(name)}/topics")
+    ids = [topic["topic_id"] for topic in topics]
+    known = [topic.topic_id for topic in (await IndexedSession(store, embedder).memory.topics(name)).kept]
+    found = await got(reader, f"{base(name)}/topics/search", q="boat", top_k=1)
+    one = await got(reader, f"{base(name)}/topics/{ids[1]}")
+    similar = await got(reader, f"{base(name)}/similar", q="boat", top_k=1)
+
+    assert known == ids
+    assert ids[1] == found[0]["topic_id"] == one["topic_id"]
+    assert ids[0] == (await got(reader, f"{base(name)}/stats"))["topic_id"]
+    assert len(await got(reader, f"{base(name)}/context")) == len(await got(reader, f"{base(name)}/history")) == 2
+    assert [turn["session_id"] for turn in similar] == [name]
+
+
+async def test_an_unknown_session_has_no_topics(reader: httpx.AsyncClient) -> None:
+    """Asking early is no error, but for statistics of nothing."""
+    found = [await got(reader, f"{base('nobody')}/{path}") for path in ("topics", "context", "history")]
+    stats = await reader.get(f"{base('nobody')}/stats")
+
+    assert [[], [], []] == found
+    assert (stats.status_code, "ask again" in stats.json()["detail"]) == (404, True)
+
+
+@pytest.mark.parametrize("path", ["topics/x", "context?topic=x", "history?topic=x", "stats?topic=x"])
+async def test_an_unknown_topic_is_404_with_the_way_out(
+    reader: httpx.AsyncClient, session: IndexedSession, path: str
+) -> None:
+    """Also one of another session."""
+    await session.talk("boats")
+    answer = await reader.get(f"{base()}/{path}")
+    of_another = await reader.get(f"{base('nobody')}/topics/{session.changes[0].event.topic_id}")
+
+    assert (answer.status_code, of_another.status_code) == (404, 404)
+    assert "/topics?include_gone=true" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s/topics/search",
+        "s/topics/search?q=",
+        f"s/topics/search?q={'x' * 8_001}",
+        "s/topics/search?q=a&top_k=0",
+        "s/topics/search?q=a&top_k=101",
+        "s/topics?include_gone=perhaps",
+        "s/history?include_packed=perhaps",
+        "s/stats?topic=",
+        f"s/topics/{'x' * 257}",
+        f"{'x' * 257}/topics",
+        "/topics",
+        "/topics/x",
+    ],
+)
+async def test_wrong_input_is_refused(reader: httpx.AsyncClient, path: str) -> None:
+    """422 with the field, before anything is asked of the store."""
+    answer = await reader.get(f"/v1/sessions/{path}")
+
+    assert answer.status_code == 422

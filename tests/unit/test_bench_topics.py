@@ -1,0 +1,209 @@
+"""`turntide bench topics`: its arithmetic, its walk over the demo's conversations, its command. Never how fast."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from jobs.bench.figures import BenchFailed
+from jobs.bench.page import PAGE, write_page
+from jobs.bench.page_parts import Measured
+from jobs.bench.page_topics import eval_topics_section, topics_section
+from jobs.bench.topics import Report, Size, measure
+from jobs.bench.topics_match import match_ms
+from jobs.bench.topics_packing import PackingRow, packing_rows, strings_of, unpack_ms, zstd_trained_bytes
+from jobs.bench.topics_ratio import conversations_of, switched, traffic_turns
+from jobs.bench.topics_search import first_sentence
+from jobs.bench.topics_table import held_row
+from jobs.bench.topics_walk import SESSION_TURNS, LongSession, bytes_by_topic, long_sessions, walk
+from jobs.cli import app
+from jobs.eval.topics_dialogues import BEGINS, Dialogue, read_dialogues
+from models.events import Role, Turn
+from models.policy import Policy
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.settings import load_settings
+from streams.wiring import policy_of
+
+
+@pytest.fixture(scope="module")
+def embedder() -> WordLlamaEmbedder:
+    """The default one."""
+    return WordLlamaEmbedder()
+
+
+@pytest.fixture(scope="module")
+def sessions(embedder: WordLlamaEmbedder) -> list[LongSession]:
+    """The demo's conversations, strung together."""
+    return long_sessions(read_dialogues([], {}), embedder, most=4)
+
+
+@pytest.fixture(scope="module")
+def printed() -> str:
+    """What the command prints as JSON."""
+    result = CliRunner().invoke(app, ["bench", "topics", "--quick", "--no-role", "--output", "json"])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_dialogues_are_strung_together_in_order(sessions: list[LongSession]) -> None:
+    """All turns of the demo are there, numbered through, and their times rise."""
+    wanted = [turn.content for dialogue in read_dialogues([], {}) for turn in dialogue.turns]
+
+    assert [turn.content for session in sessions for turn in session.turns] == wanted
+    for session in sessions:
+        assert [turn.turn for turn in session.turns] == list(range(len(session.turns)))
+        times = [turn.timestamp for turn in session.turns]
+        assert times == sorted(set(times))
+
+
+def test_users_who_say_much_have_sessions_of_their_own(embedder: WordLlamaEmbedder) -> None:
+    """What does not fit begins a new session; the most are chosen from all over the file."""
+    turn = Turn(session_id="s", user_id="u", app_id="a", turn=0, role=Role.USER, content="boat", timestamp=BEGINS)
+    much = [Dialogue("file", f"user-{n}", [turn] * (SESSION_TURNS - 1)) for n in range(4)]
+
+    assert [len(session.turns) for session in long_sessions(much, embedder, most=9)] == [SESSION_TURNS - 1] * 4
+    assert len(long_sessions(much, embedder, most=2)) == 2
+
+
+def test_every_message_is_walked_and_packed_ones_are_named(sessions: list[LongSession]) -> None:
+    """Each addition is timed once, as what it was; lineages name turns of their session."""
+    walked = walk(sessions, policy_of(load_settings()))
+
+    timed = len(walked.plain_ms) + len(walked.compacting_ms) + len(walked.unpacking_ms)
+    assert timed == sum(len(session.turns) for session in sessions)
+    assert len(walked.compacting_ms) <= len(walked.compactions)
+    named = {turn for number, lineage in walked.compactions for turn in lineage.turns if number == 0}
+    assert named
+    assert named < {turn.turn for turn in sessions[0].turns}
+    assert 0 < walked.most_topics <= Policy().topics.most_topics
+
+
+def test_state_is_counted_by_topic() -> None:
+    """All parts of a topic count, those of the session and the index do not."""
+    stored = {"head": b"1", "b1": b"1", "ti": b"1", "t1": b"12", "tm1.0": b"1", "ty1": b"1", "th11.2": b"123"}
+
+    assert bytes_by_topic(stored) == {1: 4, 11: 3}
+
+
+def test_strings_are_cut_and_what_is_left_is_dropped(sessions: list[LongSession]) -> None:
+    """Whole strings only; each message is in at most one."""
+    strings = strings_of(sessions, 50)
+
+    assert {len(string) for string in strings} == {50}
+    assert len(strings) == sum(len(session.turns) // 50 for session in sessions)
+
+
+def test_packing_is_measured_for_each_count(sessions: list[LongSession]) -> None:
+    """Base64 costs a third, and the shared dictionary saves more than gzip."""
+    rows = packing_rows(sessions)
+
+    assert [row.messages for row in rows] == [10, 20, 50]
+    for row in rows:
+        assert 33 < row.base64_costs_percent < 35
+        assert row.gzip_base64_saves_percent < row.gzip_saves_percent < row.deflate_saves_percent
+    assert len(unpack_ms(sessions, "gzip")) == rows[-1].strings
+
+
+def test_counts_without_a_string_have_no_row(sessions: list[LongSession]) -> None:
+    """Fifteen turns give one string of ten."""
+    short = [replace(sessions[0], turns=sessions[0].turns[:15])]
+
+    assert [(row.messages, row.strings) for row in packing_rows(short)] == [(10, 1)]
+    assert len(unpack_ms(short, "deflate")) == 1
+
+
+def test_zstd_is_left_out_where_it_cannot_be_trained() -> None:
+    """Without the package, or with too few texts to train on."""
+    assert zstd_trained_bytes([b"text"] * 4) is None
+    if find_spec("zstandard") is None:
+        assert zstd_trained_bytes([b"text"] * 400) is None
+
+
+def test_matching_needs_twenty_topics(sessions: list[LongSession]) -> None:
+    """Every user message beyond the first twenty is matched once; with fewer nothing is measured."""
+    users = sum(turn.role is Role.USER for session in sessions for turn in session.turns)
+    few = [replace(sessions[0], turns=sessions[0].turns[:20], vectors=sessions[0].vectors[:20])]
+
+    assert len(match_ms(sessions, Policy())) == users - 20
+    with pytest.raises(BenchFailed, match="too few to match against 20 topics"):
+        match_ms(few, Policy())
+
+
+def test_ratio_compares_the_same_turns() -> None:
+    """Given conversations make the traffic; only topic memory is switched."""
+    conversations = conversations_of(read_dialogues([], {}))
+
+    assert traffic_turns(conversations, 50) == traffic_turns(None, 50)
+    off = switched(Policy(), with_topics=False)
+    assert (off.topics.enabled, switched(off, with_topics=True)) == (False, Policy())
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted"),
+    [
+        ("One. Two.", "One."),
+        ("No end", "No end"),
+        ("A list\n- one", "A list"),
+        ("v1.2 is out! Yes", "v1.2 is out!"),
+        ("", ""),
+    ],
+)
+def test_first_sentence(content: str, wanted: str) -> None:
+    """Up to the first stop that a space follows, or the end of the line."""
+    assert first_sentence(content) == wanted
+
+
+async def test_report_holds_every_limit(embedder: WordLlamaEmbedder) -> None:
+    """Without a broker all figures but the role's are there, each verdict is that of its numbers."""
+    size = Size(sessions=1, searched=10, runs=1, fold_turns=100, role_turns=0)
+    said: list[str] = []
+    dialogues = read_dialogues([], {})
+
+    report = await measure(dialogues, embedder, policy_of(load_settings()), size, ground=None, say=said.append)
+
+    figures = {figure.figure for figure in report.held}
+    assert {"add_ms, median", "add_ms, p99", "match_ms at 20 topics, p99", "kb_per_topic, largest"} < figures
+    assert "saved at 50 messages, gzip and base64" in figures
+    assert "ratio_throughput" not in figures
+    for figure in report.held:
+        reached = figure.measured >= figure.limit if figure.at_least else figure.measured <= figure.limit
+        assert figure.reached is reached
+        assert held_row(figure)[""] == ("reached" if reached else "missed")
+    assert (len(report.ratio_fold.rounds), report.ratio_throughput) == (3, None)
+    assert report.probes.searched <= 10
+    assert 0.0 <= report.probes.found_ratio <= 1.0
+    assert any("base64 costs 33 %" in note for note in report.notes)
+
+
+def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) -> None:
+    """Both files become sections: verdicts, tables and the curve; a file of nothing breaks neither."""
+    (tmp_path / "topics.json").write_text(printed)
+    curve = CliRunner().invoke(app, ["eval", "topics", "--sessions", "1", "--output", "json"]).stdout
+    (tmp_path / "eval-topics.json").write_text(curve)
+
+    figures = write_page(tmp_path)
+
+    page = (tmp_path / PAGE).read_text()
+    assert "## Topic memory" in page
+    assert "## Topics by cosine: wordllama" in page
+    assert "eval-topics-wordllama.svg" in page
+    assert (tmp_path / "eval-topics-wordllama.svg").is_file()
+    held = json.loads(printed)["held"]
+    assert [(f.what, f.reached) for f in figures] == [(f"topics: {row['figure']}", row["reached"]) for row in held]
+    assert not eval_topics_section(Measured({})).pictures
+    assert not topics_section(Measured({})).held
+
+
+def test_command_prints_every_key(printed: str) -> None:
+    """JSON has the report, its rows and its envelope, and no message."""
+    fields = json.loads(printed)
+
+    assert {*Report.__struct_fields__, "command", "measured_at", "machine"} == fields.keys()
+    assert set(PackingRow.__struct_fields__) == fields["packing"][0].keys()
+    said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
+    assert not any(content in printed for content in said)

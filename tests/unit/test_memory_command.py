@@ -1,0 +1,184 @@
+"""`turntide memory` over an archive: topics, whole histories, and what is sent to bring a topic back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from jobs.memory import MOST_BYTES, MOST_MESSAGES, restored
+from models.codec import encode
+from models.errors import ConfigurationError
+from models.events import Role
+from models.topics import CONVERSATION_TOPICS, PROFILES
+from streams.lake.catalog import paths_of
+from streams.lake.topic_history import ArchivedMessage, ArchivedTopic
+from streams.lake.writer import LakeWriter
+from streams.settings import load_settings
+from tests.lake_records import NOW, PREFIX, buffer_of, lineage, profile, topic, turn
+
+_CHARS = 16_000
+_GONE = ArchivedTopic(
+    topic_id="t-1",
+    title="the refund",
+    kept=False,
+    active=False,
+    cause="evicted",
+    detail="faded",
+    messages=3,
+    at_hand=1,
+    packed=2,
+    released=0,
+    packed_bytes=90,
+    compactions=1,
+    access_count=4,
+    importance=0.7,
+    memory_type="short-term",
+    tags=["money"],
+    summary="It was paid.",
+    created_at=NOW,
+    last_active_at=NOW,
+    changed_at=NOW,
+)
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LakeWriter]:
+    """A session with a kept topic, an evicted one, and one that merged into the evicted one."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
+    writer = LakeWriter(paths_of(load_settings()))
+    early = msgspec.structs.replace(turn(5), timestamp=NOW - timedelta(hours=1))
+    writer.land(buffer_of([turn(0), turn(1), turn(2), turn(3), turn(4, content="a\x00b"), early]), now=NOW)
+    changes = [
+        topic("e1", "gone", active_turns=[0, 1]),
+        topic("e2", "gone", cause="compacted", active_turns=[1], packed_turns=[0], compaction=lineage(0)),
+        topic("e3", "other", active_turns=[5], packed_turns=[]),
+        topic("e4", "other", cause="merged", detail="into gone", kept=False, active=False, active_turns=[5]),
+        topic("e5", "here", at_offset=2, active_turns=[2]),
+        topic("e6", "gone", cause="evicted", kept=False, active=False, active_turns=[1], packed_turns=[0]),
+    ]
+    writer.land(buffer_of(changes, topic=CONVERSATION_TOPICS), now=NOW)
+    yield writer
+    writer.close()
+
+
+def turntide(*arguments: str) -> Result:
+    """Run a command in this process."""
+    return CliRunner().invoke(app, arguments)
+
+
+def printed(*arguments: str) -> Any:
+    """What a command prints as JSON."""
+    result = turntide(*arguments, "--output", "json")
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("archive")
+def test_topics_say_what_became_of_them() -> None:
+    """Counts, the last cause, and whether the topic is still kept."""
+    found = {row["topic_id"]: row for row in printed("memory", "topics", "s-1")}
+
+    assert {topic_id: (row["standing"], row["cause"]) for topic_id, row in found.items()} == {
+        "here": ("active", "started"),
+        "gone": ("evicted", "evicted"),
+        "other": ("merged", "merged"),
+    }
+    assert (found["gone"]["at_hand"], found["gone"]["packed"], found["gone"]["compactions"]) == (1, 1, 1)
+
+
+@pytest.mark.usefixtures("archive")
+def test_topics_as_a_table_have_no_more_columns_than_can_be_read() -> None:
+    """People get counts and title, programs everything."""
+    result = turntide("memory", "topics", "s-1")
+
+    assert "the refund" in result.stdout
+    assert "half_life" not in result.stdout
+    assert "1 kept, 2 gone" in result.stderr
+
+
+@pytest.mark.usefixtures("archive")
+def test_history_has_every_message_in_order_of_time() -> None:
+    """Packed ones and those of the topic that merged into it, by the time they were said."""
+    assert [row["turn"] for row in printed("memory", "history", "s-1", "--topic", "gone")] == [5, 0, 1]
+
+
+@pytest.mark.usefixtures("archive")
+def test_history_of_the_active_topic_has_what_no_event_named_and_the_exact_text() -> None:
+    """Turns after the topic's last event are its own; U+0000 is as it was said."""
+    found = printed("memory", "history", "s-1", "--topic", "here")
+
+    assert [(row["turn"], row["role"]) for row in found] == [(2, "user"), (3, "user"), (4, "user")]
+    assert found[-1]["content"] == "a\x00b"
+
+
+@pytest.mark.usefixtures("archive")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("topics", "nobody"), "turntide query"),
+        (("history", "s-1", "--topic", "nothing"), "turntide memory topics s-1"),
+        (("restore", "s-1", "--topic", "nothing"), "turntide memory topics s-1"),
+        (("restore", "s-1", "--topic", "here"), "still kept"),
+        (("restore", "s-1", "--topic", "other"), "merged into gone"),
+    ],
+)
+def test_errors_say_what_to_do(arguments: tuple[str, ...], said: str) -> None:
+    """Unknown session, unknown topic, nothing to restore."""
+    result = turntide("memory", *arguments)
+
+    assert isinstance(result.exception, ConfigurationError)
+    assert said in str(result.exception)
+
+
+def test_a_closed_session_takes_no_topic_back(archive: LakeWriter) -> None:
+    """The fold would count the control as late, and nothing would come of it."""
+    closed = profile("p1", turns=2)
+    archive.land(buffer_of([msgspec.structs.replace(closed, open=False)], topic=PROFILES), now=NOW)
+
+    result = turntide("memory", "restore", "s-1", "--topic", "gone")
+
+    assert "is closed" in str(result.exception)
+
+
+def said(turn_number: int, content: str) -> ArchivedMessage:
+    """A message of the topic."""
+    return ArchivedMessage(turn=turn_number, role=Role.USER, content=content, timestamp=NOW)
+
+
+def test_restored_topic_is_as_it_was() -> None:
+    """Importance, accesses, tags and summary come back with the messages."""
+    event = restored("s-1", _GONE, [said(0, "a"), said(1, "b")], message_chars=_CHARS)
+
+    assert (event.topic_id, event.importance, event.access_count, event.tags, event.summary) == (
+        "t-1",
+        0.7,
+        4,
+        ["money"],
+        "It was paid.",
+    )
+    assert [(message.turn, message.content) for message in event.messages] == [(0, "a"), (1, "b")]
+
+
+def test_restored_messages_are_bounded_and_the_latest() -> None:
+    """The record has to fit on its topic, however long the history is."""
+    many = restored("s-1", _GONE, [said(n, "short") for n in range(500)], message_chars=_CHARS)
+    long = restored("s-1", _GONE, [said(n, "\x01" * 100_000) for n in range(50)], message_chars=_CHARS)
+
+    assert [message.turn for message in many.messages] == list(range(500 - MOST_MESSAGES, 500))
+    assert long.messages[-1].turn == 49
+    assert MOST_BYTES * 0.8 < len(encode(long)) < MOST_BYTES * 1.01
+
+
+def test_nothing_to_restore_is_an_error() -> None:
+    """A topic whose turns were erased from the archive cannot come back."""
+    with pytest.raises(ConfigurationError, match="has no message"):
+        restored("s-1", _GONE, [], message_chars=_CHARS)

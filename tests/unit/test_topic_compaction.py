@@ -1,0 +1,295 @@
+"""Compaction of a topic (seed 001, §2): when, what of, what it leaves, and what it says of itself."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from models.events import TopicChanged, TopicCompaction
+from models.memory.packing import MessageEntry, json_bytes
+from models.memory.topic_packing import SENTENCE_CHARS
+from models.memory.topic_state import BlockRef
+from models.text.words import estimate_tokens
+from tests.session_driver import NOON
+from tests.topic_driver import Talk, causes
+
+SAILS = "Which sails does the boat need for a storm?"
+ROPES = "How long must the ropes of an anchor be?"
+
+MATTERS = (
+    "lantern flickers dimly",
+    "compass needle trembles",
+    "harbour master whistles",
+    "whale surfaces nearby",
+    "barrel leaks molasses",
+    "cannon rusts quietly",
+    "telescope magnifies planets",
+    "parrot swears fluently",
+    "treasure glitters underground",
+)
+
+
+def compaction(change: TopicChanged) -> TopicCompaction:
+    """The lineage, which must be there."""
+    assert change.compaction is not None
+    return change.compaction
+
+
+def blocks(talk: Talk) -> list[BlockRef]:
+    """Packed blocks of the active topic."""
+    return talk.active.packed
+
+
+def unpacked_by_anyone(talk: Talk, block: BlockRef) -> list[dict[str, Any]]:
+    """Messages of a block, without this project's code."""
+    packed = talk.topics.store.packed_block(talk.topics.active or 0, block)
+    messages: list[dict[str, Any]] = json.loads(gzip.decompress(base64.b64decode(packed.data)))
+    return messages
+
+
+def test_thirteenth_message_packs_nine() -> None:
+    """Twelve messages lie at hand; the next packs all but the last four (seed: 12 and 4)."""
+    talk = Talk()
+    talk.discuss(0, 12)
+    assert (12, []) == (talk.active.active_messages, talk.caused("compacted"))
+    (change,) = talk.discuss(0, 1)
+
+    assert ("compacted", [9, 10, 11, 12], list(range(9))) == (change.cause, change.active_turns, change.packed_turns)
+    assert (13, 4, 9, 0) == (
+        change.message_count,
+        talk.active.active_messages,
+        talk.active.packed_messages,
+        change.released_messages,
+    )
+
+
+def test_assistant_messages_count() -> None:
+    """Twelve answers to one question make thirteen messages."""
+    talk = Talk()
+    talk.ask(0)
+    for _ in range(11):
+        assert [] == talk.answer()
+
+    assert ["compacted"] == causes(talk.answer())
+
+
+def test_only_the_topic_that_grew_is_compacted() -> None:
+    """Others keep their messages."""
+    talk = Talk()
+    talk.discuss(1, 12)
+    talk.discuss(0, 13)
+
+    assert [12, 4] == [topic.active_messages for _, topic in talk.topics.store.topics()]
+
+
+def test_packed_text_holds_the_seeds_fields() -> None:
+    """Base64, gzip, JSON; role, content and Unix time in seconds, in order of time."""
+    talk = Talk()
+    talk.discuss(0, 13)
+    (block,) = blocks(talk)
+
+    assert [
+        {
+            "role": "assistant" if n % 2 else "user",
+            "content": f"Message {n} of it.",
+            "timestamp": (NOON + timedelta(minutes=n + 1)).timestamp(),
+        }
+        for n in range(9)
+    ] == unpacked_by_anyone(talk, block)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+def test_packed_again_it_is_merged_with_what_was_packed(codec: str) -> None:
+    """Nine, then nine more: one block of eighteen, in order, by either codec and over a restart."""
+    talk = Talk(codec=codec)
+    talk.discuss(0, 13)
+    talk.store()
+    talk.discuss(0, 9)
+    (block,) = blocks(talk)
+    history = talk.history("Message 0 of it.")
+
+    assert (list(range(18)), 18) == ([message.turn for message in history], block.messages)
+    assert [f"Message {n} of it." for n in range(18)] == [message.content for message in history]
+    assert [codec] * 2 == [compaction(change).codec for change in talk.caused("compacted")]
+
+
+def test_full_blocks_are_left_alone() -> None:
+    """A block of 32 messages is never rewritten: a long topic costs no more than a short one."""
+    talk = Talk()
+    talk.discuss(0, 13 + 3 * 9)
+    first = talk.topics.store.packed_block(0, blocks(talk)[0])
+    talk.discuss(0, 9)
+
+    assert [32, 13] == [block.messages for block in blocks(talk)]
+    assert first == talk.topics.store.packed_block(0, blocks(talk)[0])
+    assert list(range(45)) == [message.turn for message in talk.history("Message 0 of it.")]
+
+
+def test_codec_that_changes_reads_the_old_history() -> None:
+    """Each block names its codec: what gzip packed is merged into deflate's next block."""
+    old, new = Talk(), Talk(codec="deflate")
+    old.discuss(0, 13)
+    old.store()
+    old.policy = new.policy
+    old.store()
+    old.discuss(0, 9)
+
+    assert list(range(18)) == [message.turn for message in old.history("Message 0 of it.")]
+    assert "deflate" == old.topics.store.packed_block(0, blocks(old)[0]).codec
+
+
+@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+def test_lineage_adds_up(codec: str) -> None:
+    """Turns, tokens, bytes, ratio, probes and loss are those of the messages and of the text that was packed."""
+    talk = Talk(codec=codec)
+    for n in range(13):
+        talk.ask(0, f"{SAILS if n % 2 else ROPES} That was question {n}.")
+    change = talk.caused("compacted")[0]
+    made = compaction(change)
+    history = talk.history(f"{ROPES} That was question 0.")
+    entries = [MessageEntry(m.role, m.content, m.timestamp.timestamp()) for m in history]
+    packed = talk.topics.store.packed_block(0, blocks(talk)[0])
+
+    assert (list(range(9)), "extractive", []) == (made.turns, made.summarised_by, made.released_turns)
+    assert (len(json_bytes(entries)), len(packed.data)) == (made.bytes_before, made.bytes_after)
+    assert (made.bytes_after / made.bytes_before, change.packed_bytes) == (made.ratio, made.bytes_after)
+    assert sum(estimate_tokens(entry.content) for entry in entries) == made.tokens_before
+    assert change.summary is not None
+    assert estimate_tokens(change.summary) == made.tokens_after < made.tokens_before
+    assert (9, 1 - made.probes_found / made.probes) == (made.probes, made.loss)
+    assert 0 < made.probes_found <= 9
+
+
+def test_every_message_is_in_one_lineage() -> None:
+    """While a topic stays active, no turn is packed twice and none is left out."""
+    talk = Talk()
+    talk.discuss(0, 100)
+    lineage = [turn for change in talk.caused("compacted") for turn in compaction(change).turns]
+
+    assert lineage == list(range(len(lineage)))
+    assert len(lineage) + talk.active.active_messages == 100
+
+
+def test_loss_counts_what_the_summary_does_not_name() -> None:
+    """Nine matters and three sentences: a search in the summary misses some messages, and that is measured."""
+    talk = Talk()
+    for things in MATTERS:
+        talk.ask(0, f"The {things}.")
+    for _ in range(4):
+        talk.answer("Thanks!")
+    made = compaction(talk.caused("compacted")[0])
+
+    assert 9 == made.probes
+    assert 0.3 < made.loss < 1
+
+
+def test_summary_is_updated_not_made_anew() -> None:
+    """What the first summary says of packed messages is still there when more are packed, and it stays short."""
+    talk = Talk(summary_sentences=2)
+    talk.ask(0, "The lighthouse of Alexandria guided ships into the harbour by night.")
+    for _ in range(12):
+        talk.answer("Yes.")
+    first = talk.caused("compacted")[0].summary
+    talk.ask(0, "Which lighthouse guided ships into the harbour of Genoa by night?")
+    for _ in range(8):
+        talk.answer("Yes.")
+    second = talk.caused("compacted")[1].summary
+
+    assert first == "The lighthouse of Alexandria guided ships into the harbour by night."
+    assert second == f"{first} Which lighthouse guided ships into the harbour of Genoa by night?"
+
+
+def test_summary_stays_bounded() -> None:
+    """However often it is updated and however long the sentences are."""
+    talk = Talk()
+    for n in range(100):
+        talk.ask(0, f"word{n} " * 400)
+    summary = talk.caused("compacted")[-1].summary
+
+    assert summary is not None
+    assert 0 < len(summary) <= 3 * (SENTENCE_CHARS + 1)
+
+
+def test_a_turn_does_not_rewrite_the_packed_history() -> None:
+    """It writes its message and its topic's counts; the history, the summary and other messages are entries apart."""
+    talk = Talk()
+    talk.discuss(0, 13)
+    talk.store()
+    talk.discuss(0, 1)
+    assert talk.state is not None
+    written = {part for part in talk.state.changed_parts() if part.startswith("t")}
+
+    assert {"tp0.0", "ty0", "ti"} < set(talk.stored)
+    assert {"t0", "tm0.0"} == written
+
+
+def test_compaction_leaves_no_messages_behind() -> None:
+    """The entries of packed messages are deleted."""
+    talk = Talk()
+    talk.discuss(0, 13)
+    talk.store()
+
+    assert 4 == len([part for part in talk.stored if part.startswith("tm")])
+    talk.discuss(0, 9)
+    talk.store()
+    assert 4 == len([part for part in talk.stored if part.startswith("tm")])
+
+
+def test_late_message_is_packed_by_its_time() -> None:
+    """The four latest by time stay, not by arrival; in the block it stands where it belongs."""
+    talk = Talk()
+    for n in range(12):
+        talk.ask(0, turn=2 * n, timestamp=NOON + timedelta(minutes=2 * n))
+    talk.ask(0, turn=5, timestamp=NOON + timedelta(minutes=5))
+    (change,) = talk.caused("compacted")
+
+    assert ([16, 18, 20, 22], [0, 2, 4, 5, 6, 8, 10, 12, 14]) == (change.active_turns, change.packed_turns)
+
+
+def test_message_later_than_what_is_packed_is_merged_in_order() -> None:
+    """A message that is older than the packed ones takes its place among them at the next compaction."""
+    talk = Talk()
+    for n in range(13):
+        talk.ask(0, turn=2 * n, timestamp=NOON + timedelta(minutes=2 * n))
+    talk.ask(0, turn=5, timestamp=NOON + timedelta(minutes=5))
+    talk.discuss(0, 8)
+
+    assert [0, 2, 4, 5, 6] == talk.caused("compacted")[1].packed_turns[:5]
+
+
+def test_history_beyond_its_bytes_is_released_oldest_first() -> None:
+    """What leaves is named once, counted, and no longer in the state; the archive has it."""
+    talk = Talk(history_bytes=1_024, block_messages=9)
+    for n in range(13 + 9 * 9):
+        talk.ask(0, f"{n} " + "".join(chr(97 + (7 * n * k + k * k) % 26) for k in range(300)))
+    released = [turn for change in talk.caused("compacted") for turn in compaction(change).released_turns]
+    kept = talk.history(talk.titles[0])
+
+    assert released == list(range(len(released)))
+    assert (len(released), kept[0].turn) == (talk.active.released, len(released))
+    assert 0 < talk.changes[-1].packed_bytes <= 1_024 + max(block.packed_bytes for block in blocks(talk))
+    assert talk.active.message_count == talk.active.active_messages + len(kept) + len(released)
+
+
+def test_number_of_blocks_is_bounded() -> None:
+    """Short messages: the count of blocks is the limit, not their bytes."""
+    talk = Talk(blocks=2, block_messages=9)
+    talk.discuss(0, 13 + 9 * 5)
+
+    assert (2, 36) == (len(blocks(talk)), talk.active.released)
+    assert list(range(36, 54)) == talk.changes[-1].packed_turns
+
+
+def test_large_messages_fill_a_block_by_bytes() -> None:
+    """JSON above `block_bytes` closes a block: merging never grows without end."""
+    talk = Talk(block_bytes=2_048)
+    for n in range(13):
+        talk.ask(0, f"{n} " + "boat " * 200)
+
+    assert [2, 2, 2, 2, 1] == [block.messages for block in blocks(talk)]
+    assert all(block.json_bytes < 2 * 2_048 for block in blocks(talk))

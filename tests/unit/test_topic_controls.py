@@ -1,0 +1,214 @@
+"""What users and callers say of topics: importance, tags and feedback."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from models.codec import decode_input
+from models.errors import InvalidRecord
+from models.events import FeedbackGiven, TopicAdjusted
+from models.stream_policy import IntakePolicy
+from tests.session_driver import NOON
+from tests.topic_driver import Talk, when
+
+IMPORTANCE = "importance"
+HEAD = {"session_id": "s", "timestamp": NOON}
+
+
+def adjust(talk: Talk, **fields: object) -> None:
+    """A rating or tags, as they come over the wire."""
+    talk.put(msgspec.convert(HEAD | fields, TopicAdjusted))
+
+
+def feedback(talk: Talk, value: float, **fields: object) -> None:
+    """A thumb up or down."""
+    talk.put(msgspec.convert(HEAD | {"value": value} | fields, FeedbackGiven))
+
+
+def two_topics() -> tuple[Talk, str, str]:
+    """A session of two topics, and their ids; the second is active."""
+    talk = Talk()
+    first = talk.ask(0, "first")[-1].topic_id
+    second = talk.ask(1, "second")[-1].topic_id
+    return talk, first, second
+
+
+def test_importance_and_tags_of_a_named_topic() -> None:
+    """Both are told; the active topic stays the active one, and rating is no access."""
+    talk, first, _ = two_topics()
+    adjust(talk, topic_id=first, importance=0.9, tags=["ship", "storm"])
+    change = talk.changes[-1]
+
+    assert ("adjusted", first, 0.9, ["ship", "storm"], False, 0) == (
+        change.cause,
+        change.topic_id,
+        change.importance,
+        change.tags,
+        change.active,
+        change.access_count,
+    )
+    assert ("second", NOON + timedelta(minutes=1)) == (talk.active.title, change.last_active_at)
+
+
+def test_without_an_id_the_active_topic_is_meant() -> None:
+    """And what is not named stays as it was."""
+    talk, _, second = two_topics()
+    adjust(talk, tags=["b"])
+    adjust(talk, importance=0.1)
+    change = talk.changes[-1]
+
+    assert (second, 0.1, ["b"]) == (change.topic_id, change.importance, change.tags)
+    adjust(talk, tags=[])
+    assert [] == talk.changes[-1].tags
+
+
+def test_tags_are_cleaned_and_bounded() -> None:
+    """No blanks around them, none twice, none empty, 16 of 64 characters at most."""
+    talk, _, _ = two_topics()
+    adjust(talk, tags=[" ship ", "ship", "", "  ", "x" * 100, *(f"tag {n}" for n in range(30))])
+    tags = talk.changes[-1].tags
+
+    assert (["ship", "x" * 64, "tag 0"], 16) == (tags[:3], len(tags))
+
+
+def test_control_of_an_unknown_topic_is_nothing() -> None:
+    """Evicted, merged or never known: nothing changes and nothing is told."""
+    talk, _, _ = two_topics()
+    told = len(talk.changes)
+    adjust(talk, topic_id="unknown", importance=0.9)
+    feedback(talk, 1, topic_id="unknown")
+    feedback(talk, 1, turn=99)
+
+    assert told == len(talk.changes)
+
+
+def test_control_before_the_first_message_is_nothing() -> None:
+    """There is no session and no topic yet."""
+    talk = Talk()
+    adjust(talk, importance=0.9)
+    feedback(talk, 1)
+
+    assert ([], False) == (talk.outputs, talk.state is not None and talk.state.deadline is not None)
+
+
+def test_control_after_the_end_is_nothing() -> None:
+    """A closed session's topics rest until it goes on."""
+    talk, first, _ = two_topics()
+    talk.end()
+    told = len(talk.outputs)
+    adjust(talk, topic_id=first, importance=0.9)
+
+    assert (told, 0.5) == (len(talk.outputs), talk.topics.store.topic(0).importance)
+
+
+def test_controls_do_nothing_when_topics_are_off() -> None:
+    """No parts, no events."""
+    talk = Talk(enabled=False)
+    talk.ask(0)
+    before = len(talk.outputs)
+    adjust(talk, importance=1)
+    feedback(talk, 1)
+
+    assert before == len(talk.outputs)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(1, 0.6), (0.5, 0.55), (0, 0.5), (-0.5, 0.45), (-1, 0.4)])
+def test_feedback_moves_importance_by_the_rule(value: float, expected: float) -> None:
+    """`i += rate * |value| * (target - i)`: from 0.5 at a rate of 0.2."""
+    talk, _, _ = two_topics()
+    feedback(talk, value)
+
+    assert "learnt" == talk.changes[-1].cause
+    assert expected == pytest.approx(talk.changes[-1].importance)
+
+
+def test_feedback_never_leaves_the_range() -> None:
+    """However often it is repeated: it nears 1 and 0 and reaches neither."""
+    talk = Talk(feedback_rate=0.9)
+    talk.ask(0)
+    for value in (1, -1):
+        before = 0.0 if value > 0 else 1.0
+        for _ in range(15):
+            feedback(talk, value)
+            now = talk.active.importance
+            assert 0 < now < 1
+            assert (now - before) * value > 0
+            before = now
+
+
+def test_feedback_reaches_the_topic_of_a_turn() -> None:
+    """At hand, packed, or unpacked again."""
+    talk = Talk()
+    talk.discuss(0, 14)
+    talk.ask(1, "second")
+    told = []
+    for turn in (13, 2, 14):
+        feedback(talk, 1, turn=turn)
+        told.append(talk.changes[-1].title)
+    talk.ask(0)
+    talk.ask(1)
+    feedback(talk, 1, turn=2)
+
+    assert (["Message 0 of it.", "Message 0 of it.", "second"], "Message 0 of it.") == (told, talk.changes[-1].title)
+
+
+def test_feedback_by_topic_goes_before_the_turn() -> None:
+    """If both are named, the topic is meant."""
+    talk, first, _ = two_topics()
+    feedback(talk, 1, topic_id=first, turn=1)
+
+    assert "first" == talk.changes[-1].title
+
+
+def test_learnt_importance_decides_what_fades() -> None:
+    """Of two topics as old as each other the one that was praised survives."""
+    talk = Talk()
+    liked = talk.ask(0, "liked")[-1].topic_id
+    disliked = talk.ask(1, "disliked")[-1].topic_id
+    for _ in range(5):
+        feedback(talk, 1, topic_id=liked)
+        feedback(talk, -1, topic_id=disliked)
+    for n in range(19):
+        talk.ask(20 + n, timestamp=when(3))
+
+    assert ["disliked"] == [change.title for change in talk.caused("evicted")]
+
+
+@pytest.mark.parametrize(("said", "expected"), [(0.9, 0.9), (0, 0.0), (1, 1.0), (1e-9, 1e-9)])
+def test_importance_in_metadata(said: float, expected: float) -> None:
+    """The caller's word with a message, of any role, at any time."""
+    asked, answered = Talk(), Talk()
+    asked.ask(0, metadata={IMPORTANCE: said})
+    answered.ask(0)
+    answered.answer(metadata={IMPORTANCE: said, "other": "thing"})
+
+    assert (expected, expected) == (asked.active.importance, answered.active.importance)
+
+
+@pytest.mark.parametrize("said", [-0.1, 1.1, 10**30, "0.9", True, None, "high", -1])
+def test_importance_outside_the_range_says_nothing(said: object) -> None:
+    """The topic keeps the importance that it has; the message is taken like any other."""
+    talk = Talk()
+    talk.ask(0, metadata={IMPORTANCE: 0.8})
+    talk.ask(0, metadata={IMPORTANCE: said})
+
+    assert (0.8, 2) == (talk.active.importance, talk.active.message_count)
+
+
+@pytest.mark.parametrize("said", ["-0.01", "1.01", "1e999", "NaN", '"0.5"'])
+@pytest.mark.parametrize("kind", ["topic_adjusted", "topic_restored", "feedback_given"])
+def test_importance_outside_the_range_is_refused_on_the_wire(said: str, kind: str) -> None:
+    """A control event that says so goes to the dead letters, with the rule that it breaks."""
+    said = said.replace("-0.01", "-1.01") if kind == "feedback_given" else said
+    field = "value" if kind == "feedback_given" else IMPORTANCE
+    more = ',"topic_id":"t","title":"","created_at":"2026-03-01T12:00:00Z","access_count":0' * (
+        kind == "topic_restored"
+    )
+    value = f'{{"type":"{kind}","session_id":"s","timestamp":"2026-03-01T12:00:00Z","{field}":{said}{more}}}'.encode()
+    with pytest.raises(InvalidRecord) as refused:
+        decode_input(value, b"s", NOON, IntakePolicy())
+
+    assert "invalid_field" == refused.value.reason

@@ -1,0 +1,224 @@
+"""A packed history that cannot be read: the topic goes on with what is whole, the rest goes to the dead letters."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from models.events import SegmentCompacted
+from models.memory.topic_reading import get_full_topic_history
+from models.memory.topic_state import PackedBlock
+from models.session import SessionState
+from tests.topic_driver import Talk, causes
+
+FIRST = "Message 0 of it."
+
+
+def packed(entries: object) -> bytes:
+    """As the seed packs it."""
+    return base64.b64encode(gzip.compress(json.dumps(entries).encode()))
+
+
+def entries_of(data: bytes) -> list[dict[str, object]]:
+    """What is packed."""
+    entries: list[dict[str, object]] = json.loads(gzip.decompress(base64.b64decode(data)))
+    return entries
+
+
+def with_third(**fields: object) -> Callable[[bytes], bytes]:
+    """The third message with another field."""
+
+    def change(data: bytes) -> bytes:
+        entries = entries_of(data)
+        entries[2] |= fields
+        return packed(entries)
+
+    return change
+
+
+def flip_a_letter(data: bytes) -> bytes:
+    """One bit of the text before it is compressed, and the old checksum: what bad memory does."""
+    good = base64.b64decode(data)
+    raw = gzip.decompress(good).replace(b"Message 2 of", b"Message 3 of")
+    return base64.b64encode(gzip.compress(raw, mtime=0)[:-8] + good[-8:])
+
+
+NOTHING_WHOLE: dict[str, Callable[[bytes], bytes]] = {
+    "wrong gzip": lambda data: base64.b64encode(b"nothing" + base64.b64decode(data)),
+    "no base64": lambda _: b"\xff\xfe",
+    "nothing": lambda _: b"",
+    "wrong JSON": lambda _: packed("Hello"),
+}
+TWO_WHOLE = {
+    "wrong role": with_third(role="captain"),
+    "huge timestamp": with_third(timestamp=1e300),
+    "content of another type": with_third(content=["Hello"]),
+}
+
+
+def damaged(damage: Callable[[bytes], bytes], messages: int = 13, **topics: object) -> tuple[Talk, bytes]:
+    """A topic of 13 messages, nine of them packed, stored, with its packed text changed; and that text."""
+    talk = Talk(**topics)
+    talk.discuss(0, messages)
+    talk.ask(1, "another")
+    talk.store()
+    block = msgspec.msgpack.decode(talk.stored["tp0.0"], type=PackedBlock)
+    wrong = damage(block.data)
+    talk.stored["tp0.0"] = msgspec.msgpack.encode(msgspec.structs.replace(block, data=wrong))
+    talk.state = SessionState.load(talk.stored)
+    return talk, wrong
+
+
+@pytest.mark.parametrize("damage", NOTHING_WHOLE.values(), ids=NOTHING_WHOLE.keys())
+def test_topic_goes_on_when_nothing_is_whole(damage: Callable[[bytes], bytes]) -> None:
+    """The messages at hand stay; nine are gone from the topic, counted and named, and the bytes are in one letter."""
+    talk, wrong = damaged(damage)
+    left, unpacked = talk.ask(0)
+    talk.store()
+    (letter,) = talk.damages
+
+    assert ("left", "unpacked", [9, 10, 11, 12, 14], []) == (
+        left.cause,
+        unpacked.cause,
+        unpacked.active_turns,
+        unpacked.packed_turns,
+    )
+    assert (14, 9) == (unpacked.message_count, unpacked.released_messages)
+    assert ("topics", "damaged_history", wrong, b"s") == (letter.stage, letter.reason, letter.value, letter.key)
+    assert str(list(range(9))) in letter.detail
+    assert [] == [part for part in talk.stored if part.startswith(("tp", "th"))]
+
+
+@pytest.mark.parametrize("damage", TWO_WHOLE.values(), ids=TWO_WHOLE.keys())
+def test_messages_before_the_damage_are_kept(damage: Callable[[bytes], bytes]) -> None:
+    """Two of nine are whole."""
+    talk, wrong = damaged(damage)
+    unpacked = talk.ask(0)[-1]
+    (letter,) = talk.damages
+
+    assert ([0, 1, 9, 10, 11, 12, 14], 7, wrong) == (
+        unpacked.active_turns,
+        unpacked.released_messages,
+        letter.value,
+    )
+
+
+@pytest.mark.parametrize("damage", [flip_a_letter, with_third(content="Message 3 of it.")])
+def test_changed_letter_costs_one_message(damage: Callable[[bytes], bytes]) -> None:
+    """It unpacks without complaint, but is not what was said: that one goes, the others are whole."""
+    talk, wrong = damaged(damage)
+    unpacked = talk.ask(0)[-1]
+    (letter,) = talk.damages
+
+    assert ([0, 1, *range(3, 13), 14], 1) == (unpacked.active_turns, unpacked.released_messages)
+    assert (wrong, True) == (letter.value, "[2]" in letter.detail)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+def test_truncated_text_gives_its_beginning(codec: str) -> None:
+    """Half of the text, by either codec: the messages before the cut are kept, in order."""
+    talk, _ = damaged(lambda data: data[: len(data) // 2], messages=31, codec=codec)
+    unpacked = talk.ask(0)[-1]
+    whole = len(unpacked.active_turns) - 5
+
+    assert [*range(whole), *range(27, 31), 32] == unpacked.active_turns
+    assert (27 - whole, 1) == (unpacked.released_messages, len(talk.damages))
+    assert 0 < whole < 27
+    assert [f"Message {n} of it." for n in range(whole)] == [
+        message.content for message in talk.topics.store.active_messages(0)[:whole]
+    ]
+
+
+def test_checksum_alone_costs_nothing() -> None:
+    """All messages are what was packed: nothing is lost, so nothing is told."""
+    talk, _ = damaged(lambda data: base64.b64encode(base64.b64decode(data)[:-8] + bytes(8)))
+    unpacked = talk.ask(0)[-1]
+
+    assert ([*range(13), 14], []) == (unpacked.active_turns, talk.damages)
+
+
+def test_damage_never_holds_text_in_its_detail() -> None:
+    """Only the reason and the numbers: details are logged."""
+    talk, _ = damaged(with_third(role="captain"))
+    talk.ask(0)
+
+    assert "Message" not in talk.damages[0].detail
+    assert "captain" not in talk.damages[0].detail
+
+
+def test_damage_is_found_by_a_compaction_too() -> None:
+    """What is packed next is merged with the last block: it is read, and what is whole of it goes on."""
+    talk, wrong = damaged(with_third(role="captain"))
+    talk.state = None
+    talk.state = SessionState.load(talk.stored)
+    slot = talk.topics.store.index
+    slot.active = 0  # The user never left: no return unpacks it.
+    changes = talk.discuss(0, 9)
+    (letter,) = talk.damages
+
+    assert (["compacted"], wrong) == (causes(changes), letter.value)
+    assert [0, 1, *range(9, 13), *range(14, 19)] == changes[0].packed_turns
+    assert (7, 22) == (changes[0].released_messages, changes[0].message_count)
+    assert changes[0].compaction is not None
+    assert [*range(9, 13), *range(14, 19)] == changes[0].compaction.turns
+
+
+def test_one_damaged_block_of_several() -> None:
+    """Only it has a letter; the others are unpacked whole."""
+    talk, _ = damaged(NOTHING_WHOLE["nothing"], messages=49)
+    unpacked = talk.ask(0)[-1]
+
+    assert (1, [*range(32, 49), 50], 32) == (
+        len(talk.damages),
+        unpacked.active_turns,
+        unpacked.released_messages,
+    )
+
+
+def test_nothing_else_is_lost() -> None:
+    """The session, its segments, the other topic and what comes next are as without the damage."""
+    talk, _ = damaged(NOTHING_WHOLE["wrong gzip"])
+    twin, _ = damaged(lambda data: data)
+    for each in (talk, twin):
+        each.ask(0)
+        each.discuss(1, 20)
+        each.end(minute=100)
+        each.store()
+
+    assert talk.profile == twin.profile
+    assert [output for output in talk.outputs if isinstance(output, SegmentCompacted)] == [
+        output for output in twin.outputs if isinstance(output, SegmentCompacted)
+    ]
+    for part in ("t1", "tp1.0", "ty1", "head"):
+        assert talk.stored[part] == twin.stored[part]
+
+
+def test_ids_of_letters_are_their_own() -> None:
+    """Two damaged blocks in one fold give two letters, each with its bytes, and a replay gives the same ids."""
+    ids = []
+    for _ in range(2):
+        talk, first = damaged(NOTHING_WHOLE["nothing"], messages=49)
+        block = msgspec.msgpack.decode(talk.stored["tp0.1"], type=PackedBlock)
+        talk.stored["tp0.1"] = msgspec.msgpack.encode(msgspec.structs.replace(block, data=b"?"))
+        talk.state = SessionState.load(talk.stored)
+        talk.ask(0)
+
+        assert [first, b"?"] == [letter.value for letter in talk.damages]
+        ids.append([letter.id for letter in talk.damages])
+    assert ids[0] == ids[1]
+    assert 2 == len(set(ids[0]))
+
+
+def test_reading_a_damaged_history_changes_nothing() -> None:
+    """Whoever reads gets what is whole; the letter is written when the topic itself comes to it."""
+    talk, _ = damaged(with_third(role="captain"))
+    topic_id = talk.topics.store.topic(0).topic_id
+    history = get_full_topic_history(talk.topics, topic_id)
+
+    assert [f"Message {n} of it." for n in (0, 1, 9, 10, 11, 12)] == [message["content"] for message in history]
+    assert ([], 9) == (talk.damages, talk.topics.store.topic(0).packed_messages)

@@ -1,0 +1,222 @@
+"""How topics fade (seed 001, §3): the seed's timeline comes out of real folds with event time."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+
+import pytest
+
+from models.memory.decay import half_life, memory_type, priority
+from models.topic_policy import TopicPolicy
+from tests.topic_driver import Talk, causes, matter, when
+
+RULES = TopicPolicy()
+TIMELINE = (
+    # accesses, half-life, memory type, survival: the seed's table, all in days
+    ((0, 4), 1, "short-term", 5),
+    ((5, 9), 2, "transitioning", 10),
+    ((10, 14), 4, "long-term", 20),
+    ((15, 19), 8, "long-term", 40),
+    ((20, 24), 16, "long-term", 80),
+    ((25, 60), 30, "long-term", 150),
+)
+CASES = [(n, days, kind, survival) for accesses, days, kind, survival in TIMELINE for n in accesses]
+FADED = "faded: priority below 0.05"
+
+
+def crowd(talk: Talk, topics: int = 20, **more: object) -> None:
+    """Other topics, a minute apart; they are about matters 20 and on."""
+    for n in range(topics):
+        talk.ask(20 + n, f"other {n}", **more)
+
+
+def remembered(accesses: int, importance: float, days: float) -> Talk:
+    """A session of 22 topics of which the first lies silent for some days and then a new one starts."""
+    talk = Talk(active_bonus=0)
+    for _ in range(accesses + 1):
+        talk.ask(0, "the one", metadata={"importance": importance})
+    last = talk.watermark
+    crowd(talk)
+    talk.ask(1, "the new one", timestamp=last + timedelta(days=days))
+    return talk
+
+
+def survives(accesses: int, importance: float, days: float) -> bool:
+    """Whether it is still kept then; its last event says that it had faded, if not."""
+    talk = remembered(accesses, importance, days)
+    gone = [change for change in talk.caused("evicted") if change.title == "the one"]
+    assert all(change.detail == FADED and change.priority < 0.05 for change in gone)
+    kept = "the one" in talk.titles
+    assert kept is not bool(gone)
+    return kept
+
+
+@pytest.mark.parametrize(("accesses", "days", "kind", "survival"), CASES)
+def test_seeds_timeline(accesses: int, days: int, kind: str, survival: int) -> None:
+    """5, 10, 20, 40, 80, 150 days: of importance 1 a topic is there at four half-lives and gone at five."""
+    first_gone = next(n for n in range(1, 10) if not survives(accesses, 1.0, n * days))
+
+    assert survival == first_gone * days
+    talk = remembered(accesses, 1.0, days)
+    talk.ask(0)
+    last = talk.changes[-1]
+    assert ("the one", accesses + 1) == (last.title, last.access_count)
+    assert (days, kind) == (half_life(accesses, RULES) / timedelta(days=1), memory_type(accesses, RULES))
+
+
+@pytest.mark.parametrize("importance", [1.0, 0.5, 0.1])
+@pytest.mark.parametrize("accesses", [0, 7, 12])
+def test_survival_by_importance(accesses: int, importance: float) -> None:
+    """`ln(importance / 0.05) / ln 2` half-lives, to the minute."""
+    minute = 1 / 1440
+    survival = math.log(importance / 0.05) / math.log(2) * (half_life(accesses, RULES) / timedelta(days=1))
+
+    assert (True, False) == (
+        survives(accesses, importance, survival - minute),
+        survives(accesses, importance, survival + minute),
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "accesses", "expected"),
+    [(n, 0, 0.5**n) for n in range(6)] + [(16 * n, 20, 0.5**n) for n in range(6)],
+)
+def test_seeds_priorities(days: int, accesses: int, expected: float) -> None:
+    """Short-term: half in a day. Long-term with 20 accesses: half in 16 days."""
+    assert expected == pytest.approx(priority(1.0, timedelta(days=days), accesses, RULES))
+
+
+def test_access_refreshes_the_timer() -> None:
+    """Four days of silence, a message, four days of silence: it is kept, and its half-life counts from the message."""
+    talk = Talk(active_bonus=0)
+    talk.ask(0, "the one", metadata={"importance": 1.0})
+    crowd(talk)
+    talk.ask(0, timestamp=when(4))
+    crowd(talk, timestamp=when(4))
+    talk.ask(1, timestamp=when(8))
+
+    assert "the one" in talk.titles
+    assert "other 0" not in talk.titles
+
+
+def test_twenty_topics_never_fade() -> None:
+    """However old: decay begins above `max_topics`."""
+    talk = Talk()
+    crowd(talk, 19)
+    talk.ask(0, "years later", timestamp=when(1_000))
+
+    assert (20, []) == (len(talk.titles), talk.caused("evicted"))
+
+
+def test_the_twenty_first_lets_all_that_faded_go() -> None:
+    """As the seed says: everything below 0.05 goes, the lowest first, the active topic never."""
+    talk = Talk()
+    for n in range(20):
+        talk.ask(n, f"topic {n}", timestamp=when(n / 10), metadata={"importance": 1.0 if n == 3 else 0.5})
+    talk.ask(20, "new", timestamp=when(4.4))
+    evicted = talk.caused("evicted")
+
+    # Of importance 0.5, 3.32 days are enough; topic 3 is 4.1 days old, but of importance 1.
+    assert [f"topic {n}" for n in (0, 1, 2, *range(4, 11))] == [change.title for change in evicted]
+    assert sorted(change.priority for change in evicted) == [change.priority for change in evicted]
+    assert (11, "new") == (len(talk.titles), talk.active.title)
+    assert list(range(20, 10, -1)) == [change.session_topics for change in evicted]
+
+
+def test_lowest_priority_goes_first_whatever_its_age() -> None:
+    """A younger topic that nobody values goes before an older one."""
+    talk = Talk()
+    talk.ask(0, "old", metadata={"importance": 0.4})
+    talk.ask(1, "young", metadata={"importance": 0.2})
+    crowd(talk, 19, timestamp=when(3.9), metadata={"importance": 1.0})
+
+    assert ["young", "old"] == [change.title for change in talk.caused("evicted")]
+
+
+def test_active_topic_is_never_evicted() -> None:
+    """Not even one of importance 0, which has faded at once; when it is left, it goes with the next start."""
+    talk = Talk()
+    crowd(talk, 20)
+    talk.ask(0, "worthless", metadata={"importance": 0})
+    assert ("worthless", []) == (talk.active.title, talk.caused("evicted"))
+    talk.ask(1, "another")
+
+    assert ["worthless"] == [change.title for change in talk.caused("evicted")]
+
+
+def test_more_than_forty_fresh_topics() -> None:
+    """None has faded, so the lowest priority goes: of equal importance the one that is silent longest."""
+    talk = Talk()
+    for n in range(43):
+        talk.ask(n, f"topic {n}", metadata={"importance": 0.3 if n == 30 else 0.5})
+    evicted = talk.caused("evicted")
+
+    assert (40, ["topic 30", "topic 0", "topic 1"]) == (len(talk.titles), [change.title for change in evicted])
+    assert {"more than 40 topics"} == {change.detail for change in evicted}
+
+
+def test_event_time_decides_not_the_wall_clock() -> None:
+    """The same messages, dated ten years later, do the same; only the times differ."""
+
+    def folded(years: int) -> list[tuple[str, str, float]]:
+        talk = Talk()
+        talk.watermark = when(365 * years)
+        for n in range(30):
+            talk.ask(n, f"topic {n}", timestamp=when(365 * years + n / 4))
+        return [(change.cause, change.title, round(change.priority, 12)) for change in talk.changes]
+
+    assert folded(0) == folded(10)
+    assert folded(0) == folded(-2)
+
+
+def test_watermark_of_the_partition_is_the_clock() -> None:
+    """Other sessions move it: a topic's age is counted from there, also when this session's own clock lags."""
+    talk = Talk()
+    crowd(talk, 20)
+    talk.watermark = when(10)
+    talk.ask(0, "lagging", timestamp=when(1))
+
+    assert (20, ["lagging"]) == (len(talk.caused("evicted")), talk.titles)
+
+
+def test_clock_that_jumps_back_a_year_makes_nothing_older() -> None:
+    """Messages of a year ago are taken in where they belong, nothing is evicted by them, and order by time holds."""
+    talk = Talk()
+    talk.discuss(0, 4)
+    before = talk.active.last_active_at
+    talk.ask(0, timestamp=when(-365))
+    talk.answer(timestamp=when(-365 + 1 / 1440))
+    talk.ask(0, timestamp=when(0.1))
+
+    assert (before < when(0.1), []) == (True, talk.caused("evicted"))
+    assert [4, 5, 0, 1, 2, 3, 6] == [message.turn for message in talk.topics.store.active_messages(0)]
+    assert (when(0.1), 1) == (talk.active.last_active_at, len(talk.titles))
+
+
+def test_topic_started_by_a_clock_that_is_a_year_behind() -> None:
+    """It is as old as it says: kept while it is active and while there are few topics, then the first to go."""
+    talk = Talk()
+    crowd(talk, 19)
+    talk.ask(0, "behind", timestamp=when(-365))
+    assert 20 == len(talk.titles)
+    talk.ask(1, "on time", timestamp=when(0.1))
+
+    assert ["behind"] == [change.title for change in talk.caused("evicted")]
+    assert {"other 0", "on time"} < set(talk.titles)
+
+
+def test_negative_age_is_none() -> None:
+    """A topic that is ahead of the clock is as fresh as can be, and no fresher."""
+    assert 1.0 == priority(1.0, timedelta(days=-400), 0, RULES)
+
+
+def test_left_and_evicted_are_told_once_each() -> None:
+    """A start that evicts: left, started, evicted; the last one says that the topic is no more."""
+    talk = Talk()
+    crowd(talk, 20)
+    changes = talk.ask(matter(0), "new", timestamp=when(5))
+
+    assert ["left", "started", *["evicted"] * 20] == causes(changes)
+    assert [False] * 20 == [change.kept for change in changes[2:]]
+    assert {(True, True), (False, True)} == {(change.active, change.kept) for change in changes[:2]}

@@ -1,0 +1,273 @@
+"""Which topic a message joins (seed 001, §1), through the fold."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from models.events import Role
+from tests.session_driver import NOON
+from tests.topic_driver import Talk, between, causes, when
+
+QUARTER = [1.0, 1.0, 1.0, 1.0]
+"""Its cosine to the first matter is exactly 0.5, quantised too."""
+
+
+def test_first_message_starts_a_topic() -> None:
+    """Its title is the message; nothing has accessed it yet."""
+    talk = Talk()
+    (started,) = talk.ask(0, "What are the key features?")
+
+    assert ("started", "What are the key features?", True, True) == (
+        started.cause,
+        started.title,
+        started.active,
+        started.kept,
+    )
+    assert ([0], [], 1, 0) == (
+        started.active_turns,
+        started.packed_turns,
+        started.message_count,
+        started.access_count,
+    )
+    assert (0.5, "short-term", 1.0, None) == (
+        started.importance,
+        started.memory_type,
+        started.half_life_days,
+        started.summary,
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "topics"),
+    [(0.49, 1), (0.5, 2), (0.51, 2)],
+    ids=["above it joins", "at it starts", "below it starts"],
+)
+def test_threshold_must_be_passed(threshold: float, topics: int) -> None:
+    """A message joins above the threshold, as the seed says, and not at it."""
+    talk = Talk(similarity_threshold=threshold, active_bonus=0)
+    talk.ask(0)
+    talk.ask(QUARTER)
+
+    assert topics == len(talk.titles)
+
+
+def test_without_a_threshold_the_seeds_is_taken() -> None:
+    """0.7, also by name: a cosine of 0.71 joins, one of 0.69 does not."""
+    near, far = between(0, 1, 0.4979), between(0, 1, 0.512)
+    for policy in ({}, {"similarity_threshold": 0.7}):
+        joined, started = Talk(active_bonus=0, **policy), Talk(active_bonus=0, **policy)
+        joined.ask(0)
+        joined.ask(near)
+        started.ask(0)
+        started.ask(far)
+
+        assert (0.7, 1, 2) == (joined.policy.topics.threshold, len(joined.titles), len(started.titles))
+
+
+def test_best_of_several_is_joined() -> None:
+    """The nearest, not the first above the threshold."""
+    talk = Talk(similarity_threshold=0.3, active_bonus=0)
+    talk.ask(0, "zero")
+    talk.ask(1, "one")
+    talk.ask(2, "two")
+    (left, returned) = talk.ask(between(0, 1, 0.6))
+
+    assert (["left", "returned"], "two", "one") == (causes([left, returned]), left.title, returned.title)
+
+
+def test_of_equals_the_oldest_is_joined() -> None:
+    """Two topics as near as each other: the order of their creation decides, on every machine."""
+    talk = Talk(similarity_threshold=0.3, active_bonus=0)
+    for number, title in enumerate(("zero", "one", "two")):
+        talk.ask(number, title)
+
+    assert "zero" == talk.ask(between(0, 1))[-1].title
+
+
+def test_active_topic_has_a_bonus() -> None:
+    """People stay with a matter: what is nearly as near to the active topic stays there, without an event."""
+    talk = Talk(similarity_threshold=0.3)
+    talk.ask(0, "zero")
+    talk.ask(1, "one")
+
+    assert ([], 2) == (talk.ask(between(0, 1, 0.49)), talk.active.message_count)
+    assert ["left", "returned"] == causes(talk.ask(between(0, 1, 0.1)))
+
+
+def test_bonus_of_none_is_the_seeds_rule() -> None:
+    """With 0 the nearer one wins, however little nearer, and the threshold holds for the active one as it is."""
+    talk = Talk(similarity_threshold=0.3, active_bonus=0)
+    talk.ask(0, "zero")
+    talk.ask(1, "one")
+
+    assert "zero" == talk.ask(between(0, 1, 0.49))[-1].title
+    with_bonus, without = Talk(similarity_threshold=0.55), Talk(similarity_threshold=0.55, active_bonus=0)
+    for each in (with_bonus, without):
+        each.ask(0)
+        each.ask(QUARTER)
+
+    assert (1, 2) == (len(with_bonus.titles), len(without.titles))
+
+
+def test_message_without_a_vector_joins_the_active_topic() -> None:
+    """An empty text has no direction; a vector of zeros or of NaN has none either."""
+    talk = Talk()
+    talk.ask(0)
+    talk.ask(1, "one")
+    for vector in (None, [0.0] * 64, [float("nan")] * 64):
+        talk.ask(vector)
+
+    assert ("one", 4, 3) == (talk.active.title, talk.active.message_count, talk.active.access_count)
+
+
+def test_others_join_the_active_topic() -> None:
+    """The assistant, a tool and the system answer to what was asked last; that is no access."""
+    talk = Talk()
+    talk.ask(0, "zero")
+    talk.ask(1, "one")
+    for role in (Role.ASSISTANT, Role.TOOL, Role.SYSTEM):
+        talk.answer(role=role)
+
+    assert ([1, 2, 3, 4], 0) == (talk.at_hand("one"), talk.active.access_count)
+
+
+def test_assistant_follows_the_user_back() -> None:
+    """After a return the answer belongs to the topic returned to."""
+    talk = Talk()
+    talk.discuss(0, 2)
+    talk.discuss(1, 2)
+    talk.ask(0)
+    talk.answer()
+
+    assert [0, 1, 4, 5] == [message.turn for message in talk.topics.store.active_messages(0)]
+
+
+def test_greeting_before_the_first_question() -> None:
+    """It starts a topic, which then takes the first user's message whatever it is about."""
+    talk = Talk()
+    talk.answer("Good morning!")
+    talk.ask(0)
+    talk.ask(0)
+    talk.ask(1, "Something else")
+
+    assert ["Good morning!", "Something else"] == talk.titles
+    assert [0, 1, 2] == talk.at_hand("Good morning!")
+
+
+def test_title_is_the_first_80_characters_on_one_line() -> None:
+    """As the seed cuts it; line breaks become spaces."""
+    talk = Talk()
+    talk.ask(0, "One line\nand\tanother  one " + "x" * 100)
+
+    assert "One line and another one " + "x" * 55 == talk.active.title
+    assert 80 == len(talk.active.title)
+
+
+def test_title_of_a_million_characters_is_cut() -> None:
+    """It costs no more state than a short one; the message is cut too, the archive has all of it."""
+    talk = Talk()
+    talk.ask(0, "boat " * 200_000)
+    talk.store()
+    (message,) = talk.topics.store.active_messages(0)
+
+    assert ("boat " * 16, 16_000, "…") == (talk.active.title, len(message.content), message.content[-1])
+    assert sum(len(value) for part, value in talk.stored.items() if part.startswith("t")) < 17_000
+
+
+def test_title_of_blank_space_is_none() -> None:
+    """A million line breaks say nothing."""
+    talk = Talk()
+    talk.ask(0, "\n" * 1_000_000)
+
+    assert "" == talk.active.title
+
+
+def test_every_message_refreshes_its_topic() -> None:
+    """`last_active_at` is the latest event time of its messages, the assistant's too; creation stays."""
+    talk = Talk()
+    talk.ask(0, "zero", timestamp=when(0))
+    talk.ask(1, timestamp=when(1))
+    talk.ask(0, timestamp=when(2))
+    talk.answer(timestamp=when(3))
+
+    assert (when(0), when(3)) == (talk.active.created_at, talk.active.last_active_at)
+    assert when(1) == talk.topics.store.topic(1).last_active_at
+
+
+def test_late_message_makes_nothing_younger_or_older() -> None:
+    """It stands where its time puts it, in the topic that it arrives in."""
+    talk = Talk()
+    talk.ask(0, "zero", turn=0)
+    talk.ask(0, turn=5, timestamp=NOON + timedelta(minutes=9))
+    talk.ask(0, turn=3, timestamp=NOON + timedelta(minutes=5))
+
+    assert ([0, 3, 5], NOON + timedelta(minutes=9)) == (talk.at_hand("zero"), talk.active.last_active_at)
+
+
+def test_duplicates_and_late_turns_are_not_taken_in() -> None:
+    """Topic memory takes what the session counts, nothing else."""
+    talk = Talk()
+    talk.ask(0, turn=100)
+    talk.ask(1, turn=100)
+    talk.ask(1, turn=2)
+
+    assert [100] == [message.turn for message in talk.topics.store.active_messages(0)]
+    assert 1 == len(talk.titles)
+
+
+def test_topic_follows_a_matter_that_drifts() -> None:
+    """Its embedding is the mean of what was said in it: step by step it goes where one step would not."""
+    stepwise, at_once = Talk(similarity_threshold=0.6, active_bonus=0), Talk(similarity_threshold=0.6, active_bonus=0)
+    stepwise.ask(0)
+    at_once.ask(0)
+    for share in (0.2, 0.4, 0.5, 0.6, 0.7):
+        stepwise.ask(between(0, 1, share))
+    at_once.ask(between(0, 1, 0.7))
+
+    assert (1, 2) == (len(stepwise.titles), len(at_once.titles))
+
+
+def test_short_and_long_vectors() -> None:
+    """Vectors of fewer dimensions are padded, of more are cut: the first 256 count."""
+    talk = Talk()
+    talk.ask([1.0])
+    talk.ask([1.0] + [0.0] * 255 + [5.0] * 128)
+
+    assert 1 == len(talk.titles)
+
+
+def test_nothing_is_kept_when_topics_are_off() -> None:
+    """No parts, no events."""
+    talk = Talk(enabled=False)
+    talk.discuss(0, 30)
+    talk.store()
+
+    assert ([], []) == (talk.changes, [part for part in talk.stored if part.startswith("t")])
+
+
+def test_topics_outlive_the_sessions_end() -> None:
+    """A session that goes on within the retention still knows its topics; the end names the active one's turns."""
+    talk = Talk()
+    talk.discuss(0, 3)
+    talk.end(minute=10)
+    talk.store()
+    closed = talk.changes[-1]
+    talk.ask(0)
+
+    assert ("closed", [0, 1, 2], True) == (closed.cause, closed.active_turns, closed.active)
+    assert (1, 4) == (len(talk.titles), talk.active.message_count)
+
+
+def test_topics_go_when_the_session_is_forgotten() -> None:
+    """After the retention nothing is left; who comes back starts anew."""
+    talk = Talk()
+    talk.discuss(0, 3)
+    talk.time_out()
+    talk.time_out()
+    talk.store()
+    assert {} == talk.stored
+    talk.ask(1)
+
+    assert 1 == len(talk.titles)

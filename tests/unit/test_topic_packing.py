@@ -1,0 +1,206 @@
+"""The packed text itself (seed 001, Compression format): anyone can unpack it, damage costs what is damaged."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+import zlib
+
+import pytest
+
+from models.events import Role
+from models.memory.packing import Codec, MessageEntry, check_of, json_bytes, pack, unpack
+from models.memory.packing_dictionary import DICTIONARY
+
+CODECS: tuple[Codec, ...] = ("gzip", "deflate")
+HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]
+"""The seed's example."""
+WORDS = (
+    "boat",
+    "sails",
+    "harbour",
+    "wind",
+    "anchor",
+    "rope",
+    "storm",
+    "tide",
+    "crew",
+    "chart",
+    "lantern",
+    "keel",
+    "mast",
+)
+
+
+def talk(messages: int) -> list[MessageEntry]:
+    """Messages that are no repetition of each other."""
+    chosen = random.Random(4)
+    return [
+        MessageEntry(
+            Role.ASSISTANT if n % 2 else Role.USER,
+            " ".join(chosen.choices(WORDS, k=40)) + f" and {chosen.random()}",
+            1_767_225_600.0 + 61 * n + 0.25,
+        )
+        for n in range(messages)
+    ]
+
+
+def test_gzip_unpacks_with_what_everyone_has() -> None:
+    """Base64, gzip and JSON give the seed's fields, no more and no less, in their order."""
+    unpacked = json.loads(gzip.decompress(base64.b64decode(pack(HELLO), validate=True)))
+
+    assert [
+        {"role": "user", "content": "Hello", "timestamp": 1234567890},
+        {"role": "assistant", "content": "Hi!", "timestamp": 1234567891},
+    ] == unpacked
+    assert ["role", "content", "timestamp"] == list(unpacked[0])
+    assert pack(HELLO).decode("ascii").startswith("H4sI")
+
+
+def test_what_the_seed_wrote_is_read() -> None:
+    """Python's own JSON has blanks and whole numbers; other fields are passed over."""
+    text = json.dumps([{"role": "user", "content": "Grüße ⛵", "timestamp": 1234567890, "language": "de"}])
+    packed = base64.b64encode(gzip.compress(text.encode()))
+
+    assert ([MessageEntry(Role.USER, "Grüße ⛵", 1234567890.0)], "") == (unpack(packed).messages, unpack(packed).damage)
+
+
+def test_deflate_is_raw_deflate_with_the_shared_dictionary() -> None:
+    """Unpacked by zlib alone, and never longer than gzip's."""
+    for messages in (HELLO, talk(8), talk(50)):
+        packed = pack(messages, "deflate")
+        stream = zlib.decompressobj(-15, zdict=DICTIONARY)
+
+        assert json_bytes(messages) == stream.decompress(packed) + stream.flush()
+        assert len(packed) < len(pack(messages))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("messages", [[], HELLO, talk(50), [MessageEntry(Role.TOOL, "", 0.0)]])
+def test_round_trip(messages: list[MessageEntry], codec: Codec) -> None:
+    """What was packed comes out, and packing it again gives the same bytes."""
+    packed = pack(messages, codec)
+
+    assert (messages, "") == (unpack(packed, codec).messages, unpack(packed, codec).damage)
+    assert packed == pack(messages, codec)
+
+
+def test_dictionary_fits_its_window() -> None:
+    """Deflate looks back 32 KB at most."""
+    assert 1_000 < len(DICTIONARY) <= 32_768
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_truncated_text_gives_what_is_before_the_cut(codec: Codec) -> None:
+    """Half of the text gives about half of the messages, each of them whole."""
+    messages = talk(40)
+    packed = pack(messages, codec)
+    found = unpack(packed[: len(packed) // 2], codec)
+
+    assert messages[: len(found.messages)] == found.messages
+    assert 10 < len(found.messages) < 30
+    assert "ends too early" in found.damage
+
+
+def test_truncated_base64_is_read_to_its_last_group() -> None:
+    """Whatever the number of characters left over, no message before the cut is lost."""
+    messages = talk(40)
+    packed = pack(messages)
+    lengths = [len(unpack(packed[: len(packed) // 2 - n]).messages) for n in range(4)]
+
+    assert max(lengths) - min(lengths) <= 1
+    assert min(lengths) > 10
+
+
+def test_foreign_characters_end_the_base64() -> None:
+    """What follows them cannot be trusted to be in place."""
+    messages = talk(40)
+    packed = pack(messages)
+    middle = len(packed) // 2
+    found = unpack(packed[:middle] + b"\n?" + packed[middle:])
+
+    assert messages[: len(found.messages)] == found.messages
+    assert 10 < len(found.messages) < 40
+    assert "no base64" in found.damage
+
+
+def _packed(text: str | bytes) -> bytes:
+    return base64.b64encode(gzip.compress(text if isinstance(text, bytes) else text.encode()))
+
+
+GOOD = '{"role":"user","content":"Hello","timestamp":1}'
+WRONG = {
+    "no gzip": base64.b64encode(b"not compressed at all"),
+    "no base64": b"\xff\xfe\x00",
+    "nothing": b"",
+    "no array": _packed('{"role":"user"}'),
+    "no JSON": _packed("Hello"),
+    "array of numbers": _packed("[1,2,3]"),
+    "no UTF-8": _packed(b'[{"role":"user","content":"\xff\xff","timestamp":1}]'),
+    "ten thousand brackets": _packed("[" * 10_000),
+}
+AFTER_ONE = {
+    "a role that is none": '{"role":"captain","content":"Hi","timestamp":2}',
+    "a time of text": '{"role":"user","content":"Hi","timestamp":"noon"}',
+    "a time after the year 9999": '{"role":"user","content":"Hi","timestamp":1e300}',
+    "a time before the year 1": '{"role":"user","content":"Hi","timestamp":-1e12}',
+    "a time that is no number": '{"role":"user","content":"Hi","timestamp":NaN}',
+    "no content": '{"role":"user","timestamp":2}',
+    "content that is null": '{"role":"user","content":null,"timestamp":2}',
+    "a broken string": '{"role":"user","content":"Hi',
+    "deep nesting": '{"role":' + "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("packed", WRONG.values(), ids=WRONG.keys())
+def test_nothing_whole_is_no_message(packed: bytes) -> None:
+    """It says what is wrong, without any of the text, and does not raise."""
+    found = unpack(packed)
+
+    assert ([], True) == (found.messages, bool(found.damage))
+
+
+@pytest.mark.parametrize("second", AFTER_ONE.values(), ids=AFTER_ONE.keys())
+def test_messages_before_a_wrong_one_are_kept(second: str) -> None:
+    """Field by field: from the first message that is not one, nothing is believed."""
+    found = unpack(_packed(f"[{GOOD},{second},{GOOD}]"))
+
+    assert [MessageEntry(Role.USER, "Hello", 1.0)] == found.messages
+    assert "from number 1 on" in found.damage
+
+
+def test_checks_tell_messages_apart() -> None:
+    """A letter, the speaker or the time: each changes the check."""
+    (hello, _) = HELLO
+    others = [
+        MessageEntry(Role.USER, "Hellp", hello.timestamp),
+        MessageEntry(Role.TOOL, hello.content, hello.timestamp),
+        MessageEntry(Role.USER, hello.content, hello.timestamp + 1e-6),
+    ]
+
+    assert 4 == len({check_of(message) for message in [hello, *others]})
+
+
+def test_damage_never_quotes_the_text() -> None:
+    """It travels in a dead letter's detail and into logs."""
+    found = unpack(_packed('[{"role":"secret words","content":"secret words","timestamp":2}]'))
+
+    assert "secret" not in found.damage
+
+
+def test_wrong_checksum_is_damage() -> None:
+    """One letter changed inside the compressed text: the messages may be wrong, and that is said."""
+    raw = bytearray(base64.b64decode(pack(talk(10))))
+    raw[-6] ^= 1
+    found = unpack(base64.b64encode(raw))
+
+    assert "damaged" in found.damage
+
+
+def test_packing_saves_what_the_seed_says() -> None:
+    """Words that recur, as in a conversation: 50 messages are at least 60 % smaller, base64 included."""
+    raw, packed = json_bytes(talk(50)), pack(talk(50))
+
+    assert len(packed) / len(raw) < 0.4

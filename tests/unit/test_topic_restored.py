@@ -1,0 +1,245 @@
+"""A topic that comes back from the archive by `TopicRestored`, through the fold."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import msgspec
+
+from models.events import RestoredMessage, Role, TopicAdjusted, TopicRestored
+from tests.session_driver import NOON
+from tests.topic_driver import Talk, causes, matter, when
+
+
+def kept(messages: int) -> list[RestoredMessage]:
+    """Messages as the archive has them, one a minute."""
+    return [
+        RestoredMessage(turn=100 + n, role=Role.USER, content=f"Archived {n}.", timestamp=NOON + timedelta(minutes=n))
+        for n in range(messages)
+    ]
+
+
+def restored(messages: int | list[RestoredMessage] = 20, **fields: object) -> TopicRestored:
+    """An evicted topic on its way back."""
+    event = TopicRestored(
+        session_id="s",
+        timestamp=when(10),
+        topic_id="old",
+        title="An old matter",
+        created_at=NOON,
+        importance=0.8,
+        access_count=11,
+        tags=["ship"],
+        summary="What it was about.",
+        messages=kept(messages) if isinstance(messages, int) else messages,
+    )
+    return msgspec.structs.replace(event, **fields)
+
+
+def two_topics() -> Talk:
+    """A session of two topics, late in its life; the second is active."""
+    talk = Talk()
+    talk.ask(0, "first", turn=1000)
+    talk.ask(1, "second")
+    return talk
+
+
+def tag(talk: Talk, word: str) -> None:
+    """Tag the topic that came back: it is told as it is."""
+    talk.put(TopicAdjusted(session_id="s", timestamp=NOON, topic_id="old", tags=[word]))
+
+
+def test_restoration_without_an_open_session_is_nothing() -> None:
+    """Neither before the first message nor after the end, nor where topics are off."""
+    unknown, closed, off = Talk(), two_topics(), Talk(enabled=False)
+    closed.end()
+    off.ask(0)
+    for talk in (unknown, closed, off):
+        told = len(talk.outputs)
+        talk.put(restored())
+
+        assert told == len(talk.outputs)
+
+
+def test_restored_topic_is_as_it_was() -> None:
+    """Its id, title, creation, importance, tags, summary and messages; four at hand, the others packed; one access."""
+    talk = two_topics()
+    talk.put(restored(), vector=matter(7))
+    talk.store()
+    change = talk.changes[-1]
+
+    assert ("restored", "old", "An old matter", 0.8, 12, ["ship"], "What it was about.") == (
+        change.cause,
+        change.topic_id,
+        change.title,
+        change.importance,
+        change.access_count,
+        change.tags,
+        change.summary,
+    )
+    assert (list(range(116, 120)), list(range(100, 116)), 20, 0) == (
+        change.active_turns,
+        change.packed_turns,
+        change.message_count,
+        change.released_messages,
+    )
+    assert (NOON, when(10), False, "second") == (
+        change.created_at,
+        change.last_active_at,
+        change.active,
+        talk.active.title,
+    )
+
+
+def test_restored_topic_is_matched_and_unpacked() -> None:
+    """By the vector of its title: the user comes back to it as to any other."""
+    talk = two_topics()
+    talk.put(restored(), vector=matter(7))
+    talk.store()
+    changes = talk.ask(7)
+
+    assert (["left", "unpacked"], 21) == (causes(changes), changes[-1].message_count)
+    assert [f"Archived {n}." for n in range(20)] == [
+        message.content for message in talk.topics.store.active_messages(talk.topics.active or 0)[:20]
+    ]
+
+
+def test_restored_topic_without_a_vector_is_kept() -> None:
+    """Nothing matches it, but it can be read and adjusted."""
+    talk = two_topics()
+    talk.put(restored())
+    talk.ask(7)
+    tag(talk, "found")
+
+    assert (["first", "second", "An old matter", "Message 1002 of it."], ["found"]) == (
+        talk.titles,
+        talk.changes[-1].tags,
+    )
+
+
+def test_evicted_topic_comes_back_from_what_its_events_said() -> None:
+    """The last event of it and the archive's messages are enough."""
+    talk = Talk(max_topics=1, most_topics=2)
+    talk.ask(0, "evicted", metadata={"importance": 0.1})
+    talk.discuss(0, 20)
+    said = {turn: f"Message {turn} of it." for turn in range(1, 21)} | {0: "evicted"}
+    talk.ask(1, "second")
+    talk.ask(2, "third")
+    (gone,) = talk.caused("evicted")
+    messages = [
+        RestoredMessage(
+            turn=turn,
+            role=Role.USER,
+            content=said[turn],
+            timestamp=NOON + timedelta(minutes=turn),
+        )
+        for turn in [*gone.packed_turns, *gone.active_turns]
+    ]
+    talk.put(
+        TopicRestored(
+            session_id="s",
+            timestamp=talk.watermark,
+            topic_id=gone.topic_id,
+            title=gone.title,
+            created_at=gone.created_at,
+            importance=1.0,
+            access_count=gone.access_count,
+            summary=gone.summary or "",
+            messages=messages,
+        ),
+        vector=matter(0),
+    )
+    back = talk.caused("restored")[0]
+
+    assert (gone.topic_id, gone.title, gone.message_count, gone.summary, gone.created_at) == (
+        back.topic_id,
+        back.title,
+        back.message_count,
+        back.summary,
+        back.created_at,
+    )
+    assert list(range(21)) == sorted([*back.active_turns, *back.packed_turns])
+    assert 2 == len(talk.titles)
+
+
+def test_kept_topic_is_not_restored_over() -> None:
+    """A restoration that comes twice, or for a topic that is still there, changes nothing."""
+    talk = two_topics()
+    talk.put(restored())
+    told = len(talk.changes)
+    talk.put(restored())
+
+    assert (told, 20) == (len(talk.changes), talk.titled("An old matter")[1].message_count)
+
+
+def test_restoration_without_messages_is_nothing() -> None:
+    """There is nothing to bring back."""
+    talk = two_topics()
+    told = len(talk.changes)
+    talk.put(restored(0))
+
+    assert told == len(talk.changes)
+
+
+def test_message_that_is_restored_twice_is_kept_once() -> None:
+    """The same turn again, or one that a kept topic holds: no message is ever doubled."""
+    talk = two_topics()
+    messages = [msgspec.structs.replace(message, turn=turn) for message in kept(1) for turn in (1000, 1001, 2, 3, 2, 3)]
+    talk.put(restored(messages=messages))
+    change = talk.changes[-1]
+    talk.store()
+
+    assert ([2, 3], 2) == (change.active_turns, change.message_count)
+    assert 4 == len([part for part in talk.stored if part.startswith("tm")])
+
+
+def test_turn_that_the_session_has_not_counted_yet_is_not_restored() -> None:
+    """It may be another message of that number, in a session that began anew: the message itself will come."""
+    talk = two_topics()
+    talk.put(restored(messages=[msgspec.structs.replace(m, turn=turn) for m in kept(1) for turn in (7, 1002)]))
+
+    assert ([7], 1) == (talk.changes[-1].active_turns, talk.changes[-1].message_count)
+
+
+def test_restored_topic_of_many_messages_stays_bounded() -> None:
+    """What does not fit the history any more stays in the archive, and is counted."""
+    talk = two_topics()
+    long = [
+        msgspec.structs.replace(message, turn=100 + n, content=f"{n} " * 1_000) for n, message in enumerate(kept(400))
+    ]
+    talk.put(restored(messages=long))
+    change = talk.changes[-1]
+
+    assert 400 == change.message_count == 4 + len(change.packed_turns) + change.released_messages
+    assert 0 < change.packed_bytes < 3 * 12_288
+    assert change.released_messages > 0
+
+
+def test_restored_times_are_utc() -> None:
+    """Another offset on the wire changes no byte of what is told, whether or not the state was stored in between."""
+    east = timezone(timedelta(hours=2))
+    event = restored(created_at=NOON.astimezone(east), timestamp=when(10))
+    told = []
+    for restart in (False, True):
+        talk = two_topics()
+        talk.put(event)
+        if restart:
+            talk.store()
+        tag(talk, "found")
+        told.append(msgspec.json.encode(talk.changes[-1]))
+
+    assert told[0] == told[1]
+    assert b"+02:00" not in told[0]
+
+
+def test_messages_from_before_1970_are_restored_too() -> None:
+    """A broken clock in the archive costs nothing of the topic."""
+    talk = two_topics()
+    early = [
+        msgspec.structs.replace(message, turn=100 + n, timestamp=datetime(1969, 1, 1, tzinfo=UTC) + timedelta(days=n))
+        for n, message in enumerate(kept(10))
+    ]
+    talk.put(restored(messages=early), vector=matter(7))
+    (_, unpacked) = talk.ask(7)
+
+    assert ([], [*range(100, 110), 1002]) == (talk.damages, unpacked.active_turns)

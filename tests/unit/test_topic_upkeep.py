@@ -1,0 +1,283 @@
+"""What becomes of packed topics: unpacked on return without thrashing, merged when alike (seed 001, §4 and after)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from models.events import TopicChanged
+from tests.session_driver import NOON
+from tests.topic_driver import Talk, between, causes
+
+FIRST = "Message 0 of it."
+NEAR = between(0, 1, 0.6)
+"""0.55 to matter 0: a topic of its own at 0.7, also with the bonus, and alike at 0.5."""
+
+
+def long_topic(messages: int = 40, **topics: object) -> Talk:
+    """A topic about matter 0, most of its messages packed, that has been left for matter 1."""
+    talk = Talk(**topics)
+    talk.discuss(0, messages)
+    talk.ask(1, "another")
+    return talk
+
+
+@pytest.mark.parametrize("codec", ["gzip", "deflate"])
+@pytest.mark.parametrize("restart", [False, True])
+def test_return_unpacks_everything(codec: str, restart: bool) -> None:
+    """All blocks, merged with what is at hand, by time; the packed history is cleared."""
+    talk = long_topic(codec=codec)
+    before = [block.messages for block in talk.topics.store.topic(0).packed]
+    if restart:
+        talk.store()
+    left, unpacked = talk.ask(0)
+    talk.store()
+
+    assert ([32, 4], "left", "unpacked") == (before, left.cause, unpacked.cause)
+    assert ([*range(40), 41], [], 0) == (unpacked.active_turns, unpacked.packed_turns, unpacked.packed_bytes)
+    assert [*range(40), 41] == talk.at_hand(FIRST)
+    assert [] == [part for part in talk.stored if part.startswith("tp")]
+
+
+def test_unpacked_messages_are_as_they_were() -> None:
+    """Role, text and time to the microsecond."""
+    talk = Talk()
+    time = NOON + timedelta(microseconds=123_457)
+    for n in range(14):
+        talk.ask(0, f"Grüße ⛵ {n}", timestamp=time + timedelta(seconds=n))
+    talk.ask(1)
+    talk.ask(0)
+    messages = talk.topics.store.active_messages(0)[:14]
+
+    assert [(f"Grüße ⛵ {n}", time + timedelta(seconds=n), "user") for n in range(14)] == [
+        (message.content, message.timestamp, message.role.value) for message in messages
+    ]
+
+
+def test_return_without_packed_history_is_only_a_return() -> None:
+    """Nothing to unpack."""
+    talk = long_topic(12)
+
+    assert ["left", "returned", "compacted"] == causes(talk.ask(0))
+
+
+def test_staying_does_not_unpack() -> None:
+    """While a topic is active its history stays packed, however many messages come."""
+    talk = Talk()
+    talk.discuss(0, 60)
+
+    assert (["started"] + ["compacted"] * 6, 54) == (causes(talk.changes), talk.active.packed_messages)
+
+
+def test_summary_stays_when_unpacked() -> None:
+    """It still stands for what it was made of."""
+    talk = long_topic()
+    before = talk.caused("compacted")[-1].summary
+
+    assert before is not None
+    assert before == talk.ask(0)[-1].summary
+
+
+def test_unpacked_topic_is_compacted_when_due_again() -> None:
+    """It may grow by eight, as many as a compaction packs; the ninth message compacts it down to four."""
+    talk = long_topic()
+    talk.ask(0)
+    assert [] == talk.discuss(0, 7)
+    (compacted,) = talk.discuss(0, 1)
+
+    assert ("compacted", 4, 45) == (compacted.cause, talk.active.active_messages, talk.active.packed_messages)
+    assert compacted.compaction is not None
+    assert [*range(40), *range(41, 46)] == compacted.compaction.turns == compacted.packed_turns
+
+
+def test_summary_takes_unpacked_messages_in_only_once() -> None:
+    """They are in it since they were packed first; only what came after is new to it."""
+    talk = Talk(summary_sentences=1)
+    talk.ask(0, "Which lighthouse guided the ships of Alexandria into harbour?")
+    for _ in range(13):
+        talk.answer("Yes.")
+    talk.ask(1, "another")
+    talk.ask(0, "Yes.")
+    for _ in range(8):
+        talk.answer("Yes.")
+    summaries = [change.summary for change in talk.caused("compacted")]
+
+    assert ["Which lighthouse guided the ships of Alexandria into harbour?"] * 2 == summaries
+
+
+def unpackings(talk: Talk, title: str) -> list[TopicChanged]:
+    """When a topic was unpacked."""
+    return [change for change in talk.caused("unpacked") if change.title == title]
+
+
+@pytest.mark.parametrize("length", [14, 40, 200])
+def test_switching_at_every_turn_does_not_thrash(length: int) -> None:
+    """Between two unpackings of a topic lie at least eight messages of it, though every message is a return."""
+    talk = long_topic(length)
+    for n in range(120):
+        talk.ask(n % 2)
+    counts = [change.message_count for change in unpackings(talk, FIRST)]
+    gaps = [after - before for before, after in pairwise(counts)]
+
+    assert len(counts) > 3
+    assert min(gaps) >= 8
+
+
+def test_switching_among_five_packed_topics_does_not_thrash() -> None:
+    """The bound is each topic's own."""
+    talk = Talk()
+    for about in range(5):
+        talk.discuss(about, 14)
+    for n in range(250):
+        talk.ask(n % 5)
+    for title in talk.titles:
+        counts = [change.message_count for change in unpackings(talk, title)]
+
+        assert len(counts) > 3
+        assert min(after - before for before, after in pairwise(counts)) >= 8
+
+
+def test_alike_topics_merge_when_one_is_compacted() -> None:
+    """The older stays, takes the other in and is the active one; nothing is lost, counts add up."""
+    talk = Talk(merge_similarity=0.5)
+    talk.discuss(0, 3)
+    talk.ask(NEAR, "near")
+    for _ in range(11):
+        assert [] == talk.answer()
+    changes = talk.answer()
+    compacted, gone, merged = changes
+    talk.store()
+
+    assert (["compacted", "merged", "merged"], "near", "near") == (causes(changes), compacted.title, gone.title)
+    assert (False, False, f"into {merged.topic_id}") == (gone.kept, gone.active, gone.detail)
+    assert (True, True, f"with {gone.topic_id}") == (merged.kept, merged.active, merged.detail)
+    assert ([FIRST], 16, 1) == (talk.titles, merged.message_count, merged.session_topics)
+    assert ([0, 1, 2, 12, 13, 14, 15], list(range(3, 12))) == (merged.active_turns, merged.packed_turns)
+    assert ({"t0", "ti"}, compacted.summary) == (
+        {part for part in talk.stored if part[:2] in {"t0", "t1", "ti"}},
+        merged.summary,
+    )
+
+
+def test_merged_topic_has_the_best_of_both() -> None:
+    """Earliest creation, latest activity, higher importance, all accesses and tags; the embedding lies between."""
+    talk = Talk(merge_similarity=0.5)
+    talk.ask(0, metadata={"importance": 0.9})
+    talk.ask(0)
+    talk.ask(NEAR, "near", metadata={"importance": 0.2})
+    for _ in range(12):
+        talk.ask(NEAR)
+    merged = talk.changes[-1]
+
+    assert ("merged", 0.9, 1 + 12) == (merged.cause, merged.importance, merged.access_count)
+    assert (NOON + timedelta(minutes=1), NOON + timedelta(minutes=15)) == (merged.created_at, merged.last_active_at)
+    assert [] == talk.ask(between(0, 1, 0.5))
+
+
+def test_merge_of_full_topics_compacts_at_once() -> None:
+    """Twelve at hand and four more are sixteen: the merged topic is compacted as any other."""
+    talk = Talk(merge_similarity=0.5)
+    talk.discuss(0, 12)
+    talk.ask(NEAR, "near")
+    changes = [change for _ in range(12) for change in talk.answer()]
+
+    assert ["compacted", "merged", "merged", "compacted"] == causes(changes)
+    assert ([21, 22, 23, 24], 21, 25) == (
+        changes[-1].active_turns,
+        talk.active.packed_messages,
+        changes[-1].message_count,
+    )
+    assert list(range(21)) == sorted(changes[-1].packed_turns)
+
+
+def test_merge_with_an_unpacked_topic() -> None:
+    """What was unpacked is packed again with the rest; a restart in between changes nothing."""
+    talk = Talk(merge_similarity=0.5)
+    talk.discuss(0, 14)
+    talk.ask(5, "apart")
+    talk.ask(0)
+    talk.ask(NEAR, "near")
+    talk.store()
+    for _ in range(12):
+        talk.answer()
+    talk.store()
+    merged, compacted = talk.changes[-2:]
+
+    assert ("merged", True, 15 + 13) == (merged.cause, merged.kept, merged.message_count)
+    assert [*range(14), 15, *range(25, 29)] == merged.active_turns
+    assert ("compacted", [25, 26, 27, 28]) == (compacted.cause, compacted.active_turns)
+    assert sorted([*range(14), *range(15, 25)]) == sorted(compacted.packed_turns)
+
+
+def test_merges_do_not_pile_up_messages_at_hand() -> None:
+    """A long topic that is returned to and merged with again and again: what is at hand stays within its bound."""
+    talk = Talk(merge_similarity=0.5)
+    talk.discuss(0, 300)
+    for n in range(15):
+        talk.ask(5)
+        talk.ask(0)
+        talk.ask(between(0, 10 + n, 0.6))
+        for _ in range(12):
+            talk.answer()
+    largest = max(len(change.active_turns) for change in talk.changes)
+
+    assert 30 == len(talk.caused("merged"))
+    assert 150 < largest <= 8 * 32 + 2 * 12 + 1
+
+
+def test_topics_drift_until_they_merge() -> None:
+    """With the shipped rules: a topic that step by step comes to the other's matter becomes one with it."""
+    talk = Talk(similarity_threshold=0.6)
+    talk.discuss(0, 2)
+    talk.ask(1, "drifting")
+    for step in range(30):
+        talk.ask(between(1, 0, min(0.3 + 0.02 * step, 0.6)))
+
+    assert "into" in talk.caused("merged")[0].detail
+    assert ("drifting", [FIRST]) == (talk.caused("merged")[0].title, talk.titles)
+
+
+def test_merging_can_be_switched_off() -> None:
+    """1 never merges, not even topics of the very same direction."""
+    talk = Talk(similarity_threshold=1, active_bonus=0, merge_similarity=1)
+    talk.ask(0)
+    talk.ask(0, "same")
+    for _ in range(12):
+        talk.answer()
+
+    assert ([], [FIRST, "same"]) == (talk.caused("merged"), talk.titles)
+
+
+def test_merge_moves_feedback_and_controls_to_what_stays() -> None:
+    """Only the older topic's id is known afterwards."""
+    talk = Talk(merge_similarity=0.5)
+    (kept,) = talk.ask(0)
+    talk.ask(NEAR, "near")
+    for _ in range(12):
+        talk.answer()
+    gone = talk.caused("merged")[0]
+
+    assert (None, 0) == (talk.topics.find(gone.topic_id), talk.topics.find(kept.topic_id))
+
+
+def test_evicted_topic_leaves_nothing_behind() -> None:
+    """Every entry of it is deleted; its place is taken by the next topic, which knows nothing of it."""
+    talk = Talk(max_topics=1, most_topics=2)
+    talk.discuss(0, 30)
+    talk.ask(0, metadata={"importance": 0.1})
+    talk.ask(1, "second")
+    talk.ask(2, "third")
+    talk.store()
+    (evicted,) = talk.caused("evicted")
+    parts = {part for part in talk.stored if part.startswith("t")}
+
+    assert (list(range(27)), list(range(27, 31)), 31) == (
+        evicted.packed_turns,
+        evicted.active_turns,
+        evicted.message_count,
+    )
+    assert {"ti", "t1", "tm1.0", "t2", "tm2.0"} == parts
+    started = talk.ask(3, "fourth", metadata={"importance": 1})[1]
+    assert ("fourth", None, 1, [33]) == (started.title, started.summary, started.message_count, started.active_turns)

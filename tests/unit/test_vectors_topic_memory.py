@@ -1,0 +1,202 @@
+"""Vector memory of topics: what is kept of their events, and what is found again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiokafka.structs import ConsumerRecord
+from msgspec import structs
+from qdrant_client import AsyncQdrantClient
+
+from models.arrival import SessionTimedOut
+from models.codec import encode
+from models.events import RestoredMessage, Role, TopicRestored
+from models.policy import MemoryPolicy
+from streams.vectors.server import ServerStore
+from streams.vectors.topic_memory import COLLECTION, LoggedChange, TopicMemory, latest_changes
+from tests.session_driver import NOON
+from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession, ZeroEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[ServerStore]:
+    """A store without network; the contract suite shows that all stores behave like it."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="zero")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def session(store: ServerStore) -> IndexedSession:
+    """A session of at most four topics."""
+    return IndexedSession(store, ZeroEmbedder())
+
+
+async def titles(memory: TopicMemory, session_id: str = "s") -> dict[str, list[int]]:
+    """Subjects of the topics that are kept, the latest active first, with their turns at hand."""
+    found = (await memory.topics(session_id)).kept
+    return {_subject(topic.title): topic.active_turns for topic in found}
+
+
+def _subject(title: str) -> str:
+    return next(name for name, text in SUBJECTS.items() if title.startswith(text))
+
+
+def record(change: LoggedChange, value: bytes | None = None) -> ConsumerRecord:
+    """An event as it lies in the log."""
+    value = encode(change.event) if value is None else value
+    return ConsumerRecord("t", 0, change.offset, 0, 1, b"s", value, None, 1, len(value), ())
+
+
+async def add(memory: TopicMemory, changes: Sequence[LoggedChange]) -> None:
+    """Index a batch of the log."""
+    latest = latest_changes([record(change) for change in changes])
+    await memory.add_changes(latest, ZeroEmbedder().embed(latest))
+
+
+async def test_every_turn_is_in_one_topic_before_any_event_names_it(session: IndexedSession) -> None:
+    """Turns above the last event's number belong to the active topic, whatever the event was."""
+    await session.talk("boats", "bread", "bread", "bread", "boats", "boats")
+
+    assert await titles(session.memory) == {"boats": [0, 1, 8, 9, 10, 11], "bread": [2, 3, 4, 5, 6, 7]}
+    assert [len(session.changes), session.changes[-1].event.turn] == [5, 8]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_any_cut_of_the_log_ends_on_the_same_topics(store: ServerStore, seed: int) -> None:
+    """Batches of any size, some repeated as after a crash, end on what the events say one by one."""
+    rng = random.Random(seed)
+    session = IndexedSession(store, ZeroEmbedder())
+    await session.talk(*rng.choices(list(SUBJECTS), k=40))
+    one_by_one = await session.memory.topics("s")
+    gone = await session.memory.gone("s", one_by_one, 100)
+    log = session.changes
+    while log:
+        size = rng.randint(1, 12)
+        for _ in range(rng.randint(1, 2)):
+            await add(session.memory, log[:size])
+        del log[:size]
+
+    assert one_by_one == await session.memory.topics("s")
+    assert gone == await session.memory.gone("s", one_by_one, 100)
+    assert {topic.topic_id for topic in one_by_one.kept} == {t.topic_id for _, t in session.topics.store.topics()}
+
+
+async def test_an_evicted_topic_is_found_by_id_and_when_asked_for(session: IndexedSession) -> None:
+    """It left the list with the reason, and its turns can still be read."""
+    await session.talk(*SUBJECTS)
+    found = await session.memory.topics("s")
+    gone = await session.memory.gone("s", found, 100)
+    first = await session.memory.topic("s", gone[-1].topic_id)
+
+    assert [_subject(topic.title) for topic in found.kept] == ["taxes", "tulips", "guitars", "visas"]
+    assert [(_subject(topic.title), topic.kept, topic.cause) for topic in gone] == [
+        ("bread", False, "evicted"),
+        ("boats", False, "evicted"),
+    ]
+    assert first == gone[-1]
+    assert [turn.turn for turn in await session.memory.messages(gone[-1], include_packed=True)] == [0, 1]
+
+
+async def test_a_gone_topic_goes_when_none_of_its_turns_is_indexed(store: ServerStore) -> None:
+    """Kept topics stay however old they are; gone ones would else gather without end."""
+    policy = structs.replace(POLICY, memory=MemoryPolicy(stored_vectors=10))
+    session = IndexedSession(store, ZeroEmbedder(), policy)
+    await session.talk(*SUBJECTS)
+    at_first = await store.count(COLLECTION)
+    await session.talk(*["taxes"] * 4, "visas", first=12)
+
+    assert at_first == len(SUBJECTS)
+    assert await store.count(COLLECTION) == len(session.topics.store.index.slots) == 4
+
+
+async def test_topics_of_a_forgotten_life_are_gone(session: IndexedSession) -> None:
+    """A session that comes back after its retention knows nothing of before, nor do its readers mix the two."""
+    await session.talk("boats", "bread", "bread", "bread")
+    session.end(minute=20)
+    assert session.state is not None
+    session.put(SessionTimedOut("s", session.deadline))
+    session.state = None
+    await session.index()
+    later = NOON + timedelta(days=3)
+    await session.ask(0, "visas", timestamp=later)
+    await session.ask(1, "boats", timestamp=later)
+    found = await session.memory.topics("s")
+
+    assert [(_subject(topic.title), topic.active, topic.active_turns) for topic in found.kept] == [
+        ("boats", True, [1]),
+        ("visas", False, [0]),
+    ]
+    assert [_subject(topic.title) for topic in await session.memory.gone("s", found, 100)] == ["bread", "boats"]
+
+
+async def test_a_history_lacks_what_the_store_no_longer_has(store: ServerStore, session: IndexedSession) -> None:
+    """A turn that left the index is in the archive alone; the rest is served in order of time."""
+    await session.talk("boats", "boats")
+    topic = await session.memory.topic("s")
+    await store.delete("turns", where={"session_id": "s", "turn": 1})
+    assert topic is not None
+
+    assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0, 2, 3]
+
+
+async def test_scattered_turns_are_read_without_their_neighbours(session: IndexedSession) -> None:
+    """A topic that comes and goes over a long session."""
+    await session.talk("boats", *["bread"] * 12, "boats")
+    topic = await session.memory.topic("s")
+    assert topic is not None
+
+    assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0, 1, 26, 27]
+
+
+async def test_other_sessions_topics_are_never_found(store: ServerStore) -> None:
+    """Also of a session whose name is a prefix, or ends like a route."""
+    names = ["s", "s_1", "s/topics"]
+    sessions = [IndexedSession(store, ZeroEmbedder(), session_id=name) for name in names]
+    for each, subject in zip(sessions, SUBJECTS, strict=False):
+        await each.talk(subject)
+
+    assert [list(await titles(sessions[0].memory, name)) for name in [*names, "nobody"]] == [
+        ["boats"],
+        ["bread"],
+        ["visas"],
+        [],
+    ]
+
+
+async def test_what_is_no_event_is_passed(session: IndexedSession) -> None:
+    """Whoever wrote it: the index goes on, and the last event of each topic counts."""
+    await session.talk("boats", "bread", "boats")
+    log = [record(change) for change in session.changes]
+    strange: list[Any] = [b"", b"{", encode(structs.replace(session.changes[0].event, id="x"))[:-9], b"null"]
+    found = latest_changes([record(LoggedChange(session.changes[0].event, 99), value) for value in strange] + log)
+
+    assert [(change.event.cause, change.offset) for change in found] == [("returned", 4), ("left", 3)]
+
+
+async def test_a_restored_topic_is_found_again_whatever_its_id(session: IndexedSession) -> None:
+    """Ids of restored topics are the sender's."""
+    await session.talk(*SUBJECTS)  # the first of them, with turn 0, is evicted
+    name, at = '_1 "x"\n/\\', NOON + timedelta(minutes=12)
+    said = [RestoredMessage(turn=0, role=Role.USER, content="x", timestamp=NOON)]
+    session.put(TopicRestored(session_id="s", timestamp=at, topic_id=name, title="Old", created_at=NOON,
+                              importance=0.5, access_count=3, messages=said))  # fmt: skip
+    await session.index()
+    topic = await session.memory.topic("s", name)
+    assert topic is not None
+
+    assert (topic.title, topic.kept, topic.active, topic.cause) == ("Old", True, False, "restored")
+    assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0]
+
+
+async def test_an_empty_batch_does_nothing(store: ServerStore, session: IndexedSession) -> None:
+    """A poll may hold turns only."""
+    await session.memory.add_changes([], ZeroEmbedder().embed([]))
+
+    assert await store.count(COLLECTION) == 0

@@ -1,0 +1,51 @@
+"""What the settings make of a policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from msgspec import structs
+
+from models.policy import Policy
+from streams.embed.minilm import MiniLmEmbedder
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.settings import load_settings
+from streams.wiring import policy_of
+
+
+@pytest.mark.parametrize("embedder", [WordLlamaEmbedder, MiniLmEmbedder])
+def test_topics_have_their_embedders_threshold(
+    monkeypatch: pytest.MonkeyPatch, embedder: type[WordLlamaEmbedder | MiniLmEmbedder]
+) -> None:
+    """The seed's 0.7 belongs to other embeddings; nothing else of the policy changes, and no weights are loaded."""
+
+    def refuse(_self: object) -> NoReturn:
+        raise AssertionError("a policy needs no weights")
+
+    monkeypatch.setattr(embedder, "__init__", refuse)
+    policy = policy_of(load_settings(vectors={"embedder": embedder.name}))
+
+    assert policy.topics.threshold == embedder.topic_similarity
+    assert structs.replace(policy, topics=Policy().topics) == Policy()
+
+
+@pytest.mark.parametrize(("name", "text"), [("p.toml", "[topics]\nsimilarity_threshold = {}\n"),
+                                            ("p.json", '{{"topics": {{"similarity_threshold": {}}}}}')])  # fmt: skip
+@pytest.mark.parametrize("threshold", [0.7, 0.0])
+def test_the_policy_files_threshold_wins(tmp_path: Path, name: str, text: str, threshold: float) -> None:
+    """The seed's can be selected, and 0 is a threshold too."""
+    file = tmp_path / name
+    file.write_text(text.format(threshold))
+
+    assert policy_of(load_settings(policy_file=file)).topics.threshold == threshold
+
+
+def test_a_policy_file_that_names_none_has_the_embedders(tmp_path: Path) -> None:
+    """Another field of the section does not hide it."""
+    file = tmp_path / "p.toml"
+    file.write_text("[topics]\nmax_topics = 7\n")
+    topics = policy_of(load_settings(policy_file=file)).topics
+
+    assert (topics.max_topics, topics.similarity_threshold) == (7, WordLlamaEmbedder.topic_similarity)
