@@ -129,7 +129,6 @@ class ConversationTopics:
 
     def _start(self, message: Message, new_id: Callable[[], str]) -> int:
         turn = message.turn
-        self.vectors.changed()
         return self.store.add(
             Topic(
                 topic_id=new_id(),
@@ -185,7 +184,7 @@ class ConversationTopics:
     def _evict(self, slot: int, why: str, tell: Announcer) -> None:
         tell.topic(TopicChange(slot, "evicted", why, kept=False))
         self.store.remove(slot)
-        self.vectors.changed()
+        self.vectors.forget(slot)
 
     # --- merging
 

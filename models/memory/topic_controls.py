@@ -116,7 +116,6 @@ def _restore(topics: ConversationTopics, event: TopicRestored, moment: Moment, t
         store.put_summary(slot, TopicSummary(event.summary[: _summary_chars(policy)], EXTRACTIVE))
     if moment.vector is not None:
         topics.vectors.learn(slot, moment.vector)
-    topics.vectors.changed()
     if topics.active is None:
         store.activate(slot)
     tell.topic(TopicChange(slot, "restored"))

@@ -41,7 +41,7 @@ def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, tell:
     vectors.merge(slot, gone)
     release_oldest(store, slot)
     store.remove(other)
-    vectors.changed()
+    vectors.forget(other)
     tell.topic(TopicChange(slot, "merged", f"with {gone.topic_id}"))
 
 

