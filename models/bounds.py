@@ -24,6 +24,7 @@ import msgspec
 
 from models.events import DeadLetter, OutputEvent, SegmentCompacted, Turn
 from models.memory.topic_packing import SENTENCE_CHARS
+from models.memory.topic_vectors import TOPIC_DIMS
 from models.policy import Policy
 from models.session_state import Open, SessionState
 from models.text.words import utf8_bytes
@@ -149,10 +150,10 @@ def _largest_topic_part_bytes(policy: Policy) -> dict[str, int]:
         + topics.tags * (topics.tag_chars * _CHAR + 4)
         + messages * _SLOT
         + (messages + topics.blocks) * _BLOCK_REF,
+        "topic embedding": TOPIC_DIMS + 1,
         "topic message": content + 64,
         "topic summary": (topics.summary_sentences * (SENTENCE_CHARS + 1) + _ID_CHARS) * _CHAR + 64,
         "packed block": block * 4 // 3 + topics.block_messages * _SLOT + KIB,
-        "unpacked block": block + topics.block_messages * 64,
     }
 
 

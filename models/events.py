@@ -307,7 +307,7 @@ class TopicCompaction(Struct, frozen=True, kw_only=True, gc=False):
     """
 
     turns: list[int]
-    """Packed by this compaction."""
+    """Packed by this compaction. Those that were unpacked since the last one are packed again as they were."""
     tokens_before: int
     tokens_after: int
     bytes_before: int

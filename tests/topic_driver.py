@@ -100,7 +100,7 @@ class Talk(Session):
     def history(self, title: str) -> list[BufferedTurn]:
         """The packed messages of a topic, block by block."""
         slot, topic = self.titled(title)
-        return [message for block in topic.packed for message in self.topics.store.read_packed(slot, block)[0]]
+        return [message for block in topic.packed for message in self.topics.store.read_block(slot, block)[0]]
 
     @property
     def changes(self) -> list[TopicChanged]:

@@ -77,7 +77,7 @@ class Ledger:
         kept: dict[str, set[int]] = {}
         for slot, topic in topics.store.topics():
             at_hand = topics.store.active_messages(slot)
-            packed = [topics.store.read_packed(slot, block)[0] for block in topic.packed]
+            packed = [topics.store.read_block(slot, block)[0] for block in topic.packed]
             assert at_hand == in_time_order(at_hand)
             assert all(messages == in_time_order(messages) for messages in packed)
             everything = [*at_hand, *(message for messages in packed for message in messages)]

@@ -120,7 +120,7 @@ class ConversationTopics:
 
     def _match(self, vector: NDArray[np.float32] | None) -> int | None:
         active = self.active
-        if active is None or vector is None or not self.store.topic(active).embedding:
+        if active is None or vector is None or not self.vectors.has(active):
             return active
         cosines = self.vectors.cosines(vector)
         cosines[active] += self.policy.active_bonus

@@ -14,10 +14,9 @@ from models.topic_policy import TopicPolicy
 
 def alike(store: TopicStore, vectors: TopicVectors, slot: int) -> int | None:
     """The topic nearest to one, if the two have grown alike; a `merge_similarity` of 1 never says so."""
-    vector = vectors.of(slot)
-    if vector is None or store.policy.merge_similarity >= 1:
+    if store.policy.merge_similarity >= 1:
         return None
-    near = {other: cosine for other, cosine in vectors.cosines(vector).items() if other != slot}
+    near = vectors.near(slot)
     other = max(near, key=near.__getitem__, default=slot)
     return other if other != slot and near[other] >= store.policy.merge_similarity else None
 
@@ -28,20 +27,17 @@ def merge(store: TopicStore, vectors: TopicVectors, slot: int, other: int, tell:
     if store.index.active == other:
         store.activate(slot)
     tell.topic(TopicChange(other, "merged", f"into {topic.topic_id}", kept=False))
-    unpacked = {turn for block in gone.unpacked for turn in store.block_turns(other, block)}
-    for message in store.active_messages(other):
-        if message.turn not in unpacked:
-            store.put_message(slot, message.turn, encode_turn(message))
+    for message in store.latest_messages(other):
+        store.put_message(slot, message.turn, encode_turn(message))
     for block in list(gone.blocks):
         store.move_block(other, block, slot)
     taken = store.summary(other)
     if taken is not None:
         take_into_summary(store, slot, [Passage(taken.text)])
     _add_up(topic, gone, store.policy)
-    vectors.merge(slot, gone)
+    vectors.merge(slot, other)
     release_oldest(store, slot)
     store.remove(other)
-    vectors.forget(other)
     tell.topic(TopicChange(slot, "merged", f"with {gone.topic_id}"))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from models.events import TopicCompaction
-from models.memory.buffer import BufferedTurn, encode_turn
+from models.memory.buffer import BufferedTurn
 from models.memory.packing import json_bytes
 from models.memory.topic_changes import Announcer, TopicChange
 from models.memory.topic_state import BlockRef, TopicSummary, entry_of, in_time_order
@@ -32,7 +32,7 @@ def unpack_history(store: TopicStore, slot: int, tell: Announcer) -> None:
     policy = store.policy
     topic = store.touch(slot)
     for block in topic.packed:
-        damage = store.restore_block(slot, block)
+        damage = store.unpack_block(slot, block)
         if damage is not None:
             tell.damage(damage)
     room = policy.max_messages - policy.keep_messages
@@ -45,10 +45,13 @@ def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
     if topic.active_messages <= topic.compact_above:
         return False
     policy, topic = store.policy, store.touch(slot)
-    messages = store.active_messages(slot)
-    older, kept = messages[: -policy.keep_messages], messages[-policy.keep_messages :]
-    summary = _summarise_older(store, slot, older)
-    _keep_at_hand(store, slot, kept)
+    for block in topic.unpacked:
+        block.at_hand = False
+    messages = store.latest_messages(slot)
+    older = messages[: -policy.keep_messages]
+    summary = take_into_summary(store, slot, [Passage(m.content, m.risk or 0.0) for m in older])
+    for message in older:
+        store.drop_message(slot, message.turn)
     blocks = pack_history(store, slot, older, tell)
     released = release_oldest(store, slot)
     topic.compact_above = policy.max_messages
@@ -60,7 +63,7 @@ def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
         tokens_after=estimate_tokens(summary.text),
         bytes_before=before,
         bytes_after=after,
-        ratio=after / before,
+        ratio=after / before if before else 1.0,
         summarised_by=summary.summarised_by,
         probes=probed.probes,
         probes_found=probed.found,
@@ -74,11 +77,13 @@ def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
 
 def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], tell: Announcer) -> list[BlockRef]:
     """Merge messages with the last packed block if it has room, and pack them; gives the blocks that were written."""
+    if not older:
+        return []
     policy, topic = store.policy, store.touch(slot)
     last = topic.packed[-1] if topic.packed else None
     merged = list(older)
     if last and last.messages < policy.block_messages and last.json_bytes < policy.block_bytes:
-        before, damage = store.read_packed(slot, last)
+        before, damage = store.read_block(slot, last)
         if damage is not None:
             topic.released += len(damage.turns)
             tell.damage(damage)
@@ -104,6 +109,8 @@ def release_oldest(store: TopicStore, slot: int) -> list[int]:
 def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage]) -> TopicSummary:
     """Take passages into a topic's summary: it is updated, not made anew (seed 001, multi-turn summarisation)."""
     before = store.summary(slot)
+    if before is not None and not passages:
+        return before
     made = summarise(
         [*([] if before is None else [Passage(before.text)]), *passages],
         sentences=store.policy.summary_sentences,
@@ -114,27 +121,6 @@ def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage])
     summary = TopicSummary(made.text, EXTRACTIVE)
     store.put_summary(slot, summary)
     return summary
-
-
-def _summarise_older(store: TopicStore, slot: int, older: Sequence[BufferedTurn]) -> TopicSummary:
-    """Unpacked messages were taken in when they were packed first."""
-    topic = store.topic(slot)
-    known = {turn for block in topic.unpacked for turn in store.block_turns(slot, block)}
-    fresh = [Passage(m.content, m.risk or 0.0) for m in older if m.turn not in known]
-    return take_into_summary(store, slot, fresh)
-
-
-def _keep_at_hand(store: TopicStore, slot: int, kept: Sequence[BufferedTurn]) -> None:
-    """Let go of everything at hand but the given messages."""
-    topic = store.touch(slot)
-    turns = {message.turn for message in kept}
-    for block in topic.unpacked:
-        store.remove_block(slot, block)
-    for turn in [turn for turn in topic.slots if turn not in turns]:
-        store.drop_message(slot, turn)
-    for message in kept:
-        if message.turn not in topic.slots:
-            store.put_message(slot, message.turn, encode_turn(message))
 
 
 def _blocks(messages: Sequence[BufferedTurn], policy: TopicPolicy) -> Iterator[tuple[list[BufferedTurn], int]]:

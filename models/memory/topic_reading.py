@@ -85,7 +85,7 @@ def get_full_topic_history(
     store = topics.store
     messages = store.active_messages(slot)
     if include_packed:
-        messages += [m for block in store.topic(slot).packed for m in store.read_packed(slot, block)[0]]
+        messages += [m for block in store.topic(slot).packed for m in store.read_block(slot, block)[0]]
     return [_timed(message) for message in in_time_order(messages)]
 
 

@@ -3,13 +3,14 @@
 | part | content | written |
 |---|---|---|
 | `ti` | which topics there are, and the active one | when that changes |
-| `t3` | topic 3: title, times, counts, embedding | by a message of it |
+| `t3` | topic 3: title, times, counts | by a message of it |
 | `tm3.0` … | its messages at hand, one each | by its message |
+| `te3` | its embedding (`topic_vectors`) | by a user's message of it |
 | `ty3` | its summary | by a compaction |
 | `tp3.0` … | its packed history, in blocks (`packing`) | by a compaction, or never again |
-| `th3.0` … | a block that was unpacked | by the unpacking |
 
-So a turn writes its message and its topic's counts, never the history.
+So a turn writes its message and its topic's counts, never the history. A block that is unpacked is marked as at hand
+and stays where it is, to be read when it is asked for: unpacking writes nothing, and packing it again costs nothing.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ class TopicIndex(Struct, array_like=True):
 
 
 class BlockRef(Struct, array_like=True, gc=False):
-    """A block of a topic's history; packed, or unpacked and at hand."""
+    """A block of a topic's history."""
 
     number: int
     messages: int
     json_bytes: int
     packed_bytes: int
-    """0 when unpacked."""
+    at_hand: bool = False
+    """Unpacked: its messages count among those at hand."""
 
 
 class Topic(Struct, array_like=True):
@@ -52,10 +54,6 @@ class Topic(Struct, array_like=True):
     created_at: datetime
     last_active_at: datetime
     importance: float
-    embedding: bytes = b""
-    """Running mean of its user messages' vectors, int8, `(256,)`; empty before the first."""
-    weight: int = 0
-    """User messages in the mean, up to its memory."""
     message_count: int = 0
     """Ever, those released included."""
     access_count: int = 0
@@ -71,22 +69,22 @@ class Topic(Struct, array_like=True):
     @property
     def packed(self) -> list[BlockRef]:
         """Blocks that are packed, oldest first."""
-        return [block for block in self.blocks if block.packed_bytes]
+        return [block for block in self.blocks if not block.at_hand]
 
     @property
     def unpacked(self) -> list[BlockRef]:
         """Blocks that were unpacked and are at hand."""
-        return [block for block in self.blocks if not block.packed_bytes]
+        return [block for block in self.blocks if block.at_hand]
 
     @property
     def active_messages(self) -> int:
         """Messages at hand."""
-        return len(self.slots) + sum([block.messages for block in self.blocks if not block.packed_bytes])
+        return len(self.slots) + sum([block.messages for block in self.blocks if block.at_hand])
 
     @property
     def packed_messages(self) -> int:
         """Messages in packed blocks."""
-        return sum([block.messages for block in self.blocks if block.packed_bytes])
+        return sum([block.messages for block in self.blocks if not block.at_hand])
 
 
 class PackedBlock(Struct, frozen=True, array_like=True, gc=False):
@@ -96,7 +94,9 @@ class PackedBlock(Struct, frozen=True, array_like=True, gc=False):
     codec: Codec
     data: bytes
     checks: list[int]
-    """Of each message (`packing.check_of`)."""
+    """Of each message (`packing.check_of`), to tell whole ones from damaged ones …"""
+    data_check: int
+    """… where the whole text is not what it was: its CRC-32."""
 
 
 class TopicSummary(Struct, frozen=True, array_like=True, gc=False):

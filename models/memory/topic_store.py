@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from zlib import crc32
 
 import msgspec
 
 from models.memory.buffer import BufferedTurn, decode_turn
-from models.memory.packing import Codec, check_of, pack, unpack
+from models.memory.packing import Codec, MessageEntry, check_of, pack, unpack
 from models.memory.parts import Parts
 from models.memory.topic_state import (
     BlockRef,
@@ -33,7 +34,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_index = msgspec.msgpack.Decoder(TopicIndex).decode
 _decode_topic = msgspec.msgpack.Decoder(Topic).decode
 _decode_block = msgspec.msgpack.Decoder(PackedBlock).decode
-_decode_restored = msgspec.msgpack.Decoder(list[BufferedTurn]).decode
 _decode_summary = msgspec.msgpack.Decoder(TopicSummary).decode
 
 
@@ -102,8 +102,8 @@ class TopicStore:
         for number in topic.slots.values():
             self._drop(f"tm{slot}.{number}")
         for block in topic.blocks:
-            self._drop(_block_name(slot, block))
-        for name in (f"t{slot}", f"ty{slot}"):
+            self._drop(f"tp{slot}.{block.number}")
+        for name in (f"t{slot}", f"te{slot}", f"ty{slot}"):
             self._drop(name)
         self.index.slots.remove(slot)
         self._index_touched = True
@@ -141,14 +141,15 @@ class TopicStore:
         """Let a message go that has been packed."""
         self._drop(f"tm{slot}.{self.touch(slot).slots.pop(turn)}")
 
+    def latest_messages(self, slot: int) -> list[BufferedTurn]:
+        """Messages that came since the last compaction and those it kept, in order of time."""
+        numbers = self.topic(slot).slots.values()
+        return in_time_order(decode_turn(self._read(f"tm{slot}.{number}")) for number in numbers)
+
     def active_messages(self, slot: int) -> list[BufferedTurn]:
         """Messages at hand, in order of time."""
-        topic = self.topic(slot)
-        messages = [decode_turn(self._read(f"tm{slot}.{number}")) for number in topic.slots.values()]
-        for block in topic.blocks:
-            if not block.packed_bytes:
-                messages += self._restored(slot, block)
-        return in_time_order(messages)
+        unpacked = [message for block in self.topic(slot).unpacked for message in self.read_block(slot, block)[0]]
+        return in_time_order([*self.latest_messages(slot), *unpacked])
 
     def turns(self, slot: int) -> list[int]:
         """Turn numbers of every message of a topic that is here, at hand or packed."""
@@ -158,77 +159,86 @@ class TopicStore:
     def active_turns(self, slot: int) -> list[int]:
         """Turn numbers of the messages at hand, in order of number."""
         topic = self.topic(slot)
-        restored = [turn for b in topic.blocks if not b.packed_bytes for turn in self.block_turns(slot, b)]
-        return sorted([*topic.slots, *restored])
+        unpacked = [turn for block in topic.unpacked for turn in self.block_turns(slot, block)]
+        return sorted([*topic.slots, *unpacked])
 
     # --- history
 
     def packed_block(self, slot: int, block: BlockRef) -> PackedBlock:
-        """A packed block."""
+        """A block as it is kept."""
         return _decode_block(self._read(f"tp{slot}.{block.number}"))
 
-    def read_packed(self, slot: int, block: BlockRef) -> tuple[list[BufferedTurn], Damage | None]:
-        """Messages of a packed block; of a damaged one those that are whole."""
+    def block_turns(self, slot: int, block: BlockRef) -> list[int]:
+        """Turn numbers of a block."""
+        return self.packed_block(slot, block).turns
+
+    def read_block(self, slot: int, block: BlockRef) -> tuple[list[BufferedTurn], Damage | None]:
+        """Messages of a block; of a damaged one those that are whole."""
         packed = self.packed_block(slot, block)
-        unpacked = unpack(packed.data, packed.codec)
+        entries, damage = _whole_entries(packed)
         messages = [
             BufferedTurn(turn, entry.role, entry.content, datetime.fromtimestamp(entry.timestamp, UTC), None)
-            for turn, entry, check in zip(packed.turns, unpacked.messages, packed.checks, strict=False)
-            if check_of(entry) == check
+            for turn, entry in entries
         ]
-        if len(messages) == len(packed.turns):
-            return messages, None
-        whole = {message.turn for message in messages}
-        lost = [turn for turn in packed.turns if turn not in whole]
-        return messages, Damage(lost, unpacked.damage or "messages are not what was packed", packed.data)
-
-    def block_turns(self, slot: int, block: BlockRef) -> list[int]:
-        """Turn numbers of a block, packed or not."""
-        if block.packed_bytes:
-            return self.packed_block(slot, block).turns
-        return [message.turn for message in self._restored(slot, block)]
+        return messages, damage
 
     def pack_block(self, slot: int, messages: Sequence[BufferedTurn], codec: Codec, json_bytes: int) -> BlockRef:
         """Pack messages as the newest block."""
         topic = self.touch(slot)
-        entries = [entry_of(message) for message in messages]
-        data = pack(entries, codec)
         number = max([block.number for block in topic.blocks], default=-1) + 1
-        block = BlockRef(number, len(messages), json_bytes, len(data))
+        block = BlockRef(number, len(messages), json_bytes, 0)
         topic.blocks.append(block)
-        turns, checks = [message.turn for message in messages], [check_of(entry) for entry in entries]
-        self._put(f"tp{slot}.{number}", _encode(PackedBlock(turns, codec, data, checks)))
+        self._write_block(slot, block, messages, codec)
         return block
 
-    def restore_block(self, slot: int, block: BlockRef) -> Damage | None:
-        """Unpack a block in its place; what is damaged of it is lost to the topic."""
-        messages, damage = self.read_packed(slot, block)
-        topic = self.touch(slot)
-        self._drop(f"tp{slot}.{block.number}")
-        if damage is not None:
-            topic.released += len(damage.turns)
-        if messages:
-            block.messages, block.packed_bytes = len(messages), 0
-            self._put(f"th{slot}.{block.number}", _encode(messages))
+    def unpack_block(self, slot: int, block: BlockRef) -> Damage | None:
+        """Bring a block's messages to hand; what is damaged of it is lost to the topic."""
+        topic, packed = self.touch(slot), self.packed_block(slot, block)
+        block.at_hand = True
+        if _is_whole(packed):
+            return None
+        _, damage = _whole_entries(packed)
+        if damage is None:
+            return None
+        topic.released += len(damage.turns)
+        whole, _ = self.read_block(slot, block)
+        if whole:
+            block.messages = len(whole)
+            self._write_block(slot, block, whole, packed.codec)
         else:
-            topic.blocks.remove(block)
+            self.remove_block(slot, block)
         return damage
 
     def remove_block(self, slot: int, block: BlockRef) -> None:
         """Let a block go."""
-        self._drop(_block_name(slot, block))
+        self._drop(f"tp{slot}.{block.number}")
         self.touch(slot).blocks.remove(block)
 
     def move_block(self, source: int, block: BlockRef, target: int) -> None:
         """Give a block to another topic."""
         blocks = self.touch(target).blocks
         number = max([each.number for each in blocks], default=-1) + 1
-        moved = BlockRef(number, block.messages, block.json_bytes, block.packed_bytes)
-        self._put(_block_name(target, moved), self._read(_block_name(source, block)))
+        self._put(f"tp{target}.{number}", self._read(f"tp{source}.{block.number}"))
         self.remove_block(source, block)
-        blocks.append(moved)
+        blocks.append(msgspec.structs.replace(block, number=number))
 
-    # --- summary
+    def _write_block(self, slot: int, block: BlockRef, messages: Sequence[BufferedTurn], codec: Codec) -> None:
+        entries = [entry_of(message) for message in messages]
+        turns, checks = [message.turn for message in messages], [check_of(entry) for entry in entries]
+        data = pack(entries, codec)
+        packed = PackedBlock(turns, codec, data, checks, crc32(data))
+        block.packed_bytes = len(packed.data)
+        self._put(f"tp{slot}.{block.number}", _encode(packed))
+
+    # --- embedding and summary
+
+    def embedding(self, slot: int) -> bytes | None:
+        """As `topic_vectors` keeps it; None before the first user message."""
+        return self._parts.get(f"te{slot}")
+
+    def put_embedding(self, slot: int, embedding: bytes) -> None:
+        """Replace the embedding."""
+        self._put(f"te{slot}", embedding)
 
     def summary(self, slot: int) -> TopicSummary | None:
         """What stands for the packed messages; None before the first compaction."""
@@ -240,9 +250,6 @@ class TopicStore:
         self._put(f"ty{slot}", _encode(summary))
 
     # --- parts
-
-    def _restored(self, slot: int, block: BlockRef) -> list[BufferedTurn]:
-        return _decode_restored(self._read(f"th{slot}.{block.number}"))
 
     def _put(self, name: str, value: bytes) -> None:
         self._parts.put(name, value)
@@ -259,5 +266,23 @@ class TopicStore:
         return data
 
 
-def _block_name(slot: int, block: BlockRef) -> str:
-    return f"{'tp' if block.packed_bytes else 'th'}{slot}.{block.number}"
+def _is_whole(packed: PackedBlock) -> bool:
+    """Whether a block's text is what was packed, without unpacking it."""
+    return crc32(packed.data) == packed.data_check
+
+
+def _whole_entries(packed: PackedBlock) -> tuple[list[tuple[int, MessageEntry]], Damage | None]:
+    """Messages of a block that are what was packed, each with its turn."""
+    unpacked = unpack(packed.data, packed.codec)
+    if _is_whole(packed) and len(unpacked.messages) == len(packed.turns):
+        return list(zip(packed.turns, unpacked.messages, strict=True)), None
+    whole = [
+        (turn, entry)
+        for turn, entry, check in zip(packed.turns, unpacked.messages, packed.checks, strict=False)
+        if check_of(entry) == check
+    ]
+    if len(whole) == len(packed.turns):
+        return whole, None
+    found = {turn for turn, _ in whole}
+    lost = [turn for turn in packed.turns if turn not in found]
+    return whole, Damage(lost, unpacked.damage or "messages are not what was packed", packed.data)

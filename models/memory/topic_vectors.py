@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from models.memory.topic_state import Topic
 from models.memory.topic_store import TopicStore
 from models.memory.vectors import quantise
 
@@ -19,9 +18,9 @@ TOPIC_DIMS: Final = 256
 """Dimensions kept: topics are told apart better than with the 64 of the detectors (`turntide eval topics`)."""
 MEMORY: Final = 8
 """Messages after which the mean moves no slower: a matter that drifts is followed."""
-
-
 _FIRST_ROWS: Final = 4
+_RECORD = np.dtype([("weight", "u1"), ("vector", "i1", (TOPIC_DIMS,))])
+"""257 bytes per topic, one part each."""
 
 
 def topic_vector(vector: NDArray[np.float32]) -> NDArray[np.float32] | None:
@@ -35,77 +34,76 @@ class TopicVectors:
     def __init__(self, store: TopicStore) -> None:
         self._store = store
         self._rows: dict[int, int] | None = None
+        self._weights: list[int] = []
         self._matrix = np.zeros((_FIRST_ROWS, TOPIC_DIMS), dtype=np.float32)
         self._norms = np.ones(_FIRST_ROWS, dtype=np.float32)
 
+    def has(self, slot: int) -> bool:
+        """Whether a topic has an embedding: not before its first user message."""
+        return slot in self._loaded()
+
     def cosines(self, vector: NDArray[np.float32]) -> dict[int, float]:
         """Cosine of a quantised vector to each topic that has an embedding, by slot."""
-        rows = self._rows if self._rows is not None else self._load()
+        rows = self._loaded()
         count = len(rows)
         near = ((self._matrix[:count] @ vector) / (self._norms[:count] * _norm(vector))).tolist()
         # In the order of the topics, not of the rows: of equal ones the same comes first after a restart.
         return {slot: near[rows[slot]] for slot in self._store.index.slots if slot in rows}
 
+    def near(self, slot: int) -> dict[int, float]:
+        """Cosine of a topic's embedding to each other one, by slot."""
+        row = self._loaded().get(slot)
+        near = {} if row is None else self.cosines(self._matrix[row])
+        near.pop(slot, None)
+        return near
+
     def learn(self, slot: int, vector: NDArray[np.float32]) -> None:
         """Let a user's message move its topic's embedding."""
-        topic = self._store.touch(slot)
-        topic.weight = min(topic.weight + 1, MEMORY)
-        unit = vector / _norm(vector)
-        if topic.embedding:
-            before = _decode(topic.embedding)
-            unit = before * ((topic.weight - 1) / _norm(before)) + unit
-        self._keep(slot, topic, unit)
+        self._move(slot, vector, 1)
 
-    def merge(self, slot: int, other: Topic) -> None:
-        """Let another topic's embedding move one, each by its weight."""
-        topic = self._store.touch(slot)
-        if not other.embedding:
-            return
-        taken = _decode(other.embedding)
-        mean = taken * (other.weight / _norm(taken))
-        if topic.embedding:
-            own = _decode(topic.embedding)
-            mean = own * (topic.weight / _norm(own)) + mean
-        topic.weight = min(topic.weight + other.weight, MEMORY)
-        self._keep(slot, topic, mean)
+    def merge(self, slot: int, other: int) -> None:
+        """Let another topic's embedding move one, each by its weight; the other is forgotten."""
+        row = self._loaded().get(other)
+        if row is not None:
+            self._move(slot, self._matrix[row].copy(), self._weights[row])
+        self.forget(other)
 
     def forget(self, slot: int) -> None:
-        """A topic went."""
+        """A topic went, and its part with it."""
         if self._rows is not None and slot in self._rows:
             self._rows = None
 
-    def of(self, slot: int) -> NDArray[np.float32] | None:
-        """A topic's quantised embedding."""
-        embedding = self._store.topic(slot).embedding
-        return _decode(embedding) if embedding else None
-
-    def _keep(self, slot: int, topic: Topic, mean: NDArray[np.float32]) -> None:
+    def _move(self, slot: int, vector: NDArray[np.float32], weight: int) -> None:
+        row = self._loaded().get(slot)
+        before = 0 if row is None else min(self._weights[row], MEMORY - weight)
+        mean = vector * (weight / _norm(vector))
+        if row is not None:
+            mean = self._matrix[row] * (before / self._norms[row]) + mean
         quantised = topic_vector(mean.astype(np.float32))
-        if quantised is None:  # opposite vectors cancel out: the embedding stays
-            return
-        topic.embedding = quantised.astype(np.int8).tobytes()
-        if self._rows is not None:
-            self._set(self._rows, slot, quantised)
+        if quantised is not None:  # opposite vectors cancel out: the embedding stays
+            weight = before + weight
+            self._set(self._loaded(), slot, quantised, weight)
+            self._store.put_embedding(slot, bytes((weight,)) + quantised.astype(np.int8).tobytes())
 
-    def _load(self) -> dict[int, int]:
-        rows: dict[int, int] = {}
-        for slot, topic in self._store.topics():
-            if topic.embedding:
-                self._set(rows, slot, _decode(topic.embedding))
-        self._rows = rows
-        return rows
+    def _loaded(self) -> dict[int, int]:
+        if self._rows is None:
+            kept = {slot: data for slot in self._store.index.slots if (data := self._store.embedding(slot))}
+            records = np.frombuffer(b"".join(kept.values()), dtype=_RECORD)
+            self._rows = {slot: row for row, slot in enumerate(kept)}
+            self._weights = records["weight"].tolist()
+            self._matrix = np.zeros((max(_FIRST_ROWS, len(records)), TOPIC_DIMS), dtype=np.float32)
+            self._matrix[: len(records)] = records["vector"]
+            self._norms = np.sqrt(np.einsum("ij,ij->i", self._matrix, self._matrix))
+        return self._rows
 
-    def _set(self, rows: dict[int, int], slot: int, vector: NDArray[np.float32]) -> None:
+    def _set(self, rows: dict[int, int], slot: int, vector: NDArray[np.float32], weight: int) -> None:
         row = rows.setdefault(slot, len(rows))
         if row == len(self._matrix):
             self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
             self._norms = np.concatenate([self._norms, np.ones_like(self._norms)])
         self._matrix[row] = vector
         self._norms[row] = _norm(vector)
-
-
-def _decode(embedding: bytes) -> NDArray[np.float32]:
-    return np.frombuffer(embedding, dtype=np.int8).astype(np.float32)
+        self._weights[row : row + 1] = [weight]
 
 
 def _norm(vector: NDArray[np.float32]) -> np.float32:

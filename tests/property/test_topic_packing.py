@@ -105,11 +105,11 @@ def test_a_damaged_block_gives_what_is_whole(turns: list[BufferedTurn], edits: l
     store = TopicStore(parts, TopicPolicy())
     slot = store.add(Topic("t", "", turns[0].timestamp, turns[0].timestamp, 0.5))
     block = store.pack_block(slot, turns, codec, len(json_bytes([entry_of(turn) for turn in turns])))
-    assert (turns, None) == store.read_packed(slot, block)
+    assert (turns, None) == store.read_block(slot, block)
     packed = store.packed_block(slot, block)
     data = corrupted(packed.data, edits)
     parts.put("tp0.0", msgspec.msgpack.encode(msgspec.structs.replace(packed, data=data)))
-    messages, damage = store.read_packed(slot, block)
+    messages, damage = store.read_block(slot, block)
 
     lost = [] if damage is None else damage.turns
     assert messages == [turn for turn in turns if turn.turn not in lost]

@@ -158,6 +158,7 @@ def parts_of(world: World) -> set[str]:
         names |= {f"t{slot}", "ti", *(f"tm{slot}.{number}" for number in topic.slots.values())}
         names |= {f"{'tp' if block.packed_bytes else 'th'}{slot}.{block.number}" for block in topic.blocks}
         names |= {f"ty{slot}"} if store.summary(slot) else set()
+        names |= {f"te{slot}"} if store.embedding(slot) else set()
     return names
 
 

@@ -129,6 +129,7 @@ def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
         "v": "vector",
         "t": "topic",
         "ti": "topic index",
+        "te": "topic embedding",
         "tm": "topic message",
         "ty": "topic summary",
         "tp": "packed block",

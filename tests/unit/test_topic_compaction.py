@@ -225,7 +225,7 @@ def test_a_turn_does_not_rewrite_the_packed_history() -> None:
     written = {part for part in talk.state.changed_parts() if part.startswith("t")}
 
     assert {"tp0.0", "ty0", "ti"} < set(talk.stored)
-    assert {"t0", "tm0.0"} == written
+    assert {"t0", "te0", "tm0.0"} == written
 
 
 def test_compaction_leaves_no_messages_behind() -> None:

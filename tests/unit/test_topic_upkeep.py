@@ -38,7 +38,7 @@ def test_return_unpacks_everything(codec: str, restart: bool) -> None:
     assert ([32, 4], "left", "unpacked") == (before, left.cause, unpacked.cause)
     assert ([*range(40), 41], [], 0) == (unpacked.active_turns, unpacked.packed_turns, unpacked.packed_bytes)
     assert [*range(40), 41] == talk.at_hand(FIRST)
-    assert [] == [part for part in talk.stored if part.startswith("tp")]
+    assert [] == talk.active.packed
 
 
 def test_unpacked_messages_are_as_they_were() -> None:
@@ -89,7 +89,23 @@ def test_unpacked_topic_is_compacted_when_due_again() -> None:
 
     assert ("compacted", 4, 45) == (compacted.cause, talk.active.active_messages, talk.active.packed_messages)
     assert compacted.compaction is not None
-    assert [*range(40), *range(41, 46)] == compacted.compaction.turns == compacted.packed_turns
+    assert [*range(36, 40), *range(41, 46)] == compacted.compaction.turns
+    assert [*range(40), *range(41, 46)] == compacted.packed_turns
+
+
+def test_unpacking_and_packing_again_rewrites_no_history() -> None:
+    """A full block is marked as at hand and back; its part is written once."""
+    talk = long_topic()
+    talk.store()
+    block = talk.stored["tp0.0"]
+    talk.ask(0)
+    talk.discuss(0, 8)
+    assert talk.state is not None
+    changed = talk.state.changed_parts()
+
+    assert "tp0.1" in changed
+    assert "tp0.0" not in changed
+    assert block == talk.stored["tp0.0"]
 
 
 def test_summary_takes_unpacked_messages_in_only_once() -> None:
@@ -278,6 +294,6 @@ def test_evicted_topic_leaves_nothing_behind() -> None:
         evicted.active_turns,
         evicted.message_count,
     )
-    assert {"ti", "t1", "tm1.0", "t2", "tm2.0"} == parts
+    assert {"ti", "t1", "te1", "tm1.0", "t2", "te2", "tm2.0"} == parts
     started = talk.ask(3, "fourth", metadata={"importance": 1})[1]
     assert ("fourth", None, 1, [33]) == (started.title, started.summary, started.message_count, started.active_turns)
