@@ -108,7 +108,11 @@ def open_writer(paths: LakePaths) -> duckdb.DuckDBPyConnection:
     except OSError as error:
         raise unavailable(error, paths, "creating the archive") from None
     # Readers go on reading while a writer commits.
-    return _open(paths, "META_JOURNAL_MODE 'WAL'")
+    con = _open(paths, "META_JOURNAL_MODE 'WAL'")
+    # A merge reads a file once and replaces it. DuckDB's cache of file pages would keep them all, up to 80 % of the
+    # machine: measured, 120 landings with ten merges, 1 123 MB with it, 114 MB without.
+    con.execute("SET GLOBAL enable_external_file_cache = false")
+    return con
 
 
 def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:

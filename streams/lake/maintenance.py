@@ -47,7 +47,9 @@ class Maintained(Struct, frozen=True):
 
 
 def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, everything: bool = False) -> Maintained:
-    """Merge, expire, delete. Idempotent; killed half-way it leaves a whole archive.
+    """Merge, expire, delete, and open the connection anew, see `LakeWriter.reopen`.
+
+    Idempotent; killed half-way it leaves a whole archive.
 
     Args:
         writer: The archive; landings of other processes wait meanwhile.
@@ -69,6 +71,7 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
         if everything:
             orphans = _called(writer, f"ducklake_delete_orphaned_files('{LAKE}', older_than => ?)", now - ORPHAN_AGE)
         widen_text_bounds(writer)
+        writer.reopen()
     return Maintained(merged, deleted, orphans, expired)
 
 

@@ -84,6 +84,20 @@ class LakeWriter:
         """Close the connection; nothing is pending."""
         self.con.close()
 
+    def reopen(self) -> None:
+        """Let go of what the connection has gathered; call it outside a transaction.
+
+        DuckDB's object cache grows with every landing (measured, 57 KB for one in seven tables: 9 MB after 160) as long
+        as the database is open. It counts against `memory_limit` but is not evicted: a lower limit is refused. Reopened
+        after each merge, every twelve landings, it stays below 1 MB; that takes 0.4 s.
+
+        Raises:
+            StoreUnavailable: It cannot be opened again; the old connection still serves.
+        """
+        with self.exclusively("opening the archive again"):
+            gathered, self.con = self.con, open_writer(self.paths)
+            gathered.close()
+
     # --- transactions
 
     @contextmanager

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from streams.lake import maintenance
-from streams.lake.catalog import open_reader
+from streams.lake.catalog import LAKE, open_reader
 from streams.lake.maintenance import FILES_TO_MERGE, maintain
 from streams.lake.schema import OFFSETS, RAW
 from streams.lake.status import status
@@ -57,6 +57,36 @@ def test_enough_small_files_become_one(writer: LakeWriter) -> None:
     assert (too_few.merged_files, enough.merged_files) == (0, FILES_TO_MERGE)
     assert len(files(writer)) == 1
     assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+
+
+def held(writer: LakeWriter) -> dict[str, int]:
+    """Bytes that DuckDB holds, by purpose."""
+    rows = writer.con.execute("SELECT tag, memory_usage_bytes FROM duckdb_memory() WHERE memory_usage_bytes > 0")
+    return dict(rows.fetchall())
+
+
+def test_merging_keeps_no_pages_of_files(writer: LakeWriter) -> None:
+    """They are read once and replaced; DuckDB would hold them up to 80 % of the machine's memory."""
+    land(writer, range(FILES_TO_MERGE))
+    merged = writer.con.execute(f"CALL ducklake_merge_adjacent_files('{LAKE}', 'turns', schema => '{RAW}')").fetchall()
+
+    assert len(merged) == 1
+    assert "EXTERNAL_FILE_CACHE" not in held(writer)
+
+
+def test_memory_does_not_grow_with_landings(writer: LakeWriter) -> None:
+    """What the engine gathers with each landing goes with the merge."""
+    land(writer, range(FILES_TO_MERGE))
+    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(minutes=1))
+    writer.offsets()
+    first = sum(held(writer).values())
+
+    land(writer, range(FILES_TO_MERGE, 5 * FILES_TO_MERGE))
+    grown = sum(held(writer).values())
+    maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(minutes=1))
+    writer.offsets()
+
+    assert sum(held(writer).values()) < 1.05 * first < grown
 
 
 def test_replaced_files_stay_for_running_readers(writer: LakeWriter) -> None:
