@@ -13,6 +13,11 @@ _LATENCY_MS_AT_MOST = {"p50": 15.0, "p99": 75.0}
 _CHANGELOG_PER_TURN_BYTE = 2.0
 _CHANGELOG_BESIDE_BYTES = 1_000.0
 
+_BEFORE = (
+    "`before` is the role before its dearest stages were worked on, and without topic memory, which is a third "
+    "of the fold."
+)
+
 
 def stream_section(measured: Measured, before: Measured | None = None) -> Section:
     """Throughput, alert latency, and what a turn costs by stage.
@@ -28,7 +33,7 @@ def stream_section(measured: Measured, before: Measured | None = None) -> Sectio
     )
     return Section(
         title="Throughput and latency",
-        said=[how + rounds(measured)],
+        said=[how + rounds(measured), *([_BEFORE] if before else [])],
         held=_stream_held(measured),
         tables=[_contenders(measured, rates), _latency(measured), _bytes(measured), _stages(measured, before)],
         pictures=[*_throughput_picture(rates), *_latency_picture(measured), *_stages_picture(measured, before)],
