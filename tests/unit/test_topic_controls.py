@@ -9,7 +9,7 @@ import pytest
 
 from models.codec import decode_input
 from models.errors import InvalidRecord
-from models.events import FeedbackGiven, TopicAdjusted
+from models.events import FeedbackGiven, TopicAdjusted, TopicSummarised
 from models.stream_policy import IntakePolicy
 from tests.session_driver import NOON
 from tests.topic_driver import Talk, when
@@ -212,3 +212,32 @@ def test_importance_outside_the_range_is_refused_on_the_wire(said: str, kind: st
         decode_input(value, b"s", NOON, IntakePolicy())
 
     assert "invalid_field" == refused.value.reason
+
+
+def test_slower_summary_takes_the_place_of_the_extractive_one() -> None:
+    """It is cut to its bound, told with who wrote it, and updated by the next compaction; nothing without a summary."""
+    talk = Talk()
+    talk.ask(0)
+    early = TopicSummarised(
+        session_id="s", timestamp=NOON, topic_id=talk.active.topic_id, summary="Too early.", summarised_by="model"
+    )
+    told = len(talk.changes)
+    talk.put(early)
+
+    assert told == len(talk.changes)
+
+    talk.discuss(0, 13)
+    talk.put(msgspec.structs.replace(early, summary="The harbour pilot waits. " * 100))
+    talk.store()
+    change = talk.changes[-1]
+
+    assert ("summarised", "model") == (change.cause, change.summarised_by)
+    assert change.summary is not None
+    assert change.summary.startswith("The harbour pilot waits.")
+    assert len(change.summary) <= 3 * 281
+
+    talk.discuss(0, 9)
+    compacted = talk.changes[-1]
+
+    assert ("compacted", "extractive") == (compacted.cause, compacted.summarised_by)
+    assert "harbour pilot" in (compacted.summary or "")
