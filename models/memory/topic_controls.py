@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from models.events import FeedbackGiven, TopicAdjusted, TopicControl, TopicRestored, TopicSummarised
 from models.memory.buffer import BufferedTurn, encode_turn
 from models.memory.conversation_topics import ConversationTopics, title_of
+from models.memory.segments import EXTRACTIVE
 from models.memory.topic_changes import Announcer, TopicChange
-from models.memory.topic_packing import EXTRACTIVE, SENTENCE_CHARS, pack_history, release_oldest
+from models.memory.topic_packing import SENTENCE_CHARS, pack_history, release_oldest
 from models.memory.topic_state import Topic, TopicSummary, in_time_order
 from models.topic_policy import TopicPolicy
 
@@ -65,8 +66,10 @@ def _adjust(topics: ConversationTopics, event: TopicAdjusted, tell: Announcer) -
 
 def _learn(topics: ConversationTopics, event: FeedbackGiven, tell: Announcer) -> None:
     """Move the importance of a topic: `i += rate * |value| * (target - i)`, with target 1 for praise, else 0."""
-    named = event.topic_id is not None or event.turn is None
-    slot = topics.find(event.topic_id) if named or event.turn is None else topics.holding(event.turn)
+    if event.topic_id is None and event.turn is not None:
+        slot = topics.holding(event.turn)
+    else:
+        slot = topics.find(event.topic_id)
     if slot is None:
         return
     topic = topics.store.touch(slot)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from models.events import TopicCompaction
 from models.memory.buffer import BufferedTurn
 from models.memory.packing import json_bytes
+from models.memory.segments import EXTRACTIVE
 from models.memory.topic_changes import Announcer, TopicChange
 from models.memory.topic_state import BlockRef, TopicSummary, entry_of, in_time_order
 from models.memory.topic_store import TopicStore
@@ -19,7 +20,6 @@ from models.text.summary import Passage, summarise
 from models.text.words import estimate_tokens
 from models.topic_policy import TopicPolicy
 
-EXTRACTIVE = "extractive"
 SENTENCE_CHARS = 280
 """Longest sentence of a summary; bounds the state."""
 

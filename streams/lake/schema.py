@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from models import events
 from models.envelope import tag_of
-from models.topics import PROFILES, TOPIC_OF, Topic
+from models.topics import PROFILES, TOPIC_OF, TURNS, Topic
 from streams.lake.columns import (
     TEXT,
     TIME,
@@ -147,16 +147,7 @@ def risk_points(row: Landed) -> list[Landed]:
     ]
 
 
-_CONTROLS = (
-    events.SessionEnded,
-    events.AlertAcknowledged,
-    events.SegmentSummarised,
-    events.TopicAdjusted,
-    events.FeedbackGiven,
-    events.TopicSummarised,
-    events.TopicRestored,
-    events.ClockTicked,
-)
+_CONTROLS = tuple(event for event in TURNS.carries if event is not events.Turn)
 
 TABLES: dict[str, Table] = {
     table.name: table
