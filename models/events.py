@@ -7,40 +7,118 @@ crash has the same id and an alert can be replayed from its offset.
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-Identifier = Annotated[str, Meta(min_length=1, max_length=256)]
-"""An id chosen by the producer: 1-256 printable characters."""
-Ratio = Annotated[float, Meta(ge=0.0, le=1.0)]
-TurnNumber = Annotated[int, Meta(ge=0, le=2**53)]
-UtcTime = Annotated[datetime, Meta(tz=True)]
-Scalar = str | int | float | bool | None
+from models.event_base import (
+    MAX_CONTENT_BYTES,
+    Control,
+    Identifier,
+    Mode,
+    Output,
+    Position,
+    Ratio,
+    Role,
+    Scalar,
+    TurnNumber,
+    UtcTime,
+)
+from models.topic_events import (
+    FeedbackGiven,
+    RestoredMessage,
+    TopicAdjusted,
+    TopicCause,
+    TopicChanged,
+    TopicCompaction,
+    TopicControl,
+    TopicRestored,
+    TopicSummarised,
+)
+from models.user_events import (
+    EpisodeCompressed,
+    EpisodeRequested,
+    EpisodeSummarised,
+    ExtractedFact,
+    FactCategory,
+    FactCause,
+    FactChanged,
+    FactsExtracted,
+    FactsRequested,
+    PastFact,
+    RequestedTurn,
+    Retraction,
+    TurnRef,
+    UserCommand,
+    UserEvent,
+    UserMemoryChanged,
+    UserOutput,
+    UserTurnAdded,
+)
 
-MAX_CONTENT_BYTES = 256 * 1024
-"""Longest turn content, UTF-8 bytes (design §6)."""
-
-
-class Role(StrEnum):
-    """Who speaks."""
-
-    USER = "user"
-    ASSISTANT = "assistant"
-    SYSTEM = "system"
-    TOOL = "tool"
-
-
-class Mode(StrEnum):
-    """Risk mode of a session, in rising order (seed 000 names the field, the policy its thresholds)."""
-
-    CALM = "calm"
-    WATCH = "watch"
-    ELEVATED = "elevated"
-    CRITICAL = "critical"
-
+__all__ = [
+    "MAX_CONTENT_BYTES",
+    "AlertAcknowledged",
+    "AlertChanged",
+    "AlertStatus",
+    "ClockTicked",
+    "Control",
+    "ControlEvent",
+    "DeadLetter",
+    "EpisodeClosed",
+    "EpisodeCompressed",
+    "EpisodeRequested",
+    "EpisodeSummarised",
+    "EvidenceTurn",
+    "ExtractedFact",
+    "FactCategory",
+    "FactCause",
+    "FactChanged",
+    "FactsExtracted",
+    "FactsRequested",
+    "FeedbackGiven",
+    "Identifier",
+    "InputEvent",
+    "Mode",
+    "ModeTransition",
+    "Output",
+    "OutputEvent",
+    "PastFact",
+    "Position",
+    "ProfileUpdated",
+    "Ratio",
+    "RequestedTurn",
+    "RestoredMessage",
+    "Retraction",
+    "RiskPoint",
+    "Role",
+    "Scalar",
+    "SegmentCompacted",
+    "SegmentSummarised",
+    "SessionEnded",
+    "SessionOutput",
+    "Severity",
+    "SignalShare",
+    "Slope",
+    "TopicAdjusted",
+    "TopicCause",
+    "TopicChanged",
+    "TopicCompaction",
+    "TopicControl",
+    "TopicRestored",
+    "TopicSummarised",
+    "Turn",
+    "TurnNumber",
+    "TurnRef",
+    "UserCommand",
+    "UserEvent",
+    "UserMemoryChanged",
+    "UserOutput",
+    "UserTurnAdded",
+    "UtcTime",
+    "WindowClosed",
+]
 
 # --- in: turns.v1, key session_id --------------------------------------------------------------------------
 
@@ -59,13 +137,6 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     risk: Ratio | None = None
     metadata: dict[str, Scalar] | None = None
     type: Literal["turn"] = "turn"
-
-
-class Control(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
-    """Base of the control events that travel beside the turns, under the same key."""
-
-    session_id: Identifier
-    timestamp: UtcTime
 
 
 class SessionEnded(Control, frozen=True, kw_only=True, tag="session_ended", gc=False):
@@ -91,56 +162,6 @@ class SegmentSummarised(Control, frozen=True, kw_only=True, tag="segment_summari
     summarised_by: str
 
 
-class TopicAdjusted(Control, frozen=True, kw_only=True, tag="topic_adjusted", gc=False):
-    """Somebody rates or tags a topic of the session; what is not named stays (seed 001)."""
-
-    topic_id: str | None = None
-    """None: the active one."""
-    importance: Ratio | None = None
-    tags: list[str] | None = None
-    """In place of those it had."""
-
-
-class FeedbackGiven(Control, frozen=True, kw_only=True, tag="feedback_given", gc=False):
-    """A user liked (up to 1) or disliked (down to -1) an answer: the topic's importance learns from it."""
-
-    value: Annotated[float, Meta(ge=-1.0, le=1.0)]
-    topic_id: str | None = None
-    """The topic; or …"""
-    turn: TurnNumber | None = None
-    """… the turn whose topic it is. With neither the active one."""
-
-
-class TopicSummarised(Control, frozen=True, kw_only=True, tag="topic_summarised", gc=False):
-    """A slower summariser finished: its text replaces the summary of a topic, and is updated from then on."""
-
-    topic_id: Identifier
-    summary: str
-    summarised_by: str
-
-
-class RestoredMessage(Struct, frozen=True, kw_only=True, gc=False):
-    """A message on its way from the archive back into a topic."""
-
-    turn: TurnNumber
-    role: Role
-    content: str
-    timestamp: UtcTime
-
-
-class TopicRestored(Control, frozen=True, kw_only=True, tag="topic_restored", gc=False):
-    """An evicted topic comes back from the archive, under its old id."""
-
-    topic_id: Identifier
-    title: str
-    created_at: UtcTime
-    importance: Ratio
-    access_count: Annotated[int, Meta(ge=0, le=2**53)]
-    tags: list[str] = []
-    summary: str = ""
-    messages: list[RestoredMessage] = []
-
-
 class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=False):
     """Written by a session worker when a partition is idle and a deadline is due.
 
@@ -148,31 +169,11 @@ class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=Fal
     """
 
 
-TopicControl = TopicAdjusted | FeedbackGiven | TopicSummarised | TopicRestored
 ControlEvent = SessionEnded | AlertAcknowledged | SegmentSummarised | TopicControl | ClockTicked
 InputEvent = Turn | ControlEvent
 
 
 # --- out ---------------------------------------------------------------------------------------------------
-
-
-class Position(Struct, frozen=True, gc=False):
-    """Where a record stands in the log."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
-class Output(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
-    """Base of everything Turntide emits about a session."""
-
-    id: str
-    session_id: str
-    user_id: str
-    app_id: str
-    timestamp: UtcTime
-    source: Position
 
 
 class SignalShare(Struct, frozen=True, gc=False):
@@ -283,89 +284,6 @@ class SegmentCompacted(Output, frozen=True, kw_only=True, tag="segment_compacted
     bytes_after: int
 
 
-TopicCause = Literal[
-    "started",
-    "returned",
-    "left",
-    "compacted",
-    "unpacked",
-    "merged",
-    "evicted",
-    "adjusted",
-    "learnt",
-    "summarised",
-    "restored",
-    "closed",
-]
-
-
-class TopicCompaction(Struct, frozen=True, kw_only=True, gc=False):
-    """Lineage of one compaction of a topic: what went in, what is left of it, and what it cost.
-
-    Bytes are those of the packed messages' JSON, before and after packing; tokens those of the messages and of the
-    summary that stands for them.
-    """
-
-    turns: list[int]
-    """Packed by this compaction. Those that were unpacked since the last one are packed again as they were."""
-    tokens_before: int
-    tokens_after: int
-    bytes_before: int
-    bytes_after: int
-    ratio: float
-    """Bytes after to bytes before."""
-    summarised_by: str
-    probes: int
-    """Messages of those packed that name anything to search for."""
-    probes_found: int
-    """Of these, how many a search for what they name still finds in the summary."""
-    loss: float
-    """Share of the probes that are not found; the messages themselves are not lost."""
-    codec: str
-    released_turns: list[int]
-    """Left the packed history for good: from here on they are in the archive alone."""
-
-
-class TopicChanged(Output, frozen=True, kw_only=True, tag="topic_changed"):
-    """A topic of a session came, went or changed (seed 001); the whole topic as it is now, without its messages' text.
-
-    Turns that no event of the session names yet belong to the active topic.
-    """
-
-    topic_id: str
-    title: str
-    cause: TopicCause
-    detail: str
-    """What exactly: with which topic it merged, why it was evicted."""
-    active: bool
-    """Whether the session's next message without a likeness joins it."""
-    kept: bool
-    """False for the last event of an evicted topic, or of one that merged into another."""
-    turn: int
-    """Highest turn number of the session so far."""
-    message_count: int
-    access_count: int
-    importance: float
-    priority: float
-    half_life_days: float
-    memory_type: str
-    tags: list[str]
-    created_at: UtcTime
-    last_active_at: UtcTime
-    active_turns: list[int]
-    """Messages at hand, in order of number."""
-    packed_turns: list[int]
-    """Messages in the packed history, the oldest block first."""
-    released_messages: int
-    """Messages that are in the archive alone."""
-    packed_bytes: int
-    summary: str | None
-    summarised_by: str | None
-    session_topics: int
-    """Topics of the session after this."""
-    compaction: TopicCompaction | None
-
-
 class EpisodeClosed(Output, frozen=True, kw_only=True, tag="episode_closed"):
     """A session ended or timed out: what is kept of it when its state is released."""
 
@@ -438,7 +356,6 @@ class DeadLetter(Struct, frozen=True, kw_only=True, tag_field="type", tag="dead_
     appended_at: UtcTime
 
 
-OutputEvent = (
-    ProfileUpdated | WindowClosed | SegmentCompacted | TopicChanged | EpisodeClosed | AlertChanged | DeadLetter
-)
+SessionOutput = ProfileUpdated | WindowClosed | SegmentCompacted | TopicChanged | EpisodeClosed | AlertChanged
+OutputEvent = SessionOutput | UserTurnAdded | UserOutput | DeadLetter
 """Everything that Turntide emits. A fold gives a dead letter only where a packed history is damaged."""

@@ -1,0 +1,63 @@
+"""What every event is made of: ids, times, roles, and the bases of what comes in and of what goes out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+Identifier = Annotated[str, Meta(min_length=1, max_length=256)]
+"""An id chosen by the producer: 1-256 printable characters."""
+Ratio = Annotated[float, Meta(ge=0.0, le=1.0)]
+TurnNumber = Annotated[int, Meta(ge=0, le=2**53)]
+UtcTime = Annotated[datetime, Meta(tz=True)]
+Scalar = str | int | float | bool | None
+
+MAX_CONTENT_BYTES = 256 * 1024
+"""Longest turn content, UTF-8 bytes (design §6)."""
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
+class Mode(StrEnum):
+    """Risk mode of a session, in rising order (seed 000 names the field, the policy its thresholds)."""
+
+    CALM = "calm"
+    WATCH = "watch"
+    ELEVATED = "elevated"
+    CRITICAL = "critical"
+
+
+class Control(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
+    """Base of the control events that travel beside the turns, under the same key."""
+
+    session_id: Identifier
+    timestamp: UtcTime
+
+
+class Position(Struct, frozen=True, gc=False):
+    """Where a record stands in the log."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Output(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
+    """Base of everything Turntide emits about a session."""
+
+    id: str
+    session_id: str
+    user_id: str
+    app_id: str
+    timestamp: UtcTime
+    source: Position
