@@ -36,6 +36,8 @@ class WorkerRole(StrEnum):
     """What a worker does."""
 
     SESSIONS = "sessions"
+    MEMORY = "memory"
+    ENRICH = "enrich"
     INDEX = "index"
     ARCHIVE = "archive"
     NOTIFY = "notify"
@@ -49,11 +51,10 @@ def worker(
         bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
     ] = False,
 ) -> None:
-    """Run a role until Ctrl-C: fold sessions, index turns, archive topics or deliver alerts.
+    """Run a role until Ctrl-C: fold sessions or users, answer requests, index, archive or deliver alerts.
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
-    them. `all` starts sessions, index and archive (and notify where a sink is configured) and restarts what dies;
-    as static members of their groups (`worker_id`), they have their partitions back at once.
+    them. `all` starts every role (notify where a sink is configured) and restarts what dies; as static members of their groups (`worker_id`), they have their partitions back at once.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:
@@ -123,7 +124,7 @@ def _watch_parent(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 
 async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
-    roles = [WorkerRole.SESSIONS, WorkerRole.INDEX, WorkerRole.ARCHIVE]
+    roles = [WorkerRole.SESSIONS, WorkerRole.MEMORY, WorkerRole.ENRICH, WorkerRole.INDEX, WorkerRole.ARCHIVE]
     if settings.notify.webhook_url or settings.notify.alertmanager_url:
         roles.append(WorkerRole.NOTIFY)
     environment = {**with_bytecode(os.environ), "TURNTIDE_WORKER_ID": worker_id_of(settings)}

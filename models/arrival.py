@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import AlertAcknowledged, Position, SegmentSummarised, SessionEnded, TopicControl, Turn
+from models.events import AlertAcknowledged, Position, SegmentSummarised, SessionEnded, TopicControl, Turn, UserEvent
 
 
 class SessionTimedOut(Struct, frozen=True, gc=False):
@@ -43,3 +43,11 @@ class SessionInput(Struct, frozen=True, gc=False):
     watermark: datetime
     risk: float | None = None
     vector: NDArray[np.float32] | None = None
+
+
+class Command(Struct, frozen=True, gc=False):
+    """A decoded record of `commands.v1`."""
+
+    event: UserEvent
+    position: Position
+    appended_at: datetime

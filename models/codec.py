@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from models.errors import ConfigurationError, InvalidRecord
-from models.events import ClockTicked, ControlEvent, InputEvent, OutputEvent, Turn
+from models.events import ClockTicked, ControlEvent, InputEvent, OutputEvent, Turn, UserEvent, UserTurnAdded, user_key
 from models.policy import IntakePolicy
 from models.topics import Topic
 
@@ -37,6 +37,7 @@ _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
+_command: msgspec.json.Decoder[UserEvent] = msgspec.json.Decoder(UserEvent)
 _UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 
@@ -96,28 +97,60 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
     Raises:
         InvalidRecord: The record goes to the dead letters; its message holds no text of the record.
     """
-    if value is None:
-        raise InvalidRecord("null_value", "turns.v1 is not compacted, a record needs a value")
-    size = len(value) + len(key or b"")
-    if size > intake.max_record_bytes:
-        raise InvalidRecord("record_too_large", f"{size} bytes, allowed {intake.max_record_bytes}")
-    event = _decode(value)
+    event = _decode(_checked_value(value, key, intake.max_record_bytes))
     if not event.session_id.isprintable():
         raise InvalidRecord("invalid_identifier", "session_id holds control characters")
     if key is None or key != event.session_id.encode():
         raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
-    if event.timestamp > appended_at + intake.future_skew and not isinstance(event, ClockTicked):
-        ahead = event.timestamp - appended_at
-        raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
-    if event.timestamp < intake.earliest_time:
-        raise InvalidRecord("ancient_timestamp", f"event time before {intake.earliest_time.isoformat()}")
+    _check_time(event.timestamp, None if isinstance(event, ClockTicked) else appended_at, intake)
     if isinstance(event, Turn):
         _check_turn(event, intake)
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 
-def _in_utc(event: InputEvent) -> InputEvent:
-    return msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))
+def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> UserEvent:
+    """Decode and check one record of `commands.v1`, by the rules of `decode_input`.
+
+    Raises:
+        InvalidRecord: The record goes to the dead letters; its message holds no text of the record.
+    """
+    # A forwarded turn carries ids and its place besides what came in.
+    value = _checked_value(value, key, 2 * intake.max_record_bytes)
+    try:
+        event = _command.decode(value)
+    except _UNDECODABLE as error:
+        raise _refusal(error) from None
+    if not (event.user_id.isprintable() and event.app_id.isprintable()):
+        raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
+    if key is None or key != user_key(event.app_id, event.user_id).encode():
+        raise InvalidRecord("key_mismatch", "the record key must be user:<app_id>/<user_id>, else order is lost")
+    # A forwarded turn was checked when it came in, against the clock of that time.
+    _check_time(event.timestamp, None if isinstance(event, UserTurnAdded) else appended_at, intake)
+    return event if event.timestamp.tzinfo is UTC else _in_utc(event)
+
+
+def _checked_value(value: bytes | None, key: bytes | None, most_bytes: int) -> bytes:
+    if value is None:
+        raise InvalidRecord("null_value", "the topic is not compacted, a record needs a value")
+    size = len(value) + len(key or b"")
+    if size > most_bytes:
+        raise InvalidRecord("record_too_large", f"{size} bytes, allowed {most_bytes}")
+    return value
+
+
+def _check_time(time: datetime, appended_at: datetime | None, intake: IntakePolicy) -> None:
+    if appended_at is not None and time > appended_at + intake.future_skew:
+        ahead = time - appended_at
+        raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
+    if time < intake.earliest_time:
+        raise InvalidRecord("ancient_timestamp", f"event time before {intake.earliest_time.isoformat()}")
+
+
+_Timed = TypeVar("_Timed", bound=Struct)
+
+
+def _in_utc(event: _Timed) -> _Timed:
+    return msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))  # type: ignore[attr-defined]
 
 
 def _check_turn(turn: Turn, intake: IntakePolicy) -> None:

@@ -12,7 +12,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from models.events import DeadLetter, Output
+from models.events import (
+    DeadLetter,
+    EpisodeCompressed,
+    EpisodeRequested,
+    FactChanged,
+    FactsRequested,
+    Output,
+    OutputEvent,
+    UserMemoryChanged,
+    UserTurnAdded,
+    user_key,
+)
 from models.topics import TOPIC_OF
 
 Headers = list[tuple[str, bytes]]
@@ -56,6 +67,21 @@ def headers_for(event: Struct) -> Headers:
     if isinstance(event, DeadLetter):
         return [("ce_id", event.id.encode()), ("ce_time", _rfc3339(event.appended_at)), *constant]
     return list(constant)
+
+
+def key_of(event: OutputEvent) -> bytes | None:
+    """Key of the record that carries an output, as `models.topics` says."""
+    match event:
+        case DeadLetter():
+            return event.key
+        case UserTurnAdded() | UserMemoryChanged() | EpisodeRequested() | FactsRequested():
+            return user_key(event.app_id, event.user_id).encode()
+        case FactChanged():
+            return f"{user_key(event.app_id, event.user_id)}/{event.category}/{event.key}".encode()
+        case EpisodeCompressed():
+            return f"{user_key(event.app_id, event.user_id)}/episode/{event.first_turn}".encode()
+        case Output():
+            return (event.session_id or event.app_id).encode()
 
 
 def _rfc3339(time: datetime) -> bytes:

@@ -49,12 +49,13 @@ from models.user_events import (
     PastFact,
     RequestedTurn,
     Retraction,
-    TurnRef,
+    SessionTurns,
     UserCommand,
     UserEvent,
     UserMemoryChanged,
     UserOutput,
     UserTurnAdded,
+    user_key,
 )
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "SegmentSummarised",
     "SessionEnded",
     "SessionOutput",
+    "SessionTurns",
     "Severity",
     "SignalShare",
     "Slope",
@@ -110,7 +112,6 @@ __all__ = [
     "TopicSummarised",
     "Turn",
     "TurnNumber",
-    "TurnRef",
     "UserCommand",
     "UserEvent",
     "UserMemoryChanged",
@@ -118,6 +119,7 @@ __all__ = [
     "UserTurnAdded",
     "UtcTime",
     "WindowClosed",
+    "user_key",
 ]
 
 # --- in: turns.v1, key session_id --------------------------------------------------------------------------

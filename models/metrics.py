@@ -156,6 +156,42 @@ _TOPICS = (
     ),
 )
 
+_USERS = (
+    _counter(
+        "fact_changes_total",
+        "changes",
+        "cause",
+        means="Changes of facts of users: stored, updated, confirmed, retracted, evicted.",
+        do="Updated as often as stored: rules take passing remarks for facts, see `turntide eval facts`.",
+    ),
+    _counter(
+        "episodes_total",
+        "episodes",
+        means="Episodes that turns of users became.",
+        do="Flat while turns are folded: the enrich role does not answer, look at its lag.",
+    ),
+    _counter(
+        "episode_turn_tokens_total",
+        "tokens",
+        means="Tokens of the turns that became episodes.",
+        do="By episode_tokens_total: how much shorter a context is.",
+    ),
+    _counter(
+        "episode_tokens_total",
+        "tokens",
+        means="Tokens of the summaries that stand for them.",
+        do="Near episode_turn_tokens_total: turns are short, lower users.summary_sentences.",
+    ),
+    _counter(
+        "requests_answered_total",
+        "requests",
+        "result",
+        means="Requests of the memory role: `answered` as wished, `extractive` or `empty` where the language model "
+        "failed.",
+        do="Hardly any answered while a model is configured: `turntide doctor`, then the log of the enrich role.",
+    ),
+)
+
 _STATE = (
     _gauge(
         "state_entries",
@@ -264,6 +300,6 @@ _STORES = (
     ),
 )
 
-METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_STATE, *_STORES)
+METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_USERS, *_STATE, *_STORES)
 METRIC_OF: dict[str, Metric] = {metric.name: metric for metric in METRICS}
 """By name."""

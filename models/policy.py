@@ -26,10 +26,12 @@ from models.stream_policy import (
     require,
 )
 from models.topic_policy import TopicPolicy
+from models.user_policy import FactPolicy, UserPolicy
 
 __all__ = [
     "AlertPolicy",
     "DetectorPolicy",
+    "FactPolicy",
     "IntakePolicy",
     "MemoryPolicy",
     "ModePolicy",
@@ -43,6 +45,7 @@ __all__ = [
     "SignalWeights",
     "SuspicionWeights",
     "TopicPolicy",
+    "UserPolicy",
     "WindowShape",
     "load_policy",
 ]
@@ -247,6 +250,7 @@ class Policy(Section, frozen=True, kw_only=True):
     session: SessionPolicy = SessionPolicy()
     memory: MemoryPolicy = MemoryPolicy()
     topics: TopicPolicy = TopicPolicy()
+    users: UserPolicy = UserPolicy()
     profile: ProfilePolicy = ProfilePolicy()
     risk: RiskPolicy = RiskPolicy()
     detectors: DetectorPolicy = DetectorPolicy()

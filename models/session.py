@@ -53,6 +53,8 @@ from models.text.features import is_refusal
 
 __all__ = ["SessionState", "fold", "read_deadline", "read_standing"]
 
+_SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
+"""Whose turns are a user's memory (seed 002, `history`)."""
 _UPSTREAM: Final = "upstream"
 _RULES: Final = "rules"
 _NAME_CHARS: Final = 256
@@ -157,7 +159,7 @@ class _Step:
         return self.emission.outputs
 
     def turn(self, turn: Turn) -> None:
-        """Count a turn: risk, behaviour, mode, memory, alert, windows, profile."""
+        """Count a turn: risk, behaviour, mode, memory, topics, the user's memory, alert, windows, profile."""
         head, policy = self.head, self.policy
         self.emission.windows(self.windows.close(self.watermark))
         self.count(turn.turn)
@@ -185,6 +187,8 @@ class _Step:
             about = None if self.item.vector is None else topic_vector(self.item.vector)
             now = max(self.timestamp, self.watermark)
             self.add_to_topics(Message(remembered, encoded, about, _importance(turn), now))
+        if policy.users.enabled and turn.role in _SPEAKERS:
+            self.emission.user_turn(turn)
         cause = self.move_alert(risk)
         self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
         if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:

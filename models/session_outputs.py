@@ -18,6 +18,8 @@ from models.events import (
     RiskPoint,
     SegmentCompacted,
     TopicChanged,
+    Turn,
+    UserTurnAdded,
     WindowClosed,
 )
 from models.ids import event_id, named_id
@@ -132,6 +134,12 @@ class Emission:
                 bytes_after=utf8_bytes(segment.summary),
             )
         )
+
+    def user_turn(self, turn: Turn) -> None:
+        """A turn is the user's too: whoever folds users goes on from here (seed 002)."""
+        common = self._common("user_turn_added")
+        common["user_id"], common["app_id"] = turn.user_id, turn.app_id
+        self.outputs.append(UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content))
 
     def topic(self, change: TopicChange) -> None:
         """A topic came, went or changed: the whole of it, without text but title and summary."""

@@ -38,6 +38,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     log_append_time: bool = False
     """Inputs: the broker stamps records, since producers' event times are no basis for retention."""
     public: bool = True
+    archived: bool = True
+    """Whether the archive keeps it; what says again what another topic says need not be kept twice."""
 
     def full_name(self, prefix: str) -> str:
         """Name on the broker."""
@@ -107,6 +109,42 @@ EPISODES = Topic(
     key="session_id",
     carries=(events.EpisodeClosed,),
 )
+COMMANDS = Topic(
+    name="commands.v1",
+    purpose="What changes a user's memory: the turns of the user's sessions, and what slower stages answer.",
+    owner="sessions",
+    key="user:<app_id>/<user_id>, with % and / of the app's id percent-encoded",
+    carries=(events.UserTurnAdded, events.EpisodeSummarised, events.FactsExtracted),
+    max_message_bytes=2 * _MIB,
+)
+REQUESTS = Topic(
+    name="requests.v1",
+    purpose="What the memory role asks of slower stages; each answers on commands.v1.",
+    owner="memory",
+    key="as commands.v1",
+    carries=(events.EpisodeRequested, events.FactsRequested),
+    retention=timedelta(days=7),
+    max_message_bytes=2 * _MIB,
+    archived=False,
+)
+FACTS = Topic(
+    name="facts.v1",
+    purpose="Facts of users, the latest value of each, and how far each user's memory is.",
+    owner="memory",
+    key="<key of commands.v1>/<category>/<key> for a fact, the key of commands.v1 for a user",
+    carries=(events.FactChanged, events.UserMemoryChanged),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+)
+USER_EPISODES = Topic(
+    name="user-episodes.v1",
+    purpose="Turns of users, across sessions, that became episodes.",
+    owner="memory",
+    key="<key of commands.v1>/episode/<first turn>",
+    carries=(events.EpisodeCompressed,),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+)
 DEAD_LETTERS = Topic(
     name="dead-letters.v1",
     purpose="Bad input: original bytes, reason and place.",
@@ -130,6 +168,18 @@ SESSION_STATE = Topic(
     max_message_bytes=8 * _MIB,
     public=False,
 )
+MEMORY_STATE = Topic(
+    name="memory-state.v1",
+    purpose="Changelog of the memory role: its state is rebuilt from here. Private.",
+    owner="memory",
+    key="user and part",
+    carries=(),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+    compaction_lag=timedelta(hours=1),
+    max_message_bytes=8 * _MIB,
+    public=False,
+)
 
 TOPICS: tuple[Topic, ...] = (
     TURNS,
@@ -139,9 +189,16 @@ TOPICS: tuple[Topic, ...] = (
     COMPACTIONS,
     CONVERSATION_TOPICS,
     EPISODES,
+    COMMANDS,
+    REQUESTS,
+    FACTS,
+    USER_EPISODES,
     DEAD_LETTERS,
     SESSION_STATE,
+    MEMORY_STATE,
 )
 
 TOPIC_OF: dict[type[Struct], Topic] = {event: topic for topic in TOPICS for event in topic.carries}
 """On which topic an event travels."""
+ARCHIVED_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public and topic.archived)
+"""What the archive reads."""

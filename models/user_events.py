@@ -54,6 +54,13 @@ class TurnRef(Struct, frozen=True, gc=False):
     turn: int
 
 
+class SessionTurns(Struct, frozen=True, gc=False):
+    """Turns of one session that a user's memory has one after the other."""
+
+    session_id: str
+    turns: list[int]
+
+
 # --- in: commands.v1, key user:<app>/<user> ----------------------------------------------------------------
 
 
@@ -100,6 +107,15 @@ class FactsExtracted(UserCommand, frozen=True, kw_only=True, tag="facts_extracte
 UserEvent = UserTurnAdded | EpisodeSummarised | FactsExtracted
 
 
+def user_key(app_id: str, user_id: str) -> str:
+    """Key of everything that changes a user's memory; no two users share one.
+
+    >>> user_key("shop/eu", "anna/1")
+    'user:shop%2Feu/anna/1'
+    """
+    return f"user:{app_id.replace('%', '%25').replace('/', '%2F')}/{user_id}"
+
+
 # --- out ---------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +152,8 @@ class EpisodeCompressed(Output, frozen=True, kw_only=True, tag="episode_compress
     last_turn: int
     turn_range: str
     """As the seed writes it: `turns 1-20`."""
-    turns: list[TurnRef]
+    turns: list[SessionTurns]
+    """In order of arrival; a session comes again where another was talked in between."""
     summary: str
     summarised_by: str
     key_topics: list[str]
@@ -189,7 +206,7 @@ class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_chan
     """The user's turns up to this number are in episodes …"""
     requested_turns: int
     """… and up to this one asked for."""
-    short_term: list[TurnRef]
+    short_term: list[SessionTurns]
     """Turns at hand, in order of arrival (seed 002, the last 10-20)."""
     facts: int
     """Active ones."""

@@ -5,14 +5,15 @@ The live role, replay and tests take this same way in, so that all see the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
 
+from models.arrival import Command
 from models.bounds import fitting_dead_letter
-from models.codec import decode_input
+from models.codec import decode_command, decode_input
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Position, TopicRestored, Turn
 from models.ids import event_id
@@ -21,11 +22,13 @@ from models.policy import IntakePolicy, Policy
 from streams.ports import Embedder, TurnScorer
 from streams.telemetry import stage
 
+_Decoded = TypeVar("_Decoded")
 
-class Decoded(NamedTuple):
+
+class Decoded(NamedTuple, Generic[_Decoded]):
     """What a batch of records holds."""
 
-    arrivals: list[Arrival]
+    arrivals: list[_Decoded]
     dead: list[DeadLetter]
 
 
@@ -37,13 +40,13 @@ class Intake:
         self._embedder = embedder
         self._scorer = scorer
 
-    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded:
+    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded[Arrival]:
         """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
         return self.take_each({0: records}, above={0: above})[0]
 
     def take_each(
         self, batches: Mapping[int, Iterable[ConsumerRecord]], *, above: Mapping[int, int]
-    ) -> dict[int, Decoded]:
+    ) -> dict[int, Decoded[Arrival]]:
         """As `take`, for several partitions, scored and embedded together."""
         decoded = {n: decode(records, self._policy.intake, above=above[n]) for n, records in batches.items()}
         self._enrich([each.arrivals for each in decoded.values()])
@@ -80,22 +83,42 @@ def topic_text(title: str, summary: str | None) -> str:
     return f"{title}\n{summary}" if summary else title
 
 
-def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded:
+def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Arrival]:
     """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order."""
-    decoded = Decoded([], [])
+
+    def arrival(record: ConsumerRecord, appended_at: datetime) -> Arrival:
+        return Arrival(decode_input(record.value, record.key, appended_at, rules), _place(record), appended_at)
+
+    return _decode(records, arrival, above)
+
+
+def decode_commands(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Command]:
+    """Commands and dead letters of the records of `commands.v1` above an offset, each in log order."""
+
+    def command(record: ConsumerRecord, appended_at: datetime) -> Command:
+        return Command(decode_command(record.value, record.key, appended_at, rules), _place(record), appended_at)
+
+    return _decode(records, command, above)
+
+
+def _decode(
+    records: Iterable[ConsumerRecord], read: Callable[[ConsumerRecord, datetime], _Decoded], above: int
+) -> Decoded[_Decoded]:
+    arrivals: list[_Decoded] = []
+    dead: list[DeadLetter] = []
     with stage("decode"):
         for record in records:
             if record.offset <= above:
                 continue
-            appended_at = _appended_at(record)
             try:
-                event = decode_input(record.value, record.key, appended_at, rules)
+                arrivals.append(read(record, _appended_at(record)))
             except InvalidRecord as reason:
-                decoded.dead.append(dead_letter(record, "decode", reason))
-            else:
-                position = Position(record.topic, record.partition, record.offset)
-                decoded.arrivals.append(Arrival(event, position, appended_at))
-    return decoded
+                dead.append(dead_letter(record, "decode", reason))
+    return Decoded(arrivals, dead)
+
+
+def _place(record: ConsumerRecord) -> Position:
+    return Position(record.topic, record.partition, record.offset)
 
 
 def _appended_at(record: ConsumerRecord) -> datetime:
@@ -104,7 +127,7 @@ def _appended_at(record: ConsumerRecord) -> datetime:
 
 def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) -> DeadLetter:
     """The dead letter of a record: original bytes if its topic can take them, reason and place."""
-    position = Position(record.topic, record.partition, record.offset)
+    position = _place(record)
     letter = DeadLetter(
         id=event_id("dead_letter", record.topic, position),
         topic=record.topic,

@@ -88,14 +88,34 @@ class StateSettings(BaseModel):
     )
 
 
+class ApiToken(BaseModel):
+    """One bearer token of the HTTP API, and what it may read."""
+
+    token: SecretStr = Field(min_length=16, description="As the caller sends it: letters, digits and `-._~+/=`.")
+    apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
+    admin: bool = Field(False, description="Also /metrics where the role does not listen on loopback.")
+
+
 class HttpSettings(BaseModel):
-    """Health, metrics and reading, one port per role. Loopback by default."""
+    """Health, metrics and reading, one port per role. Loopback by default; anywhere else it needs tokens."""
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     sessions_port: int = Field(8701, ge=0, description="Port of the sessions role; 0 picks a free one.")
     index_port: int = Field(8702, ge=0, description="Port of the index role.")
     archive_port: int = Field(8703, ge=0, description="Port of the archive role.")
     notify_port: int = Field(8704, ge=0, description="Port of the notify role.")
+    memory_port: int = Field(8705, ge=0, description="Port of the memory role.")
+    enrich_port: int = Field(8706, ge=0, description="Port of the enrich role.")
+    tokens: list[ApiToken] = Field(
+        [],
+        description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "
+        "listens elsewhere does not start.",
+    )
+    max_concurrent_requests: int = Field(64, ge=1, description="Requests under way at once; further ones get 503.")
+    request_timeout: timedelta = Field(
+        timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
+    )
+    max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
 
 
 class VectorSettings(BaseModel):

@@ -81,6 +81,21 @@ async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:
     await role.run(stop)
 
 
+async def run_memory(settings: Settings, stop: asyncio.Event) -> None:
+    """Fold users."""
+    from streams.roles.memory import MemoryRole  # noqa: PLC0415
+
+    await MemoryRole(settings, policy_of(settings)).run(stop)
+
+
+async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
+    """Answer what the memory role asks for."""
+    from streams.llm.summaries import ExtractiveSummariser  # noqa: PLC0415
+    from streams.roles.enrich import EnrichRole  # noqa: PLC0415
+
+    await EnrichRole(settings, embedder_of(settings), ExtractiveSummariser(policy_of(settings)), None).run(stop)
+
+
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     """Index turns and serve reading."""
     from streams.roles.index import IndexRole  # noqa: PLC0415
@@ -106,6 +121,8 @@ async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
 
 ROLES: Mapping[str, RunRole] = {
     "sessions": run_sessions,
+    "memory": run_memory,
+    "enrich": run_enrich,
     "index": run_index,
     "archive": run_archive,
     "notify": run_notify,

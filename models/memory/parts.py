@@ -6,11 +6,18 @@ from collections.abc import Mapping
 
 
 class Parts:
-    """A private overlay over what was loaded; the loaded mapping is never changed."""
+    """A private overlay over what was loaded; the loaded mapping is never changed.
+
+    Attributes:
+        written_bytes: Names and values of all that was put so far, each time it was.
+        written_parts: How often anything was put or dropped.
+    """
 
     def __init__(self, loaded: Mapping[str, bytes]) -> None:
         self._loaded = dict(loaded)
         self._changed: dict[str, bytes | None] = {}
+        self.written_bytes = 0
+        self.written_parts = 0
 
     def settle(self) -> None:
         """What was changed is stored by now: begin anew from there."""
@@ -31,11 +38,14 @@ class Parts:
         """Write a part; the same bytes again are no change."""
         if name in self._changed or self._loaded.get(name) != value:
             self._changed[name] = value
+            self.written_bytes += len(name) + len(value)
+            self.written_parts += 1
 
     def drop(self, name: str) -> None:
         """Delete a part; one that never was is left alone."""
         if name in self._changed or name in self._loaded:
             self._changed[name] = None
+            self.written_parts += 1
 
     def drop_all(self, *, but: str | None = None) -> None:
         """Delete every part, except those whose name begins with `but`."""
@@ -43,10 +53,14 @@ class Parts:
             if but is None or not name.startswith(but):
                 self._changed[name] = None
 
+    def names(self, prefix: str) -> list[str]:
+        """Parts whose names begin so, in no order."""
+        names = {**self._loaded, **self._changed}
+        return [name for name in names if name.startswith(prefix) and self._changed.get(name, b"") is not None]
+
     def count(self, prefix: str) -> int:
         """How many parts there are whose names begin so."""
-        names = {**self._loaded, **self._changed}
-        return sum(name.startswith(prefix) and self._changed.get(name, b"") is not None for name in names)
+        return len(self.names(prefix))
 
     def changes(self) -> dict[str, bytes | None]:
         """Every part that was changed or deleted, and its bytes now; None deletes.

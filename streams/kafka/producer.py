@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
+from aiokafka.partitioner import murmur2
 from aiokafka.structs import RecordMetadata
 
 from models.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
@@ -59,6 +61,8 @@ class Producer:
             request_timeout_ms=DELIVERY_DEADLINE_MS,
         )
 
+        self._partitions: dict[str, int] = {}
+
     async def start(self) -> None:
         """Connect.
 
@@ -77,6 +81,12 @@ class Producer:
     async def partitions(self, topic: str) -> int:
         """Number of partitions of a topic."""
         return len(await self._producer.partitions_for(topic))
+
+    async def partition_of(self, topic: str, key: bytes) -> int:
+        """Where Kafka's own clients put a record with this key, so that whoever writes it keeps the key's order."""
+        if topic not in self._partitions:
+            self._partitions[topic] = await self.partitions(topic)
+        return _murmur2(key) % self._partitions[topic]
 
     async def write(self, topic: str, partition: int, records: Iterable[Record]) -> list[asyncio.Future[Any]]:
         """Queue records, in as many record batches as their size needs.
@@ -122,6 +132,12 @@ class Producer:
         except KafkaError as error:
             raise _failed(topic, partition, error) from error
         return future
+
+
+@lru_cache(maxsize=65_536)
+def _murmur2(key: bytes) -> int:
+    """Kafka's hash of a key, not negative; in Python it takes a while, and the same users come again and again."""
+    return int(murmur2(key)) & 0x7FFFFFFF
 
 
 def _append(batch: Any, record: Record) -> Any:

@@ -11,31 +11,53 @@ The repair is the operator's to start, for a rebuild repeats every output (with 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import structlog
 from aiokafka import ConsumerRecord, TopicPartition
 
 from models.codec import decode_output
 from models.errors import ConfigurationError, RecoveryFailed
-from models.events import DeadLetter
-from models.policy import IntakePolicy
+from models.events import DeadLetter, Position
+from models.partition import Parts
 from models.session_outputs import TOPICS_STAGE
-from models.topics import DEAD_LETTERS, SESSION_STATE, TURNS
-from streams.intake import decode
+from models.topics import DEAD_LETTERS, Topic
 from streams.kafka.client import consumer, require_topic
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-REPAIR = (
-    "Stop all sessions workers, run `turntide reset sessions --from-beginning`, and start them: the state is folded "
-    "anew from the log"
-)
 _POLL_MS = 500
 
 
-async def committed_offsets(settings: Settings, partitions: Iterable[int]) -> dict[int, int]:
-    """Next source offset that the sessions group has committed, by partition; those without one are left out.
+class LossRule(NamedTuple):
+    """What tells whether a role's state lacks what was folded before.
+
+    Attributes:
+        role: Its name, which is its group's.
+        source: What it folds.
+        changelog: Where its state is kept.
+        folded: State of a partition → source offset of the last record in it, −1 without any.
+        usable: Records → places of those that a fold takes.
+    """
+
+    role: str
+    source: Topic
+    changelog: Topic
+    folded: Callable[[Mapping[str, Parts]], int]
+    usable: Callable[[list[ConsumerRecord]], list[Position]]
+
+    @property
+    def repair(self) -> str:
+        """What mends it."""
+        return (
+            f"Stop all {self.role} workers, run `turntide reset {self.role} --from-beginning`, and start them: the "
+            "state is folded anew from the log"
+        )
+
+
+async def committed_offsets(settings: Settings, rule: LossRule, partitions: Iterable[int]) -> dict[int, int]:
+    """Next source offset that the role's group has committed, by partition; those without one are left out.
 
     Ask before the state is read: what is committed was durable before.
 
@@ -44,77 +66,87 @@ async def committed_offsets(settings: Settings, partitions: Iterable[int]) -> di
         RecoveryFailed: The changelog's head was cut off.
         StoreUnavailable: Kafka does not answer.
     """
-    changelog = SESSION_STATE.full_name(settings.topic_prefix)
+    changelog = rule.changelog.full_name(settings.topic_prefix)
     numbers = list(partitions)
     if not numbers:
         return {}
     try:
         await require_topic(settings.kafka, changelog)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error} If it was there before, state is lost. {REPAIR}.") from error
-    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.sessions") as client:
+        raise ConfigurationError(f"{error} If it was there before, state is lost. {rule.repair}.") from error
+    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{rule.role}") as client:
         starts = await client.beginning_offsets([TopicPartition(changelog, number) for number in numbers])
         cut = sorted(place.partition for place, start in starts.items() if start > 0)
         if cut:
             raise RecoveryFailed(
                 f"changelog {changelog} begins after offset 0 on partitions {cut}: records were deleted from it, so "
-                f"state is lost. Its cleanup.policy must be compact (`turntide topics check`). {REPAIR}."
+                f"state is lost. Its cleanup.policy must be compact (`turntide topics check`). {rule.repair}."
             )
-        found = {number: await client.committed(_source(settings, number)) for number in numbers}
+        found = {number: await client.committed(_source(settings, rule, number)) for number in numbers}
     return {number: offset for number, offset in found.items() if offset is not None}
 
 
 async def require_whole(
-    settings: Settings, intake: IntakePolicy, *, committed: Mapping[int, int], folded: Callable[[int], int]
+    settings: Settings,
+    rule: LossRule,
+    *,
+    committed: Mapping[int, int],
+    entities: Callable[[int], Mapping[str, Parts]],
 ) -> None:
     """Refuse to go on from a state that lacks what was folded before.
 
     Args:
         settings: Which cluster and prefix.
-        intake: Which records can be used.
+        rule: Of the role.
         committed: From `committed_offsets`, taken before recovery.
-        folded: Partition → source offset of the last record in the recovered state, −1 without any.
+        entities: Partition → its recovered state.
 
     Raises:
         RecoveryFailed: State is lost; the message names the repair.
         StoreUnavailable: Kafka does not answer.
     """
-    behind = {number: folded(number) + 1 for number, offset in committed.items() if folded(number) + 1 < offset}
+    folded = {number: rule.folded(entities(number)) for number in committed}
+    behind = {number: folded[number] + 1 for number, offset in committed.items() if folded[number] + 1 < offset}
     for number, first in behind.items():
-        lost = await _first_lost(settings, intake, number, (first, committed[number]))
+        lost = await _first_lost(settings, rule, number, (first, committed[number]))
         if lost is not None:
             raise RecoveryFailed(
-                f"state of {TURNS.full_name(settings.topic_prefix)}[{number}] is lost: the group has committed offset "
-                f"{committed[number]}, the changelog {SESSION_STATE.full_name(settings.topic_prefix)} knows nothing "
-                f"from offset {lost} on. {REPAIR}."
+                f"state of {rule.source.full_name(settings.topic_prefix)}[{number}] is lost: the group has committed "
+                f"offset {committed[number]}, the changelog {rule.changelog.full_name(settings.topic_prefix)} knows "
+                f"nothing from offset {lost} on. {rule.repair}."
             )
         log.info("state_behind_by_dead_letters", partition=number, first=first, committed=committed[number])
 
 
-def _source(settings: Settings, number: int) -> TopicPartition:
-    return TopicPartition(TURNS.full_name(settings.topic_prefix), number)
+def _source(settings: Settings, rule: LossRule, number: int) -> TopicPartition:
+    return TopicPartition(rule.source.full_name(settings.topic_prefix), number)
 
 
-async def _first_lost(settings: Settings, intake: IntakePolicy, number: int, extent: tuple[int, int]) -> int | None:
+async def _first_lost(settings: Settings, rule: LossRule, number: int, extent: tuple[int, int]) -> int | None:
     """First offset in `[from, to)` whose record can be used and is no dead letter of the fold."""
+    source = _source(settings, rule, number)
     set_aside: set[int] | None = None
-    async for records in _read(settings, _source(settings, number), *extent):
-        for arrival in decode(records, intake).arrivals:
+    async for records in _read(settings, source, *extent):
+        for position in rule.usable(records):
             if set_aside is None:
-                set_aside = await _set_aside(settings, number)
-            if arrival.position.offset not in set_aside:
-                return arrival.position.offset
+                set_aside = await _set_aside(settings, source)
+            if position.offset not in set_aside:
+                return position.offset
     return None
 
 
-async def _set_aside(settings: Settings, number: int) -> set[int]:
+async def _set_aside(settings: Settings, source: TopicPartition) -> set[int]:
     """Source offsets of the dead letters on a partition; a letter stands on the partition of its cause."""
-    place = TopicPartition(DEAD_LETTERS.full_name(settings.topic_prefix), number)
+    place = TopicPartition(DEAD_LETTERS.full_name(settings.topic_prefix), source.partition)
     found: set[int] = set()
     async for records in _read(settings, place, 0, None):
         letters = [decode_output(DEAD_LETTERS, record.value or b"") for record in records]
         # A letter of the topics' is no set-aside record: that was folded.
-        found.update(x.offset for x in letters if isinstance(x, DeadLetter) and x.stage != TOPICS_STAGE)
+        found.update(
+            x.offset
+            for x in letters
+            if isinstance(x, DeadLetter) and x.topic == source.topic and x.stage != TOPICS_STAGE
+        )
     return found
 
 

@@ -21,11 +21,11 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from models.codec import decode_input, decode_output
+from models.codec import decode_command, decode_input, decode_output
 from models.errors import InvalidRecord
 from models.events import Control, Turn
 from models.policy import IntakePolicy
-from models.topics import TURNS, Topic
+from models.topics import COMMANDS, TURNS, Topic
 from streams.lake.columns import Landed
 from streams.lake.schema import Skipped
 
@@ -87,13 +87,15 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
 def _decode(topic: Topic, record: KafkaRecord, appended_at: datetime, intake: IntakePolicy) -> Struct:
     if topic is TURNS:
         return decode_input(record.value, record.key, appended_at, intake)
+    if topic is COMMANDS:
+        return decode_command(record.value, record.key, appended_at, intake)
     if record.value is None:
         raise InvalidRecord("tombstone", "a deleted key, nothing to keep")
     return decode_output(topic, record.value)
 
 
 def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: datetime, error: InvalidRecord) -> Skipped:
-    elsewhere = topic is TURNS
+    elsewhere = topic in (TURNS, COMMANDS)
     return Skipped(
         topic=full_name,
         kafka_partition=record.partition,

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from models import events
 from models.envelope import tag_of
-from models.topics import PROFILES, TOPIC_OF, TURNS, Topic
+from models.topics import COMMANDS, PROFILES, TOPIC_OF, TURNS, Topic
 from streams.lake.columns import (
     TEXT,
     TIME,
@@ -161,6 +161,11 @@ TABLES: dict[str, Table] = {
         _table("compactions", events.SegmentCompacted),
         _table("topics", events.TopicChanged),
         _table("episodes", events.EpisodeClosed),
+        # The turns themselves are in `turns`, what was embedded can be embedded again.
+        _table("commands", *COMMANDS.carries, without=("content", "embedding")),
+        _table("facts", events.FactChanged),
+        _table("user_memories", events.UserMemoryChanged),
+        _table("user_episodes", events.EpisodeCompressed),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
     )
 }

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 from msgspec import Struct
 
-from models.topics import TOPICS, TURNS, Cleanup, Topic
+from models.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
 from streams.lake.schema import ABSENT, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED, TABLE_OF
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
@@ -70,8 +70,7 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     try:
         partitions = [
             check
-            for topic in TOPICS
-            if topic.public
+            for topic in ARCHIVED_TOPICS
             for check in _partitions(con, topic, topic.full_name(prefix), transactional=transactional)
         ]
         tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]

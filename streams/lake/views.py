@@ -135,6 +135,11 @@ VIEWS: dict[str, str] = {
     "topic_compactions": _TOPIC_COMPACTIONS,
     "topic_turns": _TOPIC_TURNS,
     "episodes": _first("episodes", "id"),
+    "user_episodes": _first("user_episodes", "id"),
+    "fact_changes": _first("facts", "id"),
+    "facts": _last("facts", "app_id, user_id, category, \"key\""),
+    "user_memories": _last("user_memories", "app_id, user_id"),
+    "commands": f"SELECT * FROM raw.commands ORDER BY {_KAFKA}",
     "dead_letters": _first("dead_letters", "id"),
     "sessions": _SESSIONS,
 }

@@ -26,7 +26,7 @@ from aiokafka.errors import KafkaError
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.policy import IntakePolicy
-from models.topics import TOPICS, Topic
+from models.topics import ARCHIVED_TOPICS, Topic
 from streams.api.health import create_api, serve
 from streams.kafka.client import client_options, require_topic
 from streams.lake.buffer import Buffer, hole
@@ -56,7 +56,7 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         ConfigurationError: A topic does not exist, or the archive does not belong to these topics.
         StoreUnavailable: Kafka or the archive's disk do not serve; nothing half-written is left.
     """
-    topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS if topic.public}
+    topics = {topic.full_name(settings.topic_prefix): topic for topic in ARCHIVED_TOPICS}
     for name in topics:
         await require_topic(settings.kafka, name)
     async with AsyncExitStack() as stack:

@@ -1,9 +1,9 @@
-"""Role index: turns and topics, embedded in batches and upserted to the vector store, so that similar ones are found.
+"""Role index: turns, topics and users' memories, embedded in batches and upserted to the vector store for readers.
 
-At-least-once into upserts keyed by session and turn or topic: a repeat changes nothing. A poll's turns are written
-before its topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. Its own
-consumer group: a vector store that is down holds up the index, never an alert. While the store does not answer the
-batch is retried here, and the offset stays where it is.
+At-least-once into upserts keyed by what they say: a repeat changes nothing. A poll's turns are written before its
+topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. A user's facts are
+written before the standing that says they are in. Its own consumer group: a vector store that is down holds up the
+index, never an alert. While the store does not answer the batch is retried here, and the offset stays where it is.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fastapi import APIRouter
 from faust.types import TP
 
 from models.errors import StoreUnavailable
-from models.events import Turn
+from models.events import EpisodeCompressed, FactChanged, Turn, UserMemoryChanged
 from models.policy import Policy
-from models.topics import CONVERSATION_TOPICS, TURNS, Topic
+from models.topics import CONVERSATION_TOPICS, FACTS, TURNS, USER_EPISODES, Topic
 from streams.api.similar import index_router, similar_router
 from streams.api.topics import topics_router
 from streams.intake import decode, topic_text
@@ -32,6 +32,7 @@ from streams.settings import Settings
 from streams.telemetry import metrics, stage
 from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory, latest_changes
+from streams.vectors.user_memory import UserMemory, latest_of
 
 log = structlog.get_logger(__name__)
 
@@ -41,10 +42,10 @@ COUNT_EVERY_BEATS = 15
 
 
 class IndexRole(BatchRole):
-    """Keeps vectors and payloads of turns and topics, and serves reading them over HTTP."""
+    """Keeps vectors and payloads of turns, topics, episodes and facts, and serves reading them over HTTP."""
 
     name = "index"
-    sources = (TURNS, CONVERSATION_TOPICS)
+    sources = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES)
 
     def __init__(
         self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer, store: VectorStore
@@ -55,8 +56,10 @@ class IndexRole(BatchRole):
         self._scorer = scorer
         self._store = store
         self._beats = 0
+        self._caught_up = False
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
+        self._users = UserMemory(store, embedder)
         self._topics = TopicMemory(
             store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
         )
@@ -69,7 +72,15 @@ class IndexRole(BatchRole):
         await self._store.close()
 
     async def on_assigned(self, partitions: list[int]) -> None:
-        """All state is in the store."""
+        """All state is in the store; readers wait until what is in the log is there too."""
+        self._caught_up = False
+
+    def ready(self) -> tuple[bool, str]:
+        """As every role, and once what was in the log at the start is indexed."""
+        is_ready, reason = super().ready()
+        if is_ready and not self._caught_up:
+            return False, "indexing what is in the log already"
+        return is_ready, reason
 
     def routers(self) -> Sequence[APIRouter]:
         """Reading similar and last turns and how many there are, and topics."""
@@ -83,6 +94,7 @@ class IndexRole(BatchRole):
         """Embed turns and topics and upsert them; the sessions role makes the dead letters."""
         await self._index_turns(self._of(TURNS, batches))
         await self._index_topics(self._of(CONVERSATION_TOPICS, batches))
+        await self._index_users(list(self._of(FACTS, batches)), self._of(USER_EPISODES, batches))
 
     def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
         name = topic.full_name(self.settings.topic_prefix)
@@ -91,13 +103,14 @@ class IndexRole(BatchRole):
     async def _index_turns(self, records: Iterable[ConsumerRecord]) -> None:
         arrivals = decode(records, self._policy.intake).arrivals
         turns = [arrival.event for arrival in arrivals if isinstance(arrival.event, Turn)]
+        places = [arrival.position for arrival in arrivals if isinstance(arrival.event, Turn)]
         if not turns:
             return
         with stage("embed"):
             vectors = self._embedder.embed([turn.content for turn in turns])
         with stage("score"):
             risks = self._risks(turns)
-        await self._written(partial(self._memory.add_turns, turns, vectors, risks))
+        await self._written(partial(self._memory.add_turns, turns, vectors, risks, places))
 
     async def _index_topics(self, records: Iterable[ConsumerRecord]) -> None:
         changes = latest_changes(records)
@@ -106,6 +119,12 @@ class IndexRole(BatchRole):
         with stage("embed"):
             vectors = self._embedder.embed([topic_text(event.title, event.summary) for event, _ in changes])
         await self._written(partial(self._topics.add_changes, changes, vectors))
+
+    async def _index_users(self, facts: Sequence[ConsumerRecord], episodes: Iterable[ConsumerRecord]) -> None:
+        users = self._users
+        await self._written(partial(users.add_episodes, latest_of(USER_EPISODES, episodes, EpisodeCompressed)))
+        await self._written(partial(users.add_facts, latest_of(FACTS, facts, FactChanged)))
+        await self._written(partial(users.add_standings, latest_of(FACTS, facts, UserMemoryChanged)))
 
     async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
         """Write, again and again while the store does not answer."""
@@ -130,7 +149,14 @@ class IndexRole(BatchRole):
 
     async def on_idle(self) -> None:
         """Report the size of the index now and then; a store that is down is the batch's matter."""
+        self._caught_up = self._caught_up or not await self._behind()
         self._beats += 1
         if self._beats % COUNT_EVERY_BEATS == 1:
             with suppress(StoreUnavailable):
                 metrics.gauge("index_points").set(await self._store.count(COLLECTION))
+
+    async def _behind(self) -> bool:
+        """Whether the log holds records that are not indexed."""
+        ledger = self.consumer.ledger
+        ends = await self.consumer.highwaters(*ledger.places())
+        return any((ledger.processed(tp) or 0) < end for tp, end in ends.items())

@@ -23,7 +23,9 @@ from models.envelope import tag_of
 from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
 from models.partition import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
-from models.topics import DEAD_LETTERS, PROFILES, SESSION_STATE
+from models.topics import COMMANDS, DEAD_LETTERS, FACTS, PROFILES, REQUESTS, SESSION_STATE
+from models.user_bounds import COMMAND_RECORD_BYTES, largest_user_output_bytes, largest_user_part_bytes
+from models.user_policy import FactPolicy, UserPolicy
 from streams.state.changelog import keyed, records_of
 from streams.state.memory import MemoryTable
 
@@ -111,6 +113,17 @@ def test_the_largest_policy_fits() -> None:
     assert DEAD_LETTER_BYTES < DEAD_LETTERS.max_message_bytes
 
 
+def test_the_largest_policy_of_users_fits() -> None:
+    """Nor can it for a user's memory; commands and requests take more than other topics."""
+    policy = msgspec.structs.replace(largest_policy(), users=largest(UserPolicy, facts=largest(FactPolicy)))
+    outputs = largest_user_output_bytes(policy)
+    commands = {kind: outputs.pop(kind) for kind in ("user_turn_added", "episode_requested", "facts_requested")}
+
+    assert max(commands.values()) <= COMMAND_RECORD_BYTES < COMMANDS.max_message_bytes == REQUESTS.max_message_bytes
+    assert max(outputs.values()) <= OUTPUT_RECORD_BYTES < FACTS.max_message_bytes
+    assert max(largest_user_part_bytes(policy).values()) <= OUTPUT_RECORD_BYTES
+
+
 def test_windows_beyond_what_the_state_can_hold_are_refused() -> None:
     """Lateness keeps slides open: a day of it, by the minute, does not fit."""
     with pytest.raises(ValueError, match="1447 slides open, at most 240"):
@@ -121,7 +134,7 @@ def test_windows_beyond_what_the_state_can_hold_are_refused() -> None:
 def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
     """Each part and each output of sessions that make everything long is at most what was computed."""
     results, table = folded(wordy(2, 60), policy)
-    parts, outputs = largest_state_part_bytes(policy), largest_output_bytes(policy)
+    parts, outputs = largest_state_part_bytes(policy), largest_output_bytes(policy) | largest_user_output_bytes(policy)
     kinds = {
         "head": "head",
         "b": "buffered turn",

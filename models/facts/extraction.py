@@ -1,0 +1,172 @@
+"""Facts and retractions of a message by rules: the entry of this package.
+
+`asides` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules
+of `identity`, `preferences`, `constraints`, `instructions` and `retractions`, found by a clause's first words, say
+what it means. English; German and Spanish for names and places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from models.facts import constraints, identity, instructions, preferences, retractions
+from models.facts.asides import own_words, plain
+from models.facts.statements import Statement, statements_of
+from models.facts.values import Finding, Rule
+from models.text.words import word_set, words_of
+from models.user_events import ExtractedFact, FactCategory, Retraction
+
+MAX_FACTS = 64
+"""Of one message; as many as `FactsExtracted` takes."""
+
+
+class Extraction(Struct, frozen=True):
+    """What a message says of its user."""
+
+    facts: list[ExtractedFact] = []
+    """One per category and key."""
+    retractions: list[Retraction] = []
+
+
+NOTHING = Extraction()
+
+_CUES = word_set(
+    "i i'm im i've ive i'd i'll my mine me always never please don't dont call forget avoid stop no answer reply respond "
+    "keep use delete erase wipe remove ignore allergic vegan vegetarian prefer name name's here we we're we've favourite favorite "
+    "timezone based pronouns budget default email emojis skip drop ich mein nenn nenne mi llámame llamame vivo only "
+    "short be speak address cite include disregard clear scrap from born pls plz"
+)
+_PASSING_WORDS = word_set(
+    "currently now moment week today tonight tomorrow month weekend morning year semester temporarily visiting vacation "
+    "holiday days once while until till trip yesterday used when was were kid child ago formerly previously former "
+    "minute just soon almost nearly last hours weeks months question email task project one time afternoon "
+    "evening answer reply chat conversation response report presentation essay meeting story file script piece dinner "
+    "party recipe in growing back lunch summer winter session thread recently assignment homework exam"
+)
+_PASSING = re.compile(
+    r"\b(?:currently|right now|at the moment|next (?:\w+ )?(?:week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time"
+    r"|trip)|tonight|tomorrow|temporarily|for now|for the (?:next|moment|time being|day|weekend|week|summer|rest)|visiting"
+    r"|on (?:vacation|holiday|a trip|a business trip)|until (?:next|the|monday|friday|sunday|tomorrow|then)|(?:for|in|on) (?:this|that|the next|my next) (?:\w+ )?(?:question|email|task"
+    r"|project|one|answer|reply|chat|conversation|response|report|presentation|essay|meeting|story|file|script|piece|recipe|session|thread|assignment|homework|exam|part|section|document|table|list|letter|game|problem|exercise|case|trip|course|text)"
+    r"|just (?:this once|for (?:this|today|now|fun|once))|this once|used to|when i was|years ago|back (?:in|then)|formerly|previously|as a (?:kid|child|teenager|student,)"
+    r"|for (?:a|two|three|\d+|a few|a couple of) (?:more )?(?:days?|weeks?|weekend|nights?|hours?)\b|(?:few|couple) (?:days|weeks)|ex-\w+|growing up|these past|so far today|in a minute|a minute"
+    r"|from (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday) (?:to|until|till)|in the meantime|the other day|once upon)\b",
+    re.IGNORECASE,
+)
+_RECENT = re.compile(
+    r"\b(?:today|yesterday|(?:this|last) (?:\w+ )?(?:night|week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time|trip))\b",
+    re.IGNORECASE,
+)
+"""Passing too, unless of something that lasts: "I moved to Oslo last week"."""
+_LASTING = re.compile(r"\b(?:since|always|never|from now on|moved|born|grew up|got|started|joined|switched|became|turned|changed|every)\b", re.IGNORECASE)
+_NO_LONGER = re.compile(
+    r"(?P<s>i|i'm|my \w+(?: \w+)?|we|we're)(?P<be>'m| is| are)? no longer (?P<v>.+)|(?P<s2>i'm) not (?P<v2>.+?) (?:anymore|after all)\b|(?P<s3>i|we) don't (?P<v3>.+?) (?:anymore|after all)\b"
+    r"|(?P<s4>i)(?:'ve)? (?:stopped|quit) being (?P<v4>.+)|i (?P<v5>live|work|am|use|like)\w* .+? no more$|(?P<s6>my [\w ]{2,20}?) isn't (?P<v6>.+?) anymore\b|forget (?:that )?(?P<v7>(?:i|i'm|my [\w ]+ is) .+)",
+    re.IGNORECASE,
+)
+_ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
+
+
+def _by_opening(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], list[tuple[str, Rule]]]:
+    opened: dict[str, list[Rule]] = defaultdict(list)
+    anywhere: list[tuple[str, Rule]] = []
+    for each in rules:
+        for opening in each.openings:
+            if opening.startswith("*"):
+                anywhere.append((opening[1:], each))
+            else:
+                opened[opening].append(each)
+    return dict(opened), anywhere
+
+
+_OPENED, _ANYWHERE = _by_opening(
+    (*retractions.RULES, *identity.RULES, *constraints.RULES, *preferences.RULES, *instructions.RULES)
+)
+
+
+def extract(content: str) -> Extraction:
+    """What a user's message says of them, and what it takes back; of a long one its head and tail count.
+
+    Confidence is what the wording deserves (seed 002: "My name is" 1.0, "I prefer" 0.9, "Call me" 0.6), lowered by
+    hedges. What is asked, supposed, quoted, passing, past, of others or for one answer only is left out.
+
+    >>> [f"{fact.key}={fact.value} {fact.confidence}" for fact in extract("My name is Alex and I prefer Python").facts]
+    ['name=Alex 1.0', 'language=Python 0.9']
+    >>> extract("If my name was Alex, would you prefer Python?").facts
+    []
+    """
+    text = plain(content)
+    words = set(words_of(text.lower()))
+    if _CUES.isdisjoint(words):
+        return NOTHING
+    text = own_words(text, words)
+    facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
+    taken_back: list[Retraction] = []
+    passing = not _PASSING_WORDS.isdisjoint(words)
+    for finding in identity.named_in_passing(text, words):
+        facts[finding.category, finding.key] = finding
+    for statement in statements_of(text, words):
+        if passing and _is_passing(statement.text):
+            continue
+        for finding in _findings(statement):
+            if isinstance(finding, Retraction):
+                if finding not in taken_back and statement.weight == 1.0:
+                    taken_back.append(finding)
+                continue
+            place = (finding.category, finding.key)
+            if place not in facts or finding.confidence >= facts[place].confidence:
+                facts[place] = finding
+    changed = [r for r in taken_back if r.category is None or r.key is None or (r.category, r.key) not in facts]
+    return Extraction(list(facts.values())[:MAX_FACTS], changed[:MAX_FACTS])
+
+
+def _is_passing(text: str) -> bool:
+    if _PASSING.search(text):
+        return _NO_LONGER.match(text) is None
+    return _RECENT.search(text) is not None and not _LASTING.search(text)
+
+
+def _findings(statement: Statement) -> Iterable[Finding]:
+    lower = statement.text.lower()
+    if ("no longer" in lower or "anymore" in lower or "after all" in lower or "being" in lower or lower.startswith("forget")) and (ended := _NO_LONGER.match(statement.text)):
+        return _ended(ended, statement)
+    return _said(statement, lower)
+
+
+def _said(statement: Statement, lower: str) -> Iterable[Finding]:
+    first, _, rest = lower.partition(" ")
+    opening = f"{first} {rest.partition(' ')[0]}" if first in {"i", "we", "you"} else first
+    for each in (*_OPENED.get(opening, ()), *(_OPENED.get(first, ()) if opening != first else ())):
+        if (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
+            return found
+    for word, each in _ANYWHERE:
+        if word in lower and (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
+            return found
+    return ()
+
+
+def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    """What "I no longer …" takes back is what "I …" would say; not to eat something any more is a fact."""
+    said = next(value for name, value in match.groupdict().items() if name.startswith("v") and value)
+    subject = next((value for name, value in match.groupdict().items() if name.startswith("s") and value), "")
+    if habit := _ENDED_HABIT.match(said):
+        return _said(Statement(f"I don't eat {habit['v']}", lower=statement.lower), f"i don't eat {habit['v'].lower()}")
+    be = match["be"] or ""
+    positive = said if not subject else f"{subject}{be} {said}"
+    if positive.lower().startswith("i am "):
+        positive = f"I'm {positive[5:]}"
+    findings = _said(Statement(positive, lower=statement.lower), positive.lower())
+    taken_back = [
+        Retraction(category=fact.category, key=fact.key, value=fact.value)
+        for fact in findings
+        if isinstance(fact, ExtractedFact)
+    ]
+    if not taken_back and (moved := re.match(r"(?:i|we) live (?:there|here|at)\b", positive, re.IGNORECASE)) and moved:
+        return [Retraction(category=FactCategory.IDENTITY, key=key) for key in ("location", "address")]
+    if not taken_back and re.match(r"i work (?:there|here)\b", positive, re.IGNORECASE):
+        return [Retraction(category=FactCategory.IDENTITY, key="employer")]
+    return taken_back

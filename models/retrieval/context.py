@@ -1,0 +1,170 @@
+"""What a language model is told of a user: the seed's texts, and which parts of them fit a token budget (seed 002).
+
+`format_for_injection` and `long_term_prompt` write the seed's layouts (stage 3, "Final Prompt Injection").
+`fit_prompt` chooses what goes in when not everything does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from models.text.words import CHARS_PER_TOKEN, estimate_tokens
+
+SUMMARY_CHARS = 150
+"""Characters of an episode's summary in a prompt (seed 002, stage 3)."""
+MIN_TOKENS = 64
+"""Smallest budget: headings, closing line and the beginning of the last turn fit into it, whatever they hold."""
+
+_ELLIPSIS = "…"
+_LAST_TURN_CHARS = 40
+"""Characters of the last turn that facts never displace; headings and these make less than `MIN_TOKENS`."""
+_MEMORY = "# Long-term Memory"
+_PROFILE = "## User Profile"
+_EPISODES = "\n## Recent Context"
+_CONVERSATION = "\n# Recent Conversation"
+_CLOSING = "\nAnswer consistently using the memory and conversation above."
+
+
+class Fact(Protocol):
+    """A fact as far as a prompt shows it."""
+
+    @property
+    def key(self) -> str:
+        """What it is about."""
+        ...
+
+    @property
+    def value(self) -> str:
+        """What holds."""
+        ...
+
+
+class Episode(Protocol):
+    """An episode as far as a prompt shows it."""
+
+    @property
+    def turn_range(self) -> str:
+        """As the seed writes it: `turns 1-20`."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """What was said."""
+        ...
+
+
+class Said(Protocol):
+    """A turn as far as a prompt shows it."""
+
+    @property
+    def role(self) -> str:
+        """Who speaks; at most 12 characters."""
+        ...
+
+    @property
+    def content(self) -> str:
+        """What is said."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A prompt within its budget, and how much of each sequence is in it.
+
+    Attributes:
+        prompt: The text.
+        tokens: Of `prompt`, as estimated.
+        facts: The first so many facts are in it.
+        episodes: The first so many episodes are in it.
+        recent: The last so many turns are in it.
+        last_turn_cut: Whether the last turn ends in an ellipsis.
+    """
+
+    prompt: str
+    tokens: int
+    facts: int
+    episodes: int
+    recent: int
+    last_turn_cut: bool
+
+
+def format_for_injection(facts: Sequence[Fact], episodes: Sequence[Episode]) -> str:
+    r"""Facts and episodes in the order given, exactly as the seed writes them (stage 3, `format_for_injection`).
+
+    >>> format_for_injection([], [])
+    '## User Profile\n\n## Recent Context'
+    """
+    return "\n".join([_PROFILE, *map(_fact_line, facts), _EPISODES, *map(_episode_line, episodes)])
+
+
+def long_term_prompt(facts: Sequence[Fact], episodes: Sequence[Episode], recent: Sequence[Said]) -> str:
+    """The whole prompt (seed 002, "Final Prompt Injection"); turns in order of time."""
+    said = [_said_line(turn.role, turn.content) for turn in recent]
+    return "\n".join([_MEMORY, format_for_injection(facts, episodes), _CONVERSATION, *said, _CLOSING])
+
+
+def fit_prompt(
+    facts: Sequence[Fact], episodes: Sequence[Episode], recent: Sequence[Said], *, token_budget: int
+) -> Fitted:
+    """As much of the prompt as the budget allows.
+
+    Facts come first, then the latest turns, then episodes; of each the beginning of its own order, without gaps. A
+    fact is left out only if all facts together do not fit, and then no episode is in. The last turn is always in; it
+    is cut if it does not fit whole.
+
+    Args:
+        facts: The most important first.
+        episodes: The nearest first.
+        recent: In order of time.
+        token_budget: For the whole prompt, at least `MIN_TOKENS`.
+
+    Raises:
+        ValueError: The budget is below `MIN_TOKENS`.
+    """
+    if token_budget < MIN_TOKENS:
+        raise ValueError(f"a prompt takes at least {MIN_TOKENS} tokens, not {token_budget}")
+    room = token_budget * CHARS_PER_TOKEN - len(long_term_prompt((), (), ()))
+    last = recent[-1] if recent else None
+    kept_for_last = 0 if last is None else 1 + len(_said_line(last.role, last.content[:_LAST_TURN_CHARS] + _ELLIPSIS))
+    n_facts, left = _those_that_fit([_fact_line(fact) for fact in facts], room - kept_for_last)
+    said, cut, left = _latest_turns(recent, left + kept_for_last)
+    n_episodes = 0
+    if n_facts == len(facts):
+        n_episodes, _ = _those_that_fit([_episode_line(episode) for episode in episodes], left)
+    lines = [*map(_fact_line, facts[:n_facts]), _EPISODES, *map(_episode_line, episodes[:n_episodes])]
+    prompt = "\n".join([_MEMORY, _PROFILE, *lines, _CONVERSATION, *said, _CLOSING])
+    return Fitted(prompt, estimate_tokens(prompt), n_facts, n_episodes, len(said), cut)
+
+
+def _fact_line(fact: Fact) -> str:
+    return f"- {fact.key}: {fact.value}"
+
+
+def _episode_line(episode: Episode) -> str:
+    return f"- {episode.turn_range}: {episode.summary[:SUMMARY_CHARS]}..."
+
+
+def _said_line(role: str, content: str) -> str:
+    return f"{role}: {content}"
+
+
+def _those_that_fit(lines: Sequence[str], room: int) -> tuple[int, int]:
+    """How many of the first lines fit into `room` characters with their line breaks, and what room is left."""
+    for n, line in enumerate(lines):
+        if len(line) + 1 > room:
+            return n, room
+        room -= len(line) + 1
+    return len(lines), room
+
+
+def _latest_turns(recent: Sequence[Said], room: int) -> tuple[list[str], bool, int]:
+    """Lines of the latest turns that fit, in order of time, whether the last was cut, and what room is left."""
+    if not recent:
+        return [], False, room
+    lines = [_said_line(turn.role, turn.content) for turn in recent]
+    if len(lines[-1]) + 1 > room:
+        return [lines[-1][: room - 1 - len(_ELLIPSIS)] + _ELLIPSIS], True, 0
+    n, left = _those_that_fit(lines[::-1], room)
+    return lines[len(lines) - n :], False, left

@@ -1,0 +1,109 @@
+"""One ranking of turns, and of sessions, from a lexical and a dense one and what stands beside each turn.
+
+Both scores are put on one scale, standard deviations among the candidates, and added:
+
+    s(turn)     = z(lexical) + dense_weight · z(dense)
+    score(turn) = Σ_distance neighbour_decay^|distance| · s(turn + distance)      |distance| ≤ neighbour_reach
+
+so that a turn is carried by the ones around it: the answer to a question shares few words with what asks for it later.
+A point that one ranking does not have counts as its last one. A neighbour before the first turn of a session cannot be
+ranked; it counts as an average candidate, or the first turns would lose for standing where they stand.
+
+Measured on LoCoMo (recall@10 of turns, questions 1-4, wordllama / MiniLM): lexical alone 63; with neighbours 72.5; with
+dense scores too 74.8 / 77.2; with the rule for first turns 75.8 / 78.2. What does worse: reciprocal ranks instead of
+scores; scores divided by the best (72.7) or by their root mean square (73.0); one neighbour each side (71.3 / 75.2).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from math import sqrt
+from typing import TypeVar
+
+from models.retrieval_policy import RetrievalPolicy
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+Place = tuple[str, int]
+"""Session and number of a turn."""
+_SAME = 1e-6
+"""Scores this near differ by rounding only."""
+
+
+def fuse(
+    lexical: Mapping[_Key, float], dense: Mapping[_Key, float], policy: RetrievalPolicy
+) -> tuple[dict[_Key, float], float]:
+    """Put two rankings on one scale and add them.
+
+    Args:
+        lexical: BM25 of the best points; points without a term of the query are missing, as their score is 0.
+        dense: Cosines of the best points.
+        policy: How much the dense ranking weighs.
+
+    Returns:
+        Scores of all points that at least one ranking has, 0 being those of the others, and that of an average
+        candidate.
+    """
+    # Points without a common term are candidates all the same: without them one single match would be no deviation.
+    words, words_average = _above_last(lexical, max(policy.candidates, len(lexical)))
+    likeness, likeness_average = _above_last(dense, len(dense))
+    scores = {
+        key: words.get(key, 0.0) + policy.dense_weight * likeness.get(key, 0.0)
+        for key in dict.fromkeys((*lexical, *dense))
+    }
+    return scores, words_average + policy.dense_weight * likeness_average
+
+
+def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPolicy) -> dict[Place, float]:
+    """Scores of turns with what their neighbours give.
+
+    Also of turns that no ranking has but that stand beside one; whether a turn is there, the caller must look.
+    """
+    weights = [policy.neighbour_decay**distance for distance in range(1, policy.neighbour_reach + 1)]
+    sessions: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for (session_id, turn), score in scores.items():
+        turns = sessions[session_id]
+        turns[turn] += score
+        for distance, weight in enumerate(weights, 1):
+            turns[turn + distance] += weight * score
+            if turn >= distance:
+                turns[turn - distance] += weight * score
+    return {
+        (session_id, turn): score + average * sum(weights[turn:])
+        for session_id, turns in sessions.items()
+        for turn, score in turns.items()
+    }
+
+
+def of_sessions(scores: Mapping[Place, float], policy: RetrievalPolicy) -> dict[str, float]:
+    """Scores of sessions: the best of their turns, and a share of all.
+
+    Args:
+        scores: Of turns, with what their neighbours give.
+        policy: The share.
+    """
+    best: defaultdict[str, float] = defaultdict(float)
+    total: defaultdict[str, float] = defaultdict(float)
+    for (session_id, _), score in scores.items():
+        best[session_id] = max(best[session_id], score)
+        total[session_id] += score
+    return {session_id: score + policy.session_sum_weight * total[session_id] for session_id, score in best.items()}
+
+
+def ranked(scores: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
+    """Best first; of equal scores the first met."""
+    return sorted(scores.items(), key=lambda item: -item[1])
+
+
+def _above_last(scores: Mapping[_Key, float], candidates: int) -> tuple[dict[_Key, float], float]:
+    """Scores above the last candidate's, in standard deviations, and their mean; zeros fill up to `candidates`."""
+    if not scores:
+        return {}, 0.0
+    last = min(scores.values()) if candidates == len(scores) else 0.0
+    mean = sum(scores.values()) / candidates
+    deviation = sqrt(max(0.0, sum(score * score for score in scores.values()) / candidates - mean * mean))
+    if deviation < _SAME:
+        return dict.fromkeys(scores, 0.0), 0.0
+    return {key: (score - last) / deviation for key, score in scores.items()}, (mean - last) / deviation

@@ -1,0 +1,247 @@
+"""What every role that folds keyed state shares: recover, decode, fold, outputs, state, in this order.
+
+A role says how its records are decoded, which fold one of its partitions has, and what is counted. What is decided is
+decided in `models`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from time import monotonic
+from typing import Any, Generic, Protocol, TypeVar
+
+import structlog
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+
+from models.codec import encode
+from models.envelope import headers_for, key_of
+from models.events import DeadLetter, OutputEvent, Position, UserTurnAdded
+from models.flood import FloodGauge
+from models.partition import PartitionFolded, Parts
+from models.policy import Policy
+from models.topics import TOPIC_OF, Topic
+from streams.intake import Decoded, unfoldable
+from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
+from streams.roles.batch_role import BatchRole
+from streams.settings import Settings
+from streams.state.table import StateTable
+from streams.telemetry import metrics, stage
+
+log = structlog.get_logger(__name__)
+
+
+class Placed(Protocol):
+    """Anything with a place in the log."""
+
+    @property
+    def position(self) -> Position:
+        """The record that carried it."""
+        ...
+
+
+_Arrival = TypeVar("_Arrival", bound=Placed)
+_Arrival_contra = TypeVar("_Arrival_contra", bound=Placed, contravariant=True)
+
+
+class Fold(Protocol[_Arrival_contra]):
+    """The fold of one partition (`models.partition.PartitionFold`, `models.memory_partition.MemoryPartitionFold`)."""
+
+    @property
+    def offset(self) -> int:
+        """Source offset of the last arrival folded in, −1 at first."""
+        ...
+
+    def fold(self, arrivals: Sequence[_Arrival_contra]) -> Iterator[PartitionFolded]:
+        """Fold arrivals in order, yielding results of bounded size."""
+        ...
+
+
+_Fold = TypeVar("_Fold", bound=Fold[Any])
+
+
+class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
+    """Folds the partitions that this worker owns over their state.
+
+    Attributes:
+        changelog: Where the state is kept.
+        folds: The fold of each partition.
+    """
+
+    changelog: Topic
+
+    def __init__(self, settings: Settings, policy: Policy, *, http_port: int) -> None:
+        super().__init__(settings, http_port=http_port)
+        self.policy = policy
+        self.producer = Producer(settings)
+        self._topics = {kind: topic.full_name(settings.topic_prefix) for kind, topic in TOPIC_OF.items()}
+        self._table = StateTable(settings, self.changelog.full_name(settings.topic_prefix), self.producer)
+        self.folds: dict[int, _Fold] = {}
+        self._last_record_s: dict[int, float] = {}
+        self._flood = FloodGauge(policy.intake)
+
+    # --- what a folding role is
+
+    @abstractmethod
+    def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[_Arrival]]:
+        """Arrivals and dead letters of each partition's records that are not folded yet."""
+
+    @abstractmethod
+    def new_fold(self, entities: Mapping[str, Parts]) -> _Fold:
+        """The fold of a partition over its state."""
+
+    @abstractmethod
+    def loss_rule(self) -> LossRule:
+        """What tells whether a partition's state lacks what was folded before."""
+
+    @abstractmethod
+    def count(self, number: int, folded: PartitionFolded) -> None:
+        """Count what the role's outputs say."""
+
+    # --- state
+
+    async def open(self) -> None:
+        """Connect the producer."""
+        await self.producer.start()
+
+    async def close(self) -> None:
+        """Disconnect it and let go of the state."""
+        await self.producer.stop()
+        self._table.close()
+
+    def ready(self) -> tuple[bool, str]:
+        """As every role, and while state is recovered, how far that is."""
+        is_ready, reason = super().ready()
+        return is_ready, reason if is_ready else self._table.recovering or reason
+
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """Bring the state of these partitions up to the end of its changelog."""
+        rule = self.loss_rule()
+        committed = await committed_offsets(self.settings, rule, partitions)
+        await self._table.recover(partitions)
+        await require_whole(self.settings, rule, committed=committed, entities=self._entities)
+        self.folds = {number: self.new_fold(self._entities(number)) for number in partitions}
+        self._last_record_s = dict.fromkeys(partitions, monotonic())
+
+    def _entities(self, number: int) -> Mapping[str, Parts]:
+        return self._table.partition(number).entities
+
+    def silent_s(self, number: int) -> float:
+        """Seconds since a partition's last record."""
+        return monotonic() - self._last_record_s[number]
+
+    # --- a batch
+
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
+        """Fold the records; on return outputs and state are acknowledged."""
+        await self._take_in({tp.partition: records for tp, records in batches.items()})
+
+    async def _take_in(self, batches: Mapping[int, list[ConsumerRecord]]) -> None:
+        self._last_record_s.update(dict.fromkeys(batches, monotonic()))
+        decoded = self.decode(batches)
+        self._watch_flood(decoded.values())
+        await self._publish({number: each.dead for number, each in decoded.items()})
+        for letter in chain.from_iterable(each.dead for each in decoded.values()):
+            metrics.counter("dead_letters_total", reason=letter.reason).inc()
+        for number in await self._fold({number: each.arrivals for number, each in decoded.items()}):
+            await self._fold_one_by_one(number, decoded[number].arrivals, batches[number])
+
+    async def _fold(self, arrivals: Mapping[int, Sequence[_Arrival]]) -> dict[int, Exception]:
+        """Fold what arrived and make it durable, chunk by chunk; returns what broke the fold of which partition."""
+        results = {number: self.folds[number].fold(batch) for number, batch in arrivals.items()}
+        broken: dict[int, Exception] = {}
+        while results:
+            folded: dict[int, PartitionFolded] = {}
+            with stage("fold"):
+                for number, chunks in list(results.items()):
+                    chunk = self._next(number, chunks, broken)
+                    if chunk is None:
+                        del results[number]
+                    else:
+                        folded[number] = chunk
+            await self._make_durable(folded)
+        return broken
+
+    def _next(
+        self, partition: int, chunks: Iterator[PartitionFolded], broken: dict[int, Exception]
+    ) -> PartitionFolded | None:
+        try:
+            return next(chunks, None)
+        except Exception as error:
+            log.exception("fold_failed", role=self.name, partition=partition, error=type(error).__name__)
+            self.folds[partition] = self.new_fold(self._entities(partition))
+            broken[partition] = error
+            return None
+
+    async def _make_durable(self, folded: Mapping[int, PartitionFolded]) -> None:
+        """Outputs before state: a state that is durable before its alert would hide the alert on replay."""
+        if not folded:
+            return
+        with stage("outputs"):
+            await self._publish({number: chunk.outputs for number, chunk in folded.items()})
+        await self.fence()
+        with stage("state"):
+            written = await asyncio.gather(
+                *[self._table.write(number, chunk.offset, chunk.changed) for number, chunk in folded.items()]
+            )
+        for (number, chunk), changelog_bytes in zip(folded.items(), written, strict=True):
+            self._count(number, chunk, changelog_bytes)
+
+    def _count(self, partition: int, folded: PartitionFolded, changelog_bytes: int) -> None:
+        table, label = self._table.partition(partition), str(partition)
+        metrics.counter("turns_folded_total").inc(folded.turns)
+        metrics.counter("changelog_bytes_total").inc(changelog_bytes)
+        metrics.gauge("state_entries", partition=label).set(len(table.entities))
+        metrics.gauge("state_bytes", partition=label).set(table.size_bytes)
+        for event in folded.outputs:
+            if isinstance(event, DeadLetter):
+                metrics.counter("dead_letters_total", reason=event.reason).inc()
+        self.count(partition, folded)
+
+    async def _fold_one_by_one(
+        self, partition: int, arrivals: Sequence[_Arrival], records: Sequence[ConsumerRecord]
+    ) -> None:
+        """Set the records aside that break the fold, and go on with the others."""
+        by_offset = {record.offset: record for record in records}
+        for arrival in arrivals:
+            for error in (await self._fold({partition: [arrival]})).values():
+                metrics.counter("fold_errors_total").inc()
+                await self._publish({partition: [unfoldable(by_offset[arrival.position.offset], error)]})
+
+    def _watch_flood(self, decoded: Iterable[Decoded[_Arrival]]) -> None:
+        """Stop on a flood of bad input, before anything of the batch is diverted."""
+        for each in decoded:
+            bad = {letter.offset: letter for letter in each.dead}
+            for offset in sorted([*bad, *(arrival.position.offset for arrival in each.arrivals)]):
+                letter = bad.get(offset)
+                if letter is None:
+                    self._flood.good()
+                else:
+                    self._flood.bad(letter)
+
+    # --- writing
+
+    async def _publish(self, events: Mapping[int, Sequence[OutputEvent]]) -> None:
+        """Write events to their topics and await every acknowledgement.
+
+        They go to the partition of their cause, but for what another role folds by another key.
+        """
+        by_place: dict[tuple[str, int], list[Record]] = {}
+        for partition, caused in events.items():
+            for event in caused:
+                topic, key = self._topics[type(event)], key_of(event)
+                place = partition
+                if isinstance(event, UserTurnAdded) and key is not None:
+                    place = await self.producer.partition_of(topic, key)
+                by_place.setdefault((topic, place), []).append(Record(key, encode(event), headers_for(event)))
+        if not by_place:
+            return
+        await self.fence()
+        pending = []
+        for (topic, partition), records in by_place.items():
+            pending += await self.producer.write(topic, partition, records)
+        await acknowledged(pending)
