@@ -9,7 +9,10 @@ TurntideError
 ├── Fenced                  another worker owns the partition: drop everything in flight
 ├── Stalled                 a partition does not move though records wait: the process ends and is started again
 ├── RecoveryFailed          state could not be rebuilt from its changelog within the deadline
-└── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
+├── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
+│   └── EmbedderUnavailable a remote embedder does not answer: as a store; no other embedder's vectors can stand in
+├── LlmUnavailable          a language model does not answer: what needs no model serves instead
+└── LlmRubbish              it answers in another form than it was asked for: likewise
 ```
 """
 
@@ -60,3 +63,15 @@ class RecoveryFailed(TurntideError):  # noqa: N818
 
 class StoreUnavailable(TurntideError):  # noqa: N818
     """A vector store, catalog or sink does not answer."""
+
+
+class EmbedderUnavailable(StoreUnavailable):
+    """A remote embedder does not answer."""
+
+
+class LlmUnavailable(TurntideError):  # noqa: N818
+    """A language model does not answer, after all tries."""
+
+
+class LlmRubbish(TurntideError):  # noqa: N818
+    """A language model's answer has another form than it was asked for."""

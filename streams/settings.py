@@ -116,6 +116,35 @@ class HttpSettings(BaseModel):
         timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
     )
     max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
+    mcp: bool = Field(True, description="Whether the index role serves its tools at /mcp (extra `mcp`).")
+
+
+class EmbeddingServerSettings(BaseModel):
+    """A server that embeds, where `vectors.embedder` is `openai`: Ollama, vLLM, hosted. Text of turns goes there."""
+
+    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
+    model: str = Field("", description="As the server calls it.")
+    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
+    dim: int | None = Field(None, ge=1, le=4_096, description="What the model gives; none: asked at the start.")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try.")
+    episode_distance: float = Field(0.6, ge=0, le=2, description="Up to where an episode bears on a question.")
+
+
+class LlmSettings(BaseModel):
+    """A language model behind OpenAI's API, for summaries of episodes and for facts; off unless one is named.
+
+    Nothing waits for it but these: where it fails, the extractive summary and the rules' facts stand. Text of turns
+    goes to that server.
+    """
+
+    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
+    model: str = Field("", description="As the server calls it.")
+    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try (seed 003: 30 s, then skip).")
+    json_mode: Literal["json_schema", "json_object", "text"] = Field(
+        "json_schema", description="How the server is told to answer in JSON."
+    )
+    extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
 
 
 class VectorSettings(BaseModel):
@@ -123,7 +152,18 @@ class VectorSettings(BaseModel):
 
     url: str | None = Field(None, description="Qdrant server; none: Qdrant Edge under the data directory.")
     api_key: SecretStr | None = Field(None, description="Qdrant API key.")
-    embedder: Literal["wordllama", "minilm"] = Field("wordllama", description="Which embedder serves.")
+    embedder: Literal["wordllama", "minilm", "openai"] = Field(
+        "wordllama",
+        description="Which embedder serves retrieval. With `openai` (a server that speaks its API; extra `llm`) "
+        "sessions are folded with wordllama all the same: no turn waits for another machine.",
+    )
+    embedding: EmbeddingServerSettings = EmbeddingServerSettings()
+    generation: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9_-]{0,32}$",
+        description="Which generation of the collections serves; `turntide reindex` makes and names them. Empty: the "
+        "first.",
+    )
 
 
 class ArchiveSettings(BaseModel):
@@ -171,6 +211,7 @@ class Settings(BaseSettings):
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()
     notify: NotifySettings = NotifySettings()
+    llm: LlmSettings = LlmSettings()
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
     policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -16,6 +17,13 @@ from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
+from streams.vectors.generations import GenerationStore, require_finished
+
+if TYPE_CHECKING:
+    from streams.embed.minilm import MiniLmEmbedder
+    from streams.embed.wordllama import WordLlamaEmbedder
+    from streams.llm.answers import Llm
+    from streams.llm.summaries import Summariser
 
 RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -23,16 +31,19 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 def policy_of(settings: Settings) -> Policy:
     """The policy file's, or the seeds' defaults; where it names no threshold for topics, with the embedder's own.
 
-    No weights are loaded.
+    Facts are asked of a language model where one is configured for it. No weights are loaded.
 
     Raises:
         ConfigurationError: The file cannot be read or is wrong.
     """
     policy = _policy_from(settings.policy_file)
-    if policy.topics.similarity_threshold is not None:
-        return policy
-    topics = structs.replace(policy.topics, similarity_threshold=_embedder_type(settings).topic_similarity)
-    return structs.replace(policy, topics=topics)
+    if policy.topics.similarity_threshold is None:
+        topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings).topic_similarity)
+        policy = structs.replace(policy, topics=topics)
+    if settings.llm.base_url and settings.llm.extract_facts:
+        facts = structs.replace(policy.users.facts, ask=True)
+        policy = structs.replace(policy, users=structs.replace(policy.users, facts=facts))
+    return policy
 
 
 def _policy_from(path: Path | None) -> Policy:
@@ -46,11 +57,35 @@ def _policy_from(path: Path | None) -> Policy:
 
 
 def embedder_of(settings: Settings) -> Embedder:
-    """The embedder that the settings name."""
-    return _embedder_type(settings)()
+    """The embedder that serves retrieval.
+
+    Raises:
+        ConfigurationError: A server is to embed, and it or its model is not named.
+        EmbedderUnavailable: It is to say its model's dimension, and does not answer.
+    """
+    server = settings.vectors.embedding
+    if settings.vectors.embedder != "openai":
+        return stream_embedder_of(settings)
+    if not server.base_url or not server.model:
+        raise ConfigurationError("vectors.embedder is openai: name vectors.embedding.base_url and …model")
+    from streams.embed.openai import OpenAiEmbedder  # noqa: PLC0415 - extra `llm`
+
+    return OpenAiEmbedder(
+        server.base_url,
+        server.model,
+        server.api_key,
+        dim=server.dim,
+        timeout=server.timeout,
+        episode_distance=server.episode_distance,
+    )
 
 
-def _embedder_type(settings: Settings) -> type[Embedder]:
+def stream_embedder_of(settings: Settings) -> Embedder:
+    """The embedder that folds sessions: always one in this process."""
+    return _stream_embedder(settings)()
+
+
+def _stream_embedder(settings: Settings) -> type[MiniLmEmbedder | WordLlamaEmbedder]:
     """Its class; weights are loaded by making one."""
     if settings.vectors.embedder == "minilm":
         from streams.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
@@ -61,8 +96,54 @@ def _embedder_type(settings: Settings) -> type[Embedder]:
     return WordLlamaEmbedder
 
 
+def summariser_of(settings: Settings, llm: Llm | None) -> Summariser:
+    """The language model's summaries where there is one, else extractive ones."""
+    from streams.llm.summaries import ExtractiveSummariser, LlmSummariser  # noqa: PLC0415
+
+    policy = policy_of(settings)
+    extractive = ExtractiveSummariser(policy)
+    return extractive if llm is None else LlmSummariser(llm, extractive, policy)
+
+
+def llm_of(settings: Settings) -> Llm | None:
+    """The configured language model.
+
+    Raises:
+        ConfigurationError: A server is named without a model.
+    """
+    llm = settings.llm
+    if not llm.base_url:
+        return None
+    if not llm.model:
+        raise ConfigurationError("llm.base_url is set: name llm.model, as the server calls it")
+    from streams.llm.client import OpenAiLlm  # noqa: PLC0415 - extra `llm`
+
+    return OpenAiLlm(llm.base_url, llm.model, llm.api_key, llm.timeout, json_mode=llm.json_mode)
+
+
 def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
-    """A Qdrant server if one is named, else Qdrant Edge under the data directory."""
+    """A Qdrant server if one is named, else Qdrant Edge under the data directory; the generation that serves."""
+    store, generation = _whole_store(settings, embedder), settings.vectors.generation
+    return GenerationStore(store, generation) if generation else store
+
+
+async def finished_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
+    """As `vector_store_of`, once its generation is known to be complete.
+
+    Raises:
+        ConfigurationError: `turntide reindex` has not finished it.
+        StoreUnavailable: The store does not answer.
+    """
+    store, generation = _whole_store(settings, embedder), settings.vectors.generation
+    try:
+        await require_finished(store, generation)
+    except BaseException:
+        await store.close()
+        raise
+    return GenerationStore(store, generation) if generation else store
+
+
+def _whole_store(settings: Settings, embedder: Embedder) -> VectorStore:
     vectors = settings.vectors
     if not vectors.url:
         from streams.vectors.edge import EdgeStore  # noqa: PLC0415 - extra `local`
@@ -77,7 +158,7 @@ async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:
     """Fold sessions."""
     from streams.roles.sessions import SessionsRole  # noqa: PLC0415
 
-    role = SessionsRole(settings, policy_of(settings), embedder_of(settings), RuleScorer())
+    role = SessionsRole(settings, policy_of(settings), stream_embedder_of(settings), RuleScorer())
     await role.run(stop)
 
 
@@ -90,10 +171,16 @@ async def run_memory(settings: Settings, stop: asyncio.Event) -> None:
 
 async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
     """Answer what the memory role asks for."""
-    from streams.llm.summaries import ExtractiveSummariser  # noqa: PLC0415
+    from streams.llm.extraction import LlmFactExtractor  # noqa: PLC0415
     from streams.roles.enrich import EnrichRole  # noqa: PLC0415
 
-    await EnrichRole(settings, embedder_of(settings), ExtractiveSummariser(policy_of(settings)), None).run(stop)
+    llm = llm_of(settings)
+    extractor = LlmFactExtractor(llm) if llm is not None and settings.llm.extract_facts else None
+    try:
+        await EnrichRole(settings, embedder_of(settings), summariser_of(settings, llm), extractor).run(stop)
+    finally:
+        if llm is not None:
+            await llm.close()
 
 
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
@@ -101,7 +188,7 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
     embedder = embedder_of(settings)
-    role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), vector_store_of(settings, embedder))
+    role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), await finished_store_of(settings, embedder))
     await role.run(stop)
 
 

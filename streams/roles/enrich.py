@@ -18,9 +18,10 @@ from msgspec import structs
 
 from models.codec import decode_output, encode
 from models.envelope import headers_for, key_of
-from models.errors import InvalidRecord
+from models.errors import EmbedderUnavailable, InvalidRecord
 from models.events import EpisodeRequested, EpisodeSummarised, FactsExtracted, FactsRequested
 from models.topics import COMMANDS, REQUESTS
+from streams.embed.episodes import episode_vectors
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.llm.extraction import FactExtractor
 from streams.llm.summaries import Summarised, Summariser
@@ -32,6 +33,8 @@ from streams.telemetry import metrics, stage
 log = structlog.get_logger(__name__)
 
 Request = EpisodeRequested | FactsRequested
+_Answer = tuple[bytes, EpisodeSummarised | FactsExtracted, Request]
+"""Key of the record, the answer, and what it answers."""
 AT_ONCE = 8
 """Requests to the language model under way; it serves others too."""
 STIR_EVERY_S = 5.0
@@ -80,12 +83,14 @@ class EnrichRole(BatchRole):
             await asyncio.wait({waiting}, timeout=STIR_EVERY_S)
             self.watchdog.stir()  # a model that takes its time is waited for, not a stall
         answers = [answer for answer in waiting.result() if answer is not None]
-        await self._write(await asyncio.to_thread(self._embedded, answers))
+        if answers:
+            await self._write(await asyncio.to_thread(self._with_embeddings, answers))
 
-    async def _answer(self, request: Request) -> tuple[bytes, EpisodeSummarised | FactsExtracted] | None:
+    async def _answer(self, request: Request) -> _Answer | None:
+        key = key_of(request) or b""
         async with self._places:
             if isinstance(request, EpisodeRequested):
-                return key_of(request) or b"", _episode(request, await self._summariser.summarise(request.turns))
+                return key, _episode(request, await self._summariser.summarise(request.turns)), request
             if self._extractor is None:
                 return None
             found = await self._extractor.extract(request.content)
@@ -102,23 +107,26 @@ class EnrichRole(BatchRole):
             turn=request.turn,
             extracted_by=self._extractor.name,
         )
-        return key_of(request) or b"", answer
+        return key, answer, request
 
-    def _embedded(
-        self, answers: Sequence[tuple[bytes, EpisodeSummarised | FactsExtracted]]
-    ) -> list[tuple[bytes, EpisodeSummarised | FactsExtracted]]:
-        """Summaries with their embeddings, all at once."""
-        episodes = [answer for _, answer in answers if isinstance(answer, EpisodeSummarised)]
-        if not episodes:
-            return list(answers)
-        with stage("embed"):
-            vectors = self._embedder.embed([episode.summary for episode in episodes])
-        rows = iter(vectors.round(_DECIMALS).tolist())
+    def _with_embeddings(self, answers: Sequence[_Answer]) -> list[tuple[bytes, EpisodeSummarised | FactsExtracted]]:
+        """Episodes with their embeddings, all of a batch at once."""
+        requests = [request for _, _, request in answers if isinstance(request, EpisodeRequested)]
+        try:
+            with stage("embed"):
+                made = episode_vectors(
+                    self._embedder, [[turn.content for turn in request.turns] for request in requests]
+                )
+        except EmbedderUnavailable as error:
+            # Whoever indexes the episode embeds it then; it waits for the embedder anyway.
+            log.warning("episodes_not_embedded", episodes=len(requests), error=type(error).__name__)
+            return [(key, answer) for key, answer, _ in answers]
+        rows = iter(made.round(_DECIMALS).tolist())
         return [
-            (key, _with_embedding(answer, next(rows), self._embedder.name))
+            (key, structs.replace(answer, embedding=next(rows), embedded_by=self._embedder.name))
             if isinstance(answer, EpisodeSummarised)
             else (key, answer)
-            for key, answer in answers
+            for key, answer, _ in answers
         ]
 
     async def _write(self, answers: Sequence[tuple[bytes, EpisodeSummarised | FactsExtracted]]) -> None:
@@ -165,7 +173,3 @@ def _episode(request: EpisodeRequested, made: Summarised) -> EpisodeSummarised:
         summarised_by=made.summarised_by,
         key_topics=made.key_topics,
     )
-
-
-def _with_embedding(answer: EpisodeSummarised, embedding: list[float], by: str) -> EpisodeSummarised:
-    return structs.replace(answer, embedding=embedding, embedded_by=by)

@@ -1,0 +1,1 @@
+"""Language models, and what they are asked for. Only `client` and `failures` need the extra `llm`."""

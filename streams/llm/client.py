@@ -1,0 +1,118 @@
+"""A language model behind OpenAI's API (Ollama, vLLM, hosted). Extra `llm`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+
+import msgspec
+import openai
+from msgspec import Struct
+from openai.types.shared_params import ResponseFormatJSONObject, ResponseFormatJSONSchema, ResponseFormatText
+from pydantic import SecretStr
+
+from models.errors import LlmUnavailable
+from streams.llm.answers import Answer, decode_answer, json_schema
+from streams.llm.failures import NotTheApi, judge, key_of
+from streams.resilience import CallFailed, Guard, Retry
+
+JsonMode = Literal["json_schema", "json_object", "text"]
+"""How the server is told to answer in JSON: by the schema, which constrains what a model can say (OpenAI, Ollama,
+vLLM, llama.cpp); to give any object; or by the prompt alone."""
+DEFAULT_TIMEOUT = timedelta(seconds=30)
+
+
+class OpenAiLlm:
+    """Any server that speaks OpenAI's chat completions.
+
+    Args:
+        base_url: With the version, e.g. `http://127.0.0.1:11434/v1`.
+        model: As the server calls it.
+        api_key: None where the server asks for none.
+        timeout: Of one try.
+        json_mode: How the server is told to answer in JSON.
+        temperature: 0 for the likeliest answer; None where the model takes no temperature.
+        guard: Before the server, with `streams.llm.failures.judge`; none: of defaults with this time-out.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: SecretStr | None = None,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+        *,
+        json_mode: JsonMode = "json_schema",
+        temperature: float | None = 0.0,
+        guard: Guard | None = None,
+    ) -> None:
+        self.name = f"openai:{model}"
+        self._model = model
+        self._json_mode: JsonMode = json_mode
+        self._temperature = openai.omit if temperature is None else temperature
+        self._guard = guard or Guard(f"language model {model}", judge, Retry(timeout=timeout))
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=key_of(api_key),
+            timeout=timeout.total_seconds(),
+            max_retries=0,  # the guard's budget is the only one
+        )
+
+    async def complete_json(self, system: str, user: str, schema: type[Answer]) -> Answer:
+        """Its answer, decoded.
+
+        Raises:
+            LlmUnavailable: No answer, after all tries.
+            LlmRubbish: An answer of another form.
+        """
+        try:
+            said = await self._guard.call(lambda: self._said(system, user, schema))
+        except CallFailed as error:
+            raise LlmUnavailable(f"{error}: check llm.base_url, llm.model and llm.api_key") from error
+        return decode_answer(said, schema)
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._client.close()
+
+    async def _said(self, system: str, user: str, schema: type[Answer]) -> str:
+        """Text of the first choice.
+
+        The body is decoded here: the client builds its own objects of it without looking.
+        """
+        response = await self._client.chat.completions.with_raw_response.create(
+            model=self._model,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            temperature=self._temperature,
+            response_format=_response_format(schema, self._json_mode),
+        )
+        try:
+            completion = msgspec.json.decode(response.content, type=_Completion)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise NotTheApi from error
+        return next((choice.message.content for choice in completion.choices if choice.message.content), "")
+
+
+def _response_format(
+    schema: type[Struct], mode: JsonMode
+) -> ResponseFormatJSONSchema | ResponseFormatJSONObject | ResponseFormatText:
+    if mode == "json_schema":
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": schema.__name__.strip("_"), "schema": json_schema(schema)},
+        }
+    return {"type": "json_object"} if mode == "json_object" else {"type": "text"}
+
+
+class _Message(Struct, frozen=True):
+    content: str | None = None
+
+
+class _Choice(Struct, frozen=True):
+    message: _Message
+
+
+class _Completion(Struct, frozen=True):
+    """As much of a chat completion as is read."""
+
+    choices: list[_Choice] = []

@@ -1,0 +1,221 @@
+"""The language model client against a server that speaks OpenAI's API, well and badly."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+from msgspec import Struct
+from pydantic import SecretStr
+
+from models.errors import LlmRubbish, LlmUnavailable
+from streams.llm.answers import json_schema
+from streams.llm.client import JsonMode, OpenAiLlm
+from streams.llm.failures import judge
+from streams.resilience import Breaker, Guard, Retry
+from tests.openai_stand_in import Mode, StandIn, standing_in
+
+SECRET = "sk-top-secret"  # noqa: S105 - made up
+
+
+class Weather(Struct, frozen=True):
+    """An answer."""
+
+    city: str
+    degrees: int
+
+
+GOOD = '{"city": "Oslo", "degrees": -3}'
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    """A server whose model gives a good answer."""
+    with standing_in() as running:
+        running.say = lambda _system, _user: GOOD
+        yield running
+
+
+def guard(*, tries: int = 2, timeout: float = 5.0, failures: int = 100) -> Guard:
+    """A guard that does not wait between tries."""
+
+    async def at_once(_seconds: float) -> None:
+        """No wait."""
+
+    quick = Retry(timeout=timedelta(seconds=timeout), tries=tries)
+    return Guard("model", judge, quick, breaker=Breaker(failures, clock=time.monotonic), sleep=at_once)
+
+
+@pytest.fixture
+async def llm(server: StandIn) -> AsyncIterator[OpenAiLlm]:
+    """A client of it that tries twice."""
+    client = OpenAiLlm(server.base_url, "small", SecretStr(SECRET), guard=guard())
+    yield client
+    await client.close()
+
+
+async def test_asks_as_the_api_says(server: StandIn, llm: OpenAiLlm) -> None:
+    """Path, key, model, both messages apart, no sampling, and the schema of the answer."""
+    answer = await llm.complete_json("Do this.", "with that", Weather)
+    (asked,) = server.asked
+
+    assert answer == Weather("Oslo", -3)
+    assert (asked.path, asked.headers["authorization"]) == ("/v1/chat/completions", f"Bearer {SECRET}")
+    assert asked.body == {
+        "model": "small",
+        "messages": [{"role": "system", "content": "Do this."}, {"role": "user", "content": "with that"}],
+        "temperature": 0.0,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "Weather", "schema": json_schema(Weather)},
+        },
+    }
+
+
+@pytest.mark.parametrize(("mode", "sent"), [("json_object", {"type": "json_object"}), ("text", {"type": "text"})])
+async def test_servers_without_schemas_are_asked_plainly(server: StandIn, mode: JsonMode, sent: object) -> None:
+    """And models without a temperature are sent none."""
+    client = OpenAiLlm(server.base_url, "small", json_mode=mode, temperature=None)
+    await client.complete_json("", "", Weather)
+    await client.close()
+    (asked,) = server.asked
+
+    assert (asked.body["response_format"], "temperature" in asked.body) == (sent, False)
+
+
+async def test_the_environment_s_key_is_not_sent_elsewhere(server: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library would take it where none is configured, for whatever address."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    client = OpenAiLlm(server.base_url, "small")
+    await client.complete_json("", "", Weather)
+    await client.close()
+    (asked,) = server.asked
+
+    assert SECRET not in str(asked.headers)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"```json\n{GOOD}\n```",
+        f"Here you are:\n{GOOD}\nAnything else?",
+        f'<think>Maybe {{"city": "Rome", "degrees": 1}}?</think>{GOOD}',
+        '{"city": "Oslo", "degrees": -3, "unasked": [1]}',
+    ],
+)
+async def test_finds_the_object_among_other_words(server: StandIn, llm: OpenAiLlm, said: str) -> None:
+    """Small models chat; fields nobody asked for are dropped."""
+    server.say = lambda _system, _user: said
+
+    assert await llm.complete_json("", "", Weather) == Weather("Oslo", -3)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "no",
+        "{}",
+        "[]",
+        GOOD[:-8],
+        '{"city": "Oslo", "degrees": "cold"}',
+        '{"city": null, "degrees": 1}',
+        '{"city": "\\ud800", "degrees": 1}',
+        '{"city":' * 5_000,
+        '{"a":' * 100_000 + "1" + "}" * 100_000,
+        GOOD + GOOD,
+    ],
+    ids=lambda said: said[:12],
+)
+async def test_rubbish_is_refused_without_another_try(server: StandIn, llm: OpenAiLlm, said: str) -> None:
+    """The same question gets the same rubbish; the error does not repeat what was said."""
+    server.say = lambda _system, _user: said
+    with pytest.raises(LlmRubbish, match="no Weather") as refusal:
+        await llm.complete_json("", "", Weather)
+
+    assert len(server.asked) == 1
+    assert "Oslo" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("mode", [Mode.RUBBISH, Mode.HALF_JSON])
+async def test_words_and_half_json_are_rubbish(server: StandIn, llm: OpenAiLlm, mode: Mode) -> None:
+    """The server is well, the model is not."""
+    server.mode = mode
+    with pytest.raises(LlmRubbish):
+        await llm.complete_json("", "", Weather)
+
+
+@pytest.mark.parametrize("mode", [Mode.ERROR, Mode.RATE_LIMIT])
+async def test_tries_again(server: StandIn, llm: OpenAiLlm, mode: Mode) -> None:
+    """What may pass is tried once more, by our guard and nobody else."""
+    server.modes = [mode]
+
+    assert await llm.complete_json("", "", Weather) == Weather("Oslo", -3)
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "tries"),
+    [
+        (Mode.ERROR, 2),
+        (Mode.RATE_LIMIT, 2),
+        (Mode.UNAUTHORISED, 1),
+        (Mode.REFUSED, 1),
+        (Mode.BROKEN_BODY, 1),
+        (Mode.PAGE, 1),
+    ],
+)
+async def test_trouble_is_told_without_secrets(server: StandIn, llm: OpenAiLlm, mode: Mode, tries: int) -> None:
+    """What lasts is unavailable, after as many tries as can help."""
+    server.mode = mode
+    with pytest.raises(LlmUnavailable, match=r"llm\.base_url") as trouble:
+        await llm.complete_json("the prompt", "somebody's words", Weather)
+
+    assert len(server.asked) == tries
+    assert not any(word in str(trouble.value) for word in (SECRET, "prompt", "words"))
+
+
+async def test_a_server_that_asks_for_too_long_a_wait_is_left(server: StandIn, llm: OpenAiLlm) -> None:
+    """`Retry-After` of an hour: the default serves now."""
+    server.mode, server.retry_after = Mode.RATE_LIMIT, "3600"
+    with pytest.raises(LlmUnavailable):
+        await llm.complete_json("", "", Weather)
+
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("mode", [Mode.HANG, Mode.TRICKLE])
+async def test_a_server_that_never_ends_is_left(server: StandIn, mode: Mode) -> None:
+    """Also one that keeps the connection alive with a byte now and then."""
+    client = OpenAiLlm(server.base_url, "small", guard=guard(timeout=0.2))
+    server.mode = mode
+    async with asyncio.timeout(5):
+        with pytest.raises(LlmUnavailable, match="TimeoutError"):
+            await client.complete_json("", "", Weather)
+    await client.close()
+
+    assert len(server.asked) == 2
+
+
+async def test_nobody_listens(server: StandIn) -> None:
+    """A refused connection is unavailable."""
+    client = OpenAiLlm(server.base_url, "small", guard=guard())
+    server.server.socket.close()
+    with pytest.raises(LlmUnavailable, match="APIConnectionError"):
+        await client.complete_json("", "", Weather)
+    await client.close()
+
+
+async def test_a_server_in_trouble_is_left_alone(server: StandIn) -> None:
+    """After failures in a row further calls fail at once, without a request."""
+    client = OpenAiLlm(server.base_url, "small", guard=guard(tries=1, failures=3))
+    server.mode = Mode.ERROR
+    for _ in range(10):
+        with pytest.raises(LlmUnavailable):
+            await client.complete_json("", "", Weather)
+    await client.close()
+
+    assert len(server.asked) == 3

@@ -1,0 +1,194 @@
+"""The embedder behind OpenAI's API: the suite of all embedders, and what a server can do wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from pydantic import SecretStr
+
+from models.errors import ConfigurationError, EmbedderUnavailable, StoreUnavailable
+from streams.embed.openai import HEAD_CHARS, OpenAiEmbedder
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.llm.failures import judge
+from streams.ports import Embedder
+from streams.resilience import Breaker, Guard, Retry
+from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks for this module's `embedder`
+    test_a_vector_does_not_depend_on_its_batch,
+    test_no_other_threshold_separates_better,
+    test_no_texts_give_no_rows,
+    test_odd_text_is_embedded,
+    test_only_the_head_of_long_text_counts,
+    test_rows_are_unit_length_float32,
+    test_text_without_words_has_a_zero_row,
+    test_the_threshold_separates_rephrased_from_unrelated_questions,
+    test_the_topic_threshold_tells_two_clear_matters_apart,
+)
+from tests.openai_stand_in import Mode, StandIn, standing_in
+
+
+@pytest.fixture(scope="module")
+def model() -> WordLlamaEmbedder:
+    """What the server serves."""
+    return WordLlamaEmbedder()
+
+
+@pytest.fixture(scope="module")
+def embedder(model: WordLlamaEmbedder) -> Iterator[Embedder]:
+    """An embedder with that model's thresholds, for the suite."""
+    with standing_in(model.embed) as server:
+        made = OpenAiEmbedder(
+            server.base_url,
+            "served",
+            rephrased_similarity=model.rephrased_similarity,
+            topic_similarity=model.topic_similarity,
+        )
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def server(model: WordLlamaEmbedder) -> Iterator[StandIn]:
+    """A server to make trouble on."""
+    with standing_in(model.embed) as running:
+        yield running
+
+
+def client_of(server: StandIn, *, dim: int | None = 256, tries: int = 2, timeout: float = 5.0) -> OpenAiEmbedder:
+    """An embedder that does not wait between tries."""
+    retry = Retry(timeout=timedelta(seconds=timeout), tries=tries)
+    breaker = Breaker(100, clock=time.monotonic)
+    guard = Guard("embedder", judge, retry, breaker=breaker, block=lambda _seconds: None)
+    return OpenAiEmbedder(
+        server.base_url, "served", SecretStr("sk-secret"), dim=dim, timeout=retry.timeout, guard=guard
+    )
+
+
+def test_asks_as_the_api_says(server: StandIn) -> None:
+    """Path, key and body; the name says which model's vectors these are."""
+    client = client_of(server)
+    client.embed(["hello"])
+    (asked,) = server.asked
+
+    assert (asked.path, asked.headers["authorization"]) == ("/v1/embeddings", "Bearer sk-secret")
+    assert asked.body == {"model": "served", "input": ["hello"], "encoding_format": "float"}
+    assert client.name == "openai:served"
+
+
+def test_the_dimension_is_asked_for_or_set(server: StandIn) -> None:
+    """Set, nothing is sent before the first text."""
+    asked, given = client_of(server, dim=None), client_of(server, dim=256)
+
+    assert (asked.dim, given.dim, len(server.asked)) == (256, 256, 1)
+
+
+def test_large_batches_are_cut(server: StandIn) -> None:
+    """256 texts to a request; empty ones are not sent; every row stands at its text's place."""
+    texts = [f"text {n}" if n % 3 else " " for n in range(900)]
+    vectors = client_of(server).embed(texts)
+
+    assert [len(asked.body["input"]) for asked in server.asked] == [256, 256, 88]
+    assert vectors.any(axis=1).tolist() == [bool(n % 3) for n in range(900)]
+    assert vectors[899].tobytes() == client_of(server).embed([texts[899]])[0].tobytes()
+
+
+def test_only_the_head_is_sent(server: StandIn) -> None:
+    """Models refuse what is longer than their window, and tokens cost."""
+    client_of(server).embed(["x" * 300_000])
+
+    assert len(server.asked[0].body["input"][0]) == HEAD_CHARS
+
+
+@pytest.mark.parametrize("mode", [Mode.ERROR, Mode.RATE_LIMIT])
+def test_tries_again(server: StandIn, mode: Mode) -> None:
+    """What may pass is tried once more."""
+    server.modes = [mode]
+
+    assert client_of(server).embed(["hello"]).any()
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("mode", "tries"),
+    [
+        (Mode.ERROR, 2),
+        (Mode.RATE_LIMIT, 2),
+        (Mode.UNAUTHORISED, 1),
+        (Mode.RUBBISH, 1),
+        (Mode.BROKEN_BODY, 1),
+        (Mode.PAGE, 1),
+        (Mode.TOO_FEW, 1),
+    ],
+)
+def test_trouble_is_that_of_a_store(server: StandIn, mode: Mode, tries: int) -> None:
+    """Who indexes waits for it, who asks gets 503: both know what to do with an unavailable store."""
+    server.mode = mode
+    with pytest.raises(EmbedderUnavailable, match="base_url") as trouble:
+        client_of(server).embed(["somebody's words"])
+
+    assert isinstance(trouble.value, StoreUnavailable)
+    assert not any(word in str(trouble.value) for word in ("sk-secret", "words"))
+    assert len(server.asked) == tries
+
+
+def test_a_server_that_hangs_is_left(server: StandIn) -> None:
+    """After the time-out of a try."""
+    server.mode = Mode.HANG
+    began = time.monotonic()
+    with pytest.raises(EmbedderUnavailable, match="APITimeoutError"):
+        client_of(server, timeout=0.2).embed(["hello"])
+
+    assert time.monotonic() - began < 5
+
+
+def test_nobody_listens(server: StandIn) -> None:
+    """A refused connection is unavailable; without a dimension set there is no embedder at all."""
+    server.server.socket.close()
+    with pytest.raises(EmbedderUnavailable, match="APIConnectionError"):
+        client_of(server, dim=None)
+
+
+def test_vectors_of_another_size_are_refused(server: StandIn) -> None:
+    """Another model under the same name would spoil the collection."""
+    client = client_of(server)
+    server.mode = Mode.WRONG_DIM
+    with pytest.raises(ConfigurationError, match="128 dimensions, not of 256"):
+        client.embed(["hello"])
+
+
+def test_a_server_that_takes_fewer_texts_gets_fewer(server: StandIn) -> None:
+    """Halves, until it takes them."""
+    server.most_texts = 10
+    texts = [f"text {n}" for n in range(64)]
+    vectors = client_of(server).embed(texts)
+    sizes = [len(asked.body["input"]) for asked in server.asked]
+
+    assert (len(vectors), bool(vectors.any(axis=1).all())) == (64, True)
+    assert [size for size in sizes if size <= 10] == [8] * 8
+
+
+def test_a_text_that_is_refused_is_shortened(server: StandIn) -> None:
+    """Until the model's window takes it; its neighbours are not touched."""
+    server.refuses = lambda text: len(text) > 600
+    vectors = client_of(server).embed(["hello", "word" * 1_000])
+
+    assert vectors.any(axis=1).tolist() == [True, True]
+    assert len(server.asked[-1].body["input"][0]) == 500
+
+
+def test_a_text_that_is_refused_at_any_length_has_a_zero_row(server: StandIn) -> None:
+    """It must not hold up the index for ever."""
+    server.refuses = lambda text: "poison" in text
+    vectors = client_of(server).embed(["hello", "poison", "there"])
+
+    assert vectors.any(axis=1).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("dim", [256, None])
+def test_a_server_that_refuses_everything_is_unavailable(server: StandIn, dim: int | None) -> None:
+    """A model that is none for embeddings must not fill the index with zero rows."""
+    server.mode = Mode.REFUSED
+    with pytest.raises(EmbedderUnavailable, match="refuses all texts"):
+        client_of(server, dim=dim).embed(["hello", "there"])

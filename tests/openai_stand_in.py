@@ -1,0 +1,180 @@
+"""A server of our own that speaks OpenAI's API for tests: chat completions and embeddings, failing as told."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from streams.ports import Vectors
+
+Say = Callable[[str, str], str]
+"""System message and user message → what the model says."""
+EmbedTexts = Callable[[list[str]], Vectors]
+
+
+class Mode(StrEnum):
+    """What is wrong with the server."""
+
+    GOOD = "good"
+    RUBBISH = "rubbish"
+    """Words instead of JSON inside a sound answer; of embeddings, numbers that are none."""
+    HALF_JSON = "half JSON"
+    """The model stops in the middle of its object."""
+    BROKEN_BODY = "broken body"
+    """The server's own JSON ends early."""
+    PAGE = "page"
+    """A proxy's HTML with status 200."""
+    ERROR = "500"
+    RATE_LIMIT = "429"
+    UNAUTHORISED = "401"
+    REFUSED = "400"
+    HANG = "hang"
+    """No answer until the server closes."""
+    TRICKLE = "trickle"
+    """A space every few milliseconds, and never an answer."""
+    WRONG_DIM = "wrong dim"
+    TOO_FEW = "too few"
+    """One embedding less than texts."""
+
+
+class Asked(NamedTuple):
+    """A request as the server saw it."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+_STATUS = {Mode.ERROR: 500, Mode.RATE_LIMIT: 429, Mode.UNAUTHORISED: 401, Mode.REFUSED: 400}
+
+
+class StandIn:
+    """The server.
+
+    Attributes:
+        modes: What is wrong with each request in turn; then `mode` is.
+        asked: Every request that came.
+        say: The model.
+        retry_after: Header of 429.
+        refuses: Texts that an embedding request must not have; it gets 400.
+        most_texts: Texts that an embedding request may have; more get 413.
+    """
+
+    def __init__(self, embed: EmbedTexts) -> None:
+        self.mode = Mode.GOOD
+        self.modes: list[Mode] = []
+        self.asked: list[Asked] = []
+        self.say: Say = lambda _system, _user: "{}"
+        self.retry_after = "0"
+        self.refuses: Callable[[str], bool] = lambda _text: False
+        self.most_texts = 2_048
+        self.closing = threading.Event()
+        self._embed = embed
+        stand_in = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                stand_in.asked.append(Asked(self.path, headers, body))
+                stand_in.answer(self, body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+    @property
+    def base_url(self) -> str:
+        """Where it answers, with the version."""
+        return f"http://127.0.0.1:{self.server.server_port}/v1"
+
+    def answer(self, request: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        """Answer a request as told."""
+        mode = self.modes.pop(0) if self.modes else self.mode
+        if mode is Mode.HANG:
+            self.closing.wait(30)
+        elif mode is Mode.TRICKLE:
+            self._trickle(request)
+        elif mode in _STATUS:
+            headers = {"retry-after": self.retry_after} if mode is Mode.RATE_LIMIT else {}
+            _send(request, _STATUS[mode], json.dumps({"error": {"message": "as told"}}).encode(), headers)
+        elif mode is Mode.PAGE:
+            _send(request, 200, b"<html><body>Welcome</body></html>", {"content-type": "text/html"})
+        else:
+            status, document = self._document(request.path, body, mode)
+            sent = json.dumps(document).encode()
+            _send(request, status, sent[: len(sent) // 2] if mode is Mode.BROKEN_BODY else sent)
+
+    def _document(self, path: str, body: dict[str, Any], mode: Mode) -> tuple[int, dict[str, Any]]:
+        if path == "/v1/chat/completions":
+            return 200, self._completion(body, mode)
+        assert path == "/v1/embeddings"
+        texts: list[str] = body["input"]
+        if len(texts) > self.most_texts:
+            return 413, {"error": {"message": "too many"}}
+        if any(map(self.refuses, texts)):
+            return 400, {"error": {"message": "too long"}}
+        return 200, self._embeddings(texts, mode)
+
+    def _completion(self, body: dict[str, Any], mode: Mode) -> dict[str, Any]:
+        system, user = (message["content"] for message in body["messages"])
+        said = "I would rather talk about the weather." if mode is Mode.RUBBISH else self.say(system, user)
+        if mode is Mode.HALF_JSON:
+            said = said[: len(said) // 2]
+        message = {"role": "assistant", "content": said, "refusal": None}
+        choice = {"index": 0, "finish_reason": "stop", "logprobs": None, "message": message}
+        return {"id": "chat-1", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
+
+    def _embeddings(self, texts: list[str], mode: Mode) -> dict[str, Any]:
+        vectors = self._embed(texts) * 3.0  # not of unit length
+        if mode is Mode.WRONG_DIM:
+            vectors = vectors[:, : vectors.shape[1] // 2]
+        if mode is Mode.RUBBISH:
+            vectors = np.full_like(vectors, np.nan)
+        rows = [{"object": "embedding", "index": at, "embedding": row.tolist()} for at, row in enumerate(vectors)]
+        rows.reverse()  # the order is the index's to say
+        return {"object": "list", "model": "any", "data": rows[1:] if mode is Mode.TOO_FEW else rows, "usage": {}}
+
+    def _trickle(self, request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("content-type", "application/json")
+        request.send_header("content-length", "1000000")
+        request.end_headers()
+        while not self.closing.wait(0.01):
+            try:
+                request.wfile.write(b" ")
+                request.wfile.flush()
+            except OSError:
+                return
+
+
+def _send(request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+    request.send_response(status)
+    for name, value in {"content-type": "application/json", **(headers or {})}.items():
+        request.send_header(name, value)
+    request.send_header("content-length", str(len(body)))
+    request.end_headers()
+    request.wfile.write(body)
+
+
+@contextmanager
+def standing_in(embed: EmbedTexts = lambda texts: np.ones((len(texts), 4), dtype=np.float32)) -> Iterator[StandIn]:
+    """A server that works until told otherwise."""
+    stand_in = StandIn(embed)
+    thread = threading.Thread(target=stand_in.server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield stand_in
+    finally:
+        stand_in.closing.set()
+        stand_in.server.shutdown()
+        stand_in.server.server_close()
+        thread.join()
