@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.eval.facts import FACTS_EXAMPLES, facts_command
 from jobs.output import Output, OutputFormat
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ class EmbedderName(StrEnum):
 @app.callback()
 def evaluate() -> None:
     """Measure how good a judgement of Turntide's is, on dialogues."""
+
+
+app.command("facts", epilog=examples(*FACTS_EXAMPLES))(facts_command)
 
 
 @app.command(
@@ -88,6 +92,57 @@ def topics(
         printed.record(envelope(report))
     elif output is OutputFormat.CSV:
         printed.rows("curve", curve_rows(report))
+    else:
+        show(printed, report)
+
+
+class RetrievalFormat(StrEnum):
+    """What `--format` takes: conversations that come with questions and their evidence."""
+
+    LOCOMO = "locomo"
+
+
+@app.command(
+    epilog=examples(
+        "turntide eval retrieval --data locomo10.json",
+        "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
+        "turntide eval retrieval --data locomo10.json --limit-conversations 1",
+    )
+)
+def retrieval(
+    *,
+    data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")],
+    form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
+    embedder: Annotated[EmbedderName, typer.Option(help="Whose vectors are searched.")] = EmbedderName.WORDLLAMA,
+    limit_conversations: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many conversations.", show_default="all")
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure how much of what answers a question is found by hybrid search.
+
+    Starts a Kafka of its own, sends the conversations, lets the index role index them, and asks every question within
+    the memory of its user. Recall is evidence found / evidence, the mean over questions; those without evidence are
+    skipped. --output csv prints the recalls alone. No text is ever printed.
+    """
+    from datetime import UTC, datetime
+
+    from jobs.bench.machine import envelope
+    from jobs.eval.retrieval import measure
+    from jobs.eval.retrieval_questions import read_dialogues
+    from jobs.eval.retrieval_table import recall_rows, show
+    from jobs.formats import Filling
+
+    _ = form
+    printed = Output(output)
+    filling = Filling(source=data.stem, now=datetime.now(UTC))
+    dialogues = read_dialogues(data, filling=filling, limit=limit_conversations)
+    with _progress(f"retrieval, {embedder.value}") as progress:
+        report = measure(dialogues, embedder.value, lambda _what, done, of: progress(done, of))
+    if output is OutputFormat.JSON:
+        printed.record(envelope(report))
+    elif output is OutputFormat.CSV:
+        printed.rows("recall", recall_rows(report))
     else:
         show(printed, report)
 

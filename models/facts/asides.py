@@ -14,85 +14,132 @@ MAX_LIST_ITEMS = 5
 MAX_QUOTED_WORDS = 3
 """Up to so many words in quotes are a name or a term, more are somebody's speech."""
 
-_QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", "''''\"\"\"\"\"-- ")
+_QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d\u201e\u00ab\u00bb\u2013\u2014\u00a0", '\'\'\'\'"""""-- ')
 _FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
-_SPEECH = re.compile(r'"([^"\n]{1,600})"|(?<![\w\'])\'((?:[^\'\n]|(?<=\w)\'(?=\w)){3,400})\'(?!\w)|`([^`\n]{1,300})`')
+_SPEECH = re.compile(
+    r'"([^"\n]{1,600})"|(?<![\w\'])\'((?:[^\'\n]|(?<=\w)\'(?=\w)){3,400})\'(?!\w)'
+    r"|`([^`\n]{1,300})`"
+)
 _FIRST_PERSON = re.compile(r"\b(?:i|i'm|my|me|we|you)\b", re.IGNORECASE)
 _SPEAKER = re.compile(
-    r"[ \t]*(?:\[[^\]\n]{1,30}\][ \t]*)?(?:\*\*)?(?:user|human|assistant|ai|bot|system|customer|agent|interviewer"
+    r"[ \t]*(?:\[[^\]\n]{1,30}\][ \t]*)?(?:\*\*)?(?:user|human|assistant|ai|bot|system|customer"
+    r"|agent|interviewer"
     r"|interviewee|q|a|me|him|her|[A-Z][a-z]{1,15})(?:\*\*)?[ \t]*(?:\(\d[^)\n]{0,15}\))?:(?:\*\*)?[ \t]",
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
 _CODE = re.compile(
-    r"[ \t]*(?:(?:def|class|import|from|return|const|let|var|function|public|private|fn|func|package|#include|SELECT"
-    r"|INSERT|UPDATE|CREATE|echo|print|raise|elif|else:|try:|except)\b.*[=(){};:*]|[{}\[\]<>$#/@|].*|.*(?:[;{}]|\);?|=>)"
+    r"[ \t]*(?:(?:def|class|import|from|return|const|let|var|function|public|private|fn|func"
+    r"|package|#include|SELECT"
+    r"|INSERT|UPDATE|CREATE|echo|print|raise|elif|else:|try:|except)\b.*[=(){};:*]|[{}\[\]<>$#/@"
+    r"|].*|.*(?:[;{}]|\);?|=>)"
     r"[ \t]*$|[\w.\"']+[ \t]*=[ \t]*\S.*|(?:[ ]{4}|\t)\S.*[=(\[{:].*|\d{4}-\d\d-\d\d[ T].*|[\w.]*Error: .*)"
 )
 _TASK_WORDS = word_set(
-    "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix review classify "
-    "analyse analyze annotate transcribe draft write compose generate critique improve check caption subtitle label "
-    "shorten parse grammar essay letter email bio lyrics sentence paragraph poem story novel script dialogue sample "
-    "test example excerpt transcript passage text resume cover post tweet review quote say says translation create"
+    "translate proofread rewrite rephrase paraphrase summarise summarize polish edit correct fix "
+    "review classify "
+    "analyse analyze annotate transcribe draft write compose generate critique improve check "
+    "caption subtitle label "
+    "shorten parse grammar essay letter email bio lyrics sentence paragraph poem story novel "
+    "script dialogue sample "
+    "test example excerpt transcript passage text resume cover post tweet review quote say says "
+    "translation create line phrase word prompt string output label error sign book poem: song "
+    "input "
+    "source original message description speech snippet code document log chat article comment note complete"
 )
 _TASK = re.compile(
     # Work on a text: all that follows may be the text.
-    r"(?<!you )(?<!always )(?<!never )(?<!i )\b(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish|edit|correct|fix|review|classify"
-    r"|analy[sz]e|annotate|critique|improve|check|shorten|parse|explain|turn|make|convert|label)\b[^.?!\n]{0,40}?"
+    r"(?<!you )(?<!always )(?<!never )(?<!i )\b(?:translate|proofread|rewrite|rephrase|paraphrase"
+    r"|summari[sz]e|polish|edit|correct|fix|review|classify"
+    r"|analy[sz]e|annotate|critique|improve|check|complete|continue|shorten|parse)\b[^.?!\n]{0,40}?"
     r"\b(?:this|the following|these|below|(?:my|a|an|the|this|his|her) (?:\w+ )?(?:e-?mail|essay|letter|bio"
-    r"|text|sentences?|message|paragraph|speech|post|summary|intro|introduction|resume|cv|caption|lyrics|draft|story"
+    r"|text|sentences?|message|paragraph|speech|post|summary|intro|introduction|resume|cv|caption"
+    r"|lyrics|draft|story"
     r"|poem|statement|profile|review|transcript|grammar|wording|tone))\b"
     r"|\b(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|polish)\b[^.?!\n]{0,60}:"
     r"|\b(?:(?:here(?:'s| is| are)|this is|below is|found|got|read|saw|received|see)\b[^.?!\n]{0,60}?"
-    r"\b(?:e-?mail|essay|letter|bio|text|message|paragraph|excerpt|transcript|passage|post|article|review|log|chat"
-    r"|resume|cv|lyrics|draft|document|snippet|code|dialogue|conversation|note|comment|tweet|script|story|poem|quote"
+    r"\b(?:e-?mail|essay|letter|bio|text|message|paragraph|excerpt|transcript|passage|post|article"
+    r"|review|log|chat"
+    r"|resume|cv|lyrics|draft|document|snippet|code|dialogue|conversation|note|comment|tweet"
+    r"|script|story|poem|quote"
     r"|sentence|example|log)\b[^.?!\n]{0,40}(?::|\n|$))"
+    # A title with a colon.
+    r"|(?:^|\n)[ \t]*(?:[\w']+ ){0,3}(?:poem|lyrics|song|text|e-?mail|essay|draft|letter|story"
+    r"|quote|input|source|original|sentence|passage"
+    r"|excerpt|transcript|message|example|paragraph|bio|speech|resume|description|translation"
+    r"|grammar check|dialogue)[ \t]*:"
     # Something to be written, in whose text "I" is anybody.
-    r"|(?<!you )(?<!always )(?<!never )(?<!i )\b(?:write|draft|compose|generate|create|make up|come up with|give me|need|help me (?:write|with)|finish"
-    r"|continue|working on|writing)\b(?: (?:me|us|up|out|a|an|the|my|some|one|another|this|short|quick|little|new|for"
-    r"|\w+))?(?: (?:\w+[ -]){0,3}?)?(?:story|poem|song|lyrics|novel|dialogue|monologue|screenplay|scene|fanfic\w*|script"
+    r"|(?<!you )(?<!always )(?<!never )(?<!i )\b(?:write|draft|compose|generate|create|make up"
+    r"|come up with|give me|need|help me (?:write|with)|finish"
+    r"|continue|working on|writing)\b(?: (?:me|us|up|out|a|an|the|my|some|one|another|this|short"
+    r"|quick|little|new|for"
+    r"|\w+))?(?: (?:\w+[ -]){0,3}?)?(?:story|poem|song|lyrics|novel|dialogue|monologue|screenplay"
+    r"|scene|fanfic\w*|script"
     r"|play|sonnet|haiku|limerick|e-?mail|letter|bio|speech|essay|blog ?post|tweet|post|cover letter|sentence"
-    r"|sentences|profile|character|rap|fiction|ad|sketch|diary entry|journal entry|message|text|caption|test data"
+    r"|sentences|profile|character|rap|fiction|ad|sketch|diary entry|journal entry|message|text"
+    r"|caption|test data"
     r"|persona|quote|review|sample \w+|example \w+)s?\b"
-    r"|\b(?:how (?:do|would|can|should) (?:you|i|we|one) (?:say|spell|write|pronounce)|what does|the (?:phrase|sentence"
-    r"|word|line|lyric|song|prompt|string|text|output|label|error|page|sign|book|character|narrator|protagonist|hero"
+    r"|\b(?:how (?:do|would|can|should) (?:you|i|we|one) (?:say|spell|write|pronounce)|what does"
+    r"|the (?:phrase|sentence"
+    r"|word|line|lyric|song|prompt|string|text|output|label|error|page|sign|book|character"
+    r"|narrator|protagonist|hero"
     r"|heroine|villain)(?: \w+)? (?:says?|goes|reads?|is|was|said|tells?|thinks?))\b",
-    re.IGNORECASE,
 )
 _FICTION_WORDS = word_set(
-    "pretend imagine suppose assume hypothetically hypothetical roleplay role-play role play act character persona "
-    "scenario game fiction fictional novel dream dreamt dreamed protagonist narrator "
-    "practice practise let's say if wish story what dnd d&d campaign larp you're joking kidding sarcasm jk lol"
+    "pretend roleplay role-play role roleplaying act you're are play i'll playing novel story "
+    "book game dream campaign "
+    "screenplay script fanfic film movie scene song d&d d comic scenario example exercise "
+    "simulation skit universe fantasy "
+    "character persona protagonist narrator hero heroine villain character's let's practice "
+    "practise dreamt dreamed time perspective view pov"
+)
+_SUPPOSE_WORDS = word_set(
+    "imagine suppose supposing assume assuming hypothetical hypothetically if let's argument "
+    "world say wish joking "
+    "kidding jk theoretically theory example instance e"
 )
 _FICTION = re.compile(
-    r"\b(?:pretend|role-?\s?play\w*|act (?:as|like)|you(?:'re| are) (?:a|an|the|my|now)\b|play (?:the|a) (?:role|part)"
-    r"|i(?:'m|'ll be| am| will be|'ll play| play) (?:the|playing|a) [^.,\n]{0,30}?(?:and you|in (?:this|our|the) (?:game|scene"
+    r"\b(?:pretend|role-?\s?play\w*|act (?:as|like)|you(?:'re| are) (?:a|an|the|my|now)\b|play"
+    r" (?:the|a) (?:role|part)"
+    r"|i(?:'m|'ll be| am| will be|'ll play| play) (?:the|playing|a) [^.,\n]{0,30}?(?:and you|in"
+    r" (?:this|our|the) (?:game|scene"
     r"|story|campaign))"
-    r"|in (?:my|the|this|our|a) (?:\w+ )?(?:novel|story|book|game|dream|campaign|screenplay|script|fanfic\w*|film|movie"
-    r"|play|scene|song|d&d|comic)"
-    r"|(?:my|the|his|her|their|main|a) (?:main )?(?:character|persona|protagonist|narrator|hero|heroine|villain)(?:'s|s)?\b"
-    r"|let's (?:play|act|do a (?:dialogue|dialog|scene|role)|practi[cs]e)|(?:dialogue|dialog|conversation|interview|speaking) (?:practi[cs]e|exercise)"
-    r"|practi[cs]e (?:a|my|the) (?:dialogue|dialog|conversation|interview)|i (?:had a dream|dreamt|dreamed)|in character|once upon a time|from the (?:perspective|point of view|pov) of)",
-    re.IGNORECASE,
+    r"|in (?:my|the|this|our|a) (?:\w+ )?(?:novel|story|book|game|dream|campaign|screenplay|script"
+    r"|fanfic\w*|film|movie"
+    r"|play|scene|song|d&d|comic|scenario|example|role-?play|exercise|simulation|skit|universe|fantasy)\b"
+    r"|(?:my|the|his|her|their|main|a) (?:main )?(?:character|persona|protagonist|narrator|hero"
+    r"|heroine|villain)(?:'s|s)?\b"
+    r"|let's (?:play|act|do a (?:dialogue|dialog|scene|role)|practi[cs]e)|(?:dialogue|dialog"
+    r"|conversation|interview|speaking) (?:practi[cs]e|exercise)"
+    r"|practi[cs]e (?:a|my|the) (?:dialogue|dialog|conversation|interview)|i (?:had a dream|dreamt"
+    r"|dreamed)|in character|once upon a time|from the (?:perspective|point of view|pov) of)",
 )
 _SUPPOSED = re.compile(
-    r"\b(?:imagine|suppose|supposing|assume|assuming|hypothetical(?:ly)?|what if|let's (?:say|pretend|imagine|assume)"
-    r"|for the sake of argument|in a world where|say (?:i|i'm|my|that i)\b|i wish|if only|just kidding|jk\b|if i (?:were|was|had)|if my"
+    r"\b(?:imagine|suppose|supposing|assum(?:e|ing) (?:that|for|i|i'm|my|we|you|there)\b"
+    r"|hypothetical(?:ly)?|what if|let's (?:say"
+    r"|pretend|imagine|assume)"
+    r"|for the sake of argument|in a world where|say (?:i|i'm|my|that i)\b|i wish|if only|just"
+    r" kidding|jk\b|if i (?:were|was|had)|if my"
     r"|theoretically|in theory|as an example|for (?:example|instance)|e\.g\.)",
-    re.IGNORECASE,
 )
 _REPORT_WORDS = word_set(
-    "say says said saying tell tells told wrote writes texted claims claimed thinks thought believes believed asked asks "
-    "replied goes reads shouted yelled insists insisted swears joked jokes announced mentioned assumed assumes quoting "
-    "quote quoted posted titled called keeps kept like sings sang"
+    "says say said saying tells told wrote writes texted claims claimed thinks believes believed "
+    "thought asks asked "
+    "replied goes reads shouted yelled insists insisted swears joked jokes announced assumes "
+    "assumed quote quotes "
+    "quoted quoting posted titled like telling sings sang"
 )
 _REPORTED = re.compile(
-    r"(?<!\bi )(?<!\bi've )(?<!\bi just )(?<!\bi already )(?<!\bto )(?<!\bi only )"
-    r"\b(?:says?|said|saying|tells?|told|wrote|writes|texted|claim(?:s|ed)|thinks|believe[sd]|thought|ask(?:s|ed)|replied"
-    r"|goes|reads|shouted|yelled|insist(?:s|ed)|swears|joke[sd]|announced|assume[sd]|quot(?:es?|ed|ing)|posted|titled"
+    r"\b(?:says?|said|saying|tells?|told|wrote|writes|texted|claim(?:s|ed)|thinks|believe[sd]"
+    r"|thought|ask(?:s|ed)|replied"
+    r"|goes|reads|shouted|yelled|insist(?:s|ed)|swears|joke[sd]|announced|assume[sd]|quot(?:es?|ed"
+    r"|ing)|posted|titled"
     r"|(?:was|were|is|be|he's|she's|they're) like|keeps (?:saying|telling)|sings|sang)\b(?!:?,? *\")",
-    re.IGNORECASE,
 )
+
+
+_OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "to ", "i only ", "stop ", "avoid ", "quit ")
+"""Behind these the user speaks, or is spoken to."""
 
 
 def plain(content: str) -> str:
@@ -117,36 +164,41 @@ def own_words(text: str, words: set[str]) -> str:
         text = _own_lines(text)
     if '"' in text or "'" in text or "`" in text:
         text = _SPEECH.sub(_term, text)
-    if not _FICTION_WORDS.isdisjoint(words) or "you are" in text or "You are" in text:
+    if not _FICTION_WORDS.isdisjoint(words):
         text = _before(_FICTION, text)
     if not _TASK_WORDS.isdisjoint(words):
         text = _before(_TASK, text)
     return text
 
 
-def supposed_from(sentence: str, words: set[str]) -> int:
-    """Where a sentence begins to suppose something or to report what others say; its length if it does not."""
-    ends = [len(sentence)]
-    if not _FICTION_WORDS.isdisjoint(words) and (found := _SUPPOSED.search(sentence)):
-        ends.append(0)
-    if not _REPORT_WORDS.isdisjoint(words) and (found := _REPORTED.search(sentence)):
-        ends.append(found.start())
-    return min(ends)
+def supposed_from(lower: str, words: set[str]) -> int:
+    """Where a sentence, folded, begins to suppose something or to report what others say; its length if it does not."""
+    if not _SUPPOSE_WORDS.isdisjoint(words) and _SUPPOSED.search(lower):
+        return 0
+    if not _REPORT_WORDS.isdisjoint(words):
+        for found in _REPORTED.finditer(lower):
+            if not lower.endswith(_OWN_SPEECH, 0, found.start()):
+                return found.start()
+    return len(lower)
 
 
 def _term(quoted: re.Match[str]) -> str:
     inside: str = quoted[quoted.lastindex or 0]
-    if len(inside.split()) > MAX_QUOTED_WORDS or inside[-1] in ",.!?" or _FIRST_PERSON.search(inside):
+    if len(inside.split()) > MAX_QUOTED_WORDS or inside[-1] == "," or _FIRST_PERSON.search(inside):
         return '"'
     return inside
 
 
 def _before(marker: re.Pattern[str], text: str) -> str:
     """What was said before the marker's sentence, of a task before its clause, still counts."""
-    found = marker.search(text)
+    found = marker.search(text.lower())
     if found is None:
         return text
-    ends = (". ", "! ", "? ", "\n", "; ") if marker is _FICTION else (". ", "! ", "? ", "\n", "; ", ", ", " - ", " and ", " but ")
+    ends = (
+        (". ", "! ", "? ", "\n", "; ")
+        if marker is _FICTION
+        else (". ", "! ", "? ", "\n", "; ", ", ", " - ", " and ", " but ")
+    )
     return text[: max(text.rfind(mark, 0, found.start()) for mark in ends) + 1]
 
 

@@ -1,8 +1,7 @@
 """Facts and retractions of a message by rules: the entry of this package.
 
-`asides` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules
-of `identity`, `preferences`, `constraints`, `instructions` and `retractions`, found by a clause's first words, say
-what it means. English; German and Spanish for names and places.
+`asides` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules in
+the other modules, found by a clause's first words, say what it means. English; German and Spanish for names and places.
 """
 
 from __future__ import annotations
@@ -13,7 +12,20 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from models.facts import constraints, identity, instructions, preferences, retractions
+from models.facts import (
+    constraints,
+    family,
+    food,
+    habits,
+    instructions,
+    names,
+    person,
+    places,
+    preferences,
+    retractions,
+    vocabulary,
+    work,
+)
 from models.facts.asides import own_words, plain
 from models.facts.statements import Statement, statements_of
 from models.facts.values import Finding, Rule
@@ -34,39 +46,54 @@ class Extraction(Struct, frozen=True):
 
 NOTHING = Extraction()
 
-_CUES = word_set(
-    "i i'm im i've ive i'd i'll my mine me always never please don't dont call forget avoid stop no answer reply respond "
-    "keep use delete erase wipe remove ignore allergic vegan vegetarian prefer name name's here we we're we've favourite favorite "
-    "timezone based pronouns budget default email emojis skip drop ich mein nenn nenne mi llámame llamame vivo only "
-    "short be speak address cite include disregard clear scrap from born pls plz"
-)
 _PASSING_WORDS = word_set(
-    "currently now moment week today tonight tomorrow month weekend morning year semester temporarily visiting vacation "
-    "holiday days once while until till trip yesterday used when was were kid child ago formerly previously former "
-    "minute just soon almost nearly last hours weeks months question email task project one time afternoon "
-    "evening answer reply chat conversation response report presentation essay meeting story file script piece dinner "
-    "party recipe in growing back lunch summer winter session thread recently assignment homework exam"
+    "currently now moment next today tonight tomorrow yesterday temporarily visiting vacation "
+    "holiday trip until this that "
+    "used ago back formerly previously kid child teenager student days day weeks week weekend "
+    "night nights hours few couple ex "
+    "growing past far minute meantime other once last my just"
 )
 _PASSING = re.compile(
-    r"\b(?:currently|right now|at the moment|next (?:\w+ )?(?:week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time"
-    r"|trip)|tonight|tomorrow|temporarily|for now|for the (?:next|moment|time being|day|weekend|week|summer|rest)|visiting"
-    r"|on (?:vacation|holiday|a trip|a business trip)|until (?:next|the|monday|friday|sunday|tomorrow|then)|(?:for|in|on) (?:this|that|the next|my next) (?:\w+ )?(?:question|email|task"
-    r"|project|one|answer|reply|chat|conversation|response|report|presentation|essay|meeting|story|file|script|piece|recipe|session|thread|assignment|homework|exam|part|section|document|table|list|letter|game|problem|exercise|case|trip|course|text)"
-    r"|just (?:this once|for (?:this|today|now|fun|once))|this once|used to|when i was|years ago|back (?:in|then)|formerly|previously|as a (?:kid|child|teenager|student,)"
-    r"|for (?:a|two|three|\d+|a few|a couple of) (?:more )?(?:days?|weeks?|weekend|nights?|hours?)\b|(?:few|couple) (?:days|weeks)|ex-\w+|growing up|these past|so far today|in a minute|a minute"
-    r"|from (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday) (?:to|until|till)|in the meantime|the other day|once upon)\b",
-    re.IGNORECASE,
+    r"\b(?:currently|right now|at the moment|next (?:\w+ )?(?:week|month|weekend|morning|afternoon"
+    r"|evening|semester|year|summer|winter|time"
+    r"|trip)|tonight|tomorrow|temporarily|for now|for the (?:next|moment|time being|day|weekend"
+    r"|week|summer|rest)|visiting"
+    r"|on (?:vacation|holiday|a trip|a business trip)|until (?:next|the|monday|friday|sunday"
+    r"|tomorrow|then)|(?:for|in|on) (?:this|that|the next|my next) (?:\w+ )?(?:question|email|task"
+    r"|project|one|answer|reply|chat|conversation|response|report|presentation|essay|meeting|story"
+    r"|file|script|piece|recipe|session|thread|assignment|homework|exam|part|section|document"
+    r"|table|list|letter|game|problem|exercise|case|trip|course|text)"
+    r"|just (?:this once|for (?:this|today|now|fun|once))|this once|used to|when i was|back (?:in"
+    r"|then)|formerly|previously|as a (?:kid|child|teenager|student,)"
+    r"|for (?:a|two|three|\d+|a few|a couple of) (?:more )?(?:days?|weeks?|weekend|nights?"
+    r"|hours?)\b|(?:few|couple) (?:days|weeks)|ex-\w+|growing up|these past|so far today|in a"
+    r" minute|a minute"
+    r"|from (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday) (?:to|until|till)|in the"
+    r" meantime|the other day|once upon)\b",
 )
 _RECENT = re.compile(
-    r"\b(?:today|yesterday|(?:this|last) (?:\w+ )?(?:night|week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time|trip))\b",
-    re.IGNORECASE,
+    r"\b(?:today|yesterday|(?:years?|months?|weeks?|days?|decades?) ago|(?:this|last) (?:\w+"
+    r" )?(?:night|week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time"
+    r"|trip))\b",
 )
 """Passing too, unless of something that lasts: "I moved to Oslo last week"."""
-_LASTING = re.compile(r"\b(?:since|always|never|from now on|moved|born|grew up|got|started|joined|switched|became|turned|changed|every)\b", re.IGNORECASE)
+_LASTING = re.compile(
+    r"\b(?:since|always|never|from now on|moved|born|grew up|got|started|joined|switched|became"
+    r"|turned|changed|every|quit|left|stopped|broke|divorced|adopted|married|lost|fired|laid"
+    r"|resigned|graduated|retired|died|passed|diagnosed|gave|given|went|became)\b"
+)
 _NO_LONGER = re.compile(
-    r"(?P<s>i|i'm|my \w+(?: \w+)?|we|we're)(?P<be>'m| is| are)? no longer (?P<v>.+)|(?P<s2>i'm) not (?P<v2>.+?) (?:anymore|after all)\b|(?P<s3>i|we) don't (?P<v3>.+?) (?:anymore|after all)\b"
-    r"|(?P<s4>i)(?:'ve)? (?:stopped|quit) being (?P<v4>.+)|i (?P<v5>live|work|am|use|like)\w* .+? no more$|(?P<s6>my [\w ]{2,20}?) isn't (?P<v6>.+?) anymore\b|forget (?:that )?(?P<v7>(?:i|i'm|my [\w ]+ is) .+)",
+    r"(?P<s>i|i'm|my \w+(?: \w+)?|we|we're)(?P<be>'m| is| are)? no longer (?P<v>.+)|(?P<s2>i'm)"
+    r" not (?P<v2>.+?) (?:anymore|after all)\b|(?P<s3>i|we) don't (?P<v3>.+?) (?:anymore|after"
+    r" all)\b"
+    r"|(?P<s4>i)(?:'ve)? (?:stopped|quit) being (?P<v4>.+)|i (?P<v5>live|work|am|use|like)\w* .+?"
+    r" no more$|(?P<s6>my [\w ]{2,20}?) isn't (?P<v6>.+?) anymore\b|forget (?:that )?(?P<v7>(?:i"
+    r"|i'm|my [\w ]+ is) .+)",
     re.IGNORECASE,
+)
+_ENDS = (
+    (re.compile(r"i'm (?:on|following) an? (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
+    (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
 )
 _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
 
@@ -84,7 +111,19 @@ def _by_opening(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], list[tupl
 
 
 _OPENED, _ANYWHERE = _by_opening(
-    (*retractions.RULES, *identity.RULES, *constraints.RULES, *preferences.RULES, *instructions.RULES)
+    (
+        *retractions.RULES,
+        *names.RULES,
+        *places.RULES,
+        *person.RULES,
+        *work.RULES,
+        *family.RULES,
+        *constraints.RULES,
+        *food.RULES,
+        *preferences.RULES,
+        *habits.RULES,
+        *instructions.RULES,
+    )
 )
 
 
@@ -101,14 +140,14 @@ def extract(content: str) -> Extraction:
     """
     text = plain(content)
     words = set(words_of(text.lower()))
-    if _CUES.isdisjoint(words):
+    if vocabulary.CUES.isdisjoint(words):
         return NOTHING
     text = own_words(text, words)
     facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
     taken_back: list[Retraction] = []
     passing = not _PASSING_WORDS.isdisjoint(words)
-    for finding in identity.named_in_passing(text, words):
-        facts[finding.category, finding.key] = finding
+    for named in family.named_in_passing(text, words):
+        facts[named.category, named.key] = named
     for statement in statements_of(text, words):
         if passing and _is_passing(statement.text):
             continue
@@ -125,6 +164,7 @@ def extract(content: str) -> Extraction:
 
 
 def _is_passing(text: str) -> bool:
+    text = text.lower()
     if _PASSING.search(text):
         return _NO_LONGER.match(text) is None
     return _RECENT.search(text) is not None and not _LASTING.search(text)
@@ -132,7 +172,13 @@ def _is_passing(text: str) -> bool:
 
 def _findings(statement: Statement) -> Iterable[Finding]:
     lower = statement.text.lower()
-    if ("no longer" in lower or "anymore" in lower or "after all" in lower or "being" in lower or lower.startswith("forget")) and (ended := _NO_LONGER.match(statement.text)):
+    if (
+        "no longer" in lower
+        or "anymore" in lower
+        or "after all" in lower
+        or "being" in lower
+        or lower.startswith("forget")
+    ) and (ended := _NO_LONGER.match(statement.text)):
         return _ended(ended, statement)
     return _said(statement, lower)
 
@@ -144,7 +190,11 @@ def _said(statement: Statement, lower: str) -> Iterable[Finding]:
         if (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
             return found
     for word, each in _ANYWHERE:
-        if word in lower and (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
+        if (
+            word in lower
+            and (match := each.pattern.match(statement.text))
+            and (found := list(each.build(match, statement)))
+        ):
             return found
     return ()
 
@@ -156,11 +206,13 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     if habit := _ENDED_HABIT.match(said):
         return _said(Statement(f"I don't eat {habit['v']}", lower=statement.lower), f"i don't eat {habit['v'].lower()}")
     be = match["be"] or ""
+    if match["s4"]:
+        subject = "I'm"
     positive = said if not subject else f"{subject}{be} {said}"
     if positive.lower().startswith("i am "):
         positive = f"I'm {positive[5:]}"
     findings = _said(Statement(positive, lower=statement.lower), positive.lower())
-    taken_back = [
+    taken_back: list[Finding] = [
         Retraction(category=fact.category, key=fact.key, value=fact.value)
         for fact in findings
         if isinstance(fact, ExtractedFact)
@@ -169,4 +221,8 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
         return [Retraction(category=FactCategory.IDENTITY, key=key) for key in ("location", "address")]
     if not taken_back and re.match(r"i work (?:there|here)\b", positive, re.IGNORECASE):
         return [Retraction(category=FactCategory.IDENTITY, key="employer")]
-    return taken_back
+    return taken_back or retractions.rule_named(said) or _known_end(positive)
+
+
+def _known_end(positive: str) -> list[Finding]:
+    return [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]

@@ -17,6 +17,8 @@ MAX_KEY_CHARS = 64
 MAX_VALUE_CHARS = 400
 MAX_PLACE_WORDS = 7
 MAX_NAME_WORDS = 4
+_MAX_LOWER_NAME_WORDS = 2
+_MAX_REGION_WORDS = 3
 
 Finding = ExtractedFact | Retraction
 Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
@@ -38,48 +40,67 @@ def rule(openings: str, pattern: str, build: Build) -> Rule:
 
 _STOP = re.compile(
     r"\s*(?:[,;:!?()\"]|\.(?=\s|$)|\s-+\s"
-    r"|\b(?:but|because|since|so|though|although|if|when|whenever|while|which|who|where|as|btw|by the way|please|too"
-    r"|anyway|thanks|now|these days|lately|for (?:a|the past|over|about|almost|nearly|many|some|\d+|now|what)|instead|rather"
-    r"|unless|until|except|also|again|lol|haha|in case|either|all the time|a lot|so much|the most|and (?:i|i'm|my|we|it|he"
-    r"|she|they|you|am|have|like|love|work|live|then|that|would|need|want|do|please|not)|ever since|these|anymore|by trade|thank)\b).*",
+    r"|\b(?:but|because|since|so|though|although|if|when|whenever|while|which|who|where|as|btw|by"
+    r" the way|please|too"
+    r"|anyway|thanks|now|these days|lately|for (?:a|the past|over|about|almost|nearly|many|some"
+    r"|\d+|now|what)|instead|rather"
+    r"|unless|until|except|also|again|lol|haha|in case|either|all the time|a lot|so much|the most"
+    r"|and (?:i|i'm|my|we|it|he"
+    r"|she|they|you|am|have|like|love|work|live|then|that|would|need|want|do|please|not)|ever"
+    r" since|these|anymore|by trade|thank)\b).*",
     re.IGNORECASE | re.DOTALL,
 )
 _PLACE_STOP = re.compile(
-    r"\s*\b(?:with|near the|and|for|at|on|right|not|over|under|by myself|alone|together|after|before|during|from|to|last|this"
-    r"|next|ever|but|about|originally|actually|permanently|full|a few|two|three|some|any|year-round|full-time|myself|btw)\b.*",
+    r"\s*\b(?:with|near the|and|for|at|on|right|not|over|under|by myself|alone|together|after"
+    r"|before|during|from|to|last|this"
+    r"|next|ever|but|about|originally|actually|permanently|full|a few|two|three|some|any"
+    r"|year-round|full-time|myself|btw)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
-_PLACE_LIST = re.compile(r",\s*(?![A-Z\u00c0-\u00de])")
+_PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
 _NO_PLACE = re.compile(
-    r"(?:an?|the|my|our|this|that|his|her|their|constant|fear|hope|peace|denial|debt|pain|poverty|harmony|love|hell|front"
-    r"|between|general|it|here|there|person|touch|charge|trouble|need|search|bed|town|class|school|college|university"
+    r"(?:an?|the|my|our|this|that|his|her|their|constant|fear|hope|peace|denial|debt|pain|poverty"
+    r"|harmony|love|hell|front"
+    r"|between|general|it|here|there|person|touch|charge|trouble|need|search|bed|town|class|school"
+    r"|college|university"
     r"|sales|marketing|finance|retail|it|tech|healthcare|shared?|student|apartment|flat|house)\b",
     re.IGNORECASE,
 )
 _REGION = re.compile(
-    r"(?:the|an?|my|our)\s+(?:\w+\s+){0,2}?(?:north|south|east|west|countryside|suburbs|city|village|town|capital|mountains|coast|outskirts"
-    r"|netherlands|uk|us|usa|uae|philippines|czech republic|bronx|bay area|midwest|highlands|states|united \w+|island|area|region)\b",
+    r"(?:the|an?|my|our)\s+(?:\w+\s+){0,2}?(?:north|south|east|west|countryside|suburbs|city"
+    r"|village|town|capital|mountains|coast|outskirts"
+    r"|netherlands|uk|us|usa|uae|philippines|czech republic|bronx|bay area|midwest|highlands"
+    r"|states|united \w+|island|area|region)\b",
     re.IGNORECASE,
 )
 _NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
 _NAME = re.compile(
-    rf"{_NAME_WORD}(?: (?:(?:van|von|de|der|den|da|di|del|la|le|al|el|bin|ibn|af|av|ter|dos|du|mac)[ -])*{_NAME_WORD}){{0,3}}"
+    rf"{_NAME_WORD}(?: (?:(?:van|von|de|der|den|da|di|del|la|le|al|el|bin|ibn|af|av|ter|dos|du"
+    rf"|mac)[ -])*{_NAME_WORD}){{0,3}}"
 )
 _LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
 _NO_NAME = word_set(
-    "i i'm a an the my your his her its not in on at of and or but is was what who something hard difficult long short "
-    "common unusual weird often usually always never spelled pronounced written important irrelevant unknown secret "
-    "private none nothing whatever different too so very also for from to with because please that this it when if here "
-    "there now btw thanks by like just really going good fine mud user back me later again out up tomorrow tonight today "
+    "i i'm a an the my your his her its not in on at of and or but is was what who something "
+    "hard difficult long short "
+    "common unusual weird often usually always never spelled pronounced written important "
+    "irrelevant unknown secret "
+    "private none nothing whatever different too so very also for from to with because please "
+    "that this it when if here "
+    "there now btw thanks by like just really going good fine mud user back me later again out "
+    "up tomorrow tonight today "
     "you him them us everyone somebody someone names whenever anything crazy old silly when sir? only no"
 )
-_ARTICLE = re.compile(r"(?:an?|the|my|our|some|any|all|really|very|quite|most|all kinds of|lots of|a lot of|kinds of|to|be|is)\s+", re.IGNORECASE)
+_ARTICLE = re.compile(
+    r"(?:an?|the|my|our|some|any|all|really|very|quite|most|all kinds of|lots of|a lot of|kinds of"
+    r"|to|be|is)\s+",
+    re.IGNORECASE,
+)
 
 
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
 
-def fact(
+def fact(  # noqa: PLR0917 - the order of a fact's fields, written some hundred times
     category: FactCategory,
     key: str,
     value: str,
@@ -171,7 +192,7 @@ def name_of(text: str, statement: Statement) -> str:
         if word.lower() in _NO_NAME or word in {"and", "not"} or not word.replace("'", "").replace("-", "").isalpha():
             words = words[:n]
             break
-    return " ".join(words[:2] if statement.lower and len(words) < 3 else words[:1]).strip("'")
+    return " ".join(words[:2] if statement.lower and len(words) <= _MAX_LOWER_NAME_WORDS else words[:1]).strip("'")
 
 
 def place_of(text: str, statement: Statement) -> str:
@@ -181,17 +202,23 @@ def place_of(text: str, statement: Statement) -> str:
     'Oslo, Norway'
     """
     text = text.strip(" \"'")
-    if _REGION.match(text):
-        return " ".join(_PLACE_STOP.sub("", phrase(text)).split()[:MAX_PLACE_WORDS])
     if re.match(r"the ", text, re.IGNORECASE) and text[4:5].isupper():
         text = text[4:]
-    elif re.match(r"(?:an?|our) ", text) and (found := re.search(r"\b(?:near|outside|close to|in|called|north of|south of|west of|east of) ([A-Z].*)", text)):
+    elif re.match(r"(?:an?|our) ", text) and (
+        found := re.search(r"\b(?:near|outside|close to|in|called|north of|south of|west of|east of) ([A-Z].*)", text)
+    ):
         text = found[1] if found[0].startswith(("in ", "called ")) else found[0]
+    elif _REGION.match(text):
+        return " ".join(_PLACE_STOP.sub("", phrase(text)).split()[:MAX_PLACE_WORDS])
     elif _NO_PLACE.match(text) and not text[:1].isupper():
         return ""
-    head, *rest = _PLACE_LIST.split(text)[0].split(", ") if not statement.lower else _PLACE_STOP.sub("", text).split(", ")[:3]
+    head, *rest = (
+        _PLACE_LIST.split(text)[0].split(", ") if not statement.lower else _PLACE_STOP.sub("", text).split(", ")[:3]
+    )
     parts = [_place_part(part) for part in (head, *rest[:2])]
-    place = ", ".join([part for n, part in enumerate(parts) if part and (n == 0 or len(part.split()) <= 3)])
+    place = ", ".join(
+        [part for n, part in enumerate(parts) if part and (n == 0 or len(part.split()) <= _MAX_REGION_WORDS)]
+    )
     if not parts[0] or not (statement.lower or any(word[:1].isupper() for word in place.split())):
         # Without a capital only a single word can be trusted to be a place's name.
         return place if parts[0] and len(place.split()) == 1 and place.isalpha() else ""

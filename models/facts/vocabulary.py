@@ -46,20 +46,22 @@ CODING_STYLE = word_set(
     "immutability tdd docstrings f-strings"
 )
 RELATIONSHIPS = word_set("wife husband partner spouse girlfriend boyfriend fiance fiancee fiancé fiancée")
+_KINDS_OF_PETS = word_set(
+    "dog cat parrot hamster rabbit horse pony turtle tortoise snake lizard gecko goldfish guinea-pig budgie "
+    "ferret chicken bird fish canary rat mouse bunny cockatiel hedgehog"
+)
+_DOGS = word_set(
+    "retriever labrador poodle beagle collie terrier dachshund corgi husky spaniel bulldog chihuahua pug "
+    "greyhound dalmatian rottweiler whippet labradoodle dachsie mutt puppy pup"
+)
+_CATS = word_set("tabby siamese ragdoll tomcat kitten kitty")
 PETS = {
-    **{
-        kind: kind
-        for kind in (
-            "dog cat parrot hamster rabbit horse pony turtle tortoise snake lizard gecko goldfish guinea-pig budgie ferret "
-            "chicken bird fish canary rat mouse bunny cockatiel hedgehog"
-        ).split()
-    },
-    "puppy": "dog",
-    "kitten": "cat",
+    **{kind: kind for kind in sorted(_KINDS_OF_PETS)},
+    **dict.fromkeys(sorted(_DOGS), "dog"),
+    **dict.fromkeys(sorted(_CATS), "cat"),
     "bunny": "rabbit",
-    "pup": "dog",
-    "kitty": "cat",
 }
+"""What people call their animals → the kind."""
 TITLES = word_set(
     "nurse teacher doctor lawyer chef cook architect student pharmacist dentist surgeon vet midwife paramedic pilot "
     "pastor priest monk nun musician writer author journalist editor translator plumber electrician carpenter "
@@ -82,14 +84,15 @@ TITLES = word_set(
 )
 NO_TITLES = word_set(
     "fan lover beginner newbie person member user customer newcomer learner sucker believer reader number other "
-    "loser winner mother father brother sister daughter sleeper eater drinker smoker speaker owner parent vegetarian "
-    "hater gamer hiker runner swimmer climber cyclist biker player rider walker supporter follower subscriber "
-    "introvert extrovert minimalist perfectionist pessimist optimist realist feminist disaster matter killer leftover "
-    "stickler foodie bit little morning night guy man woman girl boy human kid mess wreck adult teenager christian "
-    "muslim buddhist atheist foreigner stranger outsider tourist visitor helper keeper tester-out completist hoarder "
-    "watcher listener thinker worrier planner-ahead idiot fool failure burden hypocrite genius noob hobbyist amateur "
-    "pisces taurus gemini cancer libra scorpio sagittarius capricorn aquarius pescatarian vegan celiac coeliac diabetic "
-    "prisoner winner spender riser bloomer cousin virgo leo aries libertarian socialist humanitarian ant rather"
+    "loser winner mother father brother sister daughter sleeper eater drinker smoker speaker owner parent "
+    "vegetarian hater gamer hiker runner swimmer climber cyclist biker player rider walker supporter follower "
+    "subscriber introvert extrovert minimalist perfectionist pessimist optimist realist feminist disaster matter "
+    "killer leftover stickler foodie bit little morning night guy man woman girl boy human kid mess wreck adult "
+    "teenager christian muslim buddhist atheist foreigner stranger outsider tourist visitor helper keeper "
+    "tester-out completist hoarder watcher listener thinker worrier planner-ahead idiot fool failure burden "
+    "hypocrite genius noob hobbyist amateur pisces taurus gemini cancer libra scorpio sagittarius capricorn "
+    "aquarius pescatarian vegan celiac coeliac diabetic prisoner spender riser bloomer cousin virgo leo aries "
+    "libertarian socialist humanitarian ant rather"
 )
 MEDICAL = word_set(
     "diabetes asthma epilepsy migraine migraines adhd add autism depression anxiety arthritis hypertension "
@@ -98,12 +101,10 @@ MEDICAL = word_set(
     "dyslexia dyscalculia dyspraxia ocd ptsd bipolar narcolepsy vertigo gout cancer hiv glaucoma sciatica "
     "tendonitis hypoglycemia rosacea colitis reflux apnea apnoea pots eds"
 )
-ACCESSIBILITY = word_set(
-    "blind deaf dyslexic colour-blind color-blind colourblind colorblind wheelchair screen-reader hard-of-hearing"
-)
 TONES = word_set(
     "formal informal casual friendly direct blunt polite professional playful humorous neutral warm serious "
-    "straightforward sarcastic dry cheerful encouraging gentle relaxed honest matter-of-fact"
+    "formally informally casually directly bluntly politely straightforward sarcastic dry cheerful "
+    "encouraging gentle relaxed honest matter-of-fact"
 )
 LENGTHS = word_set(
     "short brief concise long detailed lengthy thorough terse succinct in-depth longer shorter compact verbose "
@@ -113,6 +114,7 @@ FORMATS = (
     "bullet points",
     "bullet point",
     "bullets",
+    "table",
     "bulleted lists",
     "numbered lists",
     "numbered list",
@@ -141,3 +143,11 @@ FEELINGS = word_set(
     "lesbian bi queer nonbinary non-binary male female left-handed right-handed god"
 )
 """What may follow "I'm" and is no name."""
+CUES = word_set(
+    "i i'm im i've ive i'd i'll my mine me always never please don't dont call forget avoid stop no answer reply "
+    "respond keep use delete erase wipe remove ignore allergic vegan vegetarian prefer name name's here we we're "
+    "we've favourite favorite timezone based pronouns budget default email emojis skip fan going our give explain "
+    "talk write mind make can't cant drop ich mein nenn nenne mi llámame llamame vivo only short be speak address "
+    "cite include disregard clear scrap from born pls plz"
+)
+"""A message or a sentence without any of these says nothing of its user."""

@@ -1,0 +1,102 @@
+"""The labelled set of `turntide eval facts`: messages, and what should be remembered of each."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from models.errors import ConfigurationError
+from models.user_events import FactCategory, FactKey, FactValue
+
+Split = Literal["dev", "test"]
+Kind = Literal[
+    "fact",
+    "multi",
+    "change",
+    "correction",
+    "retraction",
+    "hypothetical",
+    "quote",
+    "other_person",
+    "negation",
+    "temporary",
+    "question",
+    "detail",
+    "roleplay",
+    "pasted",
+]
+"""The first five say something to remember or to forget; most of the others only look as if they did."""
+
+_OWN_SET = "fact_messages.jsonl"
+
+
+class LabelledFact(Struct, frozen=True, forbid_unknown_fields=True):
+    """A fact the message states. A key of None stands for one nobody can guess: category and value count alone."""
+
+    category: FactCategory
+    key: FactKey | None
+    value: FactValue
+
+
+class LabelledRetraction(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the message takes back. None in both: everything."""
+
+    category: FactCategory | None
+    key: FactKey | None
+
+
+class LabelledMessage(Struct, frozen=True, forbid_unknown_fields=True):
+    """A user's message and its labels.
+
+    Attributes:
+        id: Unique in the set.
+        split: Rules may be written by looking at `dev`; `test` is for measuring alone.
+        kind: Why the message is in the set.
+        content: As the user writes it.
+        facts: What it states, in order.
+        retractions: What it takes back, in order.
+    """
+
+    id: str
+    split: Split
+    kind: Kind
+    content: str
+    facts: list[LabelledFact]
+    retractions: list[LabelledRetraction]
+
+    @property
+    def says_nothing(self) -> bool:
+        """Nothing is to be remembered or forgotten."""
+        return not self.facts and not self.retractions
+
+
+def read_messages(file: Path | None = None) -> list[LabelledMessage]:
+    """Read a labelled set, a JSON object on each line; blank lines are skipped.
+
+    Args:
+        file: None: the set that Turntide brings.
+
+    Raises:
+        ConfigurationError: The file cannot be read, a line is not a labelled message, or an id comes twice.
+    """
+    try:
+        raw = resources.files(__package__).joinpath(_OWN_SET).read_bytes() if file is None else file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the labelled messages: {error}") from error
+    decoder = msgspec.json.Decoder(LabelledMessage)
+    messages: dict[str, LabelledMessage] = {}
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            message = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise ConfigurationError(f"labelled messages, line {number}: {error}") from error
+        if message.id in messages:
+            raise ConfigurationError(f"labelled messages, line {number}: the id {message.id} comes twice")
+        messages[message.id] = message
+    return list(messages.values())

@@ -1,0 +1,232 @@
+"""`turntide eval facts`: its labelled set, matching and figures on cases counted by hand, its command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
+from jobs.eval.facts_scoring import Extract, Figures, measure, same_value
+from models.errors import ConfigurationError
+from models.user_events import ExtractedFact, FactCategory, Retraction
+from models.user_policy import FactPolicy
+
+IDENTITY, PREFERENCE, INSTRUCTION = FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION
+
+
+class Found:
+    """What a made-up extractor finds."""
+
+    def __init__(self, *facts: ExtractedFact, retractions: tuple[Retraction, ...] = ()) -> None:
+        self.facts = facts
+        self.retractions = retractions
+
+
+def fact(
+    category: FactCategory, key: str, value: str, confidence: float = 1.0, importance: float = 0.8
+) -> ExtractedFact:
+    """A fact as an extractor gives it."""
+    return ExtractedFact(category=category, key=key, value=value, confidence=confidence, importance=importance)
+
+
+def message(
+    content: str,
+    *facts: LabelledFact,
+    retractions: tuple[LabelledRetraction, ...] = (),
+    split: Split = "dev",
+) -> LabelledMessage:
+    """A labelled message whose text is its id."""
+    return LabelledMessage(content, split, "fact" if facts else "detail", content, list(facts), list(retractions))
+
+
+def extractor(found: Mapping[str, Found]) -> Extract:
+    """Finds what the table says, and nothing elsewhere."""
+    return lambda content: found.get(content, Found())
+
+
+def test_own_set_is_large_and_mostly_hard() -> None:
+    """Enough messages, negatives among them, and each once."""
+    messages = read_messages()
+    near_misses = [each for each in messages if each.says_nothing]
+
+    assert len(messages) >= 340
+    assert len(near_misses) >= 150
+    assert len({each.content.casefold() for each in messages}) == len(messages)
+
+
+def test_own_set_splits_each_kind_alike() -> None:
+    """60 % of each kind are there to write rules by, within the rounding of its categories."""
+    messages = read_messages()
+    of_kind = Counter(each.kind for each in messages)
+    dev = Counter(each.kind for each in messages if each.split == "dev")
+
+    assert {kind for kind in of_kind if not 0.5 <= dev[kind] / of_kind[kind] <= 0.7} == set()
+
+
+def test_own_set_has_every_category_in_both_splits() -> None:
+    """Figures by category rest on more than a handful."""
+    counted = Counter((each.split, label.category) for each in read_messages() for label in each.facts)
+
+    assert {name for name in counted if counted[name] < 10} == set()
+    assert len(counted) == 2 * len(FactCategory)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("The Paper Lanterns", "paper lanterns!", True),
+        ("black with line length 100", "black", True),
+        ("gluten-free", "gluten free", True),
+        ("three daughters", "3", True),
+        ("likes", "dislikes", False),
+        ("Al", "Alexander", False),
+        ("UTC+2", "UTC-2", False),
+        ("new paper", "paper new", False),
+        ("Oslo", "the", False),
+    ],
+)
+def test_values_agree_word_by_word(one: str, other: str, same: bool) -> None:
+    """Case, articles and punctuation do not count; parts of words do not match; the order is the same either way."""
+    assert (same_value(one, other), same_value(other, one)) == (same, same)
+
+
+def test_figures_are_those_counted_by_hand() -> None:
+    """Two right, one missed, one with a wrong key: precision 2/3, recall 2/3."""
+    messages = [
+        message("a", LabelledFact(IDENTITY, "name", "Mira"), LabelledFact(PREFERENCE, "language", "Python")),
+        message("b", LabelledFact(IDENTITY, "location", "Oslo"), split="test"),
+        message("c"),
+    ]
+    found = {
+        "a": Found(fact(IDENTITY, "name", "mira"), fact(PREFERENCE, "language", "Python 3")),
+        "b": Found(fact(IDENTITY, "hometown", "Oslo")),
+    }
+    report = measure(messages, extractor(found), FactPolicy())
+
+    assert (report.precision, report.recall, report.f1) == (2 / 3, 2 / 3, 2 / 3)
+    assert report.by_category["identity"] == Figures(0.5, 0.5, 0.5, 2, 2)
+    assert report.by_category["instruction"] == Figures(None, None, None, 0, 0)
+    assert report.by_split == {"dev": Figures(1.0, 1.0, 1.0, 2, 2), "test": Figures(0.0, 0.0, 0.0, 1, 1)}
+    assert [(miss.id, miss.missed, miss.wrong) for miss in report.misses] == [
+        ("b", ["identity/location=Oslo"], ["identity/hometown=Oslo"])
+    ]
+
+
+def test_what_would_not_be_stored_is_not_found() -> None:
+    """Below the policy's confidence or importance a fact is neither right nor wrong."""
+    labels = [message("a", LabelledFact(IDENTITY, "name", "Mira")), message("b"), message("c")]
+    found = {
+        "a": Found(fact(IDENTITY, "name", "Mira", confidence=0.39)),
+        "b": Found(fact(IDENTITY, "name", "Bo", importance=0.19)),
+        "c": Found(fact(IDENTITY, "name", "Cy", confidence=0.4, importance=0.2)),
+    }
+    report = measure(labels, extractor(found), FactPolicy())
+
+    assert (report.gold, report.found, report.recall) == (1, 1, 0.0)
+    assert report.negatives_clean == 0.5
+
+
+def test_open_key_takes_any_but_leaves_what_has_a_label() -> None:
+    """A label without a key does not take the fact that another label names."""
+    labels = [
+        message(
+            "a",
+            LabelledFact(INSTRUCTION, None, "run the tests before committing"),
+            LabelledFact(INSTRUCTION, "emojis", "run the tests before committing"),
+        )
+    ]
+    said = "run the tests before committing"
+    found = {"a": Found(fact(INSTRUCTION, "emojis", said), fact(INSTRUCTION, "tests", f"always {said}"))}
+    report = measure(labels, extractor(found), FactPolicy())
+
+    assert (report.precision, report.recall) == (1.0, 1.0)
+
+
+def test_a_second_fact_of_the_same_label_is_wrong() -> None:
+    """Each label is found once."""
+    labels = [message("a", LabelledFact(IDENTITY, "name", "Mira"))]
+    found = {"a": Found(fact(IDENTITY, "name", "Mira"), fact(IDENTITY, "name", "Mira"))}
+    report = measure(labels, extractor(found), FactPolicy())
+
+    assert (report.precision, report.recall) == (0.5, 1.0)
+
+
+def test_retractions_are_counted_apart_and_spoil_negatives() -> None:
+    """Everything (no category, no key) is a retraction of its own, not a wildcard."""
+    labels = [
+        message("a", retractions=(LabelledRetraction(None, None),)),
+        message("b", retractions=(LabelledRetraction(IDENTITY, "address"),)),
+        message("c"),
+    ]
+    found = {
+        "a": Found(retractions=(Retraction(),)),
+        "b": Found(retractions=(Retraction(),)),
+        "c": Found(retractions=(Retraction(category=IDENTITY, key="name"),)),
+    }
+    report = measure(labels, extractor(found), FactPolicy())
+
+    assert report.retractions == Figures(1 / 3, 0.5, 0.4, 2, 3)
+    assert (report.found, report.negatives, report.negatives_clean) == (0, 1, 0.0)
+    assert [miss.wrong for miss in report.misses] == [["-*/*"], ["-identity/name"]]
+
+
+def test_no_messages_have_no_figures() -> None:
+    """Ratios of nothing are not 0 or 1."""
+    report = measure([], extractor({}), FactPolicy())
+
+    assert (report.precision, report.recall, report.f1, report.negatives_clean) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "half {",
+        '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[{"category":"hobby","key":"a"}],"retractions":[]}',
+        '{"id":"1","split":"train","kind":"fact","content":"x","facts":[],"retractions":[]}',
+    ],
+)
+def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: str) -> None:
+    """The operator sees where."""
+    file = tmp_path / "labels.jsonl"
+    file.write_text("\n" + line)
+    with pytest.raises(ConfigurationError, match="line 2"):
+        read_messages(file)
+
+
+def test_an_id_twice_is_refused(tmp_path: Path) -> None:
+    """Misses are reported by id."""
+    line = '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[],"retractions":[]}\n'
+    file = tmp_path / "labels.jsonl"
+    file.write_text(line * 2)
+    with pytest.raises(ConfigurationError, match="the id 1 comes twice"):
+        read_messages(file)
+
+
+def test_command_prints_the_figures_of_a_split() -> None:
+    """JSON has what a reader of the issue looks for; misses only if asked for."""
+    result = CliRunner().invoke(app, ["eval", "facts", "--split", "dev", "--output", "json"])
+    printed = json.loads(result.stdout)
+
+    assert result.exit_code == 0
+    assert {"precision", "recall", "f1", "by_category", "by_kind", "retractions", "messages"} <= printed.keys()
+    assert (list(printed["by_split"]), "misses" in printed) == (["dev"], False)
+
+
+def test_command_shows_misses_as_rows(tmp_path: Path) -> None:
+    """A label that no rule can find comes out with its message."""
+    file = tmp_path / "labels.jsonl"
+    label = {"category": "identity", "key": "name", "value": "Nobody"}
+    row = {"id": "1", "split": "test", "kind": "fact", "content": "The tide is out.", "facts": [label]}
+    file.write_text(json.dumps(row | {"retractions": []}))
+    shown = CliRunner().invoke(app, ["eval", "facts", "--data", str(file), "--show-misses", "--output", "csv"])
+
+    assert shown.stdout.splitlines() == [
+        "id,kind,message,missed,wrong",
+        "1,fact,The tide is out.,identity/name=Nobody,",
+    ]
