@@ -29,7 +29,9 @@ class _Entry(NamedTuple):
 
 _COMMANDS = {
     "demo": _Entry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
-    "worker": _Entry("jobs.worker", "worker", "Run roles: sessions, index, archive, notify or all."),
+    "worker": _Entry(
+        "jobs.worker", "worker", "Run one role, or all of them on this machine."
+    ),
     "produce": _Entry("jobs.produce", "produce", "Send conversations from a file or stdin."),
     "memory": _Entry("jobs.memory", "app", "Read a session's topics in the archive, restore an evicted one."),
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
@@ -39,6 +41,8 @@ _COMMANDS = {
     "replay": _Entry("jobs.replay", "replay", "Fold the log again; compare what the roles left with it."),
     "chaos": _Entry("jobs.chaos.command", "chaos", "Kill, freeze and restart everything under load, then compare."),
     "reset": _Entry("jobs.reset", "reset", "Rebuild a role's state from the log, after it was lost."),
+    "reindex": _Entry("jobs.reindex", "reindex", "Embed the vector store anew with another model, without downtime."),
+    "mcp": _Entry("jobs.mcp", "mcp", "Serve memory to assistants over MCP, from a running role."),
     "soak": _Entry("jobs.soak", "soak", "Run everything under steady load and see whether memory grows."),
     "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
     "alerts": _Entry("jobs.alerts", "app", "List and acknowledge alerts, test the sinks."),

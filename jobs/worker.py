@@ -41,6 +41,7 @@ class WorkerRole(StrEnum):
     INDEX = "index"
     ARCHIVE = "archive"
     NOTIFY = "notify"
+    API = "api"
     ALL = "all"
 
 
@@ -51,10 +52,12 @@ def worker(
         bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
     ] = False,
 ) -> None:
-    """Run a role until Ctrl-C: fold sessions or users, answer requests, index, archive or deliver alerts.
+    """Run a role until Ctrl-C: fold sessions or users, answer requests, index, archive, notify, or serve reading.
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
-    them. `all` starts every role (notify where a sink is configured) and restarts what dies; as static members of their groups (`worker_id`), they have their partitions back at once.
+    them. `all` starts every role (notify where a sink is configured) and restarts what dies; as static members of
+    their groups (`worker_id`), they have their partitions back at once. `api` serves what the index role serves, in as
+    many processes as are wanted, where the vector store is a Qdrant server.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from models.errors import ConfigurationError
 from models.events import Ratio, Role
+from models.retrieval_policy import RetrievalPolicy
 from models.stream_policy import (
     ZERO,
     Count,
@@ -39,6 +40,7 @@ __all__ = [
     "PartitionPolicy",
     "Policy",
     "ProfilePolicy",
+    "RetrievalPolicy",
     "RiskPolicy",
     "Section",
     "SessionPolicy",
@@ -251,6 +253,7 @@ class Policy(Section, frozen=True, kw_only=True):
     memory: MemoryPolicy = MemoryPolicy()
     topics: TopicPolicy = TopicPolicy()
     users: UserPolicy = UserPolicy()
+    retrieval: RetrievalPolicy = RetrievalPolicy()
     profile: ProfilePolicy = ProfilePolicy()
     risk: RiskPolicy = RiskPolicy()
     detectors: DetectorPolicy = DetectorPolicy()

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.events import AlertChanged, Turn
+from models.retrieval.lexical import SparseVector
 
 Vectors = NDArray[np.float32]
 """Shape `(n_texts, dim)`, each row of unit length (or all zero for a text with no known token)."""
 PayloadValue = str | int | float | bool | None
-Condition = str | int | float | None | tuple[int, int]
-"""What a payload field must be: equal to the value, or inside the closed range `(low, high)`. Booleans are refused:
-Qdrant Edge takes them for integers and would find nothing."""
+Condition = str | int | float | None | tuple[int, int] | tuple[str, ...]
+"""What a payload field must be: equal to the value, inside the closed range `(low, high)`, or any of these strings.
+Refused: booleans, which Qdrant Edge takes for integers and would not find, and an empty tuple."""
 
 
 class Embedder(Protocol):
@@ -32,6 +33,8 @@ class Embedder(Protocol):
     """Cosine from which two questions count as the same, measured for this embedder."""
     topic_similarity: float
     """Cosine above which a message joins a topic unless the policy says otherwise, measured for this embedder."""
+    episode_distance: float
+    """Cosine distance up to which an episode bears on a question, measured for this embedder (seed 002: 0.4)."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""
@@ -49,15 +52,19 @@ class TurnScorer(Protocol):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own from it."""
+    """A vector with its payload. `key` is a readable id (`session_turn`); stores derive their own from it.
+
+    Without `lexical` no word of it is found (`VectorStore.search_lexical`).
+    """
 
     key: str
     vector: NDArray[np.float32]
     payload: dict[str, PayloadValue]
+    lexical: SparseVector | None = None
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A search result; `score` is the cosine similarity."""
+    """A search result; `score` is the cosine similarity, or BM25. The payload has the fields that were asked for."""
 
     key: str
     score: float
@@ -81,9 +88,42 @@ class VectorStore(Protocol):
         ...
 
     async def search(
-        self, collection: str, vector: NDArray[np.float32], *, where: Mapping[str, Condition], top_k: int
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
     ) -> list[Hit]:
-        """Nearest by cosine among the points that match every entry of `where`."""
+        """Nearest by cosine among the points that match every entry of `where`.
+
+        `fields` None gives whole payloads. Reading them costs more than searching: name what is needed, or nothing.
+        """
+        ...
+
+    async def search_lexical(
+        self,
+        collection: str,
+        query: SparseVector,
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
+    ) -> list[Hit]:
+        """Best by BM25 among the points that match every entry of `where` and have a term of the query.
+
+        How rare a term is, is counted among the points that match `where`: nobody else's words change a score.
+
+        Raises:
+            ConfigurationError: The collection was made before there was lexical search.
+        """
+        ...
+
+    async def read(
+        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
+    ) -> dict[str, dict[str, PayloadValue]]:
+        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
         ...
 
     async def latest(

@@ -106,6 +106,7 @@ class HttpSettings(BaseModel):
     notify_port: int = Field(8704, ge=0, description="Port of the notify role.")
     memory_port: int = Field(8705, ge=0, description="Port of the memory role.")
     enrich_port: int = Field(8706, ge=0, description="Port of the enrich role.")
+    api_port: int = Field(8707, ge=0, description="Port of the api role.")
     tokens: list[ApiToken] = Field(
         [],
         description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "

@@ -19,7 +19,10 @@ from models.metrics import METRICS, Kind, Metric
 PREFIX = "turntide_"
 
 _Collector = Counter | Gauge | Histogram
-_QUIET = ("aiokafka", "faust", "httpcore", "httpx", "kafka", "mode", "qdrant_client", "uvicorn", "wordllama")
+_QUIET = (
+    *("aiokafka", "faust", "httpcore", "httpx", "kafka", "mcp", "mode", "openai", "qdrant_client", "uvicorn"),
+    "wordllama",
+)
 _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 
 

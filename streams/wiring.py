@@ -192,6 +192,24 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     await role.run(stop)
 
 
+async def run_api(settings: Settings, stop: asyncio.Event) -> None:
+    """Serve reading, over a Qdrant server.
+
+    Raises:
+        ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
+    """
+    from streams.roles.api import ApiRole  # noqa: PLC0415
+
+    if not settings.vectors.url:
+        raise ConfigurationError(
+            "role api reads from a Qdrant server: set vectors.url. Without one the index role serves the same, at "
+            f"port {settings.http.index_port}"
+        )
+    embedder = embedder_of(settings)
+    store = await finished_store_of(settings, embedder)
+    await ApiRole(settings, policy_of(settings), embedder, store).run(stop)
+
+
 async def run_archive(settings: Settings, stop: asyncio.Event) -> None:
     """Land every topic in Parquet."""
     from streams.roles import archive  # noqa: PLC0415
@@ -213,5 +231,6 @@ ROLES: Mapping[str, RunRole] = {
     "index": run_index,
     "archive": run_archive,
     "notify": run_notify,
+    "api": run_api,
 }
 """Every role a worker can have."""

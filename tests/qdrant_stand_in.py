@@ -78,7 +78,7 @@ class StandIn:
     async def _describe(self, name: str) -> dict[str, Any]:
         wanted = self._collections[name]
         config = {
-            "params": {"vectors": wanted["vectors"]},
+            "params": {"vectors": wanted["vectors"], "sparse_vectors": wanted.get("sparse_vectors")},
             "hnsw_config": {"m": 0, "ef_construct": 100, "full_scan_threshold": 10_000},
             "optimizer_config": {"deleted_threshold": 0.2, "vacuum_min_vector_number": 1, "default_segment_number": 0,
                                  "flush_interval_sec": 5},

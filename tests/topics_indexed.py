@@ -34,6 +34,7 @@ class ZeroEmbedder:
     dim = 4
     rephrased_similarity = 0.5
     topic_similarity = 0.5
+    episode_distance = 0.6
 
     def embed(self, texts: Any) -> Any:
         """One zero row for each text."""

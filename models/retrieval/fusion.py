@@ -61,19 +61,21 @@ def carried(scores: Mapping[Place, float], average: float, policy: RetrievalPoli
 
     Also of turns that no ranking has but that stand beside one; whether a turn is there, the caller must look.
     """
-    weights = [policy.neighbour_decay**distance for distance in range(1, policy.neighbour_reach + 1)]
+    steps = [(distance, policy.neighbour_decay**distance) for distance in range(1, policy.neighbour_reach + 1)]
     sessions: defaultdict[str, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
     for (session_id, turn), score in scores.items():
         turns = sessions[session_id]
         turns[turn] += score
-        for distance, weight in enumerate(weights, 1):
+        for distance, weight in steps:
             turns[turn + distance] += weight * score
-            if turn >= distance:
-                turns[turn - distance] += weight * score
+            turns[turn - distance] += weight * score
+    before_first = {turn: average * sum(weight for distance, weight in steps if distance > turn) for turn, _ in steps}
+    before_first[0] = average * sum(weight for _, weight in steps)
     return {
-        (session_id, turn): score + average * sum(weights[turn:])
+        (session_id, turn): score + before_first.get(turn, 0.0)
         for session_id, turns in sessions.items()
         for turn, score in turns.items()
+        if turn >= 0
     }
 
 

@@ -1,22 +1,50 @@
-"""The HTTP side of every role: is it alive, is it ready, what does it count. Loopback unless told otherwise."""
+"""The HTTP side of every role: is it alive, is it ready, what does it count. Loopback unless told otherwise.
+
+Every request passes `security.Guard` (who asks) and `limits.Limits` (how much), then the routes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from enum import Enum
+from importlib import metadata
+from typing import Protocol
 
 import uvicorn
-from fastapi import APIRouter, FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from models.errors import ConfigurationError, StoreUnavailable
+from models.errors import ConfigurationError
+from streams.api import examples, openapi, problems
+from streams.api.limits import Limits
+from streams.api.security import Access, Guard, is_loopback
+from streams.settings import HttpSettings
 
 _UNAVAILABLE = 503
 _LAST_REQUESTS_S = 3
+_PLAIN = "text/plain"
+
+
+class Endpoint(Protocol):
+    """A part of an app that is no FastAPI route and has something to keep running while it is served."""
+
+    path: str
+
+    @property
+    def app(self) -> ASGIApp:
+        """What answers at the path."""
+        ...
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Open while the app is served; may be entered again afterwards."""
+        ...
 
 
 def _always() -> tuple[bool, str]:
@@ -29,6 +57,9 @@ def create_api(
     registry: CollectorRegistry,
     routers: Sequence[APIRouter] = (),
     alive: Callable[[], tuple[bool, str]] = _always,
+    access: Access | None = None,
+    endpoints: Sequence[Endpoint] = (),
+    limits: HttpSettings | None = None,
 ) -> FastAPI:
     """An app with `/livez`, `/readyz`, `/metrics` and the given routes.
 
@@ -37,34 +68,61 @@ def create_api(
         registry: The metrics to show.
         routers: The role's own routes. A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
+        access: Who may read what (`security.access_of`); None: everybody, and `serve` listens on loopback only.
+        endpoints: Served beside the routes (`mcp.McpEndpoint`).
+        limits: Size, time and number of requests; None: the settings' defaults.
     """
+    limits = limits or HttpSettings()
     # No page of its own: it would load scripts from elsewhere. The contract is at /openapi.json.
-    app = FastAPI(title="Turntide", docs_url=None, redoc_url=None)
+    app = FastAPI(title="Turntide", version=metadata.version("turntide"), docs_url=None, redoc_url=None)
+    _add_operations(app, ready, registry, alive)
+    for router in routers:
+        app.include_router(router)
+    for endpoint in endpoints:
+        app.router.routes.append(Route(endpoint.path, endpoint.app, methods=["POST"]))
+    app.state.endpoints = tuple(endpoints)
+    app.state.everybody_reads = access is None or not access.callers
+    problems.install(app)
+    openapi.describe(app, routers)
+    app.add_middleware(
+        Limits,
+        max_concurrent_requests=limits.max_concurrent_requests,
+        max_body_bytes=limits.max_body_bytes,
+        request_timeout=limits.request_timeout,
+    )
+    app.add_middleware(Guard, access=access)  # the last one added is the first one asked
+    return app
 
-    @app.get("/livez", response_class=PlainTextResponse)
+
+def _add_operations(
+    app: FastAPI,
+    ready: Callable[[], tuple[bool, str]],
+    registry: CollectorRegistry,
+    alive: Callable[[], tuple[bool, str]],
+) -> None:
+    tags: list[str | Enum] = ["operations"]
+
+    @app.get("/livez", response_class=PlainTextResponse, tags=tags, responses=openapi.example("ok", _PLAIN))
     async def livez() -> PlainTextResponse:
         """200 while the event loop turns and records move, else 503 with what stands still: start the worker again."""
         is_alive, reason = alive()
         return PlainTextResponse(reason, 200 if is_alive else _UNAVAILABLE)
 
-    @app.get("/readyz", response_class=PlainTextResponse)
+    @app.get("/readyz", response_class=PlainTextResponse, tags=tags, responses=openapi.example("ready", _PLAIN))
     async def readyz() -> PlainTextResponse:
         """200 when the role does its work, else 503 with the reason."""
         is_ready, reason = ready()
         return PlainTextResponse(reason, 200 if is_ready else _UNAVAILABLE)
 
-    @app.get("/metrics", response_class=PlainTextResponse)
+    @app.get(
+        "/metrics",
+        response_class=PlainTextResponse,
+        tags=tags,
+        responses=openapi.example(examples.METRICS, _PLAIN),
+    )
     async def metrics() -> Response:
         """Prometheus text format."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
-
-    @app.exception_handler(StoreUnavailable)
-    async def store_unavailable(_request: Request, error: StoreUnavailable) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, _UNAVAILABLE)
-
-    for router in routers:
-        app.include_router(router)
-    return app
 
 
 class _Server(uvicorn.Server):
@@ -83,11 +141,23 @@ def _listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
     except OSError as error:
         raise ConfigurationError(
             f"cannot listen on {host}:{port}: {error.strerror}. Set another http.…_port (0 picks a free one)"
         ) from error
+    # asyncio sets this only on sockets whose protocol is named, and these have none: head and body of an answer are two
+    # packets, and the second would wait 40 ms for the first one's acknowledgement.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+async def _served(app: FastAPI, server: _Server, listener: socket.socket) -> None:
+    """Serve with the app's endpoints running, in one task: what they open must be closed where it was opened."""
+    async with AsyncExitStack() as stack:
+        for endpoint in getattr(app.state, "endpoints", ()):
+            await stack.enter_async_context(endpoint.running())
+        await server.serve([listener])
 
 
 @asynccontextmanager
@@ -97,15 +167,20 @@ async def serve(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIt
     On leaving, open requests have 3 s to finish.
 
     Raises:
-        ConfigurationError: The address cannot be listened on.
+        ConfigurationError: The address cannot be listened on, or others than this machine could read without a token.
     """
+    if getattr(app.state, "everybody_reads", False) and not is_loopback(host):
+        raise ConfigurationError(
+            f"refused to listen on {host}: everybody who reaches it would read everything. Set http.tokens, or "
+            "listen on 127.0.0.1"
+        )
     listener = _listen(host, port)
     # The access log would hold queries, and those are conversation text.
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_LAST_REQUESTS_S
     )
     server = _Server(config)
-    serving = asyncio.create_task(server.serve([listener]))
+    serving = asyncio.create_task(_served(app, server, listener))
     try:
         yield listener.getsockname()[1]
     finally:

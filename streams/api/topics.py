@@ -17,15 +17,31 @@ from fastapi import APIRouter, HTTPException, Path, Query
 from models.memory.decay import MemoryType, half_life, memory_type
 from models.memory.topic_reading import summary_message
 from models.topic_policy import TopicPolicy
+from streams.api import examples, openapi
 from streams.vectors.topic_memory import RememberedTopic, TopicMemory
 
-_SessionId = Annotated[str, Path(min_length=1, max_length=256, description="URL-encoded; any character.")]
-_TopicId = Annotated[str, Path(min_length=1, max_length=256, description="As the list has it.")]
-_Topic = Annotated[str | None, Query(min_length=1, max_length=256, description="Id of a topic; none: the active one.")]
-_Text = Annotated[str, Query(min_length=1, max_length=8_000, description="What the topics should be like.")]
-_TopK = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
-_IncludeGone = Annotated[bool, Query(description="Also topics that were evicted or merged into another.")]
-_IncludePacked = Annotated[bool, Query(description="Also messages that were packed.")]
+_SessionId = Annotated[
+    str,
+    Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[examples.SESSION_ID]),
+]
+_TopicId = Annotated[
+    str, Path(min_length=1, max_length=256, description="As the list has it.", examples=[examples.TOPIC_ID])
+]
+_Topic = Annotated[
+    str | None,
+    Query(
+        min_length=1, max_length=256, description="Id of a topic; none: the active one.", examples=[examples.TOPIC_ID]
+    ),
+]
+_Text = Annotated[
+    str,
+    Query(min_length=1, max_length=8_000, description="What the topics should be like.", examples=[examples.QUERY]),
+]
+_TopK = Annotated[int, Query(ge=1, le=100, description="How many at most.", examples=[5])]
+_IncludeGone = Annotated[
+    bool, Query(description="Also topics that were evicted or merged into another.", examples=[False])
+]
+_IncludePacked = Annotated[bool, Query(description="Also messages that were packed.", examples=[True])]
 _MOST_GONE = 100
 _ZERO = timedelta(0)
 
@@ -110,14 +126,14 @@ def topics_router(memory: TopicMemory, policy: TopicPolicy, *, now: Callable[[],
 
 
 def _add_lists(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now: Callable[[], datetime]) -> None:
-    @router.get("/{session_id:path}/topics")
+    @router.get("/{session_id:path}/topics", responses=openapi.example([examples.TOPIC]))
     async def topics(session_id: _SessionId, include_gone: _IncludeGone = False) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
         found = await memory.topics(session_id)
         gone = await memory.gone(session_id, found, _MOST_GONE) if include_gone else []
         return [_answer(topic, policy, now()) for topic in [*found.kept, *gone]]
 
-    @router.get("/{session_id:path}/topics/search")
+    @router.get("/{session_id:path}/topics/search", responses=openapi.example([{**examples.TOPIC, "similarity": 0.62}]))
     async def search(
         session_id: _SessionId, q: _Text, top_k: _TopK = 5, include_gone: _IncludeGone = False
     ) -> list[TopicAnswer]:
@@ -127,7 +143,7 @@ def _add_lists(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now:
 
 
 def _add_messages(router: APIRouter, memory: TopicMemory) -> None:
-    @router.get("/{session_id:path}/context")
+    @router.get("/{session_id:path}/context", responses=openapi.example(examples.MESSAGES))
     async def context(session_id: _SessionId, topic: _Topic = None) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first."""
         found = await _found(memory, session_id, topic)
@@ -136,7 +152,7 @@ def _add_messages(router: APIRouter, memory: TopicMemory) -> None:
         said = [ChatMessage(turn.role, turn.content) for turn in await memory.messages(found, include_packed=False)]
         return said if found.summary is None else [ChatMessage(**summary_message(found.summary)), *said]
 
-    @router.get("/{session_id:path}/history")
+    @router.get("/{session_id:path}/history", responses=openapi.example(examples.HISTORY))
     async def history(
         session_id: _SessionId, topic: _Topic = None, include_packed: _IncludePacked = True
     ) -> list[TimedMessage]:
@@ -149,7 +165,7 @@ def _add_messages(router: APIRouter, memory: TopicMemory) -> None:
 
 
 def _add_single(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now: Callable[[], datetime]) -> None:
-    @router.get("/{session_id:path}/stats")
+    @router.get("/{session_id:path}/stats", responses=openapi.example(examples.STATS))
     async def stats(session_id: _SessionId, topic: _Topic = None) -> TopicStats:
         """Statistics of a topic under the seed's names."""
         found = await _found(memory, session_id, topic)
@@ -157,7 +173,7 @@ def _add_single(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now
             raise HTTPException(HTTPStatus.NOT_FOUND, "the session has no active topic (yet): ask again after a turn")
         return _stats(found, policy, now())
 
-    @router.get("/{session_id:path}/topics/{topic}")
+    @router.get("/{session_id:path}/topics/{topic}", responses=openapi.example(examples.TOPIC))
     async def one(session_id: _SessionId, topic: _TopicId) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
         found = await memory.topic(session_id, topic)

@@ -19,6 +19,7 @@ from models.errors import ConfigurationError, InvalidRecord
 from models.events import AlertChanged
 from models.topics import ALERTS
 from streams.api.health import create_api, serve
+from streams.api.security import access_of
 from streams.kafka.client import consumer, require_topic
 from streams.notify.sinks import configured_sinks
 from streams.ports import AlertSink
@@ -56,7 +57,13 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
     async def standing() -> dict[str, Standing]:
         return {place: each for relay in relays for place, each in (await relay.standing()).items()}
 
-    api = create_api(ready=lambda: (True, "ready"), registry=metrics.registry, alive=watchdog.alive)
+    api = create_api(
+        ready=lambda: (True, "ready"),
+        registry=metrics.registry,
+        alive=watchdog.alive,
+        access=access_of(settings.http),
+        limits=settings.http,
+    )
     try:
         async with serve(api, settings.http.host, settings.http.notify_port):
             await watched(_run_all(relays, stop), watchdog, standing)

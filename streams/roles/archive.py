@@ -28,6 +28,7 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.policy import IntakePolicy
 from models.topics import ARCHIVED_TOPICS, Topic
 from streams.api.health import create_api, serve
+from streams.api.security import access_of
 from streams.kafka.client import client_options, require_topic
 from streams.lake.buffer import Buffer, hole
 from streams.lake.catalog import paths_of
@@ -64,7 +65,13 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         stack.push_async_callback(asyncio.to_thread, writer.close)
         archivist = Archivist(settings, topics, policy_of(settings).intake, writer)
         watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
-        api = create_api(ready=archivist.ready, registry=metrics.registry, routers=(), alive=watchdog.alive)
+        api = create_api(
+            ready=archivist.ready,
+            registry=metrics.registry,
+            alive=watchdog.alive,
+            access=access_of(settings.http),
+            limits=settings.http,
+        )
         port = await stack.enter_async_context(serve(api, settings.http.host, settings.http.archive_port))
         log.info("http_listening", role="archive", host=settings.http.host, port=port)
         await watched(archivist.run(stop), watchdog, archivist.standing)

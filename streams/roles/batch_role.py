@@ -22,7 +22,8 @@ from faust.types import TP
 
 from models.errors import Fenced
 from models.topics import Topic
-from streams.api.health import create_api, serve
+from streams.api.health import Endpoint, create_api, serve
+from streams.api.security import access_of
 from streams.kafka.app import create_app
 from streams.kafka.transport import BatchConsumer, Poll
 from streams.settings import Settings
@@ -39,16 +40,21 @@ class BatchRole(ABC):
 
     With several topics a poll may bring records of each. Their order against each other is nobody's promise: a topic's
     partitions are admitted, processed and committed each on its own.
+
+    Args:
+        settings: Which cluster and prefix.
+        http_port: Where it answers.
+        group: Its consumer group, without the prefix; none: its name.
     """
 
     name: str
     sources: tuple[Topic, ...]
 
-    def __init__(self, settings: Settings, *, http_port: int) -> None:
+    def __init__(self, settings: Settings, *, http_port: int, group: str | None = None) -> None:
         self.settings = settings
         self.http_port = http_port
         topics = [topic.full_name(settings.topic_prefix) for topic in self.sources]
-        self.app = create_app(settings, role=self.name, topics=frozenset(topics), recover=self._recover)
+        self.app = create_app(settings, role=group or self.name, topics=frozenset(topics), recover=self._recover)
         self._one_at_a_time = asyncio.Lock()
         self._current: frozenset[TP] = frozenset()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -133,7 +139,15 @@ class BatchRole(ABC):
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:
-        api = create_api(ready=self.ready, registry=metrics.registry, routers=self.routers(), alive=self.watchdog.alive)
+        api = create_api(
+            ready=self.ready,
+            registry=metrics.registry,
+            routers=self.routers(),
+            alive=self.watchdog.alive,
+            access=access_of(self.settings.http),
+            endpoints=self.endpoints(),
+            limits=self.settings.http,
+        )
         async with serve(api, self.settings.http.host, self.http_port) as port:
             log.info("http_listening", role=self.name, host=self.settings.http.host, port=port)
             yield
@@ -150,6 +164,10 @@ class BatchRole(ABC):
 
     def routers(self) -> Sequence[APIRouter]:
         """Further HTTP routes of this role."""
+        return ()
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        """What it serves that is no route of FastAPI's."""
         return ()
 
     # --- the agent

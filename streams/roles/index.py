@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 import structlog
 from aiokafka.structs import ConsumerRecord
@@ -23,19 +24,21 @@ from models.errors import StoreUnavailable
 from models.events import EpisodeCompressed, FactChanged, Turn, UserMemoryChanged
 from models.policy import Policy
 from models.topics import CONVERSATION_TOPICS, FACTS, TURNS, USER_EPISODES, Topic
-from streams.api.similar import index_router, similar_router
-from streams.api.topics import topics_router
+from streams.api.assembly import memory_api
+from streams.api.health import Endpoint
 from streams.intake import decode, topic_text
-from streams.ports import Embedder, TurnScorer, VectorStore
+from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 from streams.telemetry import metrics, stage
+from streams.vectors.generations import generation_name
 from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory, latest_changes
 from streams.vectors.user_memory import UserMemory, latest_of
 
 log = structlog.get_logger(__name__)
 
+_Answer = TypeVar("_Answer")
 RETRY_S = 2.0
 COUNT_EVERY_BEATS = 15
 """Counting 100,000 points takes 12 ms."""
@@ -50,7 +53,8 @@ class IndexRole(BatchRole):
     def __init__(
         self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer, store: VectorStore
     ) -> None:
-        super().__init__(settings, http_port=settings.http.index_port)
+        generation = settings.vectors.generation
+        super().__init__(settings, http_port=settings.http.index_port, group=generation_name(self.name, generation))
         self._policy = policy
         self._embedder = embedder
         self._scorer = scorer
@@ -60,6 +64,7 @@ class IndexRole(BatchRole):
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
         self._users = UserMemory(store, embedder)
+        self._api = memory_api(store, embedder, policy, settings.http, topic_prefix=settings.topic_prefix)
         self._topics = TopicMemory(
             store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
         )
@@ -71,7 +76,7 @@ class IndexRole(BatchRole):
         """Flush and release the store."""
         await self._store.close()
 
-    async def on_assigned(self, partitions: list[int]) -> None:
+    async def on_assigned(self, partitions: list[int]) -> None:  # noqa: ARG002 - of whichever partitions
         """All state is in the store; readers wait until what is in the log is there too."""
         self._caught_up = False
 
@@ -83,12 +88,12 @@ class IndexRole(BatchRole):
         return is_ready, reason
 
     def routers(self) -> Sequence[APIRouter]:
-        """Reading similar and last turns and how many there are, and topics."""
-        return (
-            similar_router(self._memory),
-            index_router(self._memory, topic_prefix=self.settings.topic_prefix),
-            topics_router(self._topics, self._policy.topics),
-        )
+        """Everything that is read: turns, topics, users' memories."""
+        return self._api.routers
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        """Tools of assistants."""
+        return self._api.endpoints
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Embed turns and topics and upsert them; the sessions role makes the dead letters."""
@@ -106,39 +111,40 @@ class IndexRole(BatchRole):
         places = [arrival.position for arrival in arrivals if isinstance(arrival.event, Turn)]
         if not turns:
             return
-        with stage("embed"):
-            vectors = self._embedder.embed([turn.content for turn in turns])
+        vectors = await self._embedded([turn.content for turn in turns])
         with stage("score"):
             risks = self._risks(turns)
-        await self._written(partial(self._memory.add_turns, turns, vectors, risks, places))
+        await self._answered(partial(self._memory.add_turns, turns, vectors, risks, places))
 
     async def _index_topics(self, records: Iterable[ConsumerRecord]) -> None:
         changes = latest_changes(records)
         if not changes:
             return
-        with stage("embed"):
-            vectors = self._embedder.embed([topic_text(event.title, event.summary) for event, _ in changes])
-        await self._written(partial(self._topics.add_changes, changes, vectors))
+        vectors = await self._embedded([topic_text(event.title, event.summary) for event, _ in changes])
+        await self._answered(partial(self._topics.add_changes, changes, vectors))
 
     async def _index_users(self, facts: Sequence[ConsumerRecord], episodes: Iterable[ConsumerRecord]) -> None:
         users = self._users
-        await self._written(partial(users.add_episodes, latest_of(USER_EPISODES, episodes, EpisodeCompressed)))
-        await self._written(partial(users.add_facts, latest_of(FACTS, facts, FactChanged)))
-        await self._written(partial(users.add_standings, latest_of(FACTS, facts, UserMemoryChanged)))
+        await self._answered(partial(users.add_episodes, latest_of(USER_EPISODES, episodes, EpisodeCompressed)))
+        await self._answered(partial(users.add_facts, latest_of(FACTS, facts, FactChanged)))
+        await self._answered(partial(users.add_standings, latest_of(FACTS, facts, UserMemoryChanged)))
 
-    async def _written(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write, again and again while the store does not answer."""
+    async def _embedded(self, texts: Sequence[str]) -> Vectors:
+        """Embeddings, made beside the loop: a model of some size, or one on a server, takes its time."""
+        with stage("embed"):
+            return await self._answered(partial(asyncio.to_thread, self._embedder.embed, texts))
+
+    async def _answered(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Ask store or embedder, again and again while it does not answer."""
         while True:
             await self.fence()
             try:
-                await write()
+                return await ask()
             except StoreUnavailable as error:
                 partitions = sorted({tp.partition for tp in self._current})
                 log.warning("vector_store_unavailable", partitions=partitions, retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
                 self.watchdog.stir()  # a store that is down is waited for, not a stall
-            else:
-                break
 
     def _risks(self, turns: Sequence[Turn]) -> list[float | None]:
         """The scorer's risk of the roles it scores; an upstream risk is the turn's own."""

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.retrieval.lexical import SparseVector
 from streams.ports import Condition, Hit, PayloadValue, Point
 from streams.vectors import points as rules
 from streams.vectors.edge_shard import EdgeCollection, read_info
@@ -88,7 +89,13 @@ class EdgeStore:
             await self._durable()
 
     async def search(
-        self, collection: str, vector: NDArray[np.float32], *, where: Mapping[str, Condition], top_k: int
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
     ) -> list[Hit]:
         """Nearest by cosine among the points that match every entry of `where`; exact."""
 
@@ -96,9 +103,39 @@ class EdgeStore:
             if (found := self._found(collection)) is None:
                 return []
             rules.require_vector(collection, vector, found.info.dim)
-            return found.search(vector, where, top_k)
+            return found.search(vector, where, top_k, fields)
 
         return await self._call(search)
+
+    async def search_lexical(
+        self,
+        collection: str,
+        query: SparseVector,
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
+    ) -> list[Hit]:
+        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
+
+        def search() -> list[Hit]:
+            if (found := self._found(collection)) is None:
+                return []
+            found.info.require_lexical(collection)
+            return found.search_lexical(query, where, top_k, fields) if len(query) else []
+
+        return await self._call(search)
+
+    async def read(
+        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
+    ) -> dict[str, dict[str, PayloadValue]]:
+        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
+
+        def read() -> dict[str, dict[str, PayloadValue]]:
+            found = self._found(collection) if keys else None
+            return {hit.key: hit.payload for hit in found.read(keys, where)} if found else {}
+
+        return await self._call(read)
 
     async def latest(
         self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
@@ -178,14 +215,14 @@ class EdgeStore:
     def _ensured(self, collection: str, dim: int) -> EdgeCollection:
         found = self._found(collection)
         if found is None:
-            info = rules.CollectionInfo(self._embedder, dim)
+            info = rules.CollectionInfo(self._embedder, dim, lexical=True)
             found = self._open[collection] = EdgeCollection.create(self._folder / collection, info)
         found.info.require(collection, embedder=self._embedder, dim=dim)
         return found
 
     def _upsert(self, collection: str, points: Sequence[Point]) -> None:
         target = self._ensured(collection, len(points[0].vector))
-        target.upsert(rules.checked(collection, points, target.info.dim))
+        target.upsert(rules.checked(collection, points, target.info))
 
     def _flush_all(self) -> None:
         for collection in self._open.values():

@@ -15,6 +15,8 @@ from streams.ports import Condition, Hit, PayloadValue, Point
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
+LEXICAL = "lexical"
+"""Name of the sparse vector for BM25; the dense one has none."""
 KEYWORD_FIELDS = ("session_id", "user_id", "app_id")
 INTEGER_FIELDS = ("turn", "event_offset")
 """Payload fields with an index: those of large sets and those to order by. A filter on another field is exact too, but
@@ -24,10 +26,11 @@ _COLLECTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class CollectionInfo(msgspec.Struct, frozen=True):
-    """Which vectors a collection takes, kept with it."""
+    """Which vectors a collection takes, kept with it. Those made before lexical search have no place for words."""
 
     embedder: str
     dim: int
+    lexical: bool = False
 
     def require(self, collection: str, *, embedder: str, dim: int | None) -> None:
         """Refuse vectors of another model; `dim` None checks the embedder only.
@@ -40,6 +43,18 @@ class CollectionInfo(msgspec.Struct, frozen=True):
             raise ConfigurationError(
                 f"vector collection {collection} holds vectors of {self.embedder} with {self.dim} dimensions and "
                 f"cannot take those of {offered}: set vectors.embedder back, or index into a new store"
+            )
+
+    def require_lexical(self, collection: str) -> None:
+        """Refuse words where there is no place for them.
+
+        Raises:
+            ConfigurationError: The collection was made before there was lexical search.
+        """
+        if not self.lexical:
+            raise ConfigurationError(
+                f"vector collection {collection} was made before there was lexical search and holds no words: "
+                f"`turntide reindex` makes it anew from itself, `turntide reset index` from the topics"
             )
 
 
@@ -56,6 +71,11 @@ def stored_payload(point: Point) -> dict[str, PayloadValue]:
 def given_payload(stored: dict[str, PayloadValue]) -> dict[str, PayloadValue]:
     """The payload as it was given: without the readable key."""
     return {field: value for field, value in stored.items() if field != KEY_FIELD}
+
+
+def selected(fields: Sequence[str] | None) -> list[str] | bool:
+    """Payload fields to ask for, with the readable key; True for all."""
+    return True if fields is None else [*fields, KEY_FIELD]
 
 
 def hit(stored: dict[str, PayloadValue], score: float) -> Hit:
@@ -88,7 +108,7 @@ def require_vector(collection: str, vector: NDArray[np.float32], dim: int) -> No
         raise ConfigurationError(f"vector collection {collection}: a vector has numbers that are not finite")
 
 
-def checked(collection: str, points: Sequence[Point], dim: int) -> list[Point]:
+def checked(collection: str, points: Sequence[Point], info: CollectionInfo) -> list[Point]:
     """The points to write: the last of each key, every vector fit for the collection.
 
     Raises:
@@ -96,7 +116,9 @@ def checked(collection: str, points: Sequence[Point], dim: int) -> list[Point]:
     """
     last = {point.key: point for point in points}
     for point in last.values():
-        require_vector(collection, point.vector, dim)
+        require_vector(collection, point.vector, info.dim)
+        if point.lexical is not None:
+            info.require_lexical(collection)
     return list(last.values())
 
 
@@ -108,6 +130,17 @@ def require_condition(collection: str, where: Mapping[str, Condition]) -> None:
     """
     if not where:
         raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
+
+
+def split_condition(field: str, value: tuple[int, int] | tuple[str, ...]) -> tuple[list[int], list[str]]:
+    """A tuple's closed range, or the strings of which any may hold; the other list is empty.
+
+    Raises:
+        ConfigurationError: The tuple is empty, which matches nothing: the search is better left out.
+    """
+    if not value:
+        raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
+    return [each for each in value if isinstance(each, int)], [each for each in value if isinstance(each, str)]
 
 
 def boolean_condition(field: str) -> ConfigurationError:

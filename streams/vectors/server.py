@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import ParamSpec, TypeVar
 
@@ -15,12 +15,11 @@ from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from models.errors import ConfigurationError, StoreUnavailable
+from models.retrieval.lexical import SparseVector
 from streams.ports import Condition, Hit, PayloadValue, Point
 from streams.vectors import points as rules
+from streams.vectors.server_requests import filter_of, requests_of, sparse_of, struct_of
 
-MAX_POINTS_PER_REQUEST = 256
-MAX_BYTES_PER_REQUEST = 8 * 1024 * 1024
-"""A quarter of what Qdrant accepts by default (`max_request_size_mb: 32`)."""
 RETRY_DELAYS = tuple(timedelta(milliseconds=ms) for ms in (100, 300, 1_000, 3_000))
 """Waits between tries: a restart or a leader election is over by then, a lasting outage is the role's to report."""
 REQUEST_TIMEOUT = timedelta(seconds=10)
@@ -31,50 +30,10 @@ _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
 
-def _condition(field: str, value: Condition) -> models.Condition:
-    match value:
-        case bool():
-            raise rules.boolean_condition(field)
-        case None:
-            return models.IsNullCondition(is_null=models.PayloadField(key=field))
-        case (low, high):
-            return models.FieldCondition(key=field, range=models.Range(gte=low, lte=high))
-        case float():
-            return models.FieldCondition(key=field, range=models.Range(gte=value, lte=value))
-        case _:
-            return models.FieldCondition(key=field, match=models.MatchValue(value=value))
-
-
-def _filter(where: Mapping[str, Condition], below: tuple[str, int] | None = None) -> models.Filter:
-    conditions = [_condition(field, value) for field, value in where.items()]
-    if below:
-        conditions.append(models.FieldCondition(key=below[0], range=models.Range(lt=below[1])))
-    return models.Filter(must=conditions)
-
-
-def _estimated_bytes(point: Point) -> int:
-    """Upper estimate of a point in JSON: 14 characters per number, 6 per escaped character."""
-    texts = (value for value in point.payload.values() if isinstance(value, str))
-    return 14 * len(point.vector) + 6 * sum(map(len, texts)) + 1_024
-
-
-def _requests(points: Sequence[Point]) -> Iterator[list[Point]]:
-    """Cut a batch into requests that the server accepts; a point is never cut."""
-    request: list[Point] = []
-    size = 0
-    for point in points:
-        point_bytes = _estimated_bytes(point)
-        if request and (len(request) == MAX_POINTS_PER_REQUEST or size + point_bytes > MAX_BYTES_PER_REQUEST):
-            yield request
-            request, size = [], 0
-        request.append(point)
-        size += point_bytes
-    if request:
-        yield request
-
-
 class ServerStore:
-    """A `streams.ports.VectorStore` on a Qdrant server (1.16 or later, for the collection's metadata).
+    """A `streams.ports.VectorStore` on a Qdrant server.
+
+    1.16 or later, for the collection's metadata; 1.19 or later, to count how rare a term is within the scope alone.
 
     Args:
         client: A client of the server; closed with the store.
@@ -88,7 +47,7 @@ class ServerStore:
         self._client = client
         self._embedder = embedder
         self._retry_delays = retry_delays
-        self._dims: dict[str, int] = {}
+        self._infos: dict[str, rules.CollectionInfo] = {}
         self._ensured: set[str] = set()
 
     @classmethod
@@ -104,14 +63,7 @@ class ServerStore:
 
     async def ensure(self, collection: str, dim: int) -> None:
         """Create the collection, or check that it takes vectors of this size from this embedder."""
-        if collection not in self._ensured:
-            if await self._dim(collection) is None:
-                await self._create(collection, dim)
-            # Also where it exists: whoever created it may have died before the indexes.
-            await self._create_indexes(collection)
-            self._ensured.add(collection)
-        held = rules.CollectionInfo(self._embedder, await self._dim(collection) or 0)
-        held.require(collection, embedder=self._embedder, dim=dim)
+        await self._ensure(collection, dim)
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write by key; the same key again replaces, also within the batch. Durable on return.
@@ -120,43 +72,83 @@ class ServerStore:
         """
         if not points:
             return
-        dim = len(points[0].vector)
-        await self.ensure(collection, dim)
-        for request in _requests(rules.checked(collection, points, dim)):
-            structs = [
-                models.PointStruct(
-                    id=rules.point_id(point.key), vector=point.vector.tolist(), payload=rules.stored_payload(point)
-                )
-                for point in request
-            ]
-            await self._call(self._client.upsert, collection, structs, wait=True)
+        info = await self._ensure(collection, len(points[0].vector))
+        for request in requests_of(rules.checked(collection, points, info)):
+            await self._call(self._client.upsert, collection, [struct_of(point) for point in request], wait=True)
 
     async def search(
-        self, collection: str, vector: NDArray[np.float32], *, where: Mapping[str, Condition], top_k: int
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
     ) -> list[Hit]:
         """Nearest by cosine among the points that match every entry of `where`."""
-        if (dim := await self._dim(collection)) is None:
+        if (info := await self._info(collection)) is None:
             return []
-        rules.require_vector(collection, vector, dim)
+        rules.require_vector(collection, vector, info.dim)
         found = await self._call(
             self._client.query_points,
             collection,
             query=vector.tolist(),
-            query_filter=_filter(where),
+            query_filter=filter_of(where),
             limit=top_k,
+            with_payload=rules.selected(fields),
         )
         return [rules.hit(point.payload or {}, point.score) for point in found.points]
+
+    async def search_lexical(
+        self,
+        collection: str,
+        query: SparseVector,
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
+    ) -> list[Hit]:
+        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
+        if (info := await self._info(collection)) is None:
+            return []
+        info.require_lexical(collection)
+        if not len(query):
+            return []
+        within = filter_of(where)
+        found = await self._call(
+            self._client.query_points,
+            collection,
+            query=sparse_of(query),
+            using=rules.LEXICAL,
+            query_filter=within,
+            search_params=models.SearchParams(idf=models.IdfCorpusParams(corpus=within)),
+            limit=top_k,
+            with_payload=rules.selected(fields),
+        )
+        return [rules.hit(point.payload or {}, point.score) for point in found.points]
+
+    async def read(
+        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
+    ) -> dict[str, dict[str, PayloadValue]]:
+        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
+        if not keys or await self._info(collection) is None:
+            return {}
+        records, _ = await self._call(
+            self._client.scroll, collection, scroll_filter=filter_of(where, keys=keys), limit=len(keys)
+        )
+        hits = [rules.hit(record.payload or {}, 0.0) for record in records]
+        return {hit.key: hit.payload for hit in hits}
 
     async def latest(
         self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
     ) -> list[dict[str, PayloadValue]]:
         """Payloads of the matching points with the highest integer field `by`, highest first."""
-        if await self._dim(collection) is None:
+        if await self._info(collection) is None:
             return []
         records, _ = await self._call(
             self._client.scroll,
             collection,
-            scroll_filter=_filter(where),
+            scroll_filter=filter_of(where),
             order_by=models.OrderBy(key=by, direction=models.Direction.DESC),
             limit=limit,
         )
@@ -164,9 +156,9 @@ class ServerStore:
 
     async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
         """Exact number of matching points."""
-        if await self._dim(collection) is None:
+        if await self._info(collection) is None:
             return 0
-        counted = await self._call(self._client.count, collection, count_filter=_filter(where or {}), exact=True)
+        counted = await self._call(self._client.count, collection, count_filter=filter_of(where or {}), exact=True)
         return counted.count
 
     async def delete(
@@ -178,33 +170,46 @@ class ServerStore:
     ) -> None:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         rules.require_condition(collection, where)
-        if await self._dim(collection) is not None:
-            selector = models.FilterSelector(filter=_filter(where, below))
+        if await self._info(collection) is not None:
+            selector = models.FilterSelector(filter=filter_of(where, below=below))
             await self._call(self._client.delete, collection, selector, wait=True)
 
     async def close(self) -> None:
         """Release the connections."""
         await self._client.close()
 
-    async def _dim(self, collection: str) -> int | None:
-        """Dimension of a collection of this embedder, asked once; None if it does not exist."""
-        if collection in self._dims:
-            return self._dims[collection]
+    async def _ensure(self, collection: str, dim: int) -> rules.CollectionInfo:
+        info = await self._info(collection)
+        if collection not in self._ensured:
+            if info is None:
+                await self._create(collection, dim)
+                info = await self._info(collection)
+            # Also where it exists: whoever created it may have died before the indexes.
+            await self._create_indexes(collection)
+            self._ensured.add(collection)
+        info = info or rules.CollectionInfo(self._embedder, 0)
+        info.require(collection, embedder=self._embedder, dim=dim)
+        return info
+
+    async def _info(self, collection: str) -> rules.CollectionInfo | None:
+        """What a collection of this embedder takes, asked once; None if it does not exist."""
+        if collection in self._infos:
+            return self._infos[collection]
         rules.require_collection_name(collection)
         if not await self._call(self._client.collection_exists, collection):
             return None
-        described = await self._call(self._client.get_collection, collection)
-        metadata = described.config.metadata or {}
-        vectors = described.config.params.vectors
+        described = (await self._call(self._client.get_collection, collection)).config
+        metadata, vectors = described.metadata or {}, described.params.vectors
         if "embedder" not in metadata or not isinstance(vectors, models.VectorParams):
             raise ConfigurationError(
                 f"vector collection {collection} on the server was not made by Turntide, or the server is older "
                 f"than 1.16 and kept no metadata: name another collection or upgrade"
             )
-        info = rules.CollectionInfo(str(metadata["embedder"]), vectors.size)
+        lexical = rules.LEXICAL in (described.params.sparse_vectors or {})
+        info = rules.CollectionInfo(str(metadata["embedder"]), vectors.size, lexical)
         info.require(collection, embedder=self._embedder, dim=None)
-        self._dims[collection] = info.dim
-        return info.dim
+        self._infos[collection] = info
+        return info
 
     async def _create(self, collection: str, dim: int) -> None:
         """Make the collection; another worker may be doing the same."""
@@ -213,6 +218,7 @@ class ServerStore:
                 self._client.create_collection,
                 collection,
                 vectors_config=models.VectorParams(size=dim, distance=models.Distance.COSINE),
+                sparse_vectors_config={rules.LEXICAL: models.SparseVectorParams(modifier=models.Modifier.IDF)},
                 # Searches are per tenant: a graph within each, none over all.
                 hnsw_config=models.HnswConfigDiff(payload_m=16, m=0),
                 metadata={"embedder": self._embedder},

@@ -9,10 +9,12 @@ from datetime import datetime
 
 import msgspec
 
-from models.events import Turn
+from models.events import Position, Turn
+from models.retrieval.lexical import date_words, document_vector
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 
 COLLECTION = "turns"
+_MILLISECONDS = 1_000
 _LARGEST_TURN = 2**53
 _NEAR_TURNS = 8
 """Numbers this near are read in one go, with what lies between them: a call costs more than a few turns."""
@@ -25,6 +27,8 @@ class RememberedTurn:
     Attributes:
         similarity: Cosine to the query, -1 to 1; None where there was no query.
         risk: 0-1; None where neither the producer nor the caller gave one.
+        partition: Of `turns.v1` where its record stands, and …
+        event_offset: … at which offset; None for turns indexed without their places.
     """
 
     session_id: str
@@ -36,11 +40,28 @@ class RememberedTurn:
     content: str
     risk: float | None
     similarity: float | None = None
+    partition: int | None = None
+    event_offset: int | None = None
 
 
 def turn_key(session_id: str, turn: int) -> str:
     """Readable id of a turn's point, `session_turn`. The last `_` divides, so no two turns share one."""
     return f"{session_id}_{turn}"
+
+
+def turn_of_key(key: str) -> tuple[str, int]:
+    """Session and number that a turn's key was made of.
+
+    >>> turn_of_key(turn_key("a_1", 2))
+    ('a_1', 2)
+    """
+    session_id, _, turn = key.rpartition("_")
+    return session_id, int(turn)
+
+
+def turn_words(turn: Turn) -> str:
+    """What a turn is found by, beside its meaning: its content, and its date as people name it."""
+    return f"{turn.content}\n{date_words(turn.timestamp)}"
 
 
 class SessionVectorMemory:
@@ -67,7 +88,11 @@ class SessionVectorMemory:
         self._keep_turns = keep_turns
 
     async def add_turns(
-        self, turns: Sequence[Turn], vectors: Vectors, risks: Sequence[float | None] | None = None
+        self,
+        turns: Sequence[Turn],
+        vectors: Vectors,
+        risks: Sequence[float | None] | None = None,
+        places: Sequence[Position | None] | None = None,
     ) -> None:
         """Index a batch; durable on return, and repeating it changes nothing.
 
@@ -75,13 +100,12 @@ class SessionVectorMemory:
             turns: Of any sessions, in log order.
             vectors: Their embeddings, `(n_turns, dim)`.
             risks: What the scorer found, for turns whose producer sent no risk.
+            places: Where their records stand in `turns.v1`.
         """
         if not turns:
             return
-        points = [
-            _point(turn, vector, risk)
-            for turn, vector, risk in zip(turns, vectors, risks or [None] * len(turns), strict=True)
-        ]
+        missing = [None] * len(turns)
+        points = [_point(*parts) for parts in zip(turns, vectors, risks or missing, places or missing, strict=True)]
         await self._store.upsert(COLLECTION, points)
         await self._forget_old(turns)
 
@@ -91,12 +115,12 @@ class SessionVectorMemory:
         if not vectors.any():
             return []
         hits = await self._store.search(COLLECTION, vectors[0], where={"session_id": session_id}, top_k=top_k)
-        return [_remembered(hit.payload, hit.score) for hit in hits]
+        return [remembered_turn(hit.payload, hit.score) for hit in hits]
 
     async def last_turns(self, session_id: str, last: int = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
         payloads = await self._store.latest(COLLECTION, where={"session_id": session_id}, by="turn", limit=last)
-        return [_remembered(payload, None) for payload in reversed(payloads)]
+        return [remembered_turn(payload) for payload in reversed(payloads)]
 
     async def turns_numbered(self, session_id: str, numbers: Iterable[int]) -> list[RememberedTurn]:
         """These turns of the session, in order of number; those that are not here are left out."""
@@ -112,7 +136,7 @@ class SessionVectorMemory:
         where: dict[str, Condition] = {"session_id": session_id, "turn": (low, high)}
         limit = min(high - low + 1, self._keep_turns)
         payloads = await self._store.latest(COLLECTION, where=where, by="turn", limit=limit)
-        return [_remembered(payload, None) for payload in reversed(payloads)]
+        return [remembered_turn(payload) for payload in reversed(payloads)]
 
     async def count(self) -> int:
         """Turns of all sessions."""
@@ -147,7 +171,7 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _point(turn: Turn, vector: Vectors, risk: float | None) -> Point:
+def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None) -> Point:
     payload: dict[str, PayloadValue] = {
         "session_id": turn.session_id,
         "user_id": turn.user_id,
@@ -155,11 +179,15 @@ def _point(turn: Turn, vector: Vectors, risk: float | None) -> Point:
         "turn": turn.turn,
         "role": turn.role.value,
         "timestamp": turn.timestamp.isoformat(),
+        "event_time_ms": int(turn.timestamp.timestamp() * _MILLISECONDS),
         "content": turn.content,
         "risk": turn.risk if turn.risk is not None else risk,
     }
-    return Point(turn_key(turn.session_id, turn.turn), vector, payload)
+    if place is not None:
+        payload |= {"partition": place.partition, "event_offset": place.offset}
+    return Point(turn_key(turn.session_id, turn.turn), vector, payload, document_vector(turn_words(turn)))
 
 
-def _remembered(payload: Mapping[str, PayloadValue], similarity: float | None) -> RememberedTurn:
+def remembered_turn(payload: Mapping[str, PayloadValue], similarity: float | None = None) -> RememberedTurn:
+    """A turn from what the store has of it."""
     return msgspec.convert({**payload, "similarity": similarity}, RememberedTurn)

@@ -3,8 +3,8 @@
 | what | rule |
 |---|---|
 | an event again | replaces the points it wrote; the log's last event of a fact counts |
-| a fact's earlier values | points of their own, by the time from which they were true |
-| an episode's embedding | the event's where this embedder made it, else made anew from the summary |
+| a fact's earlier values | points of their own, by the value and the times between which it was true |
+| an episode's embedding | the event's, if this embedder made it and its length is 1; else made anew from the summary |
 | another app's user of the same id | another user; a look-up that names no app sees them all |
 """
 
@@ -28,7 +28,10 @@ from models.events import EpisodeCompressed, FactCategory, FactChanged, OutputEv
 from models.retrieval.lexical import date_words, document_vector
 from models.topics import Topic
 from models.user_events import SessionTurns, TurnRef
-from streams.ports import Condition, Embedder, PayloadValue, Point, VectorStore
+from streams.embed.episodes import episode_vectors
+from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
+from streams.vectors.session_memory import COLLECTION as TURNS
+from streams.vectors.session_memory import turn_key
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +40,11 @@ FACTS = "facts"
 USERS = "users"
 _MOST_FACTS = 1_000
 _MOST_PAST = 10_000
+_MOST_APPS = 1_000
 _PERMILLE = 1_000
+_LENGTH_TOLERANCE = 0.01
+"""Embeddings in events are rounded."""
+_Vector = np.ndarray[tuple[int], np.dtype[np.float32]]
 _Event = TypeVar("_Event", bound=OutputEvent)
 
 
@@ -115,6 +122,25 @@ def latest_of(topic: Topic, records: Iterable[ConsumerRecord], kind: type[_Event
     return list(latest.values())
 
 
+async def episode_rows(
+    store: VectorStore, turns: str, embedder: Embedder, episodes: Sequence[tuple[Sequence[SessionTurns], str]]
+) -> Vectors:
+    """Vectors of episodes, `(n_episodes, dim)`, of their turns that are in a collection, else of their summary.
+
+    Args:
+        store: Where turns are.
+        turns: Their collection.
+        embedder: Embeds.
+        episodes: Of each its turns and its summary.
+    """
+    texts = []
+    for runs, summary in episodes:
+        keys = [turn_key(run.session_id, turn) for run in runs for turn in run.turns]
+        said = [str(payload["content"]) for payload in (await store.read(turns, keys, where={})).values()]
+        texts.append(said if any(text.strip() for text in said) else [summary])
+    return await asyncio.to_thread(episode_vectors, embedder, texts)
+
+
 class UserMemory:
     """Episodes, facts and standing of all users, in a collection each; every look-up names a user.
 
@@ -133,7 +159,7 @@ class UserMemory:
         """Index episodes; durable on return, and repeating it changes nothing."""
         if not events:
             return
-        vectors = await asyncio.to_thread(self._vectors, [event for event, _ in events])
+        vectors = await self._vectors([event for event, _ in events])
         points = [_episode_point(event, offset, row) for (event, offset), row in zip(events, vectors, strict=True)]
         await self._store.upsert(EPISODES, points)
 
@@ -149,11 +175,11 @@ class UserMemory:
             blank = np.zeros(self._embedder.dim, dtype=np.float32)
             await self._store.upsert(USERS, [_user_point(event, offset, blank) for event, offset in events])
 
-    def _vectors(self, events: Sequence[EpisodeCompressed]) -> list[np.ndarray[tuple[int], np.dtype[np.float32]]]:
+    async def _vectors(self, events: Sequence[EpisodeCompressed]) -> list[Vectors]:
         own, dim = self._embedder.name, self._embedder.dim
         ready = [event.embedded_by == own and len(event.embedding) == dim for event in events]
-        missing = [event.summary for event, done in zip(events, ready, strict=True) if not done]
-        made = iter(self._embedder.embed(missing) if missing else ())
+        missing = [(event.turns, event.summary) for event, done in zip(events, ready, strict=True) if not done]
+        made = iter(await episode_rows(self._store, TURNS, self._embedder, missing) if missing else ())
         return [
             np.asarray(event.embedding, dtype=np.float32) if done else next(made)
             for event, done in zip(events, ready, strict=True)
@@ -203,8 +229,11 @@ class UserMemory:
 
     async def standing(self, app_id: str | None, user_id: str) -> RememberedUser | None:
         """As last indexed; of several apps' users the one that spoke last. None for a user nothing is known of."""
-        found = await self._store.latest(USERS, where=_of(app_id, user_id), by="event_offset", limit=1)
-        return _user(found[0]) if found else None
+        limit = _MOST_APPS if app_id is None else 1
+        found = await self._store.latest(USERS, where=_of(app_id, user_id), by="event_offset", limit=limit)
+        # Offsets of different partitions say nothing of who came first.
+        latest = max(found, key=lambda payload: int(payload.get("event_time_ms") or 0), default=None)
+        return None if latest is None else _user(latest)
 
 
 def _of(app_id: str | None, user_id: str) -> dict[str, Condition]:
@@ -219,9 +248,7 @@ def _flat(runs: Sequence[SessionTurns]) -> list[TurnRef]:
     return [TurnRef(run.session_id, turn) for run in runs for turn in run.turns]
 
 
-def _episode_point(
-    event: EpisodeCompressed, offset: int, vector: np.ndarray[tuple[int], np.dtype[np.float32]]
-) -> Point:
+def _episode_point(event: EpisodeCompressed, offset: int, vector: _Vector) -> Point:
     payload: dict[str, PayloadValue] = {
         "app_id": event.app_id,
         "user_id": event.user_id,
@@ -252,9 +279,7 @@ def remembered_episode(payload: Mapping[str, PayloadValue]) -> RememberedEpisode
     return msgspec.convert({**payload, **lists}, RememberedEpisode)
 
 
-def _fact_points(
-    event: FactChanged, offset: int, blank: np.ndarray[tuple[int], np.dtype[np.float32]]
-) -> Iterable[Point]:
+def _fact_points(event: FactChanged, offset: int, blank: _Vector) -> Iterable[Point]:
     key = _key(event)
     common: dict[str, PayloadValue] = {
         "app_id": event.app_id,
@@ -288,20 +313,21 @@ def _fact_points(
             "turn": -1,
             "extracted_by": "",
         }
-        yield Point(f"{key}@{past.valid_from.isoformat()}", blank, common | then)
+        # The times alone do not tell values apart that were said at the same time.
+        place = f"{past.valid_from.isoformat()}/{past.valid_until.isoformat()}/{past.value}"
+        yield Point(f"{key}@{place}", blank, common | then)
 
 
 def _fact(payload: Mapping[str, PayloadValue]) -> RememberedFact:
     return msgspec.convert({**payload, "active": bool(payload["active"])}, RememberedFact)
 
 
-def _user_point(
-    event: UserMemoryChanged, offset: int, blank: np.ndarray[tuple[int], np.dtype[np.float32]]
-) -> Point:
+def _user_point(event: UserMemoryChanged, offset: int, blank: _Vector) -> Point:
     payload: dict[str, PayloadValue] = {
         "app_id": event.app_id,
         "user_id": event.user_id,
         "event_offset": offset,
+        "event_time_ms": int(event.timestamp.timestamp() * 1000),
         "turn_count": event.turn_count,
         "compressed_turns": event.compressed_turns,
         "facts": event.facts,

@@ -14,7 +14,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.ports import Point
-from streams.vectors import server
+from streams.vectors import server_requests
 from streams.vectors.server import ServerStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -163,7 +163,7 @@ async def test_requests_stay_below_what_the_server_accepts(content_chars: list[i
     await store.upsert("turns", _with_content(content_chars))
 
     assert expected == client.requests
-    assert server.MAX_BYTES_PER_REQUEST * 4 <= 32 * 1024 * 1024
+    assert server_requests.MAX_BYTES_PER_REQUEST * 4 <= 32 * 1024 * 1024
 
 
 async def test_nothing_listening_is_an_outage() -> None:

@@ -124,6 +124,8 @@ async def test_answers_hold_what_readers_need(reader: httpx.AsyncClient) -> None
         "timestamp": "2026-01-01T00:00:00Z",
         "content": "the weather in Oslo",
         "risk": None,
+        "partition": None,
+        "event_offset": None,
     }
 
 

@@ -32,6 +32,7 @@ class ToyEmbedder:
     dim = len(MATTERS)
     rephrased_similarity = 0.9
     topic_similarity = 0.5
+    episode_distance = 0.6
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The first word says what a text is about."""

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.events import Role, Turn
+from models.events import Position, Role, Turn
+from models.retrieval.lexical import query_vector
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import COLLECTION, RememberedTurn, SessionVectorMemory
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
+)
 
 START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
@@ -198,3 +201,37 @@ async def test_a_batch_whose_parts_differ_in_length_is_refused(memory: SessionVe
     """A vector under another turn's name would never be noticed later."""
     with pytest.raises(ValueError, match="shorter"):
         await memory.add_turns([turn(1), turn(2)], np.zeros((1, 256), dtype=np.float32))
+
+
+async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory) -> None:
+    """Who waits for a turn's consequences needs its offset; turns indexed without one say so."""
+    turns = [turn(1), turn(2)]
+    vectors = memory._embedder.embed([t.content for t in turns])
+    await memory.add_turns(turns, vectors, None, [Position("turns.v1", 3, 70), None])
+
+    assert [(t.partition, t.event_offset) for t in await memory.last_turns("s")] == [(3, 70), (None, None)]
+
+
+async def test_turns_have_their_time_in_milliseconds(memory: SessionVectorMemory, store: ServerStore) -> None:
+    """A filter by time needs a number."""
+    await add(memory, turn(1))
+    (payload,) = await store.latest(COLLECTION, where={"session_id": "s"}, by="turn", limit=1)
+
+    assert payload["event_time_ms"] == 1_767_268_801_250
+
+
+@pytest.mark.parametrize("query", ["passwords", "January 2026"])
+async def test_turns_are_found_by_their_words_and_their_date(
+    memory: SessionVectorMemory, store: ServerStore, query: str
+) -> None:
+    """The lexical vector is of the content and of the day."""
+    await add(memory, turn(1, "How do I reset my password?"))
+    hits = await store.search_lexical(COLLECTION, query_vector(query), where={"session_id": "s"}, top_k=5)
+
+    assert ["s_1"] == [hit.key for hit in hits]
+
+
+async def test_places_of_another_number_are_refused(memory: SessionVectorMemory) -> None:
+    """An offset under another turn's name would let a reader in too early."""
+    with pytest.raises(ValueError, match="longer"):
+        await memory.add_turns([turn(1)], np.zeros((1, 256), dtype=np.float32), None, [None, None])

@@ -1,0 +1,128 @@
+"""`turntide mcp`: the memory of a running role as MCP tools on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from http import HTTPStatus
+from typing import Annotated, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+import typer
+
+from jobs.cli import examples
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.api.messages import AssembleContext, AssembledContext, FactAnswer, Found, SearchMemory, UserFacts
+from streams.api.problems import FieldError, Problem, ProblemDetails
+from streams.settings import load_settings
+
+_ANSWER_WITHIN_S = 15.0
+"""Longer than the role's own limit, so that its answer says what took so long."""
+_Answer = TypeVar("_Answer")
+
+
+def mcp(
+    *,
+    url: Annotated[
+        str | None, typer.Option("--url", help="Where the index role answers; none: as the settings say.")
+    ] = None,
+    variable: Annotated[
+        str, typer.Option("--token-env", help="Environment variable that holds the bearer token; it may be unset.")
+    ] = "TURNTIDE_TOKEN",
+) -> None:
+    """Serve search_memory, get_context and list_facts to an MCP client that starts this command."""
+    settings = load_settings()
+    asyncio.run(_serve(url or f"http://{settings.http.host}:{settings.http.index_port}", _token(variable)))
+
+
+mcp.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
+    "turntide mcp", "turntide mcp --url https://memory.example.org --token-env MEMORY_TOKEN"
+)
+
+
+def _token(variable: str) -> str | None:
+    token = os.environ.get(variable)
+    if token is not None and not token.strip():
+        raise ConfigurationError(f"{variable} is empty: give it a token of http.tokens, or unset it")
+    return None if token is None else token.strip()
+
+
+async def _serve(url: str, token: str | None) -> None:
+    from mcp.server.stdio import stdio_server
+
+    from streams.api.mcp import memory_server
+
+    async with client_of(url, token) as client:
+        server = memory_server(HttpMemory(client))
+        async with stdio_server() as (read_stream, write_stream):
+            await server.run(read_stream, write_stream, server.create_initialization_options())
+
+
+def client_of(url: str, token: str | None) -> httpx.AsyncClient:
+    """A client of a role, with the token on every request.
+
+    Raises:
+        ConfigurationError: The address is none.
+    """
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        return httpx.AsyncClient(base_url=url, headers=headers, timeout=_ANSWER_WITHIN_S)
+    except (httpx.InvalidURL, ValueError) as error:
+        raise ConfigurationError(f"--url {url} is no address: say http://host:port") from error
+
+
+class HttpMemory:
+    """A `streams.api.mcp.Memory` that asks a role's HTTP API."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def search(self, request: SearchMemory) -> Found:
+        """Turns or episodes, best first."""
+        return await self._ask("POST", "/v1/search", Found, content=msgspec.json.encode(request))
+
+    async def context(self, request: AssembleContext) -> AssembledContext:
+        """The whole prompt within a budget."""
+        return await self._ask("POST", "/v1/context", AssembledContext, content=msgspec.json.encode(request))
+
+    async def facts(self, request: UserFacts) -> list[FactAnswer]:
+        """Facts of a user."""
+        # A user may be called `.` or `..`, which clients would take for a step in the path.
+        name = quote(request.user_id, safe="").replace(".", "%2E")
+        given = {"app_id": request.app_id, "category": request.category}
+        params = {field: value for field, value in given.items() if value is not None}
+        return await self._ask("GET", f"/v1/users/{name}/facts", list[FactAnswer], params=params)
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        kind: type[_Answer],
+        *,
+        content: bytes | None = None,
+        params: dict[str, str] | None = None,
+    ) -> _Answer:
+        """One request.
+
+        Raises:
+            Problem: The role says what is wrong.
+            StoreUnavailable: It does not answer, or not as a role does.
+        """
+        try:
+            answer = await self._client.request(method, path, content=content, params=params)
+        except httpx.TransportError as error:
+            raise StoreUnavailable(
+                f"the index role does not answer at {self._client.base_url}: is `turntide worker index` running there?"
+            ) from error
+        try:
+            if answer.status_code == HTTPStatus.OK:
+                return msgspec.json.decode(answer.content, type=kind)
+            told = msgspec.json.decode(answer.content, type=ProblemDetails)
+        except msgspec.DecodeError as error:
+            raise StoreUnavailable(
+                f"{self._client.base_url} answers with {answer.status_code} and not as an index role does: check --url"
+            ) from error
+        errors = [FieldError(each.field, each.detail) for each in told.errors]
+        raise Problem(HTTPStatus(answer.status_code), told.code, told.detail, errors=errors)

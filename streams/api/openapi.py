@@ -1,0 +1,139 @@
+"""The contract at `/openapi.json`: schemas from the messages, examples, problems and the token for every route."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+
+from streams.api import messages, problems
+from streams.api.security import METRICS_PATH, OPEN_PATHS
+
+_SCHEMAS = "#/components/schemas/{name}"
+_ANSWERS: tuple[Any, ...] = (
+    messages.Retrieve,
+    messages.AssembleContext,
+    messages.SearchMemory,
+    messages.Retrieved,
+    messages.AssembledContext,
+    messages.Found,
+    messages.FactAnswer,
+    messages.EpisodeAnswer,
+    messages.TurnAnswer,
+    messages.StandingAnswer,
+    problems.ProblemDetails,
+)
+_PROBLEMS = {
+    "400": "The request cannot be read.",
+    "401": "No token, or one that is not known.",
+    "403": "Another tenant's app.",
+    "413": "The body is too large.",
+    "422": "A field is missing or wrong.",
+    "503": "The store does not answer, or too many requests are under way; see Retry-After.",
+    "504": "No answer in time, or the turn to wait for did not come.",
+}
+_PROBLEM_EXAMPLE = {
+    "type": "urn:turntide:problem:invalid_request",
+    "title": "Unprocessable Entity",
+    "status": 422,
+    "code": "invalid_request",
+    "detail": "query: Expected `str` of length >= 1",
+    "errors": [{"field": "query", "detail": "Expected `str` of length >= 1"}],
+}
+
+
+def body(kind: type, example: Mapping[str, Any]) -> dict[str, Any]:
+    """`openapi_extra` of a route that decodes its body itself."""
+    content = {"application/json": {"schema": _reference(kind), "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def answer(kind: Any, example: Any) -> dict[int | str, dict[str, Any]]:
+    """`responses` of a route that encodes its answer itself.
+
+    Args:
+        kind: A message, or `list` of one.
+        example: What it looks like.
+    """
+    schema = msgspec.json.schema_components([kind], ref_template=_SCHEMAS)[0][0]
+    return {200: {"content": {"application/json": {"schema": schema, "example": example}}}}
+
+
+def example(of: Any, media_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
+    """`responses` of a route whose schema FastAPI knows: only what an answer looks like."""
+    return {200: {"content": {media_type: {"example": of}}}}
+
+
+def describe(app: FastAPI, routers: Sequence[APIRouter]) -> None:
+    """Let `app.openapi()` give the whole contract.
+
+    Args:
+        app: With all its routes.
+        routers: Those that it includes; newer FastAPI keeps them as one route each.
+    """
+    routes = [route for route in chain(app.routes, *(each.routes for each in routers)) if isinstance(route, APIRoute)]
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _contract(app, routes)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign] # FastAPI's own way to extend it
+
+
+def _reference(kind: type) -> dict[str, str]:
+    return {"$ref": _SCHEMAS.format(name=kind.__name__)}
+
+
+def _contract(app: FastAPI, routes: Sequence[APIRoute]) -> dict[str, Any]:
+    contract = get_openapi(
+        title=app.title,
+        version=app.version,
+        summary="Memory of conversations: facts, episodes, topics and turns.",
+        routes=app.routes,
+        tags=[
+            {"name": "memory", "description": "What is remembered of users, and finding it."},
+            {"name": "sessions", "description": "Turns of one session."},
+            {"name": "topics", "description": "What a session is about."},
+            {"name": "operations", "description": "For orchestrators and Prometheus."},
+        ],
+    )
+    components = contract.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas |= msgspec.json.schema_components(_ANSWERS, ref_template=_SCHEMAS)[1]
+    components["securitySchemes"] = {
+        "token": {"type": "http", "scheme": "bearer", "description": "One of http.tokens; not needed if there is none."}
+    }
+    _restore_examples(routes, contract)
+    for path, operations in contract["paths"].items():
+        for operation in operations.values():
+            _add_problems(operation, path)
+    return contract
+
+
+def _restore_examples(routes: Sequence[APIRoute], contract: dict[str, Any]) -> None:
+    """Put examples back as they were given: FastAPI drops every null in them."""
+    for route in routes:
+        for method in route.methods or ():
+            operation = contract["paths"][route.path_format][method.lower()]
+            given = route.responses.get(200, {}).get("content", {})
+            for media_type, content in given.items():
+                operation["responses"]["200"]["content"][media_type]["example"] = content["example"]
+            if route.openapi_extra:
+                operation |= route.openapi_extra
+
+
+def _add_problems(operation: dict[str, Any], path: str) -> None:
+    if path in OPEN_PATHS or path == METRICS_PATH:
+        return
+    operation["security"] = [{"token": []}, {}]
+    content = {problems.MEDIA_TYPE: {"schema": _reference(problems.ProblemDetails), "example": _PROBLEM_EXAMPLE}}
+    for status, meaning in _PROBLEMS.items():
+        operation["responses"][status] = {"description": meaning, "content": content}

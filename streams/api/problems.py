@@ -1,0 +1,145 @@
+"""Errors as problem details (RFC 9457): what is wrong and what to do, never what the caller had sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from models.errors import StoreUnavailable
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = 2
+"""What a caller is told to wait while a store does not answer; the store's own retries take about as long."""
+
+_TYPE = "urn:turntide:problem:"
+_CODES = {
+    HTTPStatus.UNAUTHORIZED: "unauthorized",
+    HTTPStatus.FORBIDDEN: "forbidden",
+    HTTPStatus.NOT_FOUND: "not_found",
+    HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "invalid_request",
+}
+_AT = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """What is wrong with one field."""
+
+    field: str
+    """Its path, dots between levels; empty for the request as a whole."""
+    detail: str
+
+
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error as it is answered (RFC 9457, section 3)."""
+
+    type: str
+    """`urn:turntide:problem:` and the code."""
+    title: str
+    status: int
+    code: str
+    """Constant snake_case word, for programs."""
+    detail: str
+    """For people: what is wrong and what to do."""
+    errors: list[FieldError] = []
+
+
+class Problem(Exception):  # noqa: N818 - the RFC's word
+    """Ends a request with an error.
+
+    Args:
+        status: Of the answer.
+        code: Constant snake_case word, for programs.
+        detail: For people, without any text of a conversation.
+        headers: Further headers of the answer.
+        errors: What is wrong with which field.
+    """
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        errors: Sequence[FieldError] = (),
+    ) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+        self.document = ProblemDetails(_TYPE + code, status.phrase, status.value, code, detail, list(errors))
+
+    def response(self) -> Response:
+        """The answer."""
+        return Response(msgspec.json.encode(self.document), self.status, self.headers, MEDIA_TYPE)
+
+
+def invalid_request(errors: Sequence[FieldError]) -> Problem:
+    """422: fields are missing or wrong."""
+    detail = "; ".join(f"{error.field or 'request'}: {error.detail}" for error in errors)
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request", detail, errors=errors)
+
+
+def invalid_field(field: str, detail: str) -> Problem:
+    """422: one field is wrong."""
+    return invalid_request([FieldError(field, detail)])
+
+
+def undecodable(error: Exception) -> Problem:
+    """422 for a body that msgspec refused.
+
+    Only those of its messages are passed on that are made of our own schema: some quote the input.
+    """
+    text = str(error)
+    at = _AT.search(text)
+    field, reason = (at[1], text[: at.start()]) if at else ("", text)
+    if reason.startswith(("Expected ", "Object missing required field ")):
+        return invalid_field(field, reason)
+    if reason.startswith("Object contains unknown field"):
+        return invalid_field(field, "has a field that this request does not know; GET /openapi.json lists them")
+    if isinstance(error, msgspec.ValidationError):
+        return invalid_field(field, "is none of the values that are allowed here")
+    return invalid_field("", "the body is no JSON in UTF-8")
+
+
+def unavailable(detail: str, *, code: str = "unavailable", retry_after_s: int = RETRY_AFTER_S) -> Problem:
+    """503: come again."""
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, code, detail, headers={"Retry-After": str(retry_after_s)})
+
+
+def problem_of(error: Exception) -> Problem:
+    """Any error as a problem; what nobody foresaw says nothing of itself."""
+    match error:
+        case Problem():
+            return error
+        case StoreUnavailable():
+            return unavailable(str(error), code="store_unavailable")
+        case RequestValidationError():
+            return invalid_request(
+                [FieldError(".".join(map(str, each["loc"][1:])), str(each["msg"])) for each in error.errors()]
+            )
+        case HTTPException():
+            status = HTTPStatus(error.status_code)
+            code = _CODES.get(status, status.name.lower())
+            return Problem(status, code, str(error.detail), headers=error.headers)
+        case _:
+            detail = "the server failed on this request; its log says why"
+            return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", detail)
+
+
+async def _answer(_request: Request, error: Exception) -> Response:
+    return problem_of(error).response()
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the app with problem details."""
+    for kind in (Problem, StoreUnavailable, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _answer)

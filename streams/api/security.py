@@ -1,0 +1,249 @@
+"""Who asks, and whose memory they may read: bearer tokens, each bound to apps (the tenants).
+
+| http.tokens | http.host | who reads what |
+|---|---|---|
+| none | loopback | everybody on this machine reads everything; requests must name this machine as their host |
+| none | any other | the role does not start |
+| some | any | a token's holder reads its apps; without a token 401, another app 403 |
+
+`/livez`, `/readyz` and `/openapi.json` need no token: they hold no memory. `/metrics` needs none on loopback and an
+`admin` token elsewhere: counts of all tenants together are the operator's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from http import HTTPStatus
+from ipaddress import ip_address
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from models.errors import ConfigurationError
+from streams.api.problems import Problem
+from streams.settings import HttpSettings
+
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json"})
+"""What everybody may read."""
+METRICS_PATH = "/metrics"
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
+_REALM = 'Bearer realm="turntide"'
+_POLICY_VIOLATION = 1008
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request.
+
+    Attributes:
+        apps: Whose memory they may read; None for all.
+        admin: Whether they run this service.
+    """
+
+    apps: frozenset[str] | None = None
+    admin: bool = False
+
+    def may_read(self, app_id: str) -> bool:
+        """Whether a record of this app may be shown."""
+        return self.apps is None or app_id in self.apps
+
+    def app_of(self, wanted: str | None) -> str | None:
+        """The app that a request is about: the one it names, or the only one that the caller has.
+
+        Returns:
+            None for all that the caller may read.
+
+        Raises:
+            Problem: 403, another tenant's app.
+        """
+        if wanted is not None and not self.may_read(wanted):
+            raise Problem(
+                HTTPStatus.FORBIDDEN, "forbidden_app", "this token does not read the app that the request names"
+            )
+        if wanted is None and self.apps is not None and len(self.apps) == 1:
+            return next(iter(self.apps))
+        return wanted
+
+    def apps_of(self, wanted: str | None) -> tuple[str, ...] | None:
+        """The apps that a request may search; None for all.
+
+        Raises:
+            Problem: 403, another tenant's app.
+        """
+        app_id = self.app_of(wanted)
+        if app_id is not None:
+            return (app_id,)
+        return None if self.apps is None else tuple(sorted(self.apps))
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def asking() -> Caller | None:
+    """Who sent the request that is being answered; None outside of requests, where the role itself reads."""
+    return _caller.get()
+
+
+def caller() -> Caller:
+    """Who sent the request that is being answered.
+
+    Raises:
+        Problem: 401, nobody was let in: a route that no `Guard` stands before.
+    """
+    found = _caller.get()
+    if found is None:
+        raise _unauthorized("no caller is known")
+    return found
+
+
+@contextmanager
+def reading_for(reader: Caller) -> Iterator[None]:
+    """Read as somebody outside of a request: for programs that hold the store themselves.
+
+    Args:
+        reader: Whose apps are read; `Caller(None)` for every app.
+    """
+    token = _caller.set(reader)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may read what.
+
+    Attributes:
+        callers: SHA-256 of each token, and its holder. None of them: everybody reads everything.
+        loopback: Whether only this machine can connect.
+    """
+
+    callers: tuple[tuple[bytes, Caller], ...] = ()
+    loopback: bool = True
+
+    def holder(self, token: str) -> Caller | None:
+        """Whose token this is. Every token is compared, in constant time, whichever fits."""
+        digest = sha256(token.encode("utf-8", "surrogatepass")).digest()
+        found = None
+        for known, holder in self.callers:
+            if compare_digest(known, digest):
+                found = holder
+        return found
+
+
+def access_of(settings: HttpSettings) -> Access:
+    """Who may read what by the settings.
+
+    Raises:
+        ConfigurationError: Others than this machine could read without a token, or a token is unfit.
+    """
+    loopback = is_loopback(settings.host)
+    if not settings.tokens and not loopback:
+        raise ConfigurationError(
+            f"http.host is {settings.host} and http.tokens is empty: whoever reaches this machine would read every "
+            'user\'s memory. Set TURNTIDE_HTTP__TOKENS=\'[{"token": …, "apps": […]}]\', or listen on 127.0.0.1'
+        )
+    callers: dict[bytes, Caller] = {}
+    for number, entry in enumerate(settings.tokens):
+        token = entry.token.get_secret_value()
+        if not _TOKEN.fullmatch(token):
+            raise ConfigurationError(f"http.tokens.{number}: a token is letters, digits and -._~+/ (RFC 6750)")
+        digest = sha256(token.encode()).digest()
+        if digest in callers:
+            raise ConfigurationError(f"http.tokens.{number}: the same token stands there twice; name all its apps once")
+        callers[digest] = Caller(frozenset(entry.apps) or None, entry.admin)
+    return Access(tuple(callers.items()), loopback)
+
+
+class Guard:
+    """ASGI middleware: lets a request in and notes who asks, or answers 401, 403 or 421.
+
+    Args:
+        app: What stands behind.
+        access: Who may read what; None: everybody, for apps without memory and for tests.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let in or refuse."""
+        if scope["type"] == "websocket":
+            # There is none; one that is added must not be open for want of a rule.
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+            return
+        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+            await self._app(scope, receive, send)
+            return
+        try:
+            found = self._let_in(scope)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+            return
+        noted = _caller.set(found)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            _caller.reset(noted)
+
+    def _let_in(self, scope: Scope) -> Caller:
+        access = self._access
+        if access is None or (access.loopback and scope["path"] == METRICS_PATH):
+            return Caller(admin=True)
+        if not access.callers:
+            _require_this_machine(_header(scope, b"host"))
+            return Caller(admin=True)
+        found = access.holder(_bearer(_header(scope, b"authorization")))
+        if found is None:
+            raise _unauthorized("this token is not known", error="invalid_token")
+        if scope["path"] == METRICS_PATH and not found.admin:
+            raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "metrics are of all tenants: this takes an admin token")
+        return found
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    values: Sequence[bytes] = [value for key, value in scope["headers"] if key == name]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
+
+
+def _bearer(authorization: str) -> str:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise _unauthorized("send `Authorization: Bearer …` with one of the tokens in http.tokens")
+    return token.strip()
+
+
+def _unauthorized(detail: str, *, error: str = "") -> Problem:
+    challenge = f'{_REALM}, error="{error}"' if error else _REALM
+    return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _require_this_machine(host: str) -> None:
+    """Refuse a page elsewhere that has its name point at this machine (DNS rebinding).
+
+    Raises:
+        Problem: 421, the request names another host.
+    """
+    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    if not is_loopback(name.removeprefix("[").removesuffix("]")):
+        raise Problem(
+            HTTPStatus.MISDIRECTED_REQUEST, "misdirected", "without tokens only this machine is answered: ask 127.0.0.1"
+        )

@@ -1,0 +1,274 @@
+"""The role's HTTP app over memories in this process: real turns and topics, doubles of users and search.
+
+The doubles give whatever was put in, of every app where none is named, so that a test sees what the API itself holds
+back. Distances and scores come from shared words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import httpx
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from qdrant_client import AsyncQdrantClient
+
+from models.events import Position, Role, Turn
+from models.policy import Policy
+from models.text.words import fold_text, words_of
+from models.user_events import FactCategory, TurnRef
+from streams.api.health import create_api
+from streams.api.mcp import McpEndpoint
+from streams.api.memory import memory_router
+from streams.api.ports import Episode
+from streams.api.reading import MemoryReader
+from streams.api.security import Access, access_of
+from streams.api.similar import index_router, similar_router
+from streams.api.tenancy import ScopedStore
+from streams.api.topics import topics_router
+from streams.api.visibility import MemoryVisibility
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.retrieval import FoundTurn
+from streams.scope import Scope
+from streams.settings import ApiToken, HttpSettings
+from streams.vectors.server import ServerStore
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.topic_memory import TopicMemory
+from streams.vectors.user_memory import RememberedEpisode, RememberedFact, RememberedUser
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def token_of(app: str) -> str:
+    """The token of an app's callers."""
+    return f"token-of-the-app-{app}"
+
+
+def settings_of(*apps: str, **more: Any) -> HttpSettings:
+    """Settings with one token for each app."""
+    tokens = [ApiToken(token=SecretStr(token_of(app)), apps=[app]) for app in apps]
+    return HttpSettings(tokens=tokens, **more)
+
+
+def bearer(app: str) -> dict[str, str]:
+    """Headers of an app's caller."""
+    return {"Authorization": f"Bearer {token_of(app)}"}
+
+
+def fact(key: str, value: str, *, app: str = "a", user: str = "u", **more: Any) -> RememberedFact:
+    """A fact that holds."""
+    given = {
+        "category": FactCategory.IDENTITY,
+        "confidence": 1.0,
+        "importance": 0.8,
+        "active": True,
+        "valid_from": AT,
+        "valid_until": None,
+        "session_id": "s",
+        "turn": 0,
+        "extracted_by": "rules",
+    }
+    return RememberedFact(app_id=app, user_id=user, key=key, value=value, **{**given, **more})
+
+
+def episode(number: int, summary: str, *, app: str = "a", user: str = "u", **more: Any) -> RememberedEpisode:
+    """The user's episode of this number, of 20 turns."""
+    first, last = 20 * number - 19, 20 * number
+    given = {
+        "first_turn": first,
+        "last_turn": last,
+        "turn_range": f"turns {first}-{last}",
+        "summarised_by": "extractive",
+        "key_topics": [],
+        "started_at": AT,
+        "ended_at": AT,
+        "turns": [],
+        "distance": None,
+    }
+    return RememberedEpisode(app_id=app, user_id=user, episode=number, summary=summary, **{**given, **more})
+
+
+def standing(*refs: tuple[str, int], app: str = "a", user: str = "u", **more: Any) -> RememberedUser:
+    """A user whose last turns are these."""
+    given = {"turn_count": len(refs), "compressed_turns": 0, "facts": 0, "episodes": 0, "seen": {}}
+    return RememberedUser(app_id=app, user_id=user, short_term=[TurnRef(*ref) for ref in refs], **{**given, **more})
+
+
+def said(turn: int, content: str, *, app: str = "a", user: str = "u", session: str = "s", **more: Any) -> Turn:
+    """A turn of a user."""
+    more.setdefault("role", Role.USER)
+    return Turn(session_id=session, user_id=user, app_id=app, turn=turn, content=content, timestamp=AT, **more)
+
+
+def _overlap(query: str, text: str) -> float:
+    wanted, has = set(words_of(fold_text(query))), set(words_of(fold_text(text)))
+    return len(wanted & has) / max(1, len(wanted))
+
+
+@dataclass
+class Users:
+    """Doubles `streams.api.ports.Users`."""
+
+    known_facts: list[RememberedFact] = field(default_factory=list)
+    known_episodes: list[RememberedEpisode] = field(default_factory=list)
+    known_users: list[RememberedUser] = field(default_factory=list)
+
+    async def facts(
+        self,
+        app_id: str | None,
+        user_id: str,
+        *,
+        min_importance: float = 0.0,
+        category: FactCategory | None = None,
+        include_past: bool = False,
+    ) -> list[RememberedFact]:
+        """As the port says."""
+        found = [
+            each
+            for each in self.known_facts
+            if _is_of(each, app_id, user_id)
+            and each.importance >= min_importance
+            and category in {None, each.category}
+            and (each.active or include_past)
+        ]
+        return sorted(found, key=lambda each: (not each.active, -each.importance, each.key))
+
+    async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[RememberedEpisode]:
+        """As the port says."""
+        return [each for each in self.known_episodes if _is_of(each, app_id, user_id)][::-1][:limit]
+
+    async def find_episodes(
+        self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
+    ) -> list[RememberedEpisode]:
+        """As the port says; the distance is the share of the query's words that the summary lacks."""
+        far = [
+            replace(each, distance=1 - _overlap(query, each.summary))
+            for each in self.known_episodes
+            if _is_of(each, app_id, user_id)
+        ]
+        near = [(each.distance, each) for each in far if each.distance is not None and each.distance <= max_distance]
+        return [each for _, each in sorted(near, key=lambda pair: pair[0])][:top_k]
+
+    async def standing(self, app_id: str | None, user_id: str) -> RememberedUser | None:
+        """As the port says."""
+        return next((each for each in self.known_users if _is_of(each, app_id, user_id)), None)
+
+
+@dataclass
+class Search:
+    """Doubles `streams.api.ports.Search`, over what the users and the memory of turns have."""
+
+    users: Users
+    turns_of: dict[str, SessionVectorMemory]
+    asked: list[Scope] = field(default_factory=list)
+
+    async def turns(self, query: str, scope: Scope, top_k: int) -> list[FoundTurn]:
+        """Turns of every session that was put in, whatever the scope says of apps."""
+        self.asked.append(scope)
+        found = []
+        for session_id, memory in self.turns_of.items():
+            if scope.session_id in {None, session_id}:
+                found += await memory.last_turns(session_id, 100)
+        mine = [turn for turn in found if scope.user_id in {None, turn.user_id}]
+        hits = [FoundTurn(turn, _overlap(query, turn.content)) for turn in mine]
+        return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
+
+    async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[Episode, float]]:
+        """Episodes of every app, whatever the scope says of apps."""
+        self.asked.append(scope)
+        mine = [each for each in self.users.known_episodes if scope.user_id in {None, each.user_id}]
+        hits: list[tuple[Episode, float]] = [(each, _overlap(query, each.summary)) for each in mine]
+        return sorted((hit for hit in hits if hit[1] > 0), key=lambda hit: -hit[1])[:top_k]
+
+
+@cache
+def _embedder() -> WordLlamaEmbedder:
+    """Loading its weights takes longer than most tests."""
+    return WordLlamaEmbedder()
+
+
+class Served:
+    """An app as the index role has it, over a store without network.
+
+    Attributes:
+        users: What is known of users.
+        turns: Turns, read through the tenants' border.
+        topics: Topics, likewise.
+    """
+
+    def __init__(self, *, settings: HttpSettings | None = None, **more: Any) -> None:
+        self.embedder = _embedder()
+        self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+        scoped = ScopedStore(self.store)
+        self.users = Users()
+        self.turns = SessionVectorMemory(scoped, self.embedder)
+        self.topics = TopicMemory(scoped, self.embedder, self.turns)
+        self.sessions: dict[str, SessionVectorMemory] = {}
+        self.search = Search(self.users, self.sessions)
+        self.reader = MemoryReader(
+            self.users,
+            self.turns,
+            self.search,
+            MemoryVisibility(self.turns, self.users),
+            episode_distance=0.7,
+            **more,
+        )
+        access: Access | None = None if settings is None else access_of(settings)
+        self.app: FastAPI = create_api(
+            ready=lambda: (True, "ready"),
+            registry=CollectorRegistry(),
+            routers=[
+                memory_router(self.reader),
+                similar_router(self.turns),
+                index_router(self.turns, topic_prefix="test"),
+                topics_router(self.topics, Policy().topics),
+            ],
+            access=access,
+            endpoints=[McpEndpoint(self.reader)],
+            limits=settings,
+        )
+
+    async def say(self, *turns: Turn, places: Sequence[Position | None] | None = None) -> None:
+        """Index turns."""
+        self.sessions |= {turn.session_id: self.turns for turn in turns}
+        await self.turns.add_turns(turns, self.embedder.embed([turn.content for turn in turns]), places=places)
+
+    @asynccontextmanager
+    async def client(self, headers: Mapping[str, str] | None = None) -> AsyncIterator[httpx.AsyncClient]:
+        """A client that calls the app directly, with an endpoint's own work running."""
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+            yield client
+
+    async def close(self) -> None:
+        """Release the store."""
+        await self.store.close()
+
+
+def _is_of(record: RememberedFact | RememberedEpisode | RememberedUser, app_id: str | None, user_id: str) -> bool:
+    return record.user_id == user_id and app_id in {None, record.app_id}
+
+
+class Clock:
+    """Time that passes only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        """Seconds."""
+        return self.now_s
+
+    async def sleep(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+        self.slept.append(seconds)
+        self.now_s += seconds
+        await asyncio.sleep(0)

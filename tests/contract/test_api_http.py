@@ -1,0 +1,66 @@
+"""Over a real socket: answers leave at once, and what is refused is refused before it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from streams.api import health
+from streams.api.health import serve
+from tests.api_doubles import Served, bearer, settings_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    """Where a role with one tenant answers."""
+    made = Served(settings=settings_of("a"))
+    async with serve(made.app) as port:
+        yield f"http://127.0.0.1:{port}"
+    await made.close()
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    """Without it every answer on a kept connection took 40 ms: head and body are two packets."""
+    listener = health._listen("127.0.0.1", 0)
+    with listener, socket.create_connection(listener.getsockname()) as _, listener.accept()[0] as accepted:
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+
+async def test_a_megabyte_of_query_is_refused(url: str) -> None:
+    """In a body unread, in an address by its length; the role answers the next request."""
+    async with httpx.AsyncClient(base_url=url, headers=bearer("a")) as client:
+        body = await client.post("/v1/retrieve", json={"user_id": "u", "query": "x" * 1_000_000})
+        address = await client.get("/v1/sessions/s/similar", params={"q": "x" * 60_000})
+        after = await client.post("/v1/retrieve", json={"user_id": "u", "query": "x"})
+
+    assert (body.status_code, body.json()["code"]) == (413, "too_large")
+    assert (address.status_code, after.status_code) == (422, 200)
+
+
+async def test_a_body_without_end_is_given_up(url: str) -> None:
+    """Chunks whose sum no header tells are counted as they come."""
+    port = int(url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"POST /v1/retrieve HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {bearer('a')['Authorization']}\r\n"
+    writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
+    for _ in range(9):
+        writer.write(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
+    status = await asyncio.wait_for(reader.readline(), timeout=20)
+    writer.close()
+
+    assert status.startswith(b"HTTP/1.1 413 ")
+
+
+async def test_thirty_askers_at_once_are_answered(url: str) -> None:
+    """Each its own answer, below the limit of requests under way."""
+    async with httpx.AsyncClient(base_url=url, headers=bearer("a")) as client:
+        asked = [client.get(f"/v1/users/user-{n}") for n in range(30)]
+        answers = await asyncio.gather(*asked)
+
+    assert [f"user-{n}" for n in range(30)] == [answer.json()["user_id"] for answer in answers]

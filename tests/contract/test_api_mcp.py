@@ -1,0 +1,188 @@
+"""The MCP tools, asked by the SDK's own client: over HTTP from a served role, and over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
+
+from models.events import Role
+from streams.api.health import serve
+from streams.api.mcp import SHOWN_CHARS
+from streams.settings import HttpSettings
+from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+TOOLS = ["search_memory", "get_context", "list_facts"]
+MODES = ["auto", "legacy"]
+"""The protocol of 2026 without a handshake, and those before it."""
+
+
+async def _filled(settings: HttpSettings | None) -> Served:
+    made = Served(settings=settings)
+    made.users.known_facts += [fact("name", "Alex", importance=0.9), fact("name", "Bo", app="b")]
+    made.users.known_episodes.append(episode(1, "the user asked about vector databases"))
+    made.users.known_users.append(standing(("s", 0), ("s", 1)))
+    await made.say(said(0, "which vector databases exist"), said(1, "long " * 1_000, role=Role.ASSISTANT))
+    return made
+
+
+@pytest.fixture(params=["http", "stdio"])
+async def asking(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
+    """How to reach the tools of app `a`: a function that gives a connected client."""
+    made = await _filled(settings_of("a", "b"))
+    async with serve(made.app) as port:
+        yield _over_http(port, "a") if request.param == "http" else _over_stdio(port)
+    await made.close()
+
+
+def _over_http(port: int, app: str) -> Any:
+    @asynccontextmanager
+    async def connected(mode: str = "auto") -> AsyncIterator[Client]:
+        async with httpx2.AsyncClient(headers=bearer(app)) as http:
+            transport = streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http)
+            async with Client(transport, mode=mode) as client:
+                yield client
+
+    return connected
+
+
+def _over_stdio(port: int) -> Any:
+    @asynccontextmanager
+    async def connected(mode: str = "auto") -> AsyncIterator[Client]:
+        called = f"from jobs.mcp import mcp; mcp(url='http://127.0.0.1:{port}', variable='MY_TOKEN')"
+        command = StdioServerParameters(
+            command=sys.executable,
+            args=["-c", called],
+            env={"MY_TOKEN": token_of("a"), "PATH": os.environ["PATH"]},
+            cwd=Path(__file__).parents[2],
+        )
+        async with Client(command, mode=mode) as client:
+            yield client
+
+    return connected
+
+
+def text_of(result: CallToolResult) -> str:
+    """What a model is shown."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_tools_are_listed_with_what_they_take_and_give(asking: Any, mode: str) -> None:
+    """A description, both schemas, and that they change nothing."""
+    async with asking(mode) as client:
+        tools = (await client.list_tools()).tools
+
+    assert TOOLS == [tool.name for tool in tools]
+    for tool in tools:
+        assert tool.description
+        assert tool.annotations
+        assert tool.annotations.read_only_hint
+        assert "user_id" in tool.input_schema["required"]
+        assert tool.output_schema
+
+
+async def test_the_tools_answer_for_models_and_programs(asking: Any) -> None:
+    """The name from facts, what was discussed from the right episode, and turns cut to a length."""
+    async with asking() as client:
+        facts = await client.call_tool("list_facts", {"user_id": "u", "category": "identity"})
+        found = await client.call_tool("search_memory", {"user_id": "u", "query": "long vector databases"})
+        context = await client.call_tool("get_context", {"user_id": "u", "query": "databases?", "token_budget": 100})
+
+    assert (text_of(facts), facts.structured_content["facts"][0]["value"]) == ("- identity name: Alex", "Alex")
+    assert text_of(found).startswith("- turns 1-20 (2026-03-01): the user asked about vector databases\n")
+    assert [len(hit["turn"]["content"]) for hit in found.structured_content["turns"]] == [28, SHOWN_CHARS]
+    assert text_of(context) == context.structured_content["prompt"]
+    assert text_of(context).startswith("# Long-term Memory\n## User Profile\n- name: Alex\n")
+    assert context.structured_content["tokens"] <= 100
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("list_facts", {"user_id": "u", "app_id": "b"}, "does not read the app"),
+        ("list_facts", {}, "user_id"),
+        ("get_context", {"user_id": "u", "query": ""}, "query"),
+        ("search_memory", {"user_id": "u", "query": "x", "top_k": 0}, "top_k"),
+        ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "does not know"),
+        ("drop_everything", {}, "no such tool"),
+    ],
+)
+async def test_what_is_wrong_is_told_to_the_model(asking: Any, tool: str, arguments: dict[str, Any], told: str) -> None:
+    """As a tool's failure, which it can mend, without what it had sent; another tenant's app among them."""
+    async with asking() as client:
+        result = await client.call_tool(tool, arguments)
+
+    assert result.is_error
+    assert told in text_of(result)
+    assert "private" not in text_of(result)
+
+
+async def test_an_empty_memory_is_no_failure(asking: Any) -> None:
+    """A user that nothing is known of."""
+    async with asking() as client:
+        facts = await client.call_tool("list_facts", {"user_id": "nobody"})
+        found = await client.call_tool("search_memory", {"user_id": "nobody", "query": "x"})
+
+    assert (text_of(facts), facts.structured_content) == ("nothing is known of this user", {"facts": []})
+    assert found.structured_content == {"turns": [], "episodes": []}
+
+
+async def test_each_token_reads_its_own_app() -> None:
+    """Two clients of one server, at once."""
+    made = await _filled(settings_of("a", "b"))
+    async with serve(made.app) as port, _over_http(port, "a")() as of_a, _over_http(port, "b")() as of_b:
+        results = await asyncio.gather(*[each.call_tool("list_facts", {"user_id": "u"}) for each in (of_a, of_b) * 4])
+    await made.close()
+
+    assert ["- identity name: Alex", "- identity name: Bo"] * 4 == [text_of(result) for result in results]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, HTTPStatus.UNAUTHORIZED),
+        ({"Authorization": "Bearer of-somebody-unknown"}, HTTPStatus.UNAUTHORIZED),
+        ({**bearer("a"), "Origin": "http://evil.example"}, HTTPStatus.FORBIDDEN),
+        ({**bearer("a"), "Host": "evil.example"}, HTTPStatus.MISDIRECTED_REQUEST),
+    ],
+)
+async def test_strangers_are_kept_out(headers: dict[str, str], status: HTTPStatus) -> None:
+    """No token, a page elsewhere, and a name that points here."""
+    made = await _filled(settings_of("a"))
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with serve(made.app) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        accept = {"Accept": "application/json, text/event-stream"}
+        answer = await client.post("/mcp", json=call, headers={**accept, **headers})
+        streamed = await client.get("/mcp", headers=bearer("a"))
+    await made.close()
+
+    assert (answer.status_code, streamed.status_code) == (status, HTTPStatus.METHOD_NOT_ALLOWED)
+
+
+async def test_a_role_that_is_away_is_told_to_the_model() -> None:
+    """The command stays up: the role may come back."""
+    made = await _filled(settings_of("a"))
+    async with serve(made.app) as port:
+        pass
+    await made.close()
+    async with _over_stdio(port)() as client:
+        result = await client.call_tool("list_facts", {"user_id": "u"})
+
+    assert (result.is_error, "does not answer" in text_of(result)) == (True, True)

@@ -1,0 +1,384 @@
+"""Copying collections into another generation, on Qdrant Edge and on the server's client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.errors import ConfigurationError, StoreUnavailable
+from models.events import EpisodeCompressed, FactCategory, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.retrieval.lexical import query_vector
+from models.user_events import PastFact, SessionTurns
+from streams.ports import Point, Vectors, VectorStore
+from streams.vectors.edge import EdgeStore
+from streams.vectors.generations import (
+    FIRST,
+    GenerationRecord,
+    GenerationStore,
+    Progress,
+    generation_name,
+    require_finished,
+)
+from streams.vectors.reindex import RECIPES, Copied, Source, copy_collections
+from streams.vectors.reindex_edge import EdgeSource
+from streams.vectors.reindex_server import ServerSource, alias_of
+from streams.vectors.server import ServerStore
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.user_memory import UserMemory
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+PLACE = Position("turns", 0, 7)
+SUBJECTS = ["boats on the lake", "soup with lentils", "the tax office", "a violin lesson", "moss on stones"]
+
+
+class Toy:
+    """A random direction for each text; another for another name."""
+
+    rephrased_similarity = 0.9
+    topic_similarity = 0.5
+    episode_distance = 0.5
+
+    def __init__(self, name: str, dim: int) -> None:
+        self.name, self.dim = name, dim
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows, zero for empty text."""
+        self.texts += texts
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            if text:
+                drawn = np.random.default_rng(crc32(f"{self.name} {text}".encode())).normal(size=self.dim)
+                row[:] = drawn / np.linalg.norm(drawn)
+        return rows
+
+
+OLD, NEW = Toy("old", 8), Toy("new", 12)
+
+
+class Place:
+    """One store on disk or on a server, opened for an embedder as often as wanted."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._client = None if folder else AsyncQdrantClient(":memory:")
+
+    def store(self, embedder: Toy) -> VectorStore:
+        """A store that takes its vectors. On Edge the one before must be closed."""
+        if self._folder is not None:
+            return EdgeStore(self._folder, embedder=embedder.name)
+        assert self._client is not None
+        return _LeftOpen(self._client, embedder=embedder.name)
+
+    def source(self, store: VectorStore) -> Source:
+        """What is copied."""
+        if self._folder is not None:
+            return EdgeSource(self._folder)
+        assert isinstance(store, ServerStore)
+        return ServerSource.beside(store)
+
+
+class _LeftOpen(ServerStore):
+    async def close(self) -> None:
+        """The imitation's points are gone when its client is closed."""
+
+
+@pytest.fixture(params=["edge", "server"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A place of each kind."""
+    return Place(tmp_path / "vectors" if request.param == "edge" else None)
+
+
+@pytest.fixture
+async def copied(place: Place) -> AsyncIterator[tuple[VectorStore, list[Copied]]]:
+    """The generation `new` of what `fill` wrote, and what the copy said."""
+    store = place.store(OLD)
+    await fill(store, OLD)
+    await store.close()
+    target = place.store(NEW)
+    source = place.source(target)
+    done = await copy_collections(source, target, NEW, before=FIRST, generation="new", page_points=4)
+    if isinstance(source, EdgeSource):
+        source.close()
+    yield target, done
+    await target.close()
+
+
+def turn(number: int) -> Turn:
+    """A turn on one of the subjects."""
+    return Turn(
+        session_id=f"s{number % 3}",
+        user_id="u",
+        app_id="app",
+        turn=number,
+        role=Role.USER,
+        content=SUBJECTS[number] if number < len(SUBJECTS) else f"number {number}",
+        timestamp=NOW + timedelta(days=number),
+    )
+
+
+async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) -> None:
+    """Index turns, an episode, facts and a standing, as the index role does.
+
+    An episode's embedding is the mean of its turns', as the enrich role makes it; without turns, of its summary.
+    """
+    turns = [turn(number) for number in range(11)]
+    vectors = embedder.embed([each.content for each in turns])
+    memory = SessionVectorMemory(store, embedder)
+    if with_turns:
+        await memory.add_turns(turns, vectors)
+    mean = (vectors[1] + vectors[4]) / np.linalg.norm(vectors[1] + vectors[4])
+    users = UserMemory(store, embedder)
+    common = {"id": "1", "session_id": "s1", "user_id": "u", "app_id": "app", "timestamp": NOW, "source": PLACE}
+    await users.add_episodes(
+        [
+            (
+                EpisodeCompressed(
+                    **common,  # type: ignore[arg-type]
+                    episode=1,
+                    first_turn=1,
+                    last_turn=20,
+                    turn_range="turns 1-20",
+                    turns=[SessionTurns("s1", [1, 4])],
+                    summary="User asked about vector databases.",
+                    summarised_by="extractive",
+                    key_topics=["pgvector"],
+                    embedding=mean.tolist() if with_turns else [],
+                    embedded_by=embedder.name if with_turns else "",
+                    started_at=NOW,
+                    ended_at=NOW,
+                    tokens_before=100,
+                    tokens_after=10,
+                ),
+                1,
+            )
+        ]
+    )
+    await users.add_facts(
+        [
+            (
+                FactChanged(
+                    **common,  # type: ignore[arg-type]
+                    category=FactCategory.IDENTITY,
+                    key="name",
+                    value="Mira",
+                    confidence=1.0,
+                    importance=0.9,
+                    active=True,
+                    cause="updated",
+                    valid_from=NOW,
+                    valid_until=None,
+                    turn=1,
+                    extracted_by="rules",
+                    history=[PastFact(value="Mia", confidence=1.0, valid_from=NOW - timedelta(1), valid_until=NOW)],
+                ),
+                2,
+            )
+        ]
+    )
+    await users.add_standings(
+        [
+            (
+                UserMemoryChanged(
+                    **common,  # type: ignore[arg-type]
+                    turn_count=20,
+                    compressed_turns=20,
+                    requested_turns=20,
+                    short_term=[SessionTurns("s1", [20])],
+                    facts=1,
+                    episodes=1,
+                    seen={"0": 7},
+                ),
+                3,
+            )
+        ]
+    )
+
+
+async def everything(store: VectorStore, embedder: Toy) -> list[object]:
+    """What readers see: every look-up there is, with scores rounded."""
+    memory, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
+    seen: list[object] = [await memory.last_turns(f"s{number}", 20) for number in range(3)]
+    for subject in SUBJECTS:
+        hits = await store.search("turns", embedder.embed([subject])[0], where={"user_id": "u"}, top_k=3)
+        seen.append([(hit.key, round(hit.score, 4), hit.payload) for hit in hits])
+    for words in ("lentil soup", "January violin", "8 January 2026"):
+        found = await store.search_lexical("turns", query_vector(words), where={"user_id": "u"}, top_k=50)
+        seen.append(sorted((hit.key, round(hit.score, 4)) for hit in found))
+    found = await store.search_lexical("episodes", query_vector("pgvector January"), where={"user_id": "u"}, top_k=50)
+    seen.append([(hit.key, round(hit.score, 4)) for hit in found])
+    seen.append(await users.facts("app", "u", include_past=True))
+    seen.append(await users.standing("app", "u"))
+    for query in (SUBJECTS[1], "User asked about vector databases."):
+        near = await users.find_episodes("app", "u", query, max_distance=2.0, top_k=3)
+        seen.append([(episode.turn_range, round(episode.distance or 0.0, 4)) for episode in near])
+    return seen
+
+
+async def test_the_copy_reads_as_if_it_had_been_indexed(
+    copied: tuple[VectorStore, list[Copied]], tmp_path: Path
+) -> None:
+    """Vectors, words, payloads and filters are those that the index role makes with the new embedder."""
+    target, _ = copied
+    anew = EdgeStore(tmp_path / "anew", embedder=NEW.name) if isinstance(target, EdgeStore) else None
+    expected = anew or ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
+    await fill(expected, NEW)
+
+    assert await everything(GenerationStore(target, "new"), NEW) == await everything(expected, NEW)
+    await expected.close()
+
+
+async def test_an_episode_without_its_turns_is_embedded_by_its_summary(place: Place) -> None:
+    """Sessions keep their newest turns only; older episodes must still be found."""
+    store = place.store(OLD)
+    await fill(store, OLD, with_turns=False)
+    await store.close()
+    target = place.store(NEW)
+    source = place.source(target)
+    await copy_collections(source, target, NEW, before=FIRST, generation="new")
+    if isinstance(source, EdgeSource):
+        source.close()
+    users = UserMemory(GenerationStore(target, "new"), NEW)
+    near = await users.find_episodes("app", "u", "User asked about vector databases.", max_distance=0.01, top_k=3)
+
+    assert [episode.turn_range for episode in near] == ["turns 1-20"]
+    await target.close()
+
+
+async def test_it_says_what_was_copied(copied: tuple[VectorStore, list[Copied]]) -> None:
+    """Every collection that there is; topics were never written here."""
+    _, done = copied
+
+    assert [(each.collection, each.into, each.points) for each in done] == [
+        ("turns", "turns-new", 11),
+        ("episodes", "episodes-new", 1),
+        ("facts", "facts-new", 2),
+        ("users", "users-new", 1),
+    ]
+
+
+async def test_the_generation_before_stays(place: Place, copied: tuple[VectorStore, list[Copied]]) -> None:
+    """Its roles go on with it meanwhile."""
+    target, _ = copied
+    if isinstance(target, EdgeStore):
+        await target.close()
+    before = place.store(OLD)
+
+    assert await before.count("turns") == 11
+    await before.close()
+
+
+class Failing:
+    """A store that fails at the nth write, as if the process had been killed there."""
+
+    def __init__(self, store: VectorStore, writes: int) -> None:
+        self._store, self._writes = store, writes
+        self.ensure, self.search, self.search_lexical = store.ensure, store.search, store.search_lexical
+        self.read, self.latest, self.count = store.read, store.latest, store.count
+        self.delete, self.close = store.delete, store.close
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        """Write, or fail."""
+        if not self._writes:
+            raise StoreUnavailable("killed")
+        self._writes -= 1
+        await self._store.upsert(collection, points)
+
+
+@pytest.mark.parametrize("writes", [0, 1, 2, 4, 7])
+async def test_a_copy_cut_short_goes_on(place: Place, writes: int) -> None:
+    """At any write: nothing is missing, and no more than a page is embedded twice."""
+    store = place.store(OLD)
+    await fill(store, OLD)
+    await store.close()
+    embedder = Toy("new", 12)
+    target = place.store(embedder)
+    source = place.source(target)
+    with pytest.raises(StoreUnavailable, match="killed"):
+        await copy_collections(source, Failing(target, writes), embedder, before=FIRST, generation="new", page_points=4)
+    done = await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
+    again = await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
+    if isinstance(source, EdgeSource):
+        source.close()
+
+    assert [each.points for each in done] == [11, 1, 2, 1]
+    assert [each.now for each in again] == [0, 0, 0, 0]
+    assert [await target.count(f"{each.collection}-new") for each in done] == [11, 1, 2, 1]
+    assert len(embedder.texts) <= 14 + 4
+    await target.close()
+
+
+async def test_nothing_to_copy(place: Place) -> None:
+    """A store that was never written has no collections; no generation is made."""
+    target = place.store(NEW)
+
+    assert await copy_collections(place.source(target), target, NEW, before=FIRST, generation="new") == []
+    await target.close()
+
+
+async def test_a_generation_takes_one_embedder(place: Place, copied: tuple[VectorStore, list[Copied]]) -> None:
+    """Another model under the same name must not be mixed in."""
+    target, _ = copied
+    if isinstance(target, EdgeStore):
+        await target.close()
+    other = Toy("other", 12)
+    wrong = place.store(other)
+    with pytest.raises(ConfigurationError, match="new"):
+        await copy_collections(place.source(wrong), wrong, other, before=FIRST, generation="new")
+    await wrong.close()
+
+
+async def test_an_unfinished_generation_is_not_served(place: Place) -> None:
+    """Not before its offsets are set too; the first one needs no finishing."""
+    store = place.store(NEW)
+    record = GenerationRecord(store, "new")
+    await record.note_progress("turns", Progress(after="x", copied=3))
+    await require_finished(store, FIRST)
+    with pytest.raises(ConfigurationError, match="turntide reindex"):
+        await require_finished(store, "new")
+    await record.note_finished()
+    await require_finished(store, "new")
+
+    assert await record.progress("turns") == Progress(after="x", copied=3)
+    await store.close()
+
+
+async def test_offsets_are_kept_with_the_generation(place: Place) -> None:
+    """A run that goes on must not take later ones: what came in between would be in nothing."""
+    store = place.store(NEW)
+    record = GenerationRecord(store, "new")
+    before = await record.offsets()
+    await record.note_offsets({"turntide.turns.v1": {0: 17, 11: 0}})
+
+    assert (before, await record.offsets()) == (None, {"turntide.turns.v1": {0: 17, 11: 0}})
+    await store.close()
+
+
+async def test_aliases_switch_at_once() -> None:
+    """Readers from outside see the new generation under the same name, and the old one again after a switch back."""
+    place = Place(None)
+    store = place.store(OLD)
+    await fill(store, OLD)
+    target = place.store(NEW)
+    assert isinstance(target, ServerStore)
+    source = ServerSource.beside(target)
+    first = await source.switch_aliases(RECIPES, FIRST)
+    await copy_collections(source, target, NEW, before=FIRST, generation="new")
+    switched = await source.switch_aliases(RECIPES, "new")
+    page, _ = await source.page(alias_of("turns"), "", 100)
+
+    assert first == switched == ["turns-current", "episodes-current", "facts-current", "users-current"]
+    assert (len(page), await source.embedder_of(alias_of("turns"))) == (11, "new")
+
+
+def test_a_generation_s_names_are_names() -> None:
+    """They stay within what stores take."""
+    assert [generation_name("turns", each) for each in (FIRST, "minilm")] == ["turns", "turns-minilm"]

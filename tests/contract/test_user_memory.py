@@ -1,0 +1,292 @@
+"""What readers find of users: the same on Qdrant Edge and on the server's client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.events import FactCategory, Retraction
+from models.user_events import TurnRef
+from streams.ports import VectorStore
+from streams.vectors.edge import EdgeStore
+from streams.vectors.server import ServerStore
+from tests.user_driver import NOON, fact
+from tests.users_indexed import IndexedUser
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+PREFERENCE = FactCategory.PREFERENCE
+
+
+@pytest.fixture(params=["edge", "server"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
+    """An empty store of each kind."""
+    made: VectorStore = (
+        EdgeStore(tmp_path / "vectors", embedder="matter")
+        if request.param == "edge"
+        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+    )
+    yield made
+    await made.close()
+
+
+async def with_facts(store: VectorStore) -> IndexedUser:
+    """Facts of several categories, importances and ages."""
+    user = IndexedUser(store)
+    user.learn(fact("name", "Alex", 0.9, importance=1.0), fact("city", "Paris", importance=0.5), turn=4)
+    user.learn(fact("language", "Python", 0.9, importance=0.8, category=PREFERENCE), session_id="t")
+    user.learn(fact("tea", "likes", importance=0.4, category=PREFERENCE), fact("age", "41", importance=0.8))
+    user.learn(fact("editor", "vim", importance=0.499, category=PREFERENCE))
+    user.now += timedelta(days=1)
+    user.learn(fact("city", "Oslo", importance=0.5), session_id="t", turn=7)
+    user.forget(Retraction(key="age"))
+    await user.index()
+    return user
+
+
+async def test_nothing_is_known_of_a_user_who_never_spoke(store: VectorStore) -> None:
+    """Before the first write, and beside other users."""
+    user = IndexedUser(store)
+    for _ in range(2):
+        assert await user.memory.facts("a", "nobody", include_past=True) == []
+        assert await user.memory.episodes("a", "nobody", limit=5) == []
+        assert await user.memory.find_episodes("a", "nobody", "boats", max_distance=2.0, top_k=3) == []
+        assert await user.memory.standing("a", "nobody") is None
+        user.chat(25)
+        user.answer(1, 20, "They spoke of boats.")
+        user.learn(fact("name", "Alex"))
+        await user.index()
+
+
+async def test_active_facts_come_by_importance(store: VectorStore) -> None:
+    """The most important first, of equals by key; what ended is left out."""
+    user = await with_facts(store)
+
+    assert [(f.key, f.value, f.importance) for f in await user.memory.facts("a", "u")] == [
+        ("name", "Alex", 1.0),
+        ("language", "Python", 0.8),
+        ("city", "Oslo", 0.5),
+        ("editor", "vim", 0.499),
+        ("tea", "likes", 0.4),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("least", "keys"),
+    [
+        (0.0, ["name", "language", "city", "editor", "tea"]),
+        (0.5, ["name", "language", "city"]),
+        (0.4991, ["name", "language", "city"]),
+        (0.8, ["name", "language"]),
+        (1.0, ["name"]),
+    ],
+)
+async def test_facts_below_the_asked_importance_stay_away(store: VectorStore, least: float, keys: list[str]) -> None:
+    """The bound is inside (seed 002, stage 1: 0.5)."""
+    user = await with_facts(store)
+
+    assert keys == [f.key for f in await user.memory.facts("a", "u", min_importance=least)]
+
+
+async def test_facts_of_one_category(store: VectorStore) -> None:
+    """And of one that has none."""
+    user = await with_facts(store)
+    found = await user.memory.facts("a", "u", category=PREFERENCE, min_importance=0.5)
+
+    assert [(f.category, f.key) for f in found] == [("preference", "language")]
+    assert await user.memory.facts("a", "u", category=FactCategory.CONSTRAINT) == []
+
+
+async def test_past_values_come_behind_the_active_ones(store: VectorStore) -> None:
+    """Those before the active value, and those taken back, with the times between which they were true."""
+    user = await with_facts(store)
+    found = await user.memory.facts("a", "u", include_past=True, min_importance=0.5)
+    later = NOON + timedelta(days=1)
+
+    assert [(f.key, f.value, f.active, f.valid_from, f.valid_until) for f in found] == [
+        ("name", "Alex", True, NOON, None),
+        ("language", "Python", True, NOON, None),
+        ("city", "Oslo", True, later, None),
+        ("age", "41", False, NOON, later),
+        ("city", "Paris", False, NOON, later),
+    ]
+
+
+async def test_a_fact_says_where_it_is_from(store: VectorStore) -> None:
+    """Session, turn and extractor of the active value; of an earlier one the event says none."""
+    user = await with_facts(store)
+    cities = [f for f in await user.memory.facts("a", "u", include_past=True) if f.key == "city"]
+
+    assert [(f.app_id, f.user_id, f.session_id, f.turn, f.extracted_by, f.confidence) for f in cities] == [
+        ("a", "u", "t", 7, "llm", 1.0),
+        ("a", "u", "", -1, "", 1.0),
+    ]
+
+
+async def test_a_value_that_comes_back_is_several(store: VectorStore) -> None:
+    """Each occurrence with its times; also of values that were said at the same time."""
+    user = IndexedUser(store)
+    for city in ("Paris", "Rome", "Oslo"):
+        user.learn(fact("city", city))
+    user.now += timedelta(days=1)
+    for city in ("Paris", "Oslo"):
+        user.learn(fact("city", city))
+        user.now += timedelta(days=1)
+        await user.index()
+    found = await user.memory.facts("a", "u", include_past=True)
+
+    assert sorted((f.value, f.active, (f.valid_from - NOON).days) for f in found) == [
+        ("Oslo", False, 0),
+        ("Oslo", True, 2),
+        ("Paris", False, 0),
+        ("Paris", False, 1),
+        ("Rome", False, 0),
+    ]
+
+
+async def episodes(store: VectorStore) -> IndexedUser:
+    """Four episodes of two turns."""
+    user = IndexedUser(store, high_turns=2, keep_turns=0)
+    user.chat(8)
+    summaries = {
+        1: "They compared databases.",
+        3: "They baked bread, and took notes in databases.",
+        5: "They bought boats.",
+        7: " ",
+    }
+    for first, summary in summaries.items():
+        user.answer(first, first + 1, summary, key_topics=["one", "two"])
+    await user.index()
+    return user
+
+
+async def test_the_latest_episodes_come_first(store: VectorStore) -> None:
+    """As many as are asked for."""
+    user = await episodes(store)
+
+    assert [e.turn_range for e in await user.memory.episodes("a", "u", limit=3)] == [
+        "turns 7-8",
+        "turns 5-6",
+        "turns 3-4",
+    ]
+
+
+async def test_the_nearest_episodes_come_first(store: VectorStore) -> None:
+    """Below the distance only, which is the embedder's matter; a summary without words is near to nothing."""
+    user = await episodes(store)
+    near = await user.memory.find_episodes("a", "u", "What of databases?", max_distance=0.4, top_k=3)
+    nearest = await user.memory.find_episodes("a", "u", "databases", max_distance=0.2, top_k=3)
+    one = await user.memory.find_episodes("a", "u", "databases", max_distance=2.0, top_k=1)
+
+    assert [e.turn_range for e in near] == ["turns 1-2", "turns 3-4"]
+    assert [e.distance for e in near] == pytest.approx([0.0, 0.29289], abs=1e-4)
+    assert [e.turn_range for e in nearest] == [e.turn_range for e in one] == ["turns 1-2"]
+
+
+@pytest.mark.parametrize("query", ["", "   ", "zebras", "\x00", "x" * 1_000_000])
+async def test_a_query_without_known_words_finds_no_episode(store: VectorStore, query: str) -> None:
+    """Instead of any three."""
+    user = await episodes(store)
+
+    assert await user.memory.find_episodes("a", "u", query, max_distance=2.0, top_k=3) == []
+
+
+async def test_an_episode_reads_as_it_was_told(store: VectorStore) -> None:
+    """Every field, turns by session."""
+    user = IndexedUser(store, high_turns=3, keep_turns=0)
+    user.chat(2)
+    user.chat(1, session="t", partition=1)
+    user.answer(1, 3, "They spoke of boats.", key_topics=["boats", "東京"])
+    await user.index()
+    (found,) = await user.memory.episodes("a", "u", limit=5)
+
+    assert (found.app_id, found.user_id, found.episode, found.first_turn, found.last_turn) == ("a", "u", 1, 1, 3)
+    assert (found.turn_range, found.summary, found.summarised_by) == ("turns 1-3", "They spoke of boats.", "llm")
+    assert found.turns == [TurnRef("s", 0), TurnRef("s", 1), TurnRef("t", 0)]
+    assert (found.key_topics, found.distance) == (["boats", "東京"], None)
+    assert (found.started_at, found.ended_at) == (NOON + timedelta(minutes=1), NOON + timedelta(minutes=3))
+
+
+async def test_the_standing_is_the_last_one(store: VectorStore) -> None:
+    """Counts, turns at hand, and what was seen of which partition."""
+    user = IndexedUser(store)
+    user.chat(20)
+    user.chat(3, session="t", partition=2)
+    user.answer(1, 20)
+    user.say("My name is Alex", session="t", partition=2)
+    await user.index()
+    standing = await user.memory.standing("a", "u")
+
+    assert standing is not None
+    assert (standing.turn_count, standing.compressed_turns, standing.facts, standing.episodes) == (24, 20, 1, 1)
+    assert standing.short_term == [TurnRef("s", n) for n in range(14, 20)] + [TurnRef("t", n) for n in range(4)]
+    assert standing.seen == {"0": 19, "2": 3}
+
+
+async def test_users_of_other_apps_and_of_like_names_stay_apart(store: VectorStore) -> None:
+    """A look-up finds the named user's memory, whatever lies beside it; one without an app all of the id."""
+    places = [("a", "u"), ("b", "u"), ("a", "u/1"), ("a/u", "1"), ("a", "U"), ("a", "u "), ("%2F", "u"), ("a", "ü")]
+    for number, (app, name) in enumerate(places):
+        user = IndexedUser(store, app=app, user=name, high_turns=2, keep_turns=0)
+        user.chat(2)
+        user.answer(1, 2, f"Number {number} spoke of boats.")
+        user.learn(fact("name", f"Number {number}"))
+        await user.index()
+    memory = user.memory
+    found = [
+        (
+            [f.value for f in await memory.facts(app, name)],
+            [e.summary for e in await memory.episodes(app, name, limit=9)],
+            [e.summary for e in await memory.find_episodes(app, name, "boats", max_distance=0.4, top_k=9)],
+            [] if (standing := await memory.standing(app, name)) is None else [(standing.app_id, standing.user_id)],
+        )
+        for app, name in places
+    ]
+    anywhere = await memory.facts(None, "u")
+
+    assert found == [
+        ([f"Number {n}"], [f"Number {n} spoke of boats."], [f"Number {n} spoke of boats."], [place])
+        for n, place in enumerate(places)
+    ]
+    assert {(f.app_id, f.value) for f in anywhere} == {("a", "Number 0"), ("b", "Number 1"), ("%2F", "Number 6")}
+
+
+async def test_of_several_apps_the_user_who_spoke_last_stands(store: VectorStore) -> None:
+    """By time: offsets of different partitions say nothing of who was first."""
+    earlier = IndexedUser(store, app="b", first=1_000)
+    earlier.chat(1)
+    later = IndexedUser(store)
+    later.chat(2)
+    for user in (later, earlier):
+        await user.index()
+    standing = await later.memory.standing(None, "u")
+
+    assert standing is not None
+    assert (standing.app_id, standing.turn_count) == ("a", 2)
+
+
+async def test_indexing_again_changes_nothing(store: VectorStore) -> None:
+    """Whole, or from anywhere up to the end of the log, as after a crash."""
+    user = IndexedUser(store, high_turns=4, keep_turns=2, waiting_episodes=1)
+    for city in ("Paris", "Oslo", "Rome"):
+        user.say(f"I live in {city}. My name is {city}.")
+        user.chat(4)
+    user.say("Forget my name")
+    await user.index()
+
+    async def everything() -> list[object]:
+        return [
+            await user.memory.facts("a", "u", include_past=True),
+            await user.memory.episodes("a", "u", limit=99),
+            await user.memory.standing("a", "u"),
+        ]
+
+    once = await everything()
+    for begin in (0, len(user.log) // 2, len(user.log) - 1):
+        await user.index(user.log[begin:])
+
+    assert await everything() == once

@@ -1,0 +1,214 @@
+"""Words in every vector store: BM25 counted within the scope, any-of filters, reading by key, and old collections."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient, models
+
+from models.errors import ConfigurationError
+from models.retrieval.lexical import AVERAGE_TERMS, K1, B, document_vector, query_vector
+from streams.ports import Condition, Hit, Point, VectorStore
+from streams.vectors import edge_shard
+from streams.vectors.edge import EdgeStore
+from streams.vectors.server import ServerStore
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
+)
+
+TURNS = "turns"
+DIM = 4
+
+
+@pytest.fixture(params=["edge", "server"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
+    """An empty store of each kind."""
+    made: VectorStore = (
+        EdgeStore(tmp_path / "vectors", embedder="test")
+        if request.param == "edge"
+        else ServerStore(AsyncQdrantClient(":memory:"), embedder="test")
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture(params=["edge", "server"])
+async def old_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
+    """A store of each kind whose collection was made before there was lexical search."""
+    if request.param == "edge":
+        folder = tmp_path / "vectors"
+        before = EdgeStore(folder, embedder="test")
+        await before.ensure(TURNS, DIM)
+        await before.close()
+        (folder / TURNS / "collection.json").write_text(json.dumps({"embedder": "test", "dim": DIM}))
+        made: VectorStore = EdgeStore(folder, embedder="test")
+    else:
+        client = AsyncQdrantClient(":memory:")
+        params = models.VectorParams(size=DIM, distance=models.Distance.COSINE)
+        await client.create_collection(TURNS, vectors_config=params, metadata={"embedder": "test"})
+        made = ServerStore(client, embedder="test")
+    yield made
+    await made.close()
+
+
+def said(text: str, number: int = 0, *, user: str = "u", app: str = "a") -> Point:
+    """A point with words; all vectors are alike."""
+    payload: dict[str, str | float | bool | None] = {"user_id": user, "app_id": app, "turn": number, "content": text}
+    return Point(f"{user}_{number}", np.ones(DIM, dtype=np.float32), payload, document_vector(text))
+
+
+async def found(store: VectorStore, query: str, **where: Condition) -> list[Hit]:
+    """What the words find."""
+    return await store.search_lexical(TURNS, query_vector(query), where=where, top_k=50)
+
+
+def bm25(tf: int, length: int, having: int, documents: int) -> float:
+    """One term's score, written down once more."""
+    weight = tf * (K1 + 1) / (tf + K1 * (1 - B + B * length / AVERAGE_TERMS))
+    return weight * log((documents - having + 0.5) / (having + 0.5) + 1)
+
+
+async def test_scores_are_bm25(store: VectorStore) -> None:
+    """Rare terms count more, repeated ones less and less, and in long texts less."""
+    await store.upsert(TURNS, [said("boat boat harbour", 0), said("boat", 1), said("harbour tower bridge", 2)])
+    hits = await found(store, "boat tower", user_id="u")
+
+    expected = {"u_0": bm25(2, 3, 2, 3), "u_1": bm25(1, 1, 2, 3), "u_2": bm25(1, 3, 1, 3)}
+    assert {hit.key: pytest.approx(expected[hit.key], rel=1e-5) for hit in hits} == {h.key: h.score for h in hits}
+    assert [hit.key for hit in hits] == sorted(expected, key=lambda key: -expected[key])
+
+
+async def test_only_points_with_a_term_are_found(store: VectorStore) -> None:
+    """A text without a word of the query is no hit, and a query of stop words finds nothing."""
+    await store.upsert(TURNS, [said("painting sunrises", 0), said("", 1), said("the and of", 2)])
+
+    assert [hit.key for hit in await found(store, "She painted a sunrise?", user_id="u")] == ["u_0"]
+    assert await found(store, "what was that of the", user_id="u") == []
+
+
+async def test_other_users_words_change_nothing(store: VectorStore) -> None:
+    """Neither hits nor scores: how rare a word is, is counted within the scope."""
+    mine = [said("boat race", 0), said("tower", 1)]
+    await store.upsert(TURNS, mine)
+    alone = [(hit.key, hit.score) for hit in await found(store, "boat tower", user_id="u")]
+    await store.upsert(TURNS, [said("boat boat boat", n, user="other") for n in range(20)])
+    among_others = [(hit.key, hit.score) for hit in await found(store, "boat tower", user_id="u")]
+
+    assert [key for key, _ in alone] == ["u_1", "u_0"]
+    assert alone == among_others
+
+
+async def test_the_same_key_again_replaces_its_words(store: VectorStore) -> None:
+    """What a turn said before it was sent again is not found any more."""
+    await store.upsert(TURNS, [said("boat", 0)])
+    await store.upsert(TURNS, [said("tower", 0)])
+
+    assert await found(store, "boat", user_id="u") == []
+    assert [hit.key for hit in await found(store, "tower", user_id="u")] == ["u_0"]
+
+
+async def test_points_with_and_without_words_share_a_collection(store: VectorStore) -> None:
+    """Words are no duty; meaning is found either way."""
+    without = Point("plain", np.ones(DIM, dtype=np.float32), {"user_id": "u"})
+    await store.upsert(TURNS, [said("boat", 0), without])
+    nearest = await store.search(TURNS, np.ones(DIM, dtype=np.float32), where={"user_id": "u"}, top_k=5)
+
+    assert {hit.key for hit in nearest} == {"u_0", "plain"}
+    assert [hit.key for hit in await found(store, "boat", user_id="u")] == ["u_0"]
+
+
+async def test_only_the_fields_asked_for_come(store: VectorStore) -> None:
+    """None gives all, names give those, nothing gives the key alone; with words as with vectors."""
+    point = said("boat", 0)
+    await store.upsert(TURNS, [point])
+    where: dict[str, Condition] = {"user_id": "u"}
+    searches: list[list[Hit]] = []
+    for fields in (None, ["turn"], []):
+        searches.append(await store.search(TURNS, point.vector, where=where, top_k=1, fields=fields))
+        searches.append(await store.search_lexical(TURNS, query_vector("boat"), where=where, top_k=1, fields=fields))
+
+    assert [hits[0].payload for hits in searches] == [point.payload] * 2 + [{"turn": 0}] * 2 + [{}] * 2
+    assert {"u_0"} == {hits[0].key for hits in searches}
+
+
+async def test_any_of_several_values(store: VectorStore) -> None:
+    """Search, count and latest let through each of the values and no other."""
+    await store.upsert(TURNS, [said("boat", n, app=app) for n, app in enumerate(["a", "b", "c", "a b"])])
+    either: Condition = ("a", "c")
+
+    assert {hit.key for hit in await found(store, "boat", app_id=either)} == {"u_0", "u_2"}
+    assert await store.count(TURNS, where={"app_id": either, "turn": (1, 9)}) == 1
+    assert [p["app_id"] for p in await store.latest(TURNS, where={"app_id": ("b",)}, by="turn", limit=9)] == ["b"]
+
+
+async def test_any_of_no_values_is_refused(store: VectorStore) -> None:
+    """What no app may read must not become what all may."""
+    await store.upsert(TURNS, [said("boat", 0)])
+
+    with pytest.raises(ConfigurationError, match="any of no values"):
+        await found(store, "boat", app_id=())
+
+
+async def test_reading_by_key_keeps_to_the_filter(store: VectorStore) -> None:
+    """Points that are not there, or not in the scope, are missing."""
+    mine, other = said("boat", 0), said("boat", 0, user="other")
+    await store.upsert(TURNS, [mine, other, said("tower", 1)])
+    read = await store.read(TURNS, ["u_0", "other_0", "u_9"], where={"user_id": "u"})
+
+    assert {"u_0": mine.payload} == read
+    assert await store.read(TURNS, [], where={"user_id": "u"}) == {}
+
+
+async def test_nothing_is_found_before_the_first_write(store: VectorStore) -> None:
+    """A reader that comes first sees an empty collection, not an error."""
+    assert await found(store, "boat", user_id="u") == []
+    assert await store.read(TURNS, ["u_0"], where={"user_id": "u"}) == {}
+
+
+async def test_an_old_collection_says_what_to_do(old_store: VectorStore) -> None:
+    """Words are neither taken nor searched where there is no place for them; all else works as before."""
+    plain = Point("plain", np.ones(DIM, dtype=np.float32), {"user_id": "u"})
+    await old_store.upsert(TURNS, [plain])
+
+    with pytest.raises(ConfigurationError, match=r"turntide reindex.*turntide reset index"):
+        await found(old_store, "boat", user_id="u")
+    with pytest.raises(ConfigurationError, match="before there was lexical search"):
+        await old_store.upsert(TURNS, [said("boat", 0)])
+    assert await old_store.count(TURNS) == 1
+
+
+async def test_words_outlive_the_process(tmp_path: Path) -> None:
+    """A folder opened again finds by words as before."""
+    first = EdgeStore(tmp_path, embedder="test")
+    await first.upsert(TURNS, [said("boat", 0)])
+    before = await found(first, "boat", user_id="u")
+    await first.close()
+    second = EdgeStore(tmp_path, embedder="test")
+    after = await found(second, "boat", user_id="u")
+    await second.close()
+
+    assert before == after
+    assert len(after) == 1
+
+
+async def test_remembered_keys_are_bounded_and_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edge remembers keys of ranked points: with room for three, every ranking still has the right ones."""
+    monkeypatch.setattr(edge_shard, "_REMEMBERED_KEYS", 3)
+    edge = EdgeStore(tmp_path, embedder="test")
+    await edge.upsert(TURNS, [said("boat", n, user=user) for user in "abc" for n in range(2)])
+    rankings = [
+        {hit.key for hit in await edge.search_lexical(TURNS, query_vector("boat"), where=where, top_k=9, fields=())}
+        for user in "abca"
+        for where in [{"user_id": user}]
+    ]
+    remembered = len(edge._open[TURNS]._keys)
+    await edge.close()
+
+    assert rankings == [{f"{user}_0", f"{user}_1"} for user in "abca"]
+    assert remembered <= 3

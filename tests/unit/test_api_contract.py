@@ -1,0 +1,128 @@
+"""The contract at /openapi.json: complete, with an example of everything, and true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import msgspec
+import pytest
+
+from models.retrieval.context import fit_prompt
+from streams.api import examples
+from streams.api.messages import (
+    AssembleContext,
+    AssembledContext,
+    Found,
+    Retrieve,
+    Retrieved,
+    SearchMemory,
+    StandingAnswer,
+)
+from tests.api_doubles import Served
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def contract() -> dict[str, Any]:
+    """The index role's."""
+    made: dict[str, Any] = Served().app.openapi()
+    return made
+
+
+def operations(contract: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Every operation by method and path."""
+    return {
+        f"{method.upper()} {path}": operation
+        for path, methods in contract["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def test_every_operation_has_examples(contract: dict[str, Any]) -> None:
+    """Of its answer, its body, and each of its parameters."""
+    missing = []
+    for name, operation in operations(contract).items():
+        contents = [operation["responses"]["200"]["content"]]
+        if "requestBody" in operation:
+            contents.append(operation["requestBody"]["content"])
+        missing += [name for content in contents for each in content.values() if "example" not in each]
+        for parameter in operation.get("parameters", []):
+            if not parameter["schema"].get("examples"):
+                missing.append(f"{name} {parameter['name']}")
+
+    assert missing == []
+    assert len(operations(contract)) == 20
+
+
+def test_every_operation_is_described(contract: dict[str, Any]) -> None:
+    """A title, a description, a tag; and the token where one is needed."""
+    for operation in operations(contract).values():
+        assert operation["summary"]
+        assert operation["description"]
+        assert operation["tags"]
+    unguarded = {name for name, operation in operations(contract).items() if "security" not in operation}
+
+    assert unguarded == {"GET /livez", "GET /readyz", "GET /metrics"}
+    assert contract["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+
+
+def test_errors_are_problems(contract: dict[str, Any]) -> None:
+    """No operation promises FastAPI's own form of an error."""
+    told = {
+        media
+        for operation in operations(contract).values()
+        for status, answer in operation["responses"].items()
+        if status >= "400"
+        for media in answer["content"]
+    }
+
+    assert told == {"application/problem+json"}
+    assert not {"HTTPValidationError", "ValidationError"} & set(contract["components"]["schemas"])
+
+
+def test_every_reference_leads_somewhere(contract: dict[str, Any]) -> None:
+    """Schemas are made by two libraries; a name that only one knows would break clients."""
+    text = msgspec.json.encode(contract).decode()
+    wanted = {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}
+
+    assert wanted - set(contract["components"]["schemas"]) == set()
+    assert "#/$defs/" not in text
+
+
+def test_examples_fit_their_schemas(contract: dict[str, Any]) -> None:
+    """An example that the contract itself refuses teaches nothing."""
+    for operation in operations(contract).values():
+        contents = [operation["responses"]["200"]["content"], operation.get("requestBody", {}).get("content", {})]
+        for content in contents:
+            for each in content.values():
+                schema = {**each.get("schema", {}), "components": contract["components"]}
+                jsonschema.validate(each["example"], schema)
+
+
+@pytest.mark.parametrize(
+    ("kind", "example"),
+    [
+        (Retrieve, examples.RETRIEVE),
+        (AssembleContext, examples.CONTEXT),
+        (SearchMemory, examples.SEARCH),
+        (Retrieved, examples.RETRIEVED),
+        (AssembledContext, examples.ASSEMBLED),
+        (Found, examples.FOUND),
+        (StandingAnswer, examples.STANDING),
+    ],
+)
+def test_examples_are_whole_messages(kind: type, example: dict[str, Any]) -> None:
+    """They decode, and an answer's has every field."""
+    decoded: Any = msgspec.json.decode(msgspec.json.encode(example), type=kind)
+
+    assert example.items() <= msgspec.to_builtins(decoded).items()
+
+
+def test_the_examples_prompt_is_what_it_says() -> None:
+    """The text and its tokens belong to the facts, episodes and turns beside it."""
+    made = msgspec.convert(examples.ASSEMBLED, AssembledContext)
+    fitted = fit_prompt(made.facts, made.episodes, made.recent, token_budget=2_000)
+
+    assert (fitted.prompt, fitted.tokens) == (made.prompt, made.tokens)

@@ -1,0 +1,257 @@
+"""Retrieval, prompt assembly, search and look-ups of users' memory, without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from models.events import Role
+from models.user_events import FactCategory
+from tests.api_doubles import AT, Served, episode, fact, said, standing
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A role that knows one user of app `a`, and another one of the same id in app `b`."""
+    made = Served()
+    made.users.known_facts += [
+        fact("language", "Python", category=FactCategory.PREFERENCE, importance=0.6, confidence=0.9),
+        fact("name", "Alex", importance=0.9),
+        fact("snack", "nuts", category=FactCategory.PREFERENCE, importance=0.4),
+        fact("location", "Bergen", importance=0.7, active=False, valid_until=AT),
+        fact("name", "Bo", app="b"),
+    ]
+    made.users.known_episodes += [
+        episode(1, "the user asked about vector databases like pgvector"),
+        episode(2, "bread and how long it bakes"),
+        episode(1, "vector databases of somebody else", app="b"),
+    ]
+    made.users.known_users += [
+        standing(("s", 0), ("t", 0), ("s", 1), facts=3, episodes=2, compressed_turns=40, turn_count=43),
+        standing(("other", 0), app="b"),
+    ]
+    await made.say(
+        said(0, "hello there"),
+        said(1, "which vector databases do you know", role=Role.ASSISTANT),
+        said(0, "in between", session="t"),
+        said(0, "not mine", session="s2", user="somebody"),
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of that role."""
+    async with served.client() as made:
+        yield made
+
+
+async def posted(client: httpx.AsyncClient, path: str, **body: Any) -> Any:
+    """An answer that must be one."""
+    answer = await client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_retrieval_is_the_seeds_three_stages(client: httpx.AsyncClient) -> None:
+    """Important active facts in their order, near episodes in theirs, and both as text, under the seed's names."""
+    found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="about databases?")
+
+    assert [(each["key"], each["value"]) for each in found["structured_facts"]] == [
+        ("name", "Alex"),
+        ("language", "Python"),
+    ]
+    assert [(each["turn_range"], each["distance"]) for each in found["episodic_context"]] == [("turns 1-20", 0.0)]
+    assert found["injection"] == (
+        "## User Profile\n- name: Alex\n- language: Python\n\n## Recent Context\n"
+        "- turns 1-20: the user asked about vector databases like pgvector..."
+    )
+
+
+async def test_an_answer_holds_what_readers_need(client: httpx.AsyncClient) -> None:
+    """Every field of a fact and of an episode, times in RFC 3339 UTC."""
+    found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="databases")
+
+    assert found["structured_facts"][0] == {
+        "app_id": "a",
+        "user_id": "u",
+        "category": "identity",
+        "key": "name",
+        "value": "Alex",
+        "confidence": 1.0,
+        "importance": 0.9,
+        "active": True,
+        "valid_from": "2026-03-01T12:00:00Z",
+        "valid_until": None,
+        "session_id": "s",
+        "turn": 0,
+        "extracted_by": "rules",
+    }
+    assert found["episodic_context"][0] == {
+        "app_id": "a",
+        "user_id": "u",
+        "episode": 1,
+        "turn_range": "turns 1-20",
+        "turn_start": 1,
+        "turn_end": 20,
+        "summary": "the user asked about vector databases like pgvector",
+        "summarised_by": "extractive",
+        "key_topics": [],
+        "started_at": "2026-03-01T12:00:00Z",
+        "ended_at": "2026-03-01T12:00:00Z",
+        "distance": 0.0,
+    }
+
+
+async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> None:
+    """Least importance, greatest distance, number of episodes, and no text where none is wanted."""
+    asked = {"user_id": "u", "app_id": "a", "query": "vector bread", "max_distance": 0.5, "format": False}
+    both = await posted(client, "/v1/retrieve", **asked, min_importance=0.3)
+    one = await posted(client, "/v1/retrieve", **asked, top_k_episodes=1, min_importance=0.9)
+    none = await posted(client, "/v1/retrieve", **{**asked, "max_distance": 0.4})
+
+    assert ([each["key"] for each in both["structured_facts"]], both["injection"]) == (
+        ["name", "language", "snack"],
+        None,
+    )
+    assert (len(both["episodic_context"]), len(one["episodic_context"]), len(none["episodic_context"])) == (2, 1, 0)
+    assert [each["key"] for each in one["structured_facts"]] == ["name"]
+
+
+async def test_facts_need_no_words_in_the_query(client: httpx.AsyncClient) -> None:
+    """Guaranteed recall: a query of stop words finds no episode, and every fact."""
+    found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="?")
+
+    assert (len(found["structured_facts"]), found["episodic_context"]) == (2, [])
+
+
+async def test_an_unknown_user_has_an_empty_memory(client: httpx.AsyncClient) -> None:
+    """Asking early, or for nobody, is no error; nor is a query that looks like a filter."""
+    injected = '{"must": []}'
+    empty = {"structured_facts": [], "episodic_context": [], "injection": "## User Profile\n\n## Recent Context"}
+    assembled = await posted(client, "/v1/context", user_id=injected, query=injected)
+    lists = [(await client.get(f"/v1/users/nobody/{name}")).json() for name in ("facts", "episodes", "recent")]
+
+    assert empty == await posted(client, "/v1/retrieve", user_id=injected, query=injected)
+    assert (assembled["facts"], assembled["episodes"], assembled["recent"]) == ([], [], [])
+    assert await posted(client, "/v1/search", user_id=injected, query=injected) == {"turns": [], "episodes": []}
+    assert [[], [], []] == lists
+    assert (await client.get("/v1/users/nobody")).json()["known"] is False
+
+
+async def test_a_context_is_the_seeds_prompt(client: httpx.AsyncClient) -> None:
+    """Of the named session, and of that user in it."""
+    found = await posted(client, "/v1/context", user_id="u", app_id="a", session_id="s", query="which databases?")
+
+    assert found["prompt"] == (
+        "# Long-term Memory\n## User Profile\n- name: Alex\n- language: Python\n\n## Recent Context\n"
+        "- turns 1-20: the user asked about vector databases like pgvector...\n\n# Recent Conversation\n"
+        "user: hello there\nassistant: which vector databases do you know\n\n"
+        "Answer consistently using the memory and conversation above."
+    )
+    assert (len(found["facts"]), len(found["episodes"]), [turn["turn"] for turn in found["recent"]]) == (2, 1, [0, 1])
+    assert found["left_out"] == {"facts": 0, "episodes": 0, "recent": 0, "last_turn_cut": False}
+    assert found["tokens"] == -(-len(found["prompt"]) // 4)
+
+
+async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient) -> None:
+    """Across sessions, in order of arrival, so many as are asked for."""
+    found = await posted(client, "/v1/context", user_id="u", app_id="a", query="?", recent_turns=2)
+    none = await posted(client, "/v1/context", user_id="u", app_id="a", query="?", recent_turns=0)
+
+    assert [turn["content"] for turn in found["recent"]] == ["in between", "which vector databases do you know"]
+    assert none["recent"] == []
+
+
+async def test_a_context_never_has_another_users_turns(client: httpx.AsyncClient) -> None:
+    """A session that is another user's has nothing for this one."""
+    found = await posted(client, "/v1/context", user_id="u", app_id="a", session_id="s2", query="?")
+
+    assert found["recent"] == []
+
+
+async def test_a_small_budget_says_what_it_left_out(client: httpx.AsyncClient) -> None:
+    """Facts and last turns stay, episodes go."""
+    asked = {"user_id": "u", "app_id": "a", "session_id": "s", "query": "vector databases", "token_budget": 64}
+    found = await posted(client, "/v1/context", **asked)
+
+    assert found["tokens"] <= 64
+    assert (len(found["facts"]), len(found["recent"])) == (2, 2)
+    assert found["left_out"] == {"facts": 0, "episodes": 1, "recent": 0, "last_turn_cut": False}
+
+
+async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, served: Served) -> None:
+    """Within the scope that the request names, best first, each with its score."""
+    turns = await posted(client, "/v1/search", user_id="u", app_id="a", query="vector databases in between")
+    episodes = await posted(client, "/v1/search", user_id="u", query="vector", kind="episodes", top_k=1)
+    of_session = await posted(client, "/v1/search", session_id="t", query="in between")
+
+    assert [(hit["turn"]["session_id"], hit["score"]) for hit in turns["turns"]] == [("s", 0.5), ("t", 0.5)]
+    assert (episodes["turns"], [hit["episode"]["turn_range"] for hit in episodes["episodes"]]) == ([], ["turns 1-20"])
+    assert [hit["turn"]["content"] for hit in of_session["turns"]] == ["in between"]
+    assert [(each.app_ids, each.user_id, each.session_id) for each in served.search.asked] == [
+        (("a",), "u", None),
+        (None, "u", None),
+        (None, None, "t"),
+    ]
+
+
+async def test_a_search_without_a_scope_is_refused(client: httpx.AsyncClient) -> None:
+    """There is no query over everything; and episodes are of users, not of a session."""
+    answers = [
+        await client.post("/v1/search", json={"query": "x"}),
+        await client.post("/v1/search", json={"query": "x", "kind": "episodes", "session_id": "s"}),
+    ]
+
+    assert [422, 422] == [answer.status_code for answer in answers]
+    assert ["user_id", "session_id"] == [answer.json()["errors"][0]["field"] for answer in answers]
+
+
+async def test_lists_of_a_user(client: httpx.AsyncClient) -> None:
+    """Facts by category and past ones, episodes the latest first, last turns, standing."""
+    base, of_a = "/v1/users/u", {"app_id": "a"}
+    past = (await client.get(f"{base}/facts", params={**of_a, "category": "identity", "include_past": True})).json()
+    episodes = (await client.get(f"{base}/episodes", params={**of_a, "limit": 1})).json()
+    recent = (await client.get(f"{base}/recent", params={**of_a, "last": 2})).json()
+    known = (await client.get(base, params=of_a)).json()
+
+    assert [("Alex", True), ("Bergen", False)] == [(each["value"], each["active"]) for each in past]
+    assert ["turns 21-40"] == [each["turn_range"] for each in episodes]
+    assert [("t", 0), ("s", 1)] == [(each["session_id"], each["turn"]) for each in recent]
+    assert known == (await client.get(f"{base}/standing", params=of_a)).json()
+    assert known == {
+        "user_id": "u",
+        "app_id": "a",
+        "known": True,
+        "turn_count": 43,
+        "compressed_turns": 40,
+        "short_term": [
+            {"session_id": "s", "turn": 0},
+            {"session_id": "t", "turn": 0},
+            {"session_id": "s", "turn": 1},
+        ],
+        "facts": 3,
+        "episodes": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "user", ["a/b", "/", "..", "a/facts", "x/standing", "naïve 東京 🌙", "100%", "q?a=b", "x" * 256]
+)
+async def test_any_user_id_can_be_asked_for(served: Served, client: httpx.AsyncClient, user: str) -> None:
+    """Ids are the producer's: slashes, dots and other scripts reach the memory unchanged."""
+    served.users.known_facts.append(fact("name", "Kim", user=user))
+    served.users.known_users.append(standing(("s", 7), user=user))
+    base = f"/v1/users/{quote(user, safe='').replace('.', '%2E')}"
+    facts = (await client.get(f"{base}/facts")).json()
+    known = (await client.get(f"{base}/standing")).json()
+
+    assert [(user, "Kim")] == [(each["user_id"], each["value"]) for each in facts]
+    assert (user, True) == (known["user_id"], known["known"])

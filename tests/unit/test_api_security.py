@@ -1,0 +1,235 @@
+"""Who is let in, and what they may read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr, ValidationError
+
+from models.errors import ConfigurationError
+from streams.api import security
+from streams.api.health import create_api, serve
+from streams.api.problems import Problem
+from streams.api.security import Access, Caller, access_of, is_loopback
+from streams.settings import ApiToken, HttpSettings, load_settings
+from tests.api_doubles import Served, bearer, fact, settings_of, token_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+ASKED = {"user_id": "u", "query": "x"}
+ADMIN = "token-of-the-operator"
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A role with tokens for two apps."""
+    made = Served(settings=settings_of("a", "b"))
+    made.users.known_facts += [fact("name", "Alex"), fact("name", "Bo", app="b")]
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic dTpw",
+        f"Token {token_of('a')}",
+        token_of("a"),
+        "Bearer x",
+        f"Bearer {token_of('a')}x",
+        f"Bearer {token_of('a')[:-1]}",
+        "Bearer \xff\xfe",
+    ],
+)
+async def test_nobody_reads_without_a_known_token(served: Served, authorization: str | None) -> None:
+    """401 with the challenge of RFC 6750, before the body is looked at."""
+    async with served.client() as client:
+        headers = [] if authorization is None else [(b"Authorization", authorization.encode("latin-1"))]
+        answer = await client.post("/v1/retrieve", content=b"{", headers=headers)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json")
+    assert answer.headers["www-authenticate"].startswith('Bearer realm="turntide"')
+    assert answer.json()["code"] == "unauthorized"
+
+
+async def test_a_token_reads_its_app_without_naming_it(served: Served) -> None:
+    """The same user id in two apps is two users."""
+    async with served.client(bearer("b")) as client:
+        found = (await client.post("/v1/retrieve", json=ASKED)).json()
+
+    assert [each["value"] for each in found["structured_facts"]] == ["Bo"]
+
+
+async def test_another_tenants_app_is_403(served: Served) -> None:
+    """Refused by name, whether the app exists or not."""
+    async with served.client(bearer("a")) as client:
+        answers = [await client.post("/v1/retrieve", json={**ASKED, "app_id": app}) for app in ("b", "nobodys")]
+        listed = await client.get("/v1/users/u/facts?app_id=b")
+
+    assert [(403, "forbidden_app")] * 2 == [(answer.status_code, answer.json()["code"]) for answer in answers]
+    assert listed.status_code == 403
+
+
+async def test_the_scheme_is_read_in_any_case(served: Served) -> None:
+    """RFC 7235 has schemes without case."""
+    async with served.client({"Authorization": f"bEARER  {token_of('a')} "}) as client:
+        answer = await client.post("/v1/retrieve", json=ASKED)
+
+    assert answer.status_code == 200
+
+
+async def test_a_websocket_is_closed() -> None:
+    """A route of that kind would otherwise stand open for want of a rule."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry())
+    await app({"type": "websocket", "path": "/v1/live", "headers": []}, _never, send)
+
+    assert sent == [{"type": "websocket.close", "code": 1008}]
+
+
+async def _never() -> Any:
+    raise AssertionError("nothing is read of who is not let in")
+
+
+async def test_probes_and_the_contract_need_no_token(served: Served) -> None:
+    """An orchestrator has none; on loopback Prometheus neither."""
+    async with served.client() as client:
+        statuses = [(await client.get(path)).status_code for path in ("/livez", "/readyz", "/metrics", "/openapi.json")]
+
+    assert [200] * 4 == statuses
+
+
+async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
+    """They count all tenants together."""
+    operator = ApiToken(token=SecretStr(ADMIN), apps=["ops"], admin=True)
+    settings = settings_of("a", host="0.0.0.0")  # noqa: S104 - never listened on
+    settings.tokens.append(operator)
+    made = Served(settings=settings)
+    async with made.client() as client:
+        answers = [
+            await client.get("/metrics", headers=headers)
+            for headers in ({}, bearer("a"), {"Authorization": f"Bearer {ADMIN}"})
+        ]
+    await made.close()
+
+    assert [401, 403, 200] == [answer.status_code for answer in answers]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:8702", 200), ("localhost", 200), ("[::1]:8702", 200), ("[::1]", 200), ("evil.example:8702", 421)],
+)
+async def test_without_tokens_only_this_machine_is_answered(host: str, status: int) -> None:
+    """A page elsewhere whose name points here (DNS rebinding) sends its own name as the host."""
+    made = Served(settings=HttpSettings())
+    async with made.client({"Host": host}) as client:
+        answer = await client.post("/v1/retrieve", json=ASKED)
+    await made.close()
+
+    assert answer.status_code == status
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "10.0.0.7", "memory.example.org"])  # noqa: S104
+def test_a_role_that_others_reach_needs_tokens(host: str) -> None:
+    """It does not start, and the message says what to set."""
+    with pytest.raises(ConfigurationError, match=r"http\.tokens is empty.*TURNTIDE_HTTP__TOKENS"):
+        access_of(HttpSettings(host=host))
+
+
+async def test_an_app_that_everybody_reads_is_served_on_loopback_only() -> None:
+    """Also where whoever made the app forgot to ask who may read it."""
+    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry())
+    with pytest.raises(ConfigurationError, match=r"refused to listen on 0\.0\.0\.0"):
+        async with serve(app, "0.0.0.0"):  # noqa: S104
+            pass
+
+
+@pytest.mark.parametrize("token", ["sixteen letters!", "ümlaute-are-no-token", "tab\tin-the-token!!"])
+def test_a_token_that_no_header_can_hold_is_refused(token: str) -> None:
+    """Without printing it."""
+    with pytest.raises(ConfigurationError, match=r"http\.tokens\.0") as refused:
+        access_of(HttpSettings(tokens=[ApiToken(token=SecretStr(token))]))
+
+    assert token not in str(refused.value)
+
+
+def test_a_token_twice_is_refused() -> None:
+    """Which apps would it read?"""
+    twice = [ApiToken(token=SecretStr(ADMIN), apps=[app]) for app in ("a", "b")]
+    with pytest.raises(ConfigurationError, match=r"http\.tokens\.1.*twice"):
+        access_of(HttpSettings(tokens=twice))
+
+
+def test_a_short_token_is_refused() -> None:
+    """What can be guessed is no token."""
+    with pytest.raises(ValidationError):
+        ApiToken(token=SecretStr("short"))
+
+
+def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As JSON; neither by repr nor by dumping."""
+    monkeypatch.setenv("TURNTIDE_HTTP__TOKENS", f'[{{"token": "{ADMIN}", "apps": ["a"], "admin": true}}]')
+    settings = load_settings()
+
+    assert ADMIN not in repr(settings) + str(settings.model_dump())
+    assert access_of(settings.http).holder(ADMIN) == Caller(frozenset({"a"}), admin=True)
+
+
+def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of an answer must not tell which token was near, nor how near."""
+    compared: list[bytes] = []
+
+    def noting(known: bytes, given: bytes) -> bool:
+        compared.append(known)
+        return known == given
+
+    monkeypatch.setattr(security, "compare_digest", noting)
+    access = access_of(settings_of("a", "b", "c"))
+    holders = [access.holder(token) for token in (token_of("a"), token_of("c"), "none")]
+
+    assert holders == [Caller(frozenset({"a"})), Caller(frozenset({"c"})), None]
+    assert len(compared) == 9
+
+
+def test_a_caller_of_several_apps_searches_in_all_of_them() -> None:
+    """Where a request names none; a look-up then leaves the app open, and the store's border holds."""
+    several, everybody = Caller(frozenset({"b", "a"})), Caller()
+
+    assert (several.app_of(None), several.apps_of(None), several.apps_of("b")) == (None, ("a", "b"), ("b",))
+    assert (everybody.app_of(None), everybody.apps_of(None), everybody.app_of("x")) == (None, None, "x")
+    with pytest.raises(Problem, match="forbidden_app"):
+        several.apps_of("c")
+
+
+def test_a_route_without_a_guard_reads_nothing() -> None:
+    """Outside of a request nobody asks."""
+    with pytest.raises(Problem, match="unauthorized"):
+        security.caller()
+
+
+def test_a_token_without_apps_reads_all() -> None:
+    """As documented; an empty list is no tenant called nothing."""
+    access = access_of(HttpSettings(tokens=[ApiToken(token=SecretStr(ADMIN))]))
+
+    assert access.holder(ADMIN) == Caller(None, admin=False)
+    assert Access().holder(ADMIN) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("127.3.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("", False)],  # noqa: S104
+)
+def test_loopback_is_told_from_the_rest(host: str, expected: bool) -> None:
+    """An empty host means every interface."""
+    assert is_loopback(host) is expected

@@ -1,0 +1,93 @@
+"""The border below the routes: a store gives a request nothing but its caller's apps."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.retrieval.lexical import document_vector, query_vector
+from streams.api import security
+from streams.api.security import Caller
+from streams.api.tenancy import ScopedStore
+from streams.ports import Point, VectorStore
+from streams.vectors.server import ServerStore
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+NEAR = np.array([1, 0], dtype=np.float32)
+IN = "things"
+
+
+@contextmanager
+def asked_by(*apps: str) -> Iterator[None]:
+    """As within a request of a caller of these apps; of nobody's, without."""
+    token = security._caller.set(Caller(frozenset(apps) or None))
+    try:
+        yield
+    finally:
+        security._caller.reset(token)
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[VectorStore]:
+    """One point of each of three apps, all alike."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="none")
+    words = document_vector("pelicans")
+    await made.upsert(
+        IN, [Point(app, NEAR, {"app_id": app, "user_id": "u", "turn": 1}, words) for app in ("a", "b", "c")]
+    )
+    yield ScopedStore(made)
+    await made.close()
+
+
+async def apps_read(store: VectorStore, **where: str) -> list[set[str]]:
+    """Whose points each way of reading gives."""
+    asked = query_vector("pelicans")
+    return [
+        {str(hit.payload["app_id"]) for hit in await store.search(IN, NEAR, where=where, top_k=9)},
+        {str(hit.payload["app_id"]) for hit in await store.search_lexical(IN, asked, where=where, top_k=9)},
+        set(await store.read(IN, ["a", "b", "c"], where=where)),
+        {str(payload["app_id"]) for payload in await store.latest(IN, where=where, by="turn", limit=9)},
+    ]
+
+
+@pytest.mark.parametrize("apps", [("a",), ("b", "c"), ("nobodys",)])
+async def test_a_caller_reads_its_own_apps(store: VectorStore, apps: tuple[str, ...]) -> None:
+    """Whatever a memory asks for, by every way of reading."""
+    with asked_by(*apps):
+        found = await apps_read(store, user_id="u")
+        counts = [await store.count(IN), await store.count(IN, where={"user_id": "u"})]
+
+    own = {"a", "b", "c"} & set(apps)
+    assert [own] * 4 == found
+    assert [len(own)] * 2 == counts
+
+
+async def test_another_app_that_is_named_gives_nothing(store: VectorStore) -> None:
+    """Also where a memory passes on what the request said."""
+    with asked_by("a"):
+        assert [set()] * 4 == await apps_read(store, app_id="b")
+        assert await store.count(IN, where={"app_id": "b"}) == 0
+
+
+async def test_several_named_apps_must_all_be_the_callers(store: VectorStore) -> None:
+    """A scope of more than the caller's gives nothing, rather than a part of it."""
+    with asked_by("a", "b"):
+        both = await store.latest(IN, where={"app_id": ("a", "b")}, by="turn", limit=9)
+        more = await store.latest(IN, where={"app_id": ("a", "c")}, by="turn", limit=9)
+
+    assert (len(both), more) == (2, [])
+
+
+async def test_the_role_itself_reads_and_writes_everything(store: VectorStore) -> None:
+    """Outside of a request, and for a caller of all apps."""
+    everybody = {"a", "b", "c"}
+    with asked_by():
+        assert [everybody] * 4 == await apps_read(store)
+    assert [everybody] * 4 == await apps_read(store)
+    await store.delete(IN, where={"app_id": "c"})
+    assert [everybody - {"c"}] * 4 == await apps_read(store)

@@ -1,0 +1,159 @@
+"""The seed's prompt texts letter by letter, and what a token budget leaves of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.retrieval.context import MIN_TOKENS, Fitted, fit_prompt, format_for_injection, long_term_prompt
+from models.text.words import estimate_tokens
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A fact as a prompt shows it."""
+
+    key: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Episode:
+    """An episode as a prompt shows it."""
+
+    turn_range: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A turn as a prompt shows it."""
+
+    role: str
+    content: str
+
+
+FACTS = [Fact("name", "Alex"), Fact("language", "Python"), Fact("coding_style", "black with line length 100")]
+EPISODES = [
+    Episode("turns 1-10", "User asked about vector databases. Discussed FAISS vs pgvector"),
+    Episode("turns 21-30", "Conversation about retrieval systems and embeddings"),
+]
+RECENT = [Said("user", "What did we discuss about databases?"), Said("assistant", "...")]
+SEED_PROMPT = """\
+# Long-term Memory
+## User Profile
+- name: Alex
+- language: Python
+- coding_style: black with line length 100
+
+## Recent Context
+- turns 1-10: User asked about vector databases. Discussed FAISS vs pgvector...
+- turns 21-30: Conversation about retrieval systems and embeddings...
+
+# Recent Conversation
+user: What did we discuss about databases?
+assistant: ...
+
+Answer consistently using the memory and conversation above."""
+
+texts = st.text(max_size=300)
+facts_of = st.lists(st.builds(Fact, st.text(max_size=64), texts), max_size=6)
+episodes_of = st.lists(st.builds(Episode, st.just("turns 1-20"), texts), max_size=4)
+recent_of = st.lists(st.builds(Said, st.sampled_from(["user", "assistant", "system", "tool"]), texts), max_size=6)
+budgets = st.integers(MIN_TOKENS, 700)
+
+
+def test_the_prompt_is_the_seeds() -> None:
+    """Seed 002, "Final Prompt Injection", with its own example."""
+    assert long_term_prompt(FACTS, EPISODES, RECENT) == SEED_PROMPT
+
+
+def test_the_injection_is_the_seeds() -> None:
+    """Seed 002, stage 3: headings stay without entries, and a summary is cut at 150 characters."""
+    assert format_for_injection([], []) == "## User Profile\n\n## Recent Context"
+    assert format_for_injection(FACTS[:1], [Episode("turns 1-20", "x" * 151)]) == (
+        f"## User Profile\n- name: Alex\n\n## Recent Context\n- turns 1-20: {'x' * 150}..."
+    )
+
+
+def test_a_large_budget_leaves_nothing_out() -> None:
+    """What is fitted without need is the prompt itself."""
+    expected = Fitted(SEED_PROMPT, estimate_tokens(SEED_PROMPT), 3, 2, 2, last_turn_cut=False)
+
+    assert expected == fit_prompt(FACTS, EPISODES, RECENT, token_budget=2_000)
+
+
+def test_facts_come_before_turns_and_turns_before_episodes() -> None:
+    """A budget that has room for one more line than the facts and the last turn gives it to the turn before."""
+    recent = [Said("user", "a" * 60), Said("assistant", "b" * 60), Said("user", "c" * 60)]
+    whole = long_term_prompt(FACTS, (), recent[1:])
+    fitted = fit_prompt(FACTS, EPISODES, recent, token_budget=estimate_tokens(whole))
+
+    assert (fitted.prompt, fitted.facts, fitted.episodes, fitted.recent) == (whole, 3, 0, 2)
+
+
+def test_a_last_turn_that_is_too_long_is_cut() -> None:
+    """It is what the answer is to: its beginning stays, with an ellipsis, up to the last token."""
+    fitted = fit_prompt(FACTS, EPISODES, [*RECENT, Said("user", "why " * 1_000)], token_budget=100)
+
+    assert (fitted.tokens, fitted.recent, fitted.last_turn_cut) == (100, 1, True)
+    assert "\nuser: why why" in fitted.prompt
+    assert "…\n\nAnswer consistently" in fitted.prompt
+
+
+def test_a_budget_below_the_least_is_refused() -> None:
+    """Rather than a prompt above it."""
+    with pytest.raises(ValueError, match="at least 64"):
+        fit_prompt([], [], [], token_budget=MIN_TOKENS - 1)
+
+
+@given(facts_of, episodes_of, recent_of, budgets)
+def test_a_prompt_is_never_above_its_budget(
+    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+) -> None:
+    """Whatever is remembered; and the stated tokens are the prompt's."""
+    fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
+
+    assert fitted.tokens == estimate_tokens(fitted.prompt) <= budget
+
+
+@given(facts_of, episodes_of, recent_of, budgets)
+def test_no_fact_is_left_out_before_an_episode(
+    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+) -> None:
+    """Facts are guaranteed; an episode is in only if every fact is. The last turn is always there."""
+    fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
+
+    assert fitted.facts == len(facts) or fitted.episodes == 0
+    assert (fitted.recent > 0) == (len(recent) > 0)
+    assert not fitted.last_turn_cut or (fitted.recent, fitted.episodes) == (1, 0)
+
+
+@given(facts_of, episodes_of, recent_of, budgets)
+def test_what_is_in_is_the_beginning_of_each_order(
+    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+) -> None:
+    """The counts say exactly what the prompt holds."""
+    fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
+    kept = recent[len(recent) - fitted.recent :]
+    whole = long_term_prompt(facts[: fitted.facts], episodes[: fitted.episodes], kept)
+
+    if fitted.last_turn_cut:
+        head, _, tail = fitted.prompt.rpartition("…")
+        assert whole.startswith(head)
+        assert tail == "\n\nAnswer consistently using the memory and conversation above."
+    else:
+        assert fitted.prompt == whole
+
+
+@given(facts_of, episodes_of, recent_of, budgets)
+def test_a_larger_budget_keeps_no_fewer_facts(
+    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+) -> None:
+    """More room never costs a fact."""
+    fewer, more = (fit_prompt(facts, episodes, recent, token_budget=tokens) for tokens in (budget, budget + 40))
+
+    assert fewer.facts <= more.facts

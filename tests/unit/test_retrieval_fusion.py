@@ -1,0 +1,135 @@
+"""Two rankings become one: scales, neighbours, sessions."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.retrieval.fusion import Place, carried, fuse, of_sessions, ranked
+from models.retrieval_policy import RetrievalPolicy
+
+POLICY = RetrievalPolicy()
+NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)
+ALONE = RetrievalPolicy(dense_weight=0.0)
+
+places = st.tuples(st.sampled_from(["a", "b", "a_1"]), st.integers(0, 30))
+bm25 = st.dictionaries(places, st.floats(0.01, 50), max_size=40)
+cosines = st.dictionaries(places, st.floats(-1, 1), max_size=40)
+
+
+def test_both_rankings_count() -> None:
+    """What both have is before what one has; what one has is there."""
+    scores, _ = fuse({"x": 5.0, "both": 4.9}, {"y": 0.9, "both": 0.89, "z": 0.1}, POLICY)
+
+    assert [key for key, _ in ranked(scores)] == ["both", "x", "y", "z"]
+
+
+def test_words_alone_are_ranked_as_they_are() -> None:
+    """A query without a meaning: the order of BM25."""
+    scores, _ = fuse({"x": 1.0, "y": 9.0, "z": 4.0}, {}, POLICY)
+
+    assert [key for key, _ in ranked(scores)] == ["y", "z", "x"]
+
+
+def test_a_single_match_stands_out() -> None:
+    """One turn with the word and a hundred alike in meaning: the word decides."""
+    alike = {f"t{n}": 0.3 + n / 1_000 for n in range(100)}
+    scores, _ = fuse({"t0": 3.0}, alike, POLICY)
+
+    assert next(key for key, _ in ranked(scores)) == "t0"
+
+
+def test_equal_scores_say_nothing() -> None:
+    """Rounding differences among equals must not become a ranking."""
+    scores, average = fuse({}, {"x": 0.5, "y": 0.5 + 1e-9}, POLICY)
+
+    assert (scores, average) == ({"x": 0.0, "y": 0.0}, 0.0)
+
+
+def test_the_scale_of_a_ranking_does_not_count() -> None:
+    """BM25 has no unit: ten times the scores are the same ranking."""
+    lexical, dense = {"x": 1.0, "y": 2.0, "z": 4.0}, {"x": 0.9, "z": 0.2}
+    scores, average = fuse(lexical, dense, POLICY)
+    larger, larger_average = fuse({key: 10 * score for key, score in lexical.items()}, dense, POLICY)
+
+    assert {key: pytest.approx(score) for key, score in scores.items()} == larger
+    assert average == pytest.approx(larger_average)
+
+
+def test_the_dense_weight_weighs() -> None:
+    """At 0 the words alone decide."""
+    scores, _ = fuse({"word": 1.0}, {"meaning": 1.0, "other": 0.0}, ALONE)
+
+    assert scores["meaning"] == 0.0
+    assert scores["word"] > 0.0
+
+
+def test_neighbours_carry_a_turn() -> None:
+    """By half for each step, up to the reach, never into another session; turns that nobody found come up too."""
+    scores = carried({("a", 10): 8.0}, 0.0, POLICY)
+
+    assert scores == {
+        ("a", 10): 8.0,
+        **{("a", 10 + d): 8.0 / 2**distance for distance in range(1, 5) for d in (-distance, distance)},
+    }
+
+
+def test_no_turn_has_a_number_below_0() -> None:
+    """A session begins with turn 0."""
+    assert min(turn for _, turn in carried({("a", 1): 1.0}, 1.0, POLICY)) == 0
+
+
+def test_first_turns_do_not_lose_for_standing_first() -> None:
+    """What cannot stand before a session counts as average: nearly one (½ + ¼ + ⅛ + …) of it for turn 0."""
+    scores = carried({("a", 0): 1.0, ("a", 50): 1.0}, 4.0, POLICY)
+
+    assert scores["a", 0] == 1.0 + 4.0 * 0.9375
+    assert scores["a", 1] == 0.5 + 4.0 * 0.4375
+    assert scores["a", 50] == 1.0
+
+
+def test_a_session_has_its_best_turn_and_a_share_of_all() -> None:
+    """One clear answer beats many faint ones; of two with the same best, the one with more of it wins."""
+    scores = of_sessions(
+        {("clear", 1): 5.0, ("faint", 1): 1.0, ("faint", 2): 1.0, ("more", 1): 5.0, ("more", 9): 1.0}, POLICY
+    )
+
+    assert scores == {"clear": 5.5, "faint": pytest.approx(1.2), "more": pytest.approx(5.6)}
+
+
+@given(bm25, cosines)
+def test_fusion_keeps_what_was_found(lexical: dict[Place, float], dense: dict[Place, float]) -> None:
+    """No place is lost or made up, and every score is a number of at least 0."""
+    scores, average = fuse(lexical, dense, POLICY)
+
+    assert scores.keys() == lexical.keys() | dense.keys()
+    assert all(isfinite(score) and score >= 0 for score in scores.values())
+    assert isfinite(average)
+    assert average >= -1e-9
+
+
+@given(bm25)
+def test_one_ranking_alone_keeps_its_order(lexical: dict[Place, float]) -> None:
+    """Nothing but the scale changes where the other says nothing."""
+    scores, _ = fuse(lexical, {}, POLICY)
+
+    assert [lexical[place] for place, _ in ranked(scores)] == sorted(lexical.values(), reverse=True)
+
+
+@given(bm25, cosines)
+def test_without_neighbours_scores_stay(lexical: dict[Place, float], dense: dict[Place, float]) -> None:
+    """Reach 0 is the fusion alone."""
+    scores, average = fuse(lexical, dense, NO_NEIGHBOURS)
+
+    assert carried(scores, average, NO_NEIGHBOURS) == scores
+
+
+@given(bm25)
+def test_what_neighbours_give_is_what_was_there(scores: dict[Place, float]) -> None:
+    """Far from a beginning, the sum over all turns is the sum over those found times the kernel's."""
+    far = {(session, turn + 100): score for (session, turn), score in scores.items()}
+
+    assert sum(carried(far, 1.0, POLICY).values()) == pytest.approx(sum(far.values()) * (1 + 2 * 0.9375))

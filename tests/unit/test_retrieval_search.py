@@ -1,0 +1,251 @@
+"""Hybrid search over a store: what is found, in which order, and what a scope keeps out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.events import EpisodeCompressed, Position, Role, Turn
+from models.retrieval_policy import RetrievalPolicy
+from models.user_events import SessionTurns
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.retrieval import HybridSearch
+from streams.scope import Scope
+from streams.vectors.server import ServerStore
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.user_memory import UserMemory
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
+)
+
+MAY = datetime(2023, 5, 8, tzinfo=UTC)
+SUBJECTS = ["The cat sleeps all day.", "My car needs new tyres.", "Rice takes twenty minutes.", "It rains in Bergen."]
+ANN = Scope(user_id="ann")
+
+
+@pytest.fixture(scope="module")
+def embedder() -> WordLlamaEmbedder:
+    """The default one, loaded once."""
+    return WordLlamaEmbedder()
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[ServerStore]:
+    """An empty store."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def search(store: ServerStore, embedder: WordLlamaEmbedder) -> HybridSearch:
+    """Search over it with the defaults."""
+    return HybridSearch(store, embedder)
+
+
+def turn(number: int, content: str, *, session: str = "s", user: str = "ann", app: str = "app", day: int = 0) -> Turn:
+    """A turn; by default Ann's."""
+    return Turn(
+        session_id=session,
+        user_id=user,
+        app_id=app,
+        turn=number,
+        role=Role.USER,
+        content=content,
+        timestamp=MAY + timedelta(days=day, minutes=number),
+    )
+
+
+async def index(store: ServerStore, embedder: WordLlamaEmbedder, *turns: Turn) -> None:
+    """Write turns as the index role does."""
+    await SessionVectorMemory(store, embedder).add_turns(turns, embedder.embed([each.content for each in turns]))
+
+
+async def found(search: HybridSearch, query: str, scope: Scope = ANN, top_k: int = 3) -> list[tuple[str, int]]:
+    """Sessions and numbers of what is found."""
+    return [(each.turn.session_id, each.turn.turn) for each in await search.turns(query, scope, top_k)]
+
+
+async def test_an_empty_store_has_no_answers(search: HybridSearch) -> None:
+    """A user with no memory is no error."""
+    assert await search.turns("Where is the cat?", ANN, 5) == []
+    assert await search.sessions("Where is the cat?", ANN, 5) == []
+    assert await search.episodes("Where is the cat?", ANN, 5) == []
+
+
+async def test_words_find_what_meaning_alone_does_not(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """A name that no embedder knows."""
+    await index(store, embedder, *(turn(10 * n, text) for n, text in enumerate([*SUBJECTS, "Ask Zyxwort about it."])))
+
+    assert (await found(search, "What of Zyxwort?"))[0] == ("s", 40)
+
+
+async def test_meaning_finds_what_words_alone_do_not(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """No word in common."""
+    await index(store, embedder, *(turn(10 * n, text) for n, text in enumerate(SUBJECTS)))
+
+    assert (await found(search, "vehicle wheels"))[0] == ("s", 10)
+
+
+async def test_an_answer_is_found_beside_its_question(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """The reply has none of the words, but follows them."""
+    said = [
+        *SUBJECTS,
+        "Which telescope should I buy for the Perseids?",
+        "Take the second one, it is lighter.",
+        *SUBJECTS,
+    ]
+    await index(store, embedder, *(turn(n, text) for n, text in enumerate(said)))
+
+    assert (await found(search, "Which telescope for the Perseids?"))[:1] == [("s", 4)]
+    assert ("s", 5) in await found(search, "Which telescope for the Perseids?")
+
+
+async def test_dates_find_what_was_said_then(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """The content names no date; the turn's time does."""
+    await index(store, embedder, *(turn(0, "We went for a long walk.", session=f"s{n}", day=40 * n) for n in range(4)))
+
+    assert (await found(search, "What did we do in July 2023?"))[0] == ("s2", 0)
+
+
+async def test_places_that_do_not_exist_are_not_given(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """Nothing stands before or after a session, and gaps are gaps: all that is there comes, nothing else."""
+    there = [0, 1, 7, 8, 30]
+    await index(store, embedder, *(turn(n, f"A boat in harbour number {n}") for n in there))
+
+    assert sorted(await found(search, "boat harbour", top_k=10)) == [("s", n) for n in there]
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (Scope(user_id="ann"), {("s", 0), ("t", 0)}),
+        (Scope(app_ids=("app",), user_id="ann"), {("s", 0)}),
+        (Scope(app_ids=("app", "second"), user_id="ann"), {("s", 0), ("t", 0)}),
+        (Scope(app_ids=("third",)), {("v", 0)}),
+        (Scope(session_id="u"), {("u", 0)}),
+        (Scope(session_id="u", user_id="ann"), set()),
+        (Scope(app_ids=("nobody",), user_id="ann"), set()),
+    ],
+)
+async def test_a_scope_holds(
+    search: HybridSearch,
+    store: ServerStore,
+    embedder: WordLlamaEmbedder,
+    scope: Scope,
+    expected: set[tuple[str, int]],
+) -> None:
+    """Every field that is named must hold, however well the rest would match."""
+    text = "The boat lies in the harbour."
+    await index(
+        store,
+        embedder,
+        turn(0, text),
+        turn(0, text, session="t", app="second"),
+        turn(0, text, session="u", user="bo"),
+        turn(0, text, session="v", user="bo", app="third"),
+    )
+
+    assert set(await found(search, "boat harbour", scope, 10)) == expected
+    assert {session for session, _ in await search.sessions("boat harbour", scope, 10)} == {s for s, _ in expected}
+
+
+async def test_a_neighbour_of_somebody_else_is_not_given(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """One session of two users: what stands beside a match is read within the scope too."""
+    await index(store, embedder, turn(4, "The boat lies in the harbour."), turn(5, "My secret", user="bo"))
+
+    assert await found(search, "boat harbour", top_k=10) == [("s", 4)]
+
+
+async def test_sessions_are_ranked_by_what_they_say(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """The session that speaks of it is first, however short it is."""
+    idle = [turn(n, SUBJECTS[n % 4], session="idle") for n in range(12)]
+    await index(store, embedder, *idle, turn(0, "The telescope arrived.", session="sky"))
+
+    assert (await search.sessions("telescope", ANN, 2))[0][0] == "sky"
+
+
+@pytest.mark.parametrize("query", ["", "   ", "…?!", "\u200b"])
+async def test_a_query_of_nothing_finds_nothing_or_anything_but_no_error(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder, query: str
+) -> None:
+    """Neither words nor meaning: whatever comes is in the scope."""
+    await index(store, embedder, turn(0, "The boat"), turn(0, "The boat", session="u", user="bo"))
+
+    assert set(await found(search, query)) <= {("s", 0)}
+
+
+async def test_more_than_the_candidates_can_be_asked_for(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
+    """`top_k` above `candidates` widens the search."""
+    await index(store, embedder, *(turn(n, f"boat {n}") for n in range(40)))
+    search = HybridSearch(store, embedder, RetrievalPolicy(candidates=10, neighbour_reach=0))
+
+    assert len(await found(search, "boat", top_k=30)) == 30
+
+
+@pytest.mark.parametrize("fields", [{}, {"app_ids": ()}, {"app_ids": (), "user_id": "ann"}])
+def test_no_scope_holds_everything(fields: dict[str, object]) -> None:
+    """A look-up without an owner, or for no app at all, cannot be written down."""
+    with pytest.raises(ValueError, match="scope"):
+        Scope(**fields)  # type: ignore[arg-type]
+
+
+def episode(number: int, summary: str, *, user: str = "ann", app: str = "app") -> EpisodeCompressed:
+    """An episode of twenty turns, without an embedding of its own."""
+    first = 20 * number - 19
+    return EpisodeCompressed(
+        id=f"{app}/{user}/{number}",
+        session_id="s",
+        user_id=user,
+        app_id=app,
+        timestamp=MAY,
+        source=Position("turns.v1", 0, number),
+        episode=number,
+        first_turn=first,
+        last_turn=first + 19,
+        turn_range=f"turns {first}-{first + 19}",
+        turns=[SessionTurns("s", list(range(first, first + 20)))],
+        summary=summary,
+        summarised_by="extractive",
+        key_topics=[],
+        embedding=[],
+        embedded_by="",
+        started_at=MAY + timedelta(days=40 * number),
+        ended_at=MAY + timedelta(days=40 * number, hours=1),
+        tokens_before=1_000,
+        tokens_after=50,
+    )
+
+
+async def test_episodes_are_found_by_words_meaning_and_date(
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
+) -> None:
+    """Each way leads to the right one, and none to another user's of the same words."""
+    texts = ["Compared vector databases.", "Planned a trip to Lisbon with Zyxwort.", "Fixed the leaking tap."]
+    episodes = [episode(n, text) for n, text in enumerate(texts, 1)]
+    await UserMemory(store, embedder).add_episodes(
+        [(each, n) for n, each in enumerate([*episodes, *(episode(n, texts[0], user="bo") for n in (1, 2))])]
+    )
+    queries = ["Zyxwort", "plumbing repair", "What was in June 2023?"]
+    best = [(await search.episodes(query, ANN, 3))[0][0] for query in queries]
+
+    assert [found.episode for found in best] == [2, 3, 1]
+    assert {found.user_id for found, _ in await search.episodes("vector databases", ANN, 9)} == {"ann"}
