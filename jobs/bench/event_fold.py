@@ -24,7 +24,7 @@ from models.risk.scorer import RuleScorer
 from models.session import SessionState, fold
 from streams.intake import Intake
 from streams.settings import Settings
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import policy_of, stream_embedder_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ class EventFold:
 
     def __init__(self, settings: Settings, *, guarded: bool = False) -> None:
         self._policy = policy_of(settings)
-        self._intake = Intake(self._policy, embedder_of(settings), RuleScorer())
+        self._intake = Intake(self._policy, stream_embedder_of(settings), RuleScorer())
         self._watermarks: dict[int, datetime] = {}
         self._guarded = guarded
 

@@ -40,7 +40,7 @@ from models.topics import TURNS
 from streams.kafka.client import client_options
 from streams.replay import replay_log
 from streams.settings import Settings, load_settings
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import policy_of, stream_embedder_of
 
 FIRST_BURST_TURNS = 600
 """Enough that profiles come: each session's first comes with its fifth turn."""
@@ -196,7 +196,9 @@ class _Run:
         await producer.flush()
 
     async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Row:
-        oracle = await replay_log(self._settings, policy_of(self._settings), embedder_of(self._settings), RuleScorer())
+        oracle = await replay_log(
+            self._settings, policy_of(self._settings), stream_embedder_of(self._settings), RuleScorer()
+        )
         expected, found = list(oracle.outputs.values()), self._watch.events
         turns, alerts = count_turns(expected, found), count_alerts(expected, found)
         return Row(

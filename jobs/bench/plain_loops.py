@@ -18,7 +18,7 @@ from models.topics import TURNS
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.replay import Replay
 from streams.settings import Settings
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import policy_of, stream_embedder_of
 
 BATCH_RECORDS = 1_000
 """As the sessions role polls by default."""
@@ -30,7 +30,7 @@ def fold(settings: Settings, turns: int) -> Timing:
     The first batch is not counted, as with the sessions role.
     """
     by_partition = asyncio.run(_records(settings, turns))
-    replay = Replay(policy_of(settings), embedder_of(settings), RuleScorer())
+    replay = Replay(policy_of(settings), stream_embedder_of(settings), RuleScorer())
     batches = [
         (partition, records[first : first + BATCH_RECORDS])
         for partition, records in by_partition.items()

@@ -21,7 +21,7 @@ from streams.intake import Intake
 from streams.settings import load_settings
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
-from streams.wiring import embedder_of
+from streams.wiring import stream_embedder_of
 
 BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """Event time of the first turn."""
@@ -35,7 +35,7 @@ class Prepared:
     """
 
     def __init__(self, policy: Policy) -> None:
-        intake = Intake(policy, embedder_of(load_settings()), RuleScorer())
+        intake = Intake(policy, stream_embedder_of(load_settings()), RuleScorer())
         self._conversations: list[list[Arrival]] = []
         for conversation in load_conversations():
             said = []

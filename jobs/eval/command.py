@@ -147,6 +147,50 @@ def retrieval(
         show(printed, report)
 
 
+@app.command(
+    epilog=examples(
+        "turntide eval tiers --data locomo10.json",
+        "turntide eval tiers --data locomo10.json --embedder minilm --output json",
+    )
+)
+def tiers(
+    *,
+    data: Annotated[Path, typer.Option(help="Conversations with questions and the turns that answer them.")],
+    form: Annotated[RetrievalFormat, typer.Option("--format", help="Its format.")] = RetrievalFormat.LOCOMO,
+    embedder: Annotated[EmbedderName, typer.Option(help="Whose distances are measured.")] = EmbedderName.WORDLLAMA,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure what the three tiers keep of conversations, and how near episodes are to questions.
+
+    Folds every turn by user, summarises extractively, and compares each question with the episodes that hold its
+    evidence, with the user's others, and with those of other users: what an embedder's `episode_distance` divides.
+    --output csv prints that curve alone. Needs no Kafka; no text is ever printed.
+    """
+    from datetime import UTC, datetime
+
+    import msgspec
+
+    from jobs.bench.machine import envelope
+    from jobs.eval.retrieval_questions import read_dialogues
+    from jobs.eval.tiers import measure
+    from jobs.formats import Filling
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    _ = form
+    printed = Output(output)
+    settings = load_settings(vectors={"embedder": embedder.value})
+    dialogues = read_dialogues(data, filling=Filling(source=data.stem, now=datetime.now(UTC)))
+    with _progress(f"tiers, {embedder.value}") as progress:
+        report = measure(dialogues, embedder_of(settings), policy_of(settings), progress)
+    if output is OutputFormat.JSON:
+        printed.record(envelope(report))
+        return
+    if output is OutputFormat.TABLE:
+        printed.record(msgspec.to_builtins(report.kept))
+    printed.rows("distances", [msgspec.to_builtins(share) for share in report.shares])
+
+
 @contextmanager
 def _progress(label: str) -> Iterator[Progress]:
     """A bar on stderr, which a redirected stderr does not get."""

@@ -13,8 +13,8 @@ from models.events import Identifier, Scalar, Turn
 
 RULE = (
     'a sample a line or in one array; each dated session_N is one session "<sample_id>/session_N"; speaker_a is the '
-    "user, speaker_b the assistant; one minute per turn from the session's date; all sessions of a sample have one "
-    "user; dia_id and blip_caption go into the metadata"
+    "user, speaker_b the assistant; the content is `speaker: text [image caption]`; one minute per turn from the "
+    "session's date; all sessions of a sample have one user; dia_id and blip_caption go into the metadata"
 )
 
 _MINUTE = timedelta(minutes=1)
@@ -64,12 +64,18 @@ def _said(lines: list[_Line], user: str, began: datetime) -> list[Said]:
     return [
         Said(
             role="user" if line.speaker == user else "assistant",
-            content=line.text,
+            content=_content(line),
             timestamp=began + number * _MINUTE,
             metadata=_metadata(line),
         )
         for number, line in enumerate(lines)
     ]
+
+
+def _content(line: _Line) -> str:
+    """Who says what, and what the picture shows: roles are no names, and questions ask by name."""
+    caption = f" [{line.blip_caption}]" if line.blip_caption else ""
+    return f"{line.speaker}: {line.text}{caption}"
 
 
 def _metadata(line: _Line) -> dict[str, Scalar]:

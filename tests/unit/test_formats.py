@@ -167,6 +167,13 @@ def test_locomo_sessions() -> None:
     ] == [(turn.user_id, turn.role, turn.timestamp, turn.metadata) for turn in first.events]
 
 
+def test_locomo_content_names_the_speaker_and_the_picture() -> None:
+    """Roles are no names: without them nobody finds what Ann said, or what the picture showed."""
+    first, _ = read("locomo", LOCOMO)
+
+    assert [turn.content for turn in turns([first])] == ["Ada: Look [a boat]", "Bo: Nice"]
+
+
 def test_locomo_unreadable_date() -> None:
     """A session without a date cannot be placed in time: the sample is reported."""
     sample = json.loads(json.dumps(LOCOMO))

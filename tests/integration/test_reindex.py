@@ -1,0 +1,116 @@
+"""`turntide reindex` and the broker: where the new generation's index role begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.admin import RecordsToDelete
+from aiokafka.structs import OffsetAndMetadata
+
+from jobs.reindex import INDEX_SOURCES, Reindexed, reindex_all
+from jobs.topics import apply_topics
+from models.errors import ConfigurationError
+from models.topics import TURNS
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.kafka.client import admin, consumer
+from streams.ports import PayloadValue, Point
+from streams.roles.index import IndexRole
+from streams.settings import Settings, load_settings
+from streams.vectors.edge import EdgeStore
+from streams.vectors.generations import require_finished
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Settings of a cluster with topics of one partition."""
+    made = load_settings(kafka={"bootstrap": kafka, "partitions": 1}, topic_prefix=topic_prefix, data_dir=tmp_path)
+    await apply_topics(made)
+    return made
+
+
+async def send_turns(settings: Settings, count: int) -> None:
+    """Records that the index role would read; what they say does not matter here."""
+    async with AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap) as producer:
+        for _ in range(count):
+            await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), b"{}", key=b"s")
+
+
+async def set_offset(settings: Settings, group: str, offset: int) -> None:
+    """As if the role had indexed so far."""
+    place = TopicPartition(TURNS.full_name(settings.topic_prefix), 0)
+    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{group}") as client:
+        client.assign([place])
+        await client.commit({place: OffsetAndMetadata(offset, "")})
+
+
+async def offset_of(settings: Settings, group: str) -> int:
+    """Where a group goes on."""
+    async with admin(settings.kafka) as client:
+        found = await client.list_consumer_group_offsets(f"{settings.topic_prefix}.{group}")
+    return int(found[TopicPartition(TURNS.full_name(settings.topic_prefix), 0)].offset)
+
+
+async def reindexed(settings: Settings) -> Reindexed:
+    """Run the command's work."""
+    embedder = WordLlamaEmbedder()
+    return await reindex_all(settings, embedder, "second", "", switch=False, report=lambda _name, _copied: None)
+
+
+async def test_the_new_role_begins_where_the_copy_did(settings: Settings) -> None:
+    """Not where the log is when the copy is done; and a second run moves nothing."""
+    embedder = WordLlamaEmbedder()
+    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
+    payload: dict[str, PayloadValue] = {
+        "session_id": "s",
+        "turn": 1,
+        "content": "hello there",
+        "timestamp": "2026-01-05T09:30:00+00:00",
+    }
+    await store.upsert("turns", [Point("s_1", embedder.embed(["hello there"])[0], payload)])
+    await store.close()
+    await send_turns(settings, 5)
+    await set_offset(settings, "index", 3)
+
+    done = await reindexed(settings)
+    await set_offset(settings, "index", 5)
+    await set_offset(settings, "index-second", 4)
+    again = await reindexed(settings)
+
+    assert [(each.collection, each.points) for each in done.collections] == [("turns", 1)]
+    assert (done.group, done.behind, again.behind) == (f"{settings.topic_prefix}.index-second", 2, 1)
+    assert await offset_of(settings, "index-second") == 4
+
+
+async def test_a_group_that_reads_before_its_copy_is_done_is_refused(settings: Settings) -> None:
+    """Its older copies would be written over newer turns; nothing is finished then."""
+    await send_turns(settings, 1)
+    await set_offset(settings, "index", 1)
+    topic = TURNS.full_name(settings.topic_prefix)
+    async with consumer(settings.kafka, topic, group_id=f"{settings.topic_prefix}.index-second") as early:
+        await early.getmany(timeout_ms=5_000)
+        with pytest.raises(ConfigurationError, match="has members"):
+            await reindexed(settings)
+    store = EdgeStore(settings.data_dir / "vectors", embedder="wordllama")
+    with pytest.raises(ConfigurationError, match="not finished"):
+        await require_finished(store, "second")
+    await store.close()
+
+
+async def test_what_retention_removed_meanwhile_is_told(settings: Settings) -> None:
+    """A generation with a hole is not finished."""
+    await send_turns(settings, 4)
+    await set_offset(settings, "index", 1)
+    place = TopicPartition(TURNS.full_name(settings.topic_prefix), 0)
+    async with admin(settings.kafka) as client:
+        await client.delete_records({place: RecordsToDelete(before_offset=3)})
+    with pytest.raises(ConfigurationError, match="retention removed 2 records"):
+        await reindexed(settings)
+
+
+def test_it_knows_what_the_index_role_reads() -> None:
+    """A topic that the role reads and the copy forgets would be read from its beginning, or not at all."""
+    assert INDEX_SOURCES == IndexRole.sources

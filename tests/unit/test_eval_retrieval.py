@@ -1,0 +1,174 @@
+"""`turntide eval retrieval`: questions read and cleaned, recall counted by hand, its command."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli import app
+from jobs.eval import retrieval_questions, retrieval_scoring
+from jobs.eval.retrieval_questions import Question, read_dialogues
+from jobs.eval.retrieval_scoring import Answer, Report, query_times, session_recalls, turn_recalls
+from jobs.eval.retrieval_table import recall_rows
+from jobs.formats import Filling
+from models.errors import ConfigurationError
+
+FILLING = Filling(source="talk", now=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def sample(name: str, *qa: dict[str, Any]) -> dict[str, Any]:
+    """A conversation of two sessions with two turns each."""
+    lines = {
+        f"session_{n}": [{"speaker": "Ada", "dia_id": f"D{n}:{k}", "text": f"said {n} {k}"} for k in (1, 2)]
+        for n in (1, 2)
+    }
+    dates = {f"session_{n}_date_time": f"1:56 pm on {n} May, 2023" for n in (1, 2)}
+    return {
+        "sample_id": name,
+        "qa": list(qa),
+        "conversation": {"speaker_a": "Ada", "speaker_b": "Bo", **lines, **dates},
+    }
+
+
+def asked(evidence: list[str], category: int = 4) -> dict[str, Any]:
+    """A question as the file has it; answers are of different types there."""
+    return {"question": "Why?", "answer": 2022, "evidence": evidence, "category": category}
+
+
+def written(tmp_path: Path, *samples: dict[str, Any]) -> Path:
+    """The samples as a file."""
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps(samples))
+    return file
+
+
+def answer(category: int, turns: list[int], wanted: set[int]) -> Answer:
+    """Turns found and wanted, all of sessions of ten turns."""
+    places = [(f"s{n // 10}", n) for n in turns]
+    question = Question("u", "?", category, frozenset((f"s{n // 10}", n) for n in wanted))
+    return Answer(question, places, list(dict.fromkeys(session for session, _ in places)), float(len(turns)))
+
+
+def test_doctests() -> None:
+    """The modules' examples hold."""
+    assert [doctest.testmod(module).failed for module in (retrieval_questions, retrieval_scoring)] == [0, 0]
+
+
+def test_evidence_points_at_the_turns_as_they_are_produced(tmp_path: Path) -> None:
+    """Numbers of the file begin at 1, those of turns at 0; each sample's turns are its own user's."""
+    file = written(tmp_path, sample("a", asked(["D2:1; D1:2"])), sample("b", asked(["D:1:01"], category=2)))
+    dialogues = read_dialogues(file, filling=FILLING)
+
+    assert dialogues.questions == [
+        Question("user-a", "Why?", 4, frozenset({("a/session_2", 0), ("a/session_1", 1)})),
+        Question("user-b", "Why?", 2, frozenset({("b/session_1", 0)})),
+    ]
+    assert {"user-a", "user-b"} == {turn.user_id for turn in dialogues.turns}
+    assert (len(dialogues.turns), dialogues.conversations) == (8, 2)
+
+
+def test_evidence_that_is_not_there_is_counted_and_left_out(tmp_path: Path) -> None:
+    """A question keeps what the file has; without any it is skipped."""
+    file = written(tmp_path, sample("a", asked(["D1:1", "D1:9"]), asked([]), asked(["D"]), asked(["D7:7"])))
+    dialogues = read_dialogues(file, filling=FILLING)
+
+    assert [question.evidence for question in dialogues.questions] == [{("a/session_1", 0)}]
+    assert (dialogues.without_evidence, dialogues.unknown_evidence) == (3, 2)
+
+
+def test_a_limit_leaves_conversations_out(tmp_path: Path) -> None:
+    """Turns and questions of the first one alone."""
+    file = written(tmp_path, sample("a", asked(["D1:1"])), sample("b", asked(["D1:1"])))
+    dialogues = read_dialogues(file, filling=FILLING, limit=1)
+
+    assert {"user-a"} == {turn.user_id for turn in dialogues.turns}
+    assert [question.user_id for question in dialogues.questions] == ["user-a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[1]", "conversation 1"), ('[{"sample_id": "x", "conversation": {}}]', "no questions"), ("[", "array")],
+)
+def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    """The error says which conversation, and quotes nothing of it."""
+    file = tmp_path / "other.json"
+    file.write_text(content)
+
+    with pytest.raises(ConfigurationError, match=message):
+        read_dialogues(file, filling=FILLING)
+
+
+def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
+    """With its name."""
+    with pytest.raises(ConfigurationError, match=r"nowhere\.json"):
+        read_dialogues(tmp_path / "nowhere.json", filling=FILLING)
+
+
+ANSWERS = [
+    answer(4, [1, 2, 3], {2}),
+    answer(1, [9, 8, 7, 6, 5, 44, 4], {4, 9}),
+    answer(5, [1], {50}),
+]
+
+
+def test_recall_is_the_mean_over_questions() -> None:
+    """By depth, and with categories in their groups; a group without a question is missing."""
+    recalls = turn_recalls(ANSWERS)
+
+    assert recalls["1-4"] == {"recall@5": 0.75, "recall@10": 1.0, "recall@20": 1.0}
+    assert recalls["1-5"] == {"recall@5": 0.5, "recall@10": 0.6667, "recall@20": 0.6667}
+    assert recalls["1"]["recall@5"] == 0.5
+    assert recalls["5"]["recall@20"] == 0.0
+    assert {"1-4", "1-5", "1", "4", "5"} == recalls.keys()
+
+
+def test_sessions_are_wanted_once() -> None:
+    """Two evidence turns of one session are one session to find."""
+    recalls = session_recalls([answer(4, [44, 1], {4, 9}), answer(4, [44], {4, 40})])
+
+    assert recalls["4"]["recall@5"] == 0.75
+
+
+def test_query_times_are_percentiles() -> None:
+    """Milliseconds, between the measured ones."""
+    assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
+
+
+def test_rows_have_every_group_of_both() -> None:
+    """Turns first, then sessions."""
+    report = Report(
+        embedder="wordllama",
+        conversations=1,
+        indexed_turns=3,
+        questions=3,
+        without_evidence=0,
+        unknown_evidence=0,
+        turns=turn_recalls(ANSWERS),
+        sessions=session_recalls(ANSWERS),
+        query_ms=query_times(ANSWERS),
+    )
+    rows = list(recall_rows(report))
+
+    assert [row["what"] for row in rows] == ["turns"] * 5 + ["sessions"] * 5
+    assert rows[0] == {
+        "what": "turns",
+        "categories": "1-4",
+        "questions": "all but adversarial",
+        "recall@5": "0.750",
+        "recall@10": "1.000",
+        "recall@20": "1.000",
+    }
+
+
+def test_the_command_needs_data() -> None:
+    """Without a file it says so; nothing is started."""
+    result = CliRunner().invoke(app, ["eval", "retrieval"])
+
+    assert result.exit_code == 2
+    assert "--data" in result.output
