@@ -1,8 +1,8 @@
 """`turntide demo`: everything on this machine, with conversations written for it, to be watched.
 
 Read first: `run.py`, which tells the story in order. `conversations/` is what is said, `play.py` sends it, `watch.py`
-reads what Turntide makes of it into `state.py`, which `view.py`, `report.py` and `timeline.py` draw; `summary.py`
-judges. `policy.py` has the rules that it all runs under.
+reads what Turntide makes of it into `state.py` and `users.py`, which `view.py`, `report.py` and `timeline.py` draw;
+`questions.py` asks memory, and `summary.py` judges. `policy.py` has the rules that it all runs under.
 """
 
 from jobs.demo.command import demo

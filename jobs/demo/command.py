@@ -29,12 +29,14 @@ def demo(
     """Run everything on this machine and watch it work: about a minute and a half, and nothing stays running.
 
     Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, under a prefix of the
-    demo's own that is deleted afterwards), creates the topics, starts the roles sessions, index and archive, plays
-    thirteen conversations, and shows what Turntide makes of them. Leaves archive, logs and an HTML report.
+    demo's own that is deleted afterwards), creates the topics, starts the roles sessions, memory, enrich, index and
+    archive, plays sixteen conversations, and shows what Turntide makes of them. Leaves archive, logs and a report.
 
-    Topics of conversation come, are packed, unpacked and evicted under a compressed clock: a minute for a day.
+    Topics of conversation come, are packed, unpacked and evicted under a compressed clock: a minute for a day. A user
+    speaks in three sessions; at the end memory is asked over HTTP for the user's name and for an episode.
 
-    Exits with 1 if not exactly the expected sessions alert, or if topics did not do all of that.
+    Exits with 1 if not exactly the expected sessions alert, if topics did not do all of that, or if memory does not
+    answer what it should.
     """
     from jobs.demo.run import Options, run
     from jobs.demo.stage import Stage

@@ -8,6 +8,8 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from jobs.demo.printed import user_figures
+from jobs.demo.report_users import users_html
 from jobs.demo.state import AlertSeen, DemoState, SessionSeen
 from jobs.demo.summary import TOPIC_LIFE, Summary
 from jobs.demo.timeline import topic_timeline
@@ -32,7 +34,11 @@ def render_report(
         further: What else to look at: what for, and the command.
         made_at: The time, aware.
     """
-    verdict = "Exactly the expected sessions alerted." if summary.as_expected else "; ".join(summary.problems)
+    verdict = (
+        "Exactly the expected sessions alerted, and memory answered as it should."
+        if summary.as_expected
+        else "; ".join(summary.problems)
+    )
     ordered = sorted(state.sessions.values(), key=lambda s: state.alert_of(s.conversation.session_id) is None)
     alerts = "".join(_alert(alert, state) for alert in state.alerts.values())
     return Template((files("jobs.demo") / "report.html").read_text("utf-8")).substitute(
@@ -43,6 +49,10 @@ def render_report(
         alerts=alerts or "<p>None.</p>",
         sessions="".join(_session(s, state.alert_of(s.conversation.session_id), modes) for s in ordered),
         topics="".join(_topics(state, summary, session_id) for session_id in summary.topics.shown_by),
+        users=users_html(state.users, summary),
+        remembered="".join(
+            f"<p class=faint>{escape(what)}: {escape(said)}</p>" for what, said in user_figures(summary.users).items()
+        ),
         further="".join(f"<p>{escape(what)}</p><pre>{escape(command)}</pre>" for what, command in further),
     )
 
@@ -101,6 +111,9 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         ("topics packed", f"{summary.topics.compacted}"),
         ("topics unpacked", f"{summary.topics.unpacked}"),
         ("topics evicted", f"{summary.topics.evicted}"),
+        ("facts of users", f"{sum(summary.users.facts.values())}"),
+        ("episodes of users", f"{summary.users.episodes}"),
+        ("turns : summaries", f"{summary.users.turns_to_summaries_ratio or '–'}"),
         ("alerts", f"{len(summary.alerts)}"),
         ("turn → alert", f"{max(latencies):.0f} ms at most" if latencies else "–"),
         ("archive rows", f"{archive.rows:,}"),

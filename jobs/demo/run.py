@@ -18,6 +18,7 @@ from msgspec import Struct
 from jobs.demo.conversations import load_conversations, schedule
 from jobs.demo.play import Play
 from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
+from jobs.demo.questions import Recalled, ask, load_questions
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
@@ -29,7 +30,7 @@ from models.errors import ConfigurationError, TurntideError
 from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
 from streams.wiring import policy_of
 
-ROLES = ("sessions", "index", "archive")
+ROLES = ("sessions", "memory", "enrich", "index", "archive")
 PARTITIONS = 4
 _READY_WITHIN_S = 90.0
 _CAUGHT_UP_WITHIN_S = 60.0
@@ -69,6 +70,7 @@ def run(options: Options, stage: Stage) -> Summary:
         _provide_topics(settings, running, stage)
         roles = _start_roles(settings, running)
         asyncio.run(_perform(settings, state, roles, options, stage))
+        recalled = _ask(roles, stage)
         if not options.keep:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
         stage.step("archive", "merging small files and checking every record")
@@ -77,6 +79,7 @@ def run(options: Options, stage: Stage) -> Summary:
         summary = summarise(
             state,
             archive,
+            recalled,
             seconds=time.monotonic() - began_s,
             data_dir=str(options.data_dir),
             report=str(report),
@@ -136,7 +139,8 @@ def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
 def _settings(given: Settings, data_dir: Path, kafka: KafkaSettings, *, prefix: str) -> Settings:
     policy_file = data_dir / "policy.toml"
     policy_file.write_text(POLICY)
-    os.environ.pop("TURNTIDE_VECTORS__URL", None)  # the roles inherit the environment
+    for name in ("URL", "GENERATION"):  # the roles inherit the environment
+        os.environ.pop(f"TURNTIDE_VECTORS__{name}", None)
     mine = {"kafka": kafka, "topic_prefix": prefix, "data_dir": data_dir, "policy_file": policy_file}
     # Whatever archive or vector store the environment names: the demo writes to its own folder only.
     return given.model_copy(update={**mine, "archive": ArchiveSettings(), "vectors": VectorSettings()})
@@ -162,7 +166,12 @@ async def _delete_topics(settings: Settings) -> None:
 
 
 def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:
-    own = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": ""}
+    own = {
+        "TURNTIDE_ARCHIVE__CATALOG": "",
+        "TURNTIDE_ARCHIVE__DATA_PATH": "",
+        "TURNTIDE_HTTP__HOST": "127.0.0.1",
+        "TURNTIDE_HTTP__TOKENS": "[]",  # memory is asked here, on this machine
+    }
     roles = [
         RoleProcess(role, settings, log=settings.data_dir / "logs" / f"{role}.log", extra_environment=own)
         for role in ROLES
@@ -207,6 +216,16 @@ async def _perform(
                     task.cancel()
         except ExceptionGroup as group:
             raise _first_expected(group) from group
+
+
+def _ask(roles: list[RoleProcess], stage: Stage) -> list[Recalled]:
+    """Ask memory what it has learnt, as an assistant would."""
+    (index,) = [role for role in roles if role.role == "index"]
+    stage.step("memory", f"asking {index.url}/v1/retrieve")
+    recalled = asyncio.run(ask(load_questions(), index.url))
+    for each in recalled:
+        stage.recalled(each)
+    return recalled
 
 
 async def _see_that_they_run(roles: list[RoleProcess]) -> None:

@@ -14,9 +14,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from jobs.demo.printed import answer_lines, show
+from jobs.demo.questions import Recalled
 from jobs.demo.state import DemoState
-from jobs.demo.summary import Summary, show
-from jobs.demo.view import line, progress_line, render
+from jobs.demo.summary import Summary
+from jobs.demo.view import progress_line, render
+from jobs.demo.wording import line
 from jobs.output import OutputFormat
 from models.events import OutputEvent
 from streams.settings import Settings
@@ -52,6 +55,12 @@ class Stage:
         if not self._live and (said := line(event)) is not None:
             self._console.print(Text(said), soft_wrap=True)
 
+    def recalled(self, recalled: Recalled) -> None:
+        """Say what memory answered."""
+        style = "red" if recalled.problems else "green"
+        for said in answer_lines(recalled):
+            self._console.print(Text(" " * _INDENT + said, style=style), soft_wrap=True)
+
     async def draw(self, state: DemoState) -> None:
         """Show the state until cancelled."""
         began_s = time.monotonic()
@@ -84,13 +93,22 @@ class Stage:
         turntide, folder = _command(), shlex.quote(summary.data_dir)
         session = (summary.alerts_raised or summary.alerts_expected)[0]
         household = next(iter(summary.topics.shown_by))
+        user = summary.users.shown[0].user_id
         points = f"FROM risk_points SELECT turn, risk, score, mode WHERE session_id = '{session}' ORDER BY turn"
+        changes = (
+            f"FROM fact_changes SELECT timestamp, cause, category, key, value WHERE user_id = '{user}' ORDER BY ALL"
+        )
+        facts = "FROM facts SELECT user_id, category, key, value, valid_from WHERE active ORDER BY ALL"
+        episodes = "FROM user_episodes SELECT user_id, turn_range, summary ORDER BY user_id, episode"
         return [
             ("The report, with every risk curve:", summary.report),
             ("Where the commands below find the archive:", f"export TURNTIDE_DATA_DIR={folder}"),
             ("Why the alerts stand:", f'{turntide} query "FROM alerts SELECT session_id, severity, reason"'),
             (f"The risk of {session}, turn by turn:", f'{turntide} query "{points}"'),
             (f"What became of the topics of {household}:", f"{turntide} memory topics {household}"),
+            ("What is known of users:", f'{turntide} query "{facts}"'),
+            (f"What {user} said of themselves, and how it changed:", f'{turntide} query "{changes}"'),
+            ("What became of the turns of users:", f'{turntide} query "{episodes}"'),
             ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
             ("Everything that can be asked:", f'{turntide} query "SHOW TABLES"'),
             ("Remove all of it again:", f"rm -r {folder}"),

@@ -8,10 +8,13 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from jobs.demo.conversations import Conversation
+from jobs.demo.users import UsersSeen
 from models.events import (
     AlertChanged,
     AlertStatus,
     EpisodeClosed,
+    EpisodeCompressed,
+    FactChanged,
     Mode,
     OutputEvent,
     ProfileUpdated,
@@ -19,6 +22,7 @@ from models.events import (
     SegmentCompacted,
     SignalShare,
     TopicChanged,
+    UserMemoryChanged,
     WindowClosed,
 )
 
@@ -90,6 +94,7 @@ class DemoState(Struct):
     topics: Counter[str] = field(default_factory=Counter)
     """Cause → changes of topics, of all sessions."""
     episodes: int = 0
+    users: UsersSeen = field(default_factory=UsersSeen)
     windows: int = 0
     sent_turns: int = 0
     planned_turns: int = 0
@@ -151,6 +156,8 @@ class DemoState(Struct):
             self._take_topic(event)
         elif isinstance(event, SegmentCompacted | EpisodeClosed):
             self._take_memory(event)
+        elif isinstance(event, FactChanged | EpisodeCompressed | UserMemoryChanged):
+            self.users.take(event)
         return True
 
     def _take_profile(self, profile: ProfileUpdated) -> None:

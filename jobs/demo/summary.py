@@ -1,18 +1,18 @@
-"""What came of the play, judged: did exactly the expected sessions alert, and what does the archive hold?"""
+"""What came of the play, judged: did exactly the expected sessions alert, does memory answer, is the archive whole?"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from jobs.demo.policy import COMPRESSED_CLOCK
+from jobs.demo.questions import Recalled
 from jobs.demo.state import DemoState, SessionSeen
+from jobs.demo.users import UserName, UserSeen, UsersSummary, summarise_users
 from models.events import AlertStatus, Severity
 from streams.lake.catalog import LakePaths, open_reader, paths_of
 from streams.lake.maintenance import maintain
@@ -21,9 +21,10 @@ from streams.lake.verify import verify
 from streams.lake.writer import LakeWriter
 from streams.settings import Settings
 
-_KIB = 1024
 TOPIC_LIFE = ("started", "compacted", "unpacked", "evicted")
 """What topics of the session written for it must have done."""
+FACT_LIFE = ("stored", "updated", "retracted")
+"""What facts of a user that is asked for must have gone through."""
 
 
 class AlertSummary(Struct, frozen=True, kw_only=True):
@@ -94,20 +95,34 @@ class Summary(Struct, frozen=True, kw_only=True):
     alerts_raised: list[str]
     alerts: list[AlertSummary]
     topics: TopicsSummary
+    users: UsersSummary
+    recalled: list[Recalled]
+    """What memory answered."""
     archive: ArchiveSummary
     seconds: float
     data_dir: str
     report: str
 
 
-def summarise(state: DemoState, archive: ArchiveSummary, *, seconds: float, data_dir: str, report: str) -> Summary:
-    """Judge: exactly the expected alerts, topics through their whole life, every turn folded, and a whole archive."""
+def summarise(
+    state: DemoState,
+    archive: ArchiveSummary,
+    recalled: Sequence[Recalled],
+    *,
+    seconds: float,
+    data_dir: str,
+    report: str,
+) -> Summary:
+    """Judge: the expected alerts and no others, topics and facts through their life, right answers, nothing lost."""
+    asked = list(dict.fromkeys((each.app_id, each.user_id) for each in recalled))
     expected = sorted(i for i, s in state.sessions.items() if s.conversation.expected_alert)
     raised = sorted({alert.latest.session_id for alert in state.alerts.values()})
     problems = [
         *(f"{session} was expected to alert and did not" for session in expected if session not in raised),
         *(f"{session} alerted and was not expected to" for session in raised if session not in expected),
         *(f"{session}: no topic was {cause}" for session, cause in _not_shown(state)),
+        *(f"{user_id}: no fact was {cause}" for user_id, cause in _not_lived(state, asked)),
+        *(f"{each.query} {problem}" for each in recalled for problem in each.problems),
         *(f"archive: {finding}" for finding in archive.findings),
     ]
     if state.folded_turns != state.planned_turns:
@@ -125,6 +140,8 @@ def summarise(state: DemoState, archive: ArchiveSummary, *, seconds: float, data
         alerts_raised=raised,
         alerts=_alerts(state),
         topics=_topics(state),
+        users=summarise_users(state.users, asked),
+        recalled=list(recalled),
         archive=archive,
         seconds=round(seconds, 1),
         data_dir=data_dir,
@@ -183,6 +200,12 @@ def _not_shown(state: DemoState) -> list[tuple[str, str]]:
     ]
 
 
+def _not_lived(state: DemoState, asked: Iterable[UserName]) -> list[tuple[str, str]]:
+    """Users that are asked for, each with what none of their facts went through."""
+    seen = state.users.by_name
+    return [(name[1], cause) for name in asked for cause in FACT_LIFE if not seen.get(name, UserSeen()).causes[cause]]
+
+
 def tidy_archive(settings: Settings) -> ArchiveSummary:
     """Merge the archive's small files, check it, and measure it. The archive role may be running.
 
@@ -205,51 +228,3 @@ def tidy_archive(settings: Settings) -> ArchiveSummary:
         json_to_parquet_ratio=round(json_bytes / size, 2) if size else None,
         findings=findings,
     )
-
-
-def show(summary: Summary, console: Console, further: list[tuple[str, str]]) -> None:
-    """Print it for people.
-
-    Args:
-        summary: What came of the play.
-        console: Where to.
-        further: What else to look at: what for, and the command.
-    """
-    console.print()
-    console.print(_figures(summary))
-    for problem in summary.problems:
-        console.print(Text(f"✗ {problem}", style="bold red"))
-    if summary.as_expected:
-        alerts = ", ".join(f"{a.session_id} at turn {a.turn} of {a.turns_of_session}" for a in summary.alerts)
-        console.print(Text(f"✓ Exactly the expected alerts: {alerts}.", style="bold green"))
-        shown = ", ".join(summary.topics.shown_by)
-        console.print(Text(f"✓ Topics of {shown} came, were packed, unpacked and evicted.", style="bold green"))
-    console.print()
-    console.print("[bold]How to look further[/]")
-    for what, command in further:
-        console.print(Text(f"  {what}", style="dim"))
-        # Unwrapped, so that it can be copied.
-        console.print(Text(f"  {command}", style="cyan"), soft_wrap=True)
-
-
-def _figures(summary: Summary) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim")
-    grid.add_column(overflow="fold")
-    archive = summary.archive
-    ratio = f"{archive.json_to_parquet_ratio}× smaller than" if archive.json_to_parquet_ratio else "of"
-    grid.add_row("turns", f"{summary.turns} in {summary.sessions} sessions, {summary.open_sessions} still open")
-    grid.add_row("memory", f"{summary.segments} segments compacted, {summary.episodes} episodes closed")
-    topics = summary.topics
-    packed = f"{topics.compacted} packed, {topics.history_bytes:,} → {topics.packed_bytes:,} bytes"
-    grid.add_row("topics", f"{topics.started} started, {packed}, {topics.unpacked} unpacked, {topics.evicted} evicted")
-    grid.add_row("", topics.clock)
-    for alert in summary.alerts:
-        soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
-        grid.add_row("alert", f"{alert.session_id}: {alert.severity} ({', '.join(alert.causes)}){soon}")
-    grid.add_row(
-        "archive",
-        f"{archive.rows:,} rows in {archive.files} Parquet files, {archive.bytes / _KIB:,.0f} KiB, {ratio} JSON",
-    )
-    grid.add_row("time", f"{summary.seconds:.0f} s")
-    return Group(Text("The play is over.", style="bold"), grid)

@@ -1,7 +1,4 @@
-"""The live view: a pure function from what is known to what is drawn, for 80 columns and any height from 24 on.
-
-Where the output is no terminal, `line` says the same events one a line.
-"""
+"""The live view: a pure function from what is known to what is drawn, for 80 columns and any height from 24 on."""
 
 from __future__ import annotations
 
@@ -15,8 +12,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from jobs.demo.state import AlertSeen, DemoState, Memory, SessionSeen, is_open, is_told
-from models.events import AlertChanged, EpisodeClosed, Mode, OutputEvent, SegmentCompacted, Severity, TopicChanged
+from jobs.demo.state import AlertSeen, DemoState, Memory, SessionSeen, is_open
+from jobs.demo.users import UserNews
+from jobs.demo.wording import episode_words, fact_words, segment_words, topic_words, user_episode_words
+from models.events import FactChanged, Mode, SegmentCompacted, Severity, TopicChanged
 
 WIDTH = 80
 LEAST_HEIGHT = 24
@@ -29,6 +28,7 @@ MODE_STYLES = {
 }
 _SEVERITY_STYLES = {Severity.WARNING: "dark_orange", Severity.CRITICAL: "bold red"}
 _TOPIC_STYLES = {"compacted": "magenta", "unpacked": "bold magenta", "merged": "magenta", "evicted": "yellow"}
+_FACT_STYLES = {"stored": "green", "updated": "bold green", "retracted": "yellow", "evicted": "yellow"}
 _BARS = "▁▂▃▄▅▆▇█"
 _RISK_STYLES = ((0.8, "red"), (0.5, "dark_orange"), (0.3, "yellow"), (0.0, "green"))
 _SPARK_WIDTH = 22
@@ -36,11 +36,13 @@ _ID_WIDTH = 12
 _MODE_WIDTH = 10
 _FEWEST_MEMORIES = 1
 _MOST_MEMORIES = 8
+_FEWEST_NEWS = 1
+_MOST_NEWS = 5
 _MOST_ALERTS = 2
 _HEIGHT_FOR_REASONS = 28
 _MOST_COLUMNS = 100
-_FIXED_LINES = 6
-"""Header, progress bar, the table's head, two rules, and the line of the cursor."""
+_FIXED_LINES = 7
+"""Header, progress bar, the table's head, three rules, and the line of the cursor."""
 
 
 def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) -> RenderableType:
@@ -48,21 +50,27 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
 
     Args:
         state: What is known.
-        height: Lines that may be used; the list of memories takes what is left.
+        height: Lines that may be used. Where they are few, sessions that ended give way first; what is left goes to
+            the lists of users and memories.
         width: Columns of the screen; at most 100 of them are used.
     """
     columns = min(width, _MOST_COLUMNS)
     alerts = sorted(state.alerts.values(), key=is_open)[-_MOST_ALERTS:]
     reason_lines = 1 if height < _HEIGHT_FOR_REASONS else 2
-    taken = _FIXED_LINES + len(state.sessions) + max(1, (1 + reason_lines) * len(alerts))
-    memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, height - taken))
+    left = height - _FIXED_LINES - max(1, (1 + reason_lines) * len(alerts))
+    sessions = _in_view(state, left - _FEWEST_NEWS - _FEWEST_MEMORIES)
+    left -= len(sessions)
+    news = min(_MOST_NEWS, max(_FEWEST_NEWS, left // 2))
+    memories = min(_MOST_MEMORIES, max(_FEWEST_MEMORIES, left - news))
     parts: list[RenderableType] = [
         _header(state),
         Padding(ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns), 0),
-        _sessions(state),
+        _sessions(state, sessions),
         _rule("Alerts"),
         *(_alert(alert, width=columns, reason_lines=reason_lines) for alert in alerts),
         *([] if alerts else [Text("  none so far", style="dim")]),
+        _rule(f"Users: {state.users.facts} facts · {state.users.episodes} episodes"),
+        *(_news(each) for each in list(state.users.news)[-news:]),
         _rule(f"Memory: {state.segments} segments · {topic_counts(state.topics)}"),
         *(_memory(memory) for memory in list(state.memories)[-memories:]),
     ]
@@ -80,23 +88,6 @@ def sparkline(values: Sequence[float], width: int) -> Text:
         style = next(style for least, style in _RISK_STYLES if value >= least)
         spark.append(_BARS[min(int(value * len(_BARS)), len(_BARS) - 1)], style=style)
     return spark
-
-
-def line(event: OutputEvent) -> str | None:
-    """One plain line for what is worth a line; None for the rest."""
-    if isinstance(event, AlertChanged):
-        turns = ", ".join(str(evidence.turn) for evidence in event.evidence)
-        return (
-            f"alert     {event.session_id}: {event.cause}, {event.severity}, score {event.score:.2f}, "
-            f"turn {event.turn}: {event.reason} (evidence: turns {turns})"
-        )
-    if isinstance(event, SegmentCompacted):
-        return f"segment   {event.session_id}: {_segment(event)}"
-    if isinstance(event, TopicChanged) and is_told(event):
-        return f"topic     {event.session_id}: {_topic(event)}"
-    if isinstance(event, EpisodeClosed):
-        return f"episode   {event.session_id}: {_episode(event)}"
-    return None
 
 
 def topic_counts(causes: Mapping[str, int]) -> str:
@@ -141,15 +132,35 @@ def _rule(title: str) -> Rule:
     return Rule(Text(title, style="bold"), align="left", style="dim")
 
 
-def _sessions(state: DemoState) -> Table:
+def _in_view(state: DemoState, most: int) -> list[str]:
+    """Ids of the sessions that are shown, in their order; those that alerted whatever the room."""
+
+    def place(numbered: tuple[int, str]) -> tuple[int, int]:
+        number, session_id = numbered
+        session = state.sessions[session_id]
+        if state.alert_of(session_id):
+            return 0, number
+        if session.episode:
+            return 3, -number
+        return (1 if session.turns else 2), number
+
+    ranked = sorted(enumerate(state.sessions), key=place)
+    alerted = sum(state.alert_of(session_id) is not None for session_id in state.sessions)
+    kept = {session_id for _, session_id in ranked[: max(most, alerted)]}
+    return [session_id for session_id in state.sessions if session_id in kept]
+
+
+def _sessions(state: DemoState, shown: Sequence[str]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", expand=True)
-    for title, columns in (("session", _ID_WIDTH), ("mode", _MODE_WIDTH), ("risk by turn", _SPARK_WIDTH)):
+    hidden = len(state.sessions) - len(shown)
+    first = f"session (+{hidden})" if hidden else "session"
+    for title, columns in ((first, _ID_WIDTH), ("mode", _MODE_WIDTH), ("risk by turn", _SPARK_WIDTH)):
         table.add_column(title, min_width=columns, max_width=columns, no_wrap=True)
     for title in ("score", "turns"):
         table.add_column(title, justify="right", min_width=len(title), no_wrap=True)
     table.add_column("strongest signal", no_wrap=True, overflow="ellipsis")
-    for session_id, session in state.sessions.items():
-        table.add_row(*_session(session_id, session, state.alert_of(session_id)))
+    for session_id in shown:
+        table.add_row(*_session(session_id, state.sessions[session_id], state.alert_of(session_id)))
     return table
 
 
@@ -189,35 +200,16 @@ def _alert(alert: AlertSeen, *, width: int, reason_lines: int) -> Group:
 def _memory(memory: Memory) -> Text:
     shown = Text(f"  {memory.session_id:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
     if isinstance(memory, TopicChanged):
-        return shown.append(_topic(memory), style=_TOPIC_STYLES[memory.cause]).append(f": {memory.title}", style="dim")
+        return shown.append(topic_words(memory), style=_TOPIC_STYLES[memory.cause]).append(
+            f": {memory.title}", style="dim"
+        )
     if isinstance(memory, SegmentCompacted):
-        return shown.append(_segment(memory), style="none")
-    return shown.append(_episode(memory), style="bold")
+        return shown.append(segment_words(memory), style="none")
+    return shown.append(episode_words(memory), style="bold")
 
 
-def _topic(change: TopicChanged) -> str:
-    """What happened to a topic, without its title: that is what somebody wrote."""
-    packing = change.compaction
-    if packing is not None:
-        return f"topic packed, {len(packing.turns)} messages, {packing.bytes_before:,} → {packing.bytes_after:,} bytes"
-    if change.cause == "unpacked":
-        return f"topic came back, {len(change.active_turns)} messages unpacked"
-    if change.cause == "evicted":
-        return f"topic evicted after {change.message_count} messages, {change.detail}"
-    return "topic merged into another"
-
-
-def _segment(segment: SegmentCompacted) -> str:
-    first, last = segment.first_turn, segment.last_turn
-    return (
-        f"{f'turn {last}' if first == last else f'turns {first}-{last}'} → summary, "
-        f"{segment.tokens_before} → {segment.tokens_after} tokens{_about(segment.key_topics)}"
-    )
-
-
-def _episode(episode: EpisodeClosed) -> str:
-    return f"closed after {episode.turn_count} turns, peak risk {episode.peak_risk:.2f}{_about(episode.key_topics)}"
-
-
-def _about(topics: Sequence[str]) -> str:
-    return f": {', '.join(topics)}" if topics else ""
+def _news(news: UserNews) -> Text:
+    shown = Text(f"  {news.user_id:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
+    if isinstance(news, FactChanged):
+        return shown.append(fact_words(news), style=_FACT_STYLES.get(news.cause, "none"))
+    return shown.append(user_episode_words(news), style="bold")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, closing
 
 import duckdb
@@ -15,13 +15,34 @@ from jobs.demo.state import DemoState
 from models.codec import decode_output
 from models.errors import StoreUnavailable, TurntideError
 from models.events import OutputEvent
-from models.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, EPISODES, PROFILES, TOPICS, TURNS, WINDOWS
+from models.topics import (
+    ALERTS,
+    ARCHIVED_TOPICS,
+    COMMANDS,
+    COMPACTIONS,
+    CONVERSATION_TOPICS,
+    EPISODES,
+    FACTS,
+    PROFILES,
+    REQUESTS,
+    TOPICS,
+    TURNS,
+    USER_EPISODES,
+    WINDOWS,
+    Topic,
+)
 from streams.kafka.client import admin, consumer
 from streams.lake.catalog import open_reader, paths_of
 from streams.settings import Settings
 
-_FOLLOWED = (PROFILES, ALERTS, COMPACTIONS, CONVERSATION_TOPICS, EPISODES, WINDOWS)
-_GROUPS = ("sessions", "index")
+_FOLLOWED = (PROFILES, ALERTS, COMPACTIONS, CONVERSATION_TOPICS, EPISODES, FACTS, USER_EPISODES, WINDOWS)
+SOURCES = {
+    "sessions": (TURNS,),
+    "memory": (COMMANDS,),
+    "enrich": (REQUESTS,),
+    "index": (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES),
+}
+"""Role, which is also its consumer group → what it reads. The archive keeps its offsets itself."""
 _POLL_MS = 100
 _MEASURE_EVERY_S = 0.5
 
@@ -99,16 +120,19 @@ class Watch:
     async def _behind(self) -> dict[str, int]:
         """Who has how many records still to do; those that have none are left out."""
         archived = await asyncio.to_thread(self.archive.read)
-        committed = {group: await self._committed(group) for group in _GROUPS}
-        # The ends last: what arrives between the questions counts as behind, never as done.
-        turns = await self._ends([TURNS.full_name(self._settings.topic_prefix)])
-        public = await self._ends(name for name, topic in self._topics.items() if topic.public)
-        followed = {p: end for p, end in public.items() if self._topics[p.topic] in _FOLLOWED}
-        behind = {f"role {group}": _missing(turns, committed[group]) for group in _GROUPS}
-        behind |= {"role archive": _missing(public, archived), "this view": _missing(followed, self._read)}
+        committed = {role: await self._committed(role) for role in SOURCES}
+        # The ends last: what arrives between the questions counts as behind, never as done. A role commits after its
+        # outputs are written, so when nobody is behind no answer is on its way back to commands.v1 either.
+        ends = await self._ends(name for name, topic in self._topics.items() if topic.public)
+        behind = {f"role {role}": _missing(self._of(ends, read), committed[role]) for role, read in SOURCES.items()}
+        behind["role archive"] = _missing(self._of(ends, ARCHIVED_TOPICS), archived)
+        behind["this view"] = _missing(self._of(ends, _FOLLOWED), self._read)
         self._state.lag = behind["role sessions"]
         self._state.archived = sum(archived.values())
         return {who: count for who, count in behind.items() if count}
+
+    def _of(self, ends: Offsets, topics: Collection[Topic]) -> Offsets:
+        return {partition: end for partition, end in ends.items() if self._topics[partition.topic] in topics}
 
     async def _committed(self, group: str) -> Offsets:
         found = await self._client.list_consumer_group_offsets(f"{self._settings.topic_prefix}.{group}")

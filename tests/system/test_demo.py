@@ -63,7 +63,7 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
-    """The expected alerts, topics through their life, each turn folded and archived once, a report, and no process."""
+    """The expected alerts, topics and facts through their life, right answers, everything archived, and no process."""
     data_dir = tmp_path / "demo"
     with demo(data_dir, "--speed", "10", environment={}) as process:
         children = read_until(process, "alert     demand: raised")
@@ -78,17 +78,24 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
         ("account", "demand"), ("raised", "resolved")
     )
     assert ["acknowledged" in causes[session] for session in ("account", "demand")] == [False, True]
-    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (13, 12, 1)
+    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (16, 15, 1)
     topics = summary["topics"]["shown_by"]["household"]
     assert min(topics[cause] for cause in ("started", "compacted", "unpacked", "evicted")) > 0
     assert 0 < summary["topics"]["packed_to_history_ratio"] < 1
+    (alex,) = summary["users"]["shown"]
+    assert (alex["turns"], alex["episodes"]) == (62, ["turns 1-20", "turns 21-40", "turns 41-60"])
+    assert min(summary["users"]["fact_changes"][cause] for cause in ("stored", "updated", "retracted")) > 0
+    assert summary["users"]["turns_to_summaries_ratio"] > 1
+    name, databases = summary["recalled"]
+    assert name["facts"]["identity/name"] == "Alexander"
+    assert databases["nearest_episode"]["turn_range"] == "turns 1-20"
     assert summary["archive"]["findings"] == []
     assert summary["archive"]["rows"] > summary["turns"]
     assert summary["archive"]["json_to_parquet_ratio"] > 1
     assert "<svg" in Path(summary["report"]).read_text("utf-8")
     parquet = [file for file in data_dir.rglob("archive/data/**/*.parquet") if "offsets" not in file.parts]
     assert len(parquet) == summary["archive"]["files"]
-    assert len(children) >= 4  # three roles and the broker
+    assert len(children) >= 6  # five roles and the broker
     assert alive(children) == []
 
 
@@ -112,7 +119,7 @@ def test_everything_dies_with_a_demo_that_was_killed(tmp_path: Path) -> None:
         children = read_until(process, "segment   parcel")
         process.kill()
 
-        assert len(children) >= 4
+        assert len(children) >= 6
         assert alive(children) == []
 
 

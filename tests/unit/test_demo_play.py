@@ -12,6 +12,7 @@ import pytest
 
 from jobs.demo.conversations import Act, load_conversations, schedule
 from jobs.demo.play import PLAY_SECONDS, Play
+from jobs.demo.questions import load_questions
 from jobs.demo.state import DemoState
 from models.events import (
     AlertAcknowledged,
@@ -90,11 +91,11 @@ async def log() -> Log:
 
 
 def test_conversations_are_what_the_demo_promises() -> None:
-    """Thirteen sessions, long ones among them, two that must alert, one acknowledged, one left open, one for topics."""
+    """Sixteen sessions, long ones among them, two that must alert, one acknowledged, one left open, one for topics."""
     found = load_conversations()
 
-    assert len(found) == 13
-    assert 300 <= sum(len(c.turns) for c in found) <= 400
+    assert len(found) == 16
+    assert 400 <= sum(len(c.turns) for c in found) <= 450
     assert max(len(c.turns) for c in found) >= 60
     assert sorted(c.session_id for c in found if c.expected_alert) == ["account", "demand"]
     assert [c.session_id for c in found if c.acknowledged_after_turn is not None] == ["demand"]
@@ -131,11 +132,21 @@ def test_no_session_falls_silent_until_its_time_out() -> None:
     assert schedule(load_conversations())[-1].at < timedelta(minutes=30)
 
 
+def test_the_user_that_is_asked_for_speaks_in_three_sessions_one_after_the_other() -> None:
+    """Sessions are on partitions of their own: were they to overlap, the order of the user's turns would be luck."""
+    (name,) = {(question.app_id, question.user_id) for question in load_questions()}
+    own = [c for c in load_conversations() if (c.app_id, c.user_id) == name]
+    times = [[cue.at for cue in schedule([conversation])] for conversation in own]
+
+    assert [len(conversation.turns) for conversation in own] == [24, 18, 20]
+    assert all(after[0] - before[-1] > timedelta(minutes=1) for before, after in pairwise(times))
+
+
 async def test_everything_is_sent_under_its_session(log: Log) -> None:
     """The key is the session id, and nothing of the schedule is left out."""
     assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
     assert len(log.events) == len(schedule(load_conversations()))
-    assert sum(isinstance(event, SessionEnded) for event in log.events) == 12
+    assert sum(isinstance(event, SessionEnded) for event in log.events) == 15
 
 
 async def test_event_time_never_lies_in_the_future(log: Log) -> None:

@@ -4,92 +4,42 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 import pytest
-from aiokafka.structs import ConsumerRecord
 from rich.console import Console
 
-from jobs.demo.conversations import load_conversations, schedule
-from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
+from jobs.demo.conversations import load_conversations
+from jobs.demo.policy import COMPRESSED_CLOCK
+from jobs.demo.printed import show
 from jobs.demo.report import render_report, risk_curve
 from jobs.demo.state import DemoState
-from jobs.demo.summary import ArchiveSummary, Summary, show, summarise
 from jobs.demo.timeline import topic_timeline
-from jobs.demo.view import line, render
-from models.codec import encode
+from jobs.demo.view import render
+from jobs.demo.wording import line
 from models.events import AlertChanged, Mode, OutputEvent
-from models.partition import PartitionFold
-from models.policy import load_policy
-from models.risk.scorer import RuleScorer
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.intake import Intake
-from streams.state.memory import MemoryTable
-
-_RULES = load_policy(POLICY.encode(), "toml")
-_POLICY = msgspec.structs.replace(
-    _RULES,
-    topics=msgspec.structs.replace(_RULES.topics, similarity_threshold=WordLlamaEmbedder.topic_similarity),
+from tests.demo_outputs import (
+    ARCHIVE,
+    DEMO_POLICY,
+    MADE_AT,
+    outputs_of_the_play,
+    played_state,
+    shown_at_80_columns,
+    summary_of,
 )
-_ARCHIVE = ArchiveSummary(rows=900, files=12, bytes=90_000, json_bytes=270_000, json_to_parquet_ratio=3.0, findings=[])
-_MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def outputs() -> list[OutputEvent]:
-    """Everything that a partition with all the sessions on it emits."""
-    intake = Intake(_POLICY, WordLlamaEmbedder(), RuleScorer())
-    table = MemoryTable()
-    fold = PartitionFold(table.entities, _POLICY)
-    cues = schedule(load_conversations())
-    emitted: list[OutputEvent] = []
-    alert_ids: dict[str, str] = {}
-    for offset, cue in enumerate(cues):
-        event = cue.event(_MADE_AT - cues[-1].at, alert_ids.get(cue.conversation.session_id))
-        record = ConsumerRecord(
-            topic="demo.turns.v1",
-            partition=0,
-            offset=offset,
-            timestamp=int(_MADE_AT.timestamp() * 1000),
-            timestamp_type=1,
-            key=event.session_id.encode(),
-            value=encode(event),
-            checksum=None,
-            serialized_key_size=0,
-            serialized_value_size=0,
-            headers=(),
-        )
-        decoded = intake.take([record])
-        assert decoded.dead == []
-        for folded in fold.fold(decoded.arrivals):
-            emitted += folded.outputs
-            alert_ids |= {o.session_id: o.alert_id for o in folded.outputs if isinstance(o, AlertChanged)}
-            for entity, parts in folded.changed.items():
-                table.put(entity, parts)
-    return emitted
 
 
 @pytest.fixture
-def played(outputs: list[OutputEvent]) -> DemoState:
+def outputs() -> list[OutputEvent]:
+    """Everything that the roles emit during the play."""
+    return list(outputs_of_the_play())
+
+
+@pytest.fixture
+def played() -> DemoState:
     """The demo's state at the end of the play."""
-    state = DemoState.of(load_conversations())
-    for event in outputs:
-        state.take(event, at_s=0.0)
-    return state
-
-
-def summary_of(state: DemoState, archive: ArchiveSummary = _ARCHIVE) -> Summary:
-    """The summary with the parts that no test here looks at."""
-    return summarise(state, archive, seconds=61.0, data_dir="demo", report="demo/report.html")
-
-
-def shown_at_80_columns(state: DemoState) -> str:
-    """What somebody sees of the view."""
-    console = Console(width=80)
-    with console.capture() as captured:
-        console.print(render(state, height=40))
-    return captured.get()
+    return played_state()
 
 
 def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
@@ -120,7 +70,7 @@ def test_others_keep_a_margin_to_the_first_mode(played: DemoState) -> None:
     """A benign session that only just stays calm would make the demo a matter of luck."""
     benign = {i: max(s.scores) for i, s in played.sessions.items() if not s.conversation.expected_alert}
 
-    assert [i for i, score in benign.items() if score > _POLICY.modes.watch.enter * 0.75] == []
+    assert [i for i, score in benign.items() if score > DEMO_POLICY.modes.watch.enter * 0.75] == []
 
 
 def test_every_turn_is_folded_and_one_session_left_open(played: DemoState) -> None:
@@ -154,7 +104,7 @@ def test_view_shows_sessions_alerts_and_memory(played: DemoState) -> None:
         "raised, worsened",
         "  turns ",
         "→ summary",
-        "380/380",
+        "442/442",
         " packed, ",
     ):
         assert said in shown
@@ -182,7 +132,7 @@ def test_report_loads_nothing_and_escapes_everything(played: DemoState) -> None:
     account = played.sessions["account"]
     account.conversation = msgspec.structs.replace(account.conversation, title="<script>alert(1)</script>")
     further = [("Ask & see", 'turntide query "SELECT 1 WHERE 1 < 2"')]
-    html = render_report(played, summary_of(played), modes=_POLICY.modes, further=further, made_at=_MADE_AT)
+    html = render_report(played, summary_of(played), modes=DEMO_POLICY.modes, further=further, made_at=MADE_AT)
 
     assert "<script" not in html
     assert "&lt;script&gt;" in html
@@ -196,7 +146,7 @@ def test_risk_curve_marks_alert_and_evidence(played: DemoState) -> None:
     """One bar per scored turn, those of the evidence in their own colour, and a flag where the alert was raised."""
     session, alert = played.sessions["account"], played.alert_of("account")
     assert alert
-    kinds = [element.get("class") for element in ET.fromstring(risk_curve(session, alert, _POLICY.modes)).iter()]  # noqa: S314 - our own
+    kinds = [element.get("class") for element in ET.fromstring(risk_curve(session, alert, DEMO_POLICY.modes)).iter()]  # noqa: S314 - our own
 
     assert kinds.count("evidence") == len(alert.gravest.evidence)
     assert kinds.count("risk") + kinds.count("evidence") == len(session.points)
@@ -208,7 +158,7 @@ def test_risk_curve_of_a_calm_session_has_no_flag(played: DemoState) -> None:
     session = played.sessions["village"]
 
     assert session.mode is Mode.CALM
-    assert "flag" not in risk_curve(session, None, _POLICY.modes)
+    assert "flag" not in risk_curve(session, None, DEMO_POLICY.modes)
 
 
 def test_missing_and_unexpected_alerts_are_problems(played: DemoState) -> None:
@@ -229,9 +179,9 @@ def test_missing_and_unexpected_alerts_are_problems(played: DemoState) -> None:
 def test_archive_findings_and_lost_turns_are_problems(played: DemoState) -> None:
     """A demo that lost something must not end with a tick."""
     played.sessions["parcel"].turns -= 1
-    summary = summary_of(played, msgspec.structs.replace(_ARCHIVE, findings=["turns.v1-0: 1 missing"]))
+    summary = summary_of(played, msgspec.structs.replace(ARCHIVE, findings=["turns.v1-0: 1 missing"]))
 
-    assert summary.problems == ["archive: turns.v1-0: 1 missing", "379 turns were folded, 380 were planned"]
+    assert summary.problems == ["archive: turns.v1-0: 1 missing", "441 turns were folded, 442 were planned"]
 
 
 def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:
@@ -266,7 +216,7 @@ def test_topics_come_are_packed_unpacked_and_evicted(played: DemoState) -> None:
     assert counts["evicted"] >= 5
     assert {c.topic_id for c in changes if c.cause == "unpacked"} == {bathroom.topic_id}
     assert bathroom.topic_id not in {c.topic_id for c in changes if c.cause == "evicted"}
-    assert max(c.session_topics for c in changes) > _POLICY.topics.max_topics
+    assert max(c.session_topics for c in changes) > DEMO_POLICY.topics.max_topics
 
 
 def test_topics_that_do_not_live_their_life_are_a_problem(played: DemoState) -> None:
@@ -310,7 +260,7 @@ def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> N
     for event in outputs:
         state.take(event, at_s=0.0)
     state.tick(3.0)
-    assert state.turns_per_s == pytest.approx(380 / 3)
+    assert state.turns_per_s == pytest.approx(442 / 3)
     state.tick(3.0 + timedelta(minutes=1).total_seconds())
 
     assert state.turns_per_s == 0.0

@@ -1,0 +1,103 @@
+"""The summary and memory's answers for people, on a console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from jobs.demo.questions import Recalled
+from jobs.demo.summary import Summary
+from jobs.demo.users import UsersSummary
+from models.retrieval.context import SUMMARY_CHARS
+
+_KIB = 1024
+
+
+def show(summary: Summary, console: Console, further: Sequence[tuple[str, str]]) -> None:
+    """Print it.
+
+    Args:
+        summary: What came of the play.
+        console: Where to.
+        further: What else to look at: what for, and the command.
+    """
+    console.print()
+    console.print(_figures(summary))
+    for problem in summary.problems:
+        console.print(Text(f"✗ {problem}", style="bold red"))
+    if summary.as_expected:
+        for kept in _as_promised(summary):
+            console.print(Text(f"✓ {kept}", style="bold green"))
+    console.print()
+    console.print("[bold]How to look further[/]")
+    for what, command in further:
+        console.print(Text(f"  {what}", style="dim"))
+        # Unwrapped, so that it can be copied.
+        console.print(Text(f"  {command}", style="cyan"), soft_wrap=True)
+
+
+def answer_lines(recalled: Recalled) -> list[str]:
+    """A question with what memory knows of the user and the nearest episode, as far as a prompt would have them."""
+    lines = [f"{recalled.user_id} asks: {recalled.query} ({recalled.milliseconds:.0f} ms)"]
+    if recalled.facts:
+        lines.append("facts: " + ", ".join(f"{name} = {value}" for name, value in recalled.facts.items()))
+    if (near := recalled.nearest_episode) is not None:
+        distance = "" if near.distance is None else f", distance {near.distance:.2f}"
+        lines.append(f"nearest episode: {near.turn_range}{distance}: {near.summary[:SUMMARY_CHARS]}…")
+    return lines + [f"✗ {problem}" for problem in recalled.problems]
+
+
+def _as_promised(summary: Summary) -> list[str]:
+    alerts = ", ".join(f"{a.session_id} at turn {a.turn} of {a.turns_of_session}" for a in summary.alerts)
+    topics = ", ".join(summary.topics.shown_by)
+    users = ", ".join(
+        f"{user.user_id} ({user.turns} turns, {user.facts} facts, {len(user.episodes)} episodes)"
+        for user in summary.users.shown
+    )
+    return [
+        f"Exactly the expected alerts: {alerts}.",
+        f"Topics of {topics} came, were packed, unpacked and evicted.",
+        f"Memory answered as it should for {users}.",
+    ]
+
+
+def _figures(summary: Summary) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    grid.add_row("turns", f"{summary.turns} in {summary.sessions} sessions, {summary.open_sessions} still open")
+    grid.add_row("memory", f"{summary.segments} segments compacted, {summary.episodes} episodes closed")
+    topics = summary.topics
+    packed = f"{topics.compacted} packed, {topics.history_bytes:,} → {topics.packed_bytes:,} bytes"
+    grid.add_row("topics", f"{topics.started} started, {packed}, {topics.unpacked} unpacked, {topics.evicted} evicted")
+    grid.add_row("", topics.clock)
+    for name, said in user_figures(summary.users).items():
+        grid.add_row(name, said)
+    for alert in summary.alerts:
+        soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
+        grid.add_row("alert", f"{alert.session_id}: {alert.severity} ({', '.join(alert.causes)}){soon}")
+    archive = summary.archive
+    ratio = f"{archive.json_to_parquet_ratio}× smaller than" if archive.json_to_parquet_ratio else "of"
+    grid.add_row(
+        "archive",
+        f"{archive.rows:,} rows in {archive.files} Parquet files, {archive.bytes / _KIB:,.0f} KiB, {ratio} JSON",
+    )
+    grid.add_row("time", f"{summary.seconds:.0f} s")
+    return Group(Text("The play is over.", style="bold"), grid)
+
+
+def user_figures(users: UsersSummary) -> dict[str, str]:
+    """What is remembered of all users: what it is → the figures."""
+    ratio = "" if users.turns_to_summaries_ratio is None else f", {users.turns_to_summaries_ratio:g}:1"
+    return {
+        "facts": f"{_counted(users.facts) or 'none'}; {_counted(users.fact_changes) or 'no changes'}",
+        "users": f"{users.episode_turns} turns of {users.users} users became {users.episodes} episodes, "
+        f"{users.tokens_before:,} → {users.tokens_after:,} tokens{ratio}",
+    }
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.items())

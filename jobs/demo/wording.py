@@ -1,0 +1,91 @@
+"""Events in words: for the live view, and one a line where the output is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobs.demo.state import is_told
+from models.events import (
+    AlertChanged,
+    EpisodeClosed,
+    EpisodeCompressed,
+    FactChanged,
+    OutputEvent,
+    SegmentCompacted,
+    TopicChanged,
+)
+
+
+def line(event: OutputEvent) -> str | None:
+    """One plain line for what is worth a line; None for the rest."""
+    match event:
+        case AlertChanged():
+            said = f"alert     {event.session_id}: {_alert(event)}"
+        case SegmentCompacted():
+            said = f"segment   {event.session_id}: {segment_words(event)}"
+        case TopicChanged() if is_told(event):
+            said = f"topic     {event.session_id}: {topic_words(event)}"
+        case EpisodeClosed():
+            said = f"episode   {event.session_id}: {episode_words(event)}"
+        case FactChanged():
+            said = f"fact      {event.user_id}: {fact_words(event)}"
+        case EpisodeCompressed():
+            said = f"episode   {event.user_id}: {user_episode_words(event)}"
+        case _:
+            return None
+    return said
+
+
+def _alert(change: AlertChanged) -> str:
+    turns = ", ".join(str(evidence.turn) for evidence in change.evidence)
+    return (
+        f"{change.cause}, {change.severity}, score {change.score:.2f}, turn {change.turn}: {change.reason} "
+        f"(evidence: turns {turns})"
+    )
+
+
+def topic_words(change: TopicChanged) -> str:
+    """What happened to a topic, without its title: that is what somebody wrote."""
+    packing = change.compaction
+    if packing is not None:
+        return f"topic packed, {len(packing.turns)} messages, {packing.bytes_before:,} → {packing.bytes_after:,} bytes"
+    if change.cause == "unpacked":
+        return f"topic came back, {len(change.active_turns)} messages unpacked"
+    if change.cause == "evicted":
+        return f"topic evicted after {change.message_count} messages, {change.detail}"
+    return "topic merged into another"
+
+
+def segment_words(segment: SegmentCompacted) -> str:
+    """Which turns became how much shorter, and what they are about."""
+    first, last = segment.first_turn, segment.last_turn
+    return (
+        f"{f'turn {last}' if first == last else f'turns {first}-{last}'} → summary, "
+        f"{segment.tokens_before} → {segment.tokens_after} tokens{_about(segment.key_topics)}"
+    )
+
+
+def episode_words(episode: EpisodeClosed) -> str:
+    """What is kept of a session."""
+    return f"closed after {episode.turn_count} turns, peak risk {episode.peak_risk:.2f}{_about(episode.key_topics)}"
+
+
+def fact_words(change: FactChanged) -> str:
+    """What became of a fact, with its value: the texts of the demo are the demo's own."""
+    name = f"{change.category}/{change.key} {change.cause}"
+    if not change.active:
+        return f"{name}: was {change.value}"
+    before = f", was {change.history[-1].value}" if change.cause == "updated" and change.history else ""
+    return f"{name}: {change.value}{before}"
+
+
+def user_episode_words(episode: EpisodeCompressed) -> str:
+    """Which turns of a user became how much shorter, and what they are about."""
+    return (
+        f"{episode.turn_range} → summary, {episode.tokens_before:,} → {episode.tokens_after:,} tokens"
+        f"{_about(episode.key_topics)}"
+    )
+
+
+def _about(topics: Sequence[str]) -> str:
+    return f": {', '.join(topics)}" if topics else ""

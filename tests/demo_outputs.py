@@ -1,0 +1,165 @@
+"""Everything that Turntide emits for the demo's conversations: sessions, users and the stage between, without Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+
+import msgspec
+from aiokafka.structs import ConsumerRecord
+from rich.console import Console
+
+from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.policy import POLICY
+from jobs.demo.questions import Recalled, load_questions
+from jobs.demo.state import DemoState
+from jobs.demo.summary import ArchiveSummary, Summary, summarise
+from jobs.demo.view import render
+from models.codec import encode
+from models.events import (
+    AlertChanged,
+    EpisodeRequested,
+    EpisodeSummarised,
+    InputEvent,
+    OutputEvent,
+    UserEvent,
+    UserTurnAdded,
+)
+from models.memory_partition import MemoryPartitionFold
+from models.partition import PartitionFold
+from models.policy import load_policy
+from models.risk.scorer import RuleScorer
+from models.text.summary import Passage
+from models.user import summarise_episode
+from streams.embed.episodes import episode_vectors
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.intake import Intake
+from streams.state.memory import MemoryTable
+from tests.user_partition import Entities, commands, keep
+
+_RULES = load_policy(POLICY.encode(), "toml")
+DEMO_POLICY = msgspec.structs.replace(
+    _RULES,
+    topics=msgspec.structs.replace(_RULES.topics, similarity_threshold=WordLlamaEmbedder.topic_similarity),
+)
+MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
+
+ARCHIVE = ArchiveSummary(rows=900, files=12, bytes=90_000, json_bytes=270_000, json_to_parquet_ratio=3.0, findings=[])
+RECALLED = tuple(
+    Recalled(app_id=asked.app_id, user_id=asked.user_id, query=asked.query, facts=asked.facts, injection="- <b>: 1")
+    for asked in load_questions()
+)
+"""Right answers."""
+
+
+@cache
+def embedder() -> WordLlamaEmbedder:
+    """Loading its weights takes longer than most tests."""
+    return WordLlamaEmbedder()
+
+
+@cache
+def outputs_of_the_play() -> tuple[OutputEvent, ...]:
+    """What one partition with all the sessions on it emits, and one with all the users, requests answered at once."""
+    sessions, users = _Sessions(), _Users()
+    cues = schedule(load_conversations())
+    emitted: list[OutputEvent] = []
+    alert_ids: dict[str, str] = {}
+    for offset, cue in enumerate(cues):
+        event = cue.event(MADE_AT - cues[-1].at, alert_ids.get(cue.conversation.session_id))
+        outputs = sessions.fold(event, offset)
+        alert_ids |= {o.session_id: o.alert_id for o in outputs if isinstance(o, AlertChanged)}
+        emitted += outputs
+        emitted += users.fold(output for output in outputs if isinstance(output, UserTurnAdded))
+    return tuple(emitted)
+
+
+def played_state() -> DemoState:
+    """The demo's state at the end of the play."""
+    state = DemoState.of(load_conversations())
+    for event in outputs_of_the_play():
+        state.take(event, at_s=0.0)
+    return state
+
+
+def summary_of(state: DemoState, archive: ArchiveSummary = ARCHIVE, recalled: Sequence[Recalled] = RECALLED) -> Summary:
+    """The summary with the parts that no test here looks at."""
+    return summarise(state, archive, recalled, seconds=61.0, data_dir="demo", report="demo/report.html")
+
+
+def shown_at_80_columns(state: DemoState) -> str:
+    """What somebody sees of the view."""
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(render(state, height=40))
+    return captured.get()
+
+
+class _Sessions:
+    """The sessions role."""
+
+    def __init__(self) -> None:
+        self._intake = Intake(DEMO_POLICY, embedder(), RuleScorer())
+        self._table = MemoryTable()
+        self._fold = PartitionFold(self._table.entities, DEMO_POLICY)
+
+    def fold(self, event: InputEvent, offset: int) -> list[OutputEvent]:
+        """Fold one event and keep the state."""
+        decoded = self._intake.take([_record(event, offset)])
+        assert decoded.dead == []
+        outputs: list[OutputEvent] = []
+        for folded in self._fold.fold(decoded.arrivals):
+            outputs += folded.outputs
+            for entity, parts in folded.changed.items():
+                self._table.put(entity, parts)
+        return outputs
+
+
+class _Users:
+    """The roles memory and enrich, one answering the other."""
+
+    def __init__(self) -> None:
+        self._entities: Entities = {}
+        self._fold = MemoryPartitionFold(self._entities, DEMO_POLICY)
+        self._next = 0
+
+    def fold(self, events: Iterable[UserEvent]) -> list[OutputEvent]:
+        """Fold events, and the answers to what is asked for them."""
+        log = commands(*events, first=self._next)
+        self._next += len(log)
+        outputs = keep(self._entities, self._fold, log)
+        asked = [output for output in outputs if isinstance(output, EpisodeRequested)]
+        return outputs + (self.fold(map(_answer, asked)) if asked else [])
+
+
+def _answer(request: EpisodeRequested) -> EpisodeSummarised:
+    made = summarise_episode([Passage(turn.content) for turn in request.turns], DEMO_POLICY)
+    return EpisodeSummarised(
+        app_id=request.app_id,
+        user_id=request.user_id,
+        timestamp=request.timestamp,
+        first_turn=request.first_turn,
+        last_turn=request.last_turn,
+        summary=made.text,
+        summarised_by="extractive",
+        key_topics=made.key_topics,
+        embedding=episode_vectors(embedder(), [[turn.content for turn in request.turns]])[0].tolist(),
+        embedded_by=embedder().name,
+    )
+
+
+def _record(event: InputEvent, offset: int) -> ConsumerRecord:
+    return ConsumerRecord(
+        topic="demo.turns.v1",
+        partition=0,
+        offset=offset,
+        timestamp=int(MADE_AT.timestamp() * 1000),
+        timestamp_type=1,
+        key=event.session_id.encode(),
+        value=encode(event),
+        checksum=None,
+        serialized_key_size=0,
+        serialized_value_size=0,
+        headers=(),
+    )

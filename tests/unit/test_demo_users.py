@@ -1,0 +1,130 @@
+"""Users in the demo: how their facts and episodes are told, counted, judged and drawn."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from jobs.demo.conversations import load_conversations
+from jobs.demo.report import render_report
+from jobs.demo.stage import Stage
+from jobs.demo.state import DemoState
+from jobs.demo.view import render
+from jobs.demo.wording import line
+from jobs.output import OutputFormat
+from models.events import EpisodeCompressed, FactChanged, OutputEvent
+from tests.demo_outputs import (
+    DEMO_POLICY,
+    MADE_AT,
+    RECALLED,
+    outputs_of_the_play,
+    played_state,
+    shown_at_80_columns,
+    summary_of,
+)
+
+
+@pytest.fixture
+def outputs() -> list[OutputEvent]:
+    """Everything that the roles emit during the play."""
+    return list(outputs_of_the_play())
+
+
+@pytest.fixture
+def played() -> DemoState:
+    """The demo's state at the end of the play."""
+    return played_state()
+
+
+def test_view_at_the_least_height_keeps_what_still_runs(played: DemoState) -> None:
+    """Sessions that ended without an alert give way, the earliest first; users and memory keep a line each."""
+    console = Console(width=80)
+    with console.capture() as captured:
+        console.print(render(played, height=24))
+    shown = captured.get()
+
+    ids = [said.split()[0] for said in shown.splitlines()]
+    assert "session (+5)" in shown
+    assert {"account", "demand", "village", "spreadsheet"} < set(ids)
+    assert set(ids).isdisjoint({"lighthouse", "parcel", "database", "household", "router"})
+    assert "turns 41-60 → summary" in shown
+
+
+def test_view_shows_facts_and_episodes_of_users(played: DemoState) -> None:
+    """With their counts, and values: the texts of the demo are its own."""
+    shown = shown_at_80_columns(played)
+
+    assert f"Users: {played.users.facts} facts · {played.users.episodes} episodes" in shown
+    assert "constraint/diet retracted: was vegetarian" in shown
+
+
+def test_lines_tell_facts_and_episodes_of_users(outputs: list[OutputEvent]) -> None:
+    """What is stored, updated and taken back, and what turns became."""
+    lines = [said for event in outputs if (said := line(event)) is not None]
+
+    assert [said for said in lines if said.startswith("fact      alex: identity/")] == [
+        "fact      alex: identity/name stored: Alex",
+        "fact      alex: identity/location stored: Leeds",
+        "fact      alex: identity/location updated: Lisbon, was Leeds",
+        "fact      alex: identity/name updated: Alexander, was Alex",
+    ]
+    assert "fact      alex: constraint/diet retracted: was vegetarian" in lines
+    assert sum(said.startswith("episode   alex: turns ") and " → summary, " in said for said in lines) == 3
+
+
+def test_summary_counts_facts_and_episodes(outputs: list[OutputEvent], played: DemoState) -> None:
+    """By category and cause, of all users; of the one that is asked for also turn ranges and past values."""
+    users = summary_of(played).users
+    episodes = [event for event in outputs if isinstance(event, EpisodeCompressed)]
+    changes = [event for event in outputs if isinstance(event, FactChanged)]
+
+    assert users.users == len({(event.app_id, event.user_id) for event in load_conversations()})
+    assert users.fact_changes == dict(Counter(change.cause for change in changes))
+    assert sum(users.facts.values()) == users.fact_changes["stored"] - users.fact_changes["retracted"]
+    assert (users.episodes, users.episode_turns) == (len(episodes), 20 * len(episodes))
+    assert users.turns_to_summaries_ratio
+    assert users.turns_to_summaries_ratio > 3
+    (alex,) = users.shown
+    assert (alex.turns, alex.turns_at_hand) == (62, 10)
+    assert alex.episodes == ["turns 1-20", "turns 21-40", "turns 41-60"]
+    assert alex.past_values == 4  # a name, a town, a timezone, a diet
+
+
+def test_wrong_answers_and_facts_that_never_changed_are_problems(played: DemoState) -> None:
+    """The verdict names the question and what is wrong about its answer, and what no fact of the user went through."""
+    alex = played.users.by_name["assistant", "alex"]
+    del alex.causes["retracted"]
+    wrong = [msgspec.structs.replace(RECALLED[0], problems=["identity/name should be Alexander"]), RECALLED[1]]
+    summary = summary_of(played, recalled=wrong)
+
+    assert not summary.as_expected
+    assert summary.problems == [
+        "alex: no fact was retracted",
+        "What's my name? identity/name should be Alexander",
+    ]
+
+
+def test_report_shows_what_became_of_facts(played: DemoState) -> None:
+    """Values with those before them; what memory answered is escaped."""
+    html = render_report(played, summary_of(played), modes=DEMO_POLICY.modes, further=[], made_at=MADE_AT)
+
+    assert "<td>identity/name</td><td>Alexander</td><td>Alex</td>" in html
+    assert "<td>constraint/diet</td><td>(retracted)</td><td>vegetarian</td>" in html
+    assert "<td>turns 41-60</td>" in html
+    assert "- &lt;b&gt;: 1" in html
+
+
+def test_further_commands_ask_for_facts_and_episodes(played: DemoState) -> None:
+    """Each command can be pasted into a shell: its SQL is one word."""
+    commands = [
+        shlex.split(command) for _, command in Stage(OutputFormat.TABLE, view=False).further(summary_of(played))
+    ]
+    queries = [words[-1] for words in commands if "query" in words]
+
+    assert [sql.split()[1] for sql in queries if "key, value" in sql] == ["facts", "fact_changes"]
+    assert any(sql.startswith("FROM user_episodes ") for sql in queries)
+    assert any("user_id = 'alex'" in sql for sql in queries)
