@@ -213,9 +213,7 @@ RULES: tuple[Rule, ...] = (
         r"|part[- ]time|from \d+|\d+|until|till|mornings|tuesdays?|only|monday).*)",
         _available,
     ),
-    rule(
-        "i'm", r"i'm (?P<v>(?:unavailable|not available|not free|busy every|off on|off|out of office) .+)", _available
-    ),
+    rule("i'm", r"i'm (?P<v>(?:unavailable|not available|not free|busy every|off on|out of office) .+)", _available),
     rule(
         "my",
         r"my (?:availability|free time|working hours|office hours|work hours|schedule) (?:is|are)"

@@ -92,11 +92,12 @@ _COMMENTS = re.compile(
 _DONE = re.compile(
     r"(?:always|never|ever|not) (?:\w+ed|\w+ing|\w*[^s\W]s|on|in|at|a|the|again|too|there|here"
     r"|good|nice|been|had|got|did|have|am|knew"
-    r"|went|saw|heard|thought|mind|happy|glad|fun|up|down|ready|so|great|wanted|worth|better|best|enough)\b"
+    r"|went|saw|heard|thought|mind|happy|glad|fun|up|down|ready|so|great|full|wanted|worth|better|best|enough)\b"
     r"|(?:don't|never|ever)(?: ever)? (?:give up|quit|forget|lose|be afraid|hesitate|let|settle"
     r"|stop (?:believing|dreaming|learning)"
     r"|underestimate|say never|worry|know|think|get me wrong)\b"
-    r"|(?:all|every|your|each)\b(?!.*\b(?:should|must|needs? to|has to|have to|in|to end|to start|to be)\b)"
+    r"|(?:all|every|your|each)\b(?!.*\b(?:should|must|needs? to|has to|have to|in (?:metric|celsius"
+    r"|fahrenheit|(?-i:[A-Z]))|to end|to start|to be)\b)"
     r"|(?:all|every) (?:my|our|the|of|day|time|single|night|morning|week|year)\b",
     re.IGNORECASE,
 )
@@ -120,47 +121,25 @@ _MINOR = word_set(
     "please always then any all from so do before after unless without"
 )
 _VERBS = (
-    "always/never/don't/stop/avoid/skip/no/use/keep/answer/reply/respond/speak/talk/write/be/make"
-    "/limit/include/add/only/drop/omit"
-    "/format/give/provide/explain/ask/start/begin/end/run/check/tell/put/show/cite/stick/treat"
-    "/assume/suggest/prefix/refrain/respond/"
-    "all/your/wrap/sign/remind/double-check/leave/spell/prioritise/prioritize/when/if/whenever"
-    "/every/before/after/quote/number/list/return"
-    "/convert/communicate/chat/switch/do/include/test/comment/follow/adopt/address/summarise"
-    "/summarize/finish/state/mention/round/offer"
-    "/recommend/mark/warn/point/say/stay/refer/consider/verify/prefer/review/save/set/sort/target"
-    "/think/translate/i want/i need/commit/ensure/display/print/label/"
-    "quit/zero/please/short/bullet/plain/code/british/american/metric/default/take"
+    "always/never/don't/stop/avoid/skip/no/use/keep/answer/reply/respond/speak/talk/write/be/make/limit/"
+    "include/add/only/drop/omit/format/give/provide/explain/ask/start/begin/end/run/check/tell/put/show/cite/"
+    "stick/treat/assume/suggest/prefix/refrain/all/your/wrap/sign/remind/double-check/leave/spell/prioritise/"
+    "prioritize/every/before/after/quote/number/list/return/convert/communicate/chat/switch/do/test/comment/"
+    "follow/adopt/address/summarise/summarize/finish/state/mention/round/offer/recommend/mark/warn/point/say/"
+    "stay/refer/consider/verify/prefer/review/save/set/sort/target/think/translate/i want/i need/commit/ensure/"
+    "display/print/label/quit/zero/please/short/bullet/plain/code/british/american/metric/default/take"
+)
+
+
+_TALK = re.compile(
+    r"never mind|don't (?:worry|know|think)|no (?:problem|worries|idea|i)\b|stop me|all good", re.IGNORECASE
 )
 
 
 def _order(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = " ".join(_WANTED.sub("", match[0]).split()[:_MAX_RULE_WORDS]).strip(" .,!\"'")
     standing = statement.standing or bool(_MARKS.search(text))
-    if (
-        text.lower().startswith(
-            (
-                "never mind",
-                "don't worry",
-                "do you",
-                "you can",
-                "when i was",
-                "no problem",
-                "no worries",
-                "you're",
-                "no i",
-                "always wanted",
-                "always been",
-                "all good",
-                "no idea",
-                "stop me",
-                "don't know",
-                "don't think",
-                "if i",
-            )
-        )
-        and not statement.standing
-    ):
+    if _TALK.match(text) and not statement.standing:
         return []
     if _DONE.match(text) or re.search(r" (?:is|was) an? ", text):
         return []

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from models.text.words import word_set
+
 HEDGED = 0.4
 """Factor on the confidence of what is only thought to be so."""
 _MAX_OPENERS = 8
@@ -140,10 +142,23 @@ _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outsid
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 
 
+_SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
+_LEADING = word_set(
+    "think guess believe suppose feel assume hope should must need have want wanted forgot might may already said told "
+    "mentioned just found realised realized learned meant mean misspoke would ask expect appreciate only "
+    "thing fact problem "
+    "truth reason bad mistake case turns general standing new house ground small few first second third other"
+)
+"""Second words of what leads into a clause though it begins as a statement does."""
+
+
 def lead_off(clause: str) -> Led:
     """The clause without its openers, and what they say of it."""
     led = Led(clause)
     for _ in range(_MAX_OPENERS):
+        first, _, rest = led.form.partition(" ")
+        if first.lower() in _SUBJECTS and rest.partition(" ")[0].lower() not in _LEADING:
+            break  # Most clauses: nothing can lead into them.
         before = led.form
         led = _without_opener(led)
         if led.form == before:

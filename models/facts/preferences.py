@@ -22,7 +22,7 @@ _VAGUE = re.compile(
     r"|seeing|making|having|getting|spending|talking|supporting"
     r"|trying|expressing|inspiring|improving|knowing|doing|taking|through|like|with|go|just|take"
     r"|have|get|make|try|think|use|see|be|give|spend"
-    r"|talk|help|helping|keep|feel|hear|watch|stay|start|work|look)\b(?! tennis)|^[\W_]",
+    r"|talk|help|helping|keep|feel|hear|watch|stay|start|work|look)\b(?! tennis)|^to$|^[\W_]",
     re.IGNORECASE,
 )
 """Too little said to be a thing one likes."""

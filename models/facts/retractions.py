@@ -129,12 +129,20 @@ def _pet_gone(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
 
 _PET = "|".join(sorted(vocabulary.PETS, key=len, reverse=True))
 _PARTNER = "|".join(sorted(vocabulary.RELATIONSHIPS, key=len, reverse=True))
-_ABOUT_ME = (
-    r"(?:(?:you(?:'ve)? (?:know|have|remember|stored|saved|learned|learnt)(?: (?:stored|saved|on file))?"
-    r"|i(?:'ve)? (?:ever )?(?:told|said to|shared with) you|stored|saved|we(?:'ve)? (?:ever"
-    r" )?(?:discussed|talked about)) ?)?(?:(?:about|on|of|regarding) me)?(?: so far| until now|"
-    r" from your memory)?"
+_KNOWN = (
+    r"(?:you(?:'ve)? (?:ever )?(?:know|have|remember|stored?|saved?|learn(?:ed|t))(?: (?:stored"
+    r"|saved|on file))?|i(?:'ve)? (?:ever )?(?:told you"
+    r"|shared)|stored|saved|we(?:'ve)? (?:ever )?(?:discussed|talked about))"
 )
+_ALL_OF_ME = (
+    rf"(?:(?:everything|anything|what(?:ever)?|all(?: of)?(?: that| the| my| your)?(?: \w+){{0,2}})(?:"
+    rf" that)?(?: {_KNOWN})? (?:about|on|of|regarding) me"
+    rf"|(?:everything|all(?: of)?(?: that)?|all my \w+) (?:that )?you(?:'ve)? (?:know|have|remember"
+    rf"|stored?|saved?)"
+    r"|(?:all (?:of )?)?(?:my|your) (?:personal )?(?:data|profile|memory|memories"
+    r"|info(?:rmation)?)(?: (?:of|about) me)?|all (?:memories|facts)|me)"
+)
+"""Taking everything back needs saying so: "forget all that" only turns to another subject."""
 
 RULES: tuple[Rule, ...] = (
     rule(
@@ -150,11 +158,9 @@ RULES: tuple[Rule, ...] = (
     ),
     rule(
         "forget/delete/erase/wipe/remove/clear/drop",
-        rf"(?:forget|delete|erase|wipe|remove|clear|drop) (?:about )?(?:everything|all(?: of)?(?: the|"
-        rf" my| your)?(?: data| facts| memor(?:y|ies)| info(?:rmation)?| personal (?:data|information"
-        rf"|info)| details| stuff| things| that| of it)?|(?:all )?(?:my|your) (?:data|profile|memor(?:y"
-        rf"|ies)(?: of me)?|(?:personal )?info(?:rmation)?)|me|what(?:ever)?|anything) ?{_ABOUT_ME}(?:"
-        rf" please| now| completely|, please)?$",
+        rf"(?:forget|delete|erase|wipe|remove|clear|drop) (?:about )?{_ALL_OF_ME}(?: so far| until now|"
+        rf" from (?:your|the) \w+| please"
+        r"| now| completely)*$",
         _everything,
     ),
     rule(

@@ -50,14 +50,13 @@ _STARTS = (
     r"|because|since|so|no need|ignore|delete|as|whenever|every time|in future|going forward)\b"
 )
 _CLAUSE = re.compile(
-    r"(?:\s?[,:()]{1,3}+\s?| -{1,3} |\s?\.{2,4}+\s?)(?:(?:and|but|so|also|plus|then|or|yet|because|since"
-    r"|although|though|while"
-    rf"|as)\s+)*(?={_STARTS}|\w+(?: \w+)? here$)"
-    rf"|\s+(?:and|but|so|plus|because|although|though|while|since|as)\s+(?={_STARTS})(?!(?:and|but)"
-    rf" (?:that|this|it|when)\b)"
-    r"|[()]\s*|\s+(?=(?:so|because|but) (?:i|i'm|my|please|don't|can)\b)|(?<=[a-z]),? (?=(?:i'm|my"
-    r" name is|i live|i work"
-    r"|i prefer|i have|i don't|i can't) )",
+    r"(?:[,:()]{1,3}+ ?| -{1,3} |\.{2,4}+ ?)(?:(?:and|but|so|also|plus|then|or|yet|because|since"
+    r"|although|though|while|as) )*"
+    rf"(?={_STARTS}|\w+(?: \w+)? here$)"
+    rf"| (?:and|but|so|plus|because|although|though|while|since|as) (?={_STARTS})"
+    r"(?!(?:and|but) (?:that|this|it|when)\b)"
+    r"|[()] ?| (?=(?:so|because|but) (?:i|i'm|my|please|don't|can)\b)"
+    r"| (?<=[a-z] )(?=(?:i'm|my name is|i live|i work|i prefer|i have|i don't|i can't) )",
 )
 _ELIDED = re.compile(
     r"(?:\s*,\s*(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)(?:(?:also|mostly|usually|now|still"

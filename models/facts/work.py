@@ -121,7 +121,8 @@ def _employer(text: str, statement: Statement) -> list[Finding]:
     employer = _EMPLOYER_STOP.sub("", phrase(text, 6)).strip()
     if " of " in text and _SCHOOL.search(text[: len(employer) + 24]):
         employer = phrase(text, 6)
-    if _NO_EMPLOYER.match(employer) and not _SOME_EMPLOYER.match(employer):
+    nobody = _NO_EMPLOYER.match(employer) and not _SOME_EMPLOYER.match(employer)
+    if nobody or employer.lower() in vocabulary.PROGRAMMING_LANGUAGES:
         return []
     return [*fact(IDENTITY, "employer", _DETERMINER.sub("", employer), statement, 0.9, _WORK)]
 
@@ -193,8 +194,8 @@ RULES: tuple[Rule, ...] = (
     rule("i became/i've", r"i(?:'ve)? (?:became|become) an? (?P<v>.+)", _occupation),
     rule(
         "i work/i joined/i've",
-        r"i(?:'ve)?(?: been)? (?:work(?:ed|ing)? (?:full[- ]time |part[- ]time |remotely )?(?:at|for"
-        r"|with)|join(?:ed)?) (?P<v>.+)",
+        r"i(?:'ve)? (?:(?:been )?work(?:ing)? (?:full[- ]time |part[- ]time |remotely )?(?:at|for)|worked"
+        r" (?:at|for)(?=.* since\b)|joined) (?P<v>.+)",
         _works_at,
     ),
     rule("i'm", r"i'm (?:employed (?:at|by)|with) (?P<v>(?-i:[A-Z]).+)", _works_at),
