@@ -1,0 +1,126 @@
+"""A hundred turns through the real topics, and memory answers over HTTP and MCP (issue 6's last test of a user)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import TextContent
+
+from jobs.role_process import RoleProcess
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.events import Role, Turn
+from streams.kafka.producer import Record
+from streams.settings import KafkaSettings, Settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+
+_ROLES = ("sessions", "memory", "enrich", "index")
+_SUBJECTS = ("the garden", "a bicycle", "bread", "databases", "the violin")
+_ASKED = {
+    "the garden": "When should I prune the {n}th rose in the garden, before or after the frost?",
+    "a bicycle": "The chain of my bicycle rattles in gear {n}, what do I adjust on the bicycle?",
+    "bread": "How long does sourdough bread number {n} rise, and how hot must the oven be for bread?",
+    "databases": "Which of the databases keeps table {n} fast, and how are databases backed up?",
+    "the violin": "How do I hold the violin bow in bar {n}, and which violin strings sound warm?",
+}
+_ANSWERED = {
+    "the garden": "Prune the rose in the garden after the last frost, above a bud.",
+    "a bicycle": "Turn the barrel adjuster of the bicycle until the chain runs quietly.",
+    "bread": "Let the sourdough bread rise until it doubled; bake the bread at 230 degrees.",
+    "databases": "Databases with an index on that column; databases are backed up by a nightly dump.",
+    "the violin": "Hold the bow lightly; on a violin gut strings sound warm.",
+}
+_FIRST = "Hello! My name is Alex, I prefer Python and I'm vegetarian."
+
+
+def turns() -> Iterator[Turn]:
+    """Five sessions of twenty turns on a subject each, one after the other; databases are turns 61-80."""
+    began = datetime.now(UTC) - timedelta(hours=6)
+    for number, subject in enumerate(_SUBJECTS):
+        for turn in range(20):
+            asked = _FIRST if (number, turn) == (0, 0) else _ASKED[subject].format(n=turn)
+            yield Turn(
+                session_id=f"s-{number}",
+                user_id="alex",
+                app_id="assistant",
+                turn=turn,
+                role=Role.ASSISTANT if turn % 2 else Role.USER,
+                content=_ANSWERED[subject] if turn % 2 else asked,
+                timestamp=began + timedelta(hours=number, minutes=turn),
+            )
+
+
+@pytest.fixture
+def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Own topics and store; one partition, so that sessions come in their order."""
+    return Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=1), topic_prefix=topic_prefix, data_dir=tmp_path)
+
+
+async def _ask(http: httpx.AsyncClient, path: str, **body: Any) -> Any:
+    answer = await http.post(path, json={"user_id": "alex", "app_id": "assistant", **body})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def _episodes(http: httpx.AsyncClient, wanted: int) -> list[str]:
+    """Turn ranges of the user's episodes, once there are so many."""
+    while True:
+        answer = await http.get("/v1/users/alex/episodes?app_id=assistant")
+        if len(answer.json()) >= wanted:
+            return [episode["turn_range"] for episode in answer.json()]
+        await asyncio.sleep(0.2)  # poll the index
+
+
+async def _tool(url: str, name: str, **arguments: Any) -> str:
+    async with (
+        httpx2.AsyncClient() as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+    ):
+        result = await client.call_tool(name, {"user_id": "alex", **arguments})
+    return "".join(part.text for part in result.content if isinstance(part, TextContent))
+
+
+async def test_a_hundred_turns_are_remembered(settings: Settings, tmp_path: Path) -> None:
+    """The name from facts, databases from the right episode, over HTTP and MCP; five episodes, ten turns at hand."""
+    await apply_topics(settings)
+    with ExitStack() as running:
+        roles = [RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in _ROLES]
+        for role in roles:
+            running.callback(role.stop)
+            role.start()
+        await asyncio.gather(*(role.ready() for role in roles))
+        await send_to_turns(settings, (Record(turn.session_id.encode(), encode(turn)) for turn in turns()))
+        url = roles[-1].url
+        async with httpx.AsyncClient(base_url=url, timeout=30) as http, asyncio.timeout(60):
+            after = {"session_id": "s-4", "turn": 19, "timeout_ms": 10_000}
+            named = await _ask(http, "/v1/retrieve", query="What's my name?", after=after, format=True)
+            ranges = await _episodes(http, 5)
+            found = await _ask(http, "/v1/retrieve", query="What did we discuss about databases?", format=True)
+            standing = (await http.get("/v1/users/alex?app_id=assistant")).json()
+            facts = await _tool(url, "list_facts")
+            searched = await _tool(url, "search_memory", query="What did we discuss about databases?")
+            context = await _tool(url, "get_context", query="What's my name?")
+
+    assert "- name: Alex\n" in named["injection"]
+    assert [f"turns {first}-{first + 19}" for first in (81, 61, 41, 21, 1)] == ranges
+    assert found["episodic_context"][0]["turn_range"] == "turns 61-80"
+    assert "- turns 61-80: " in found["injection"].partition("## Recent Context")[2]
+    assert (100, 100, 5, 10) == (
+        standing["turn_count"], standing["compressed_turns"], standing["episodes"], len(standing["short_term"])
+    )  # fmt: skip
+    assert "Alex" in facts
+    assert "vegetarian" in facts
+    assert "turns 61-80" in searched
+    assert "- name: Alex" in context
