@@ -1,0 +1,122 @@
+"""Role enrich with a language model that answers, talks rubbish or hangs: episodes come in any case (seed 002)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.codec import decode_output, encode
+from models.events import EpisodeCompressed, FactChanged, Role, Turn
+from models.topics import FACTS, USER_EPISODES, Topic
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.settings import Settings, load_settings
+from streams.wiring import ROLES
+from tests.openai_stand_in import Mode, standing_in
+
+pytestmark = pytest.mark.kafka
+
+WITHIN_S = 60
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+FACT = {"category": "preference", "key": "music", "value": "jazz", "confidence": 0.9, "importance": 0.7}
+
+
+def say(system: str, user: str) -> str:
+    """A summary for turns, one fact for the message that hints at it."""
+    if "episode" in system:
+        return json.dumps({"summary": "The user asked about boats.", "key_topics": ["boats"]})
+    hinted = "saxophone" in user
+    return json.dumps({"facts": [FACT | {"corrects": False}] if hinted else [], "retractions": []})
+
+
+async def settings_of(kafka: str, prefix: str, folder: Path, model: str) -> Settings:
+    """One partition, ports of their own, the model at this address."""
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 1},
+        topic_prefix=prefix,
+        data_dir=folder,
+        http={f"{role}_port": 0 for role in ("sessions", "memory", "enrich")},
+        llm={"base_url": model, "model": "tiny", "timeout": timedelta(seconds=0.3)},
+    )
+    await apply_topics(settings)
+    return settings
+
+
+def turns() -> list[Record]:
+    """A user who says twenty things, one of them only a model understands."""
+    said = ["There is nothing like a saxophone on a rainy evening!", *[f"Is boat {n} fast?" for n in range(19)]]
+    return [
+        Record(
+            b"s",
+            encode(
+                Turn(
+                    session_id="s",
+                    user_id="u",
+                    app_id="a",
+                    turn=number,
+                    role=Role.USER,
+                    content=content,
+                    timestamp=START + timedelta(seconds=number),
+                )
+            ),
+        )
+        for number, content in enumerate(said)
+    ]
+
+
+async def events(settings: Settings, topic: Topic, kind: type[Any]) -> list[Any]:
+    """Events of a kind on a topic."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    decoded: list[Any] = [decode_output(topic, record.value or b"") async for record in found]
+    return [event for event in decoded if isinstance(event, kind)]
+
+
+async def remembered(settings: Settings) -> tuple[EpisodeCompressed, list[FactChanged]]:
+    """The user's first episode, and the facts beside it, with all roles running until it is there."""
+    stop = asyncio.Event()
+    tasks = [asyncio.ensure_future(ROLES[role](settings, stop)) for role in ("sessions", "memory", "enrich")]
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            while not (episodes := await events(settings, USER_EPISODES, EpisodeCompressed)):  # noqa: ASYNC110
+                await asyncio.sleep(0.2)  # poll the topic
+    finally:
+        stop.set()
+        await asyncio.wait(tasks)
+    for task in tasks:
+        task.result()
+    return episodes[0], await events(settings, FACTS, FactChanged)
+
+
+async def test_a_model_summarises_and_finds_facts(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    """Its words stand in the episode, its fact beside those of the rules."""
+    with standing_in() as model:
+        model.say = say
+        settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url)
+        await send_to_turns(settings, turns())
+        episode, facts = await remembered(settings)
+
+    assert ("The user asked about boats.", "openai:tiny", ["boats"]) == (
+        episode.summary, episode.summarised_by, episode.key_topics
+    )  # fmt: skip
+    assert [("music", "jazz", "openai:tiny")] == [(fact.key, fact.value, fact.extracted_by) for fact in facts]
+
+
+@pytest.mark.parametrize("mode", [Mode.RUBBISH, Mode.HALF_JSON, Mode.HANG, Mode.ERROR])
+async def test_without_an_answer_the_default_serves(kafka: str, topic_prefix: str, tmp_path: Path, mode: Mode) -> None:
+    """The extractive summary, embedded, and no fact that nobody understood."""
+    with standing_in() as model:
+        model.mode = mode
+        settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url)
+        await send_to_turns(settings, turns())
+        episode, facts = await remembered(settings)
+
+    assert ("extractive", "wordllama", 256) == (episode.summarised_by, episode.embedded_by, len(episode.embedding))
+    assert "boat" in episode.summary
+    assert facts == []
