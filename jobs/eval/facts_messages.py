@@ -1,4 +1,8 @@
-"""The labelled set of `turntide eval facts`: messages, and what should be remembered of each."""
+"""The labelled set of `turntide eval facts`: messages, and what should be remembered of each.
+
+Of the 599 messages that Turntide brings, 429 are `dev`. The 170 of `test` were written without sight of the rules;
+once rules have been mended by looking at some of them, they belong to `dev` and new ones have to be written.
+"""
 
 from __future__ import annotations
 
