@@ -113,7 +113,7 @@ COMMANDS = Topic(
     name="commands.v1",
     purpose="What changes a user's memory: the turns of the user's sessions, and what slower stages answer.",
     owner="sessions",
-    key="user:<app_id>/<user_id>, with % and / of the app's id percent-encoded",
+    key="user:<app_id>/<user_id>, with % and / in the ids percent-encoded",
     carries=(events.UserTurnAdded, events.EpisodeSummarised, events.FactsExtracted),
     max_message_bytes=2 * _MIB,
 )

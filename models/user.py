@@ -116,7 +116,9 @@ class _Step:
         if place not in self._head.waiting:
             return
         topics = answer.key_topics[: self._rules.memory.key_topics]
-        summary = Summary(answer.summary[: self._policy.summary_chars], [topic[:_NAME_CHARS] for topic in topics])
+        summary = Summary(
+            answer.summary.strip()[: self._policy.summary_chars], [topic[:_NAME_CHARS] for topic in topics]
+        )
         by = answer.summarised_by[:_NAME_CHARS]
         self._compress(place, summary, by, (answer.embedding, answer.embedded_by[:_NAME_CHARS]))
         self._state.release()
@@ -143,8 +145,14 @@ class _Step:
             asked = [RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
             common = self._common("episode_requested", session_id)
             self.outputs.append(EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked))
-        while len(head.waiting) > policy.waiting_episodes:
+        while head.waiting and self._waited_long():
             self._compress(head.waiting[0], self._summary_of(*head.waiting[0]), EXTRACTIVE, ([], ""))
+
+    def _waited_long(self) -> bool:
+        """The oldest request is not waited for any longer; nor is it while later ones are answered."""
+        head, policy = self._head, self._policy
+        behind = head.requested - head.waiting[0][1]
+        return len(head.waiting) > policy.waiting_episodes or behind >= policy.waiting_episodes * policy.high_turns
 
     def _summary_of(self, first: int, last: int) -> Summary:
         said = [Passage(turn.content) for turn in self._state.turns(first, last)]

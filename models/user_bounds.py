@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from models.bounds import KIB, MIB
+from models.memory.facts import RETRACTIONS
 from models.policy import Policy
 from models.text.words import utf8_bytes
 
@@ -20,9 +21,11 @@ _ESCAPED_CHAR = 6
 _ID = KIB
 _ESCAPED_ID = 256 * _ESCAPED_CHAR
 _VALUE_CHARS = 400
+_KEY = 64
 _TIMES = 48
-_OUTPUT = 6 * KIB
-_DIMS, _NUMBER = 4_096, 24
+_OUTPUT = 8 * KIB
+"""Ids, names and places: five of a thousand bytes or more, and the topic's own name."""
+_DIMS, _NUMBER = 4_096, 26
 
 
 def record_bytes(key: str) -> int:
@@ -42,6 +45,7 @@ def largest_user_part_bytes(policy: Policy) -> dict[str, int]:
         "head": _HEAD + users.waiting_episodes * _SEEN,
         "turn": users.turn_chars * _CHAR + _ID + 64,
         "fact": (users.facts.history + 1) * (_VALUE_CHARS * _CHAR + _TIMES) + 3 * _ID,
+        "retractions": RETRACTIONS * (_VALUE_CHARS * _CHAR + _KEY + _TIMES) + 8,
     }
 
 
@@ -49,7 +53,7 @@ def largest_user_output_bytes(policy: Policy) -> dict[str, int]:
     """Kind of output → its largest record."""
     users = policy.users
     at_hand = (users.high_turns + users.keep_turns) * (_ESCAPED_ID + 64)
-    topics = policy.memory.key_topics * (_ID + 8)
+    topics = policy.memory.key_topics * (_ESCAPED_ID + 8)
     summary = max(users.summary_chars, users.summary_sentences * (policy.memory.sentence_chars + 1)) * _ESCAPED_CHAR
     return {
         "user_turn_added": _OUTPUT + policy.intake.max_content_bytes * _ESCAPED_CHAR,

@@ -17,6 +17,10 @@ FactKey = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9_]+
 FactValue = Annotated[str, Meta(min_length=1, max_length=400)]
 
 
+MOST_SUMMARY_CHARS = 8_000
+"""Of an answer; the policy keeps fewer."""
+
+
 class FactCategory(StrEnum):
     """Kinds of facts (seed 002, What Gets Stored)."""
 
@@ -85,7 +89,7 @@ class EpisodeSummarised(UserCommand, frozen=True, kw_only=True, tag="episode_sum
 
     first_turn: TurnNumber
     last_turn: TurnNumber
-    summary: Annotated[str, Meta(min_length=1, max_length=8_000)]
+    summary: Annotated[str, Meta(min_length=1, max_length=MOST_SUMMARY_CHARS)]
     summarised_by: str
     key_topics: list[str] = []
     embedding: Annotated[list[float], Meta(max_length=4_096)] = []
@@ -108,12 +112,13 @@ UserEvent = UserTurnAdded | EpisodeSummarised | FactsExtracted
 
 
 def user_key(app_id: str, user_id: str) -> str:
-    """Key of everything that changes a user's memory; no two users share one.
+    """Key of everything that changes a user's memory; no two users share one, nor a user and another's fact.
 
     >>> user_key("shop/eu", "anna/1")
-    'user:shop%2Feu/anna/1'
+    'user:shop%2Feu/anna%2F1'
     """
-    return f"user:{app_id.replace('%', '%25').replace('/', '%2F')}/{user_id}"
+    app, user = (name.replace("%", "%25").replace("/", "%2F") for name in (app_id, user_id))
+    return f"user:{app}/{user}"
 
 
 # --- out ---------------------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ class UserPolicy(Section, frozen=True, kw_only=True):
     keep_turns: Annotated[int, Meta(ge=0, le=40)] = 10
     """Latest turns that stay at hand, in an episode or not (seed 002, keep last 10)."""
     waiting_episodes: Annotated[int, Meta(ge=1, le=32)] = 8
-    """Requests for episodes without an answer; beyond it the oldest is summarised without waiting any longer."""
+    """Requests for episodes without an answer, or so many episodes behind the newest request; beyond it the oldest is
+    summarised without waiting any longer."""
     turn_chars: Annotated[int, Meta(ge=100, le=16_000)] = 16_000
     """Longest text kept of a turn at hand; the archive has all of it. Bounds the state."""
     asked_chars: Annotated[int, Meta(ge=100, le=4_000)] = 2_000

@@ -5,6 +5,7 @@
 | `head` | counters, what was seen, requests without an answer, the present runs of turns | with every input |
 | `t0` … | turns at hand, one each, in a ring | by its turn |
 | `f:<category>/<key>` | facts (`memory.facts`) | when one changes |
+| `r` | the latest retractions (`memory.facts`) | with each |
 
 All parts of one batch are written together, so they always fit each other.
 """

@@ -123,9 +123,15 @@ class LogEnds:
     async def known(self) -> Mapping[Any, int]:
         """As of the last time that the broker answered; a broker that does not is no stall."""
         if self._clock() - self._asked_s >= ASK_EVERY_S:
-            with suppress(Exception):
+            try:
                 async with asyncio.timeout(_ANSWER_WITHIN_S):
                     self._known = await self._ask()
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise  # else: the consumer was closed while it was asked
+            except Exception as error:  # noqa: BLE001 - what was known before serves on
+                log.debug("log_ends_unknown", error=type(error).__name__)
             self._asked_s = self._clock()
         return self._known
 

@@ -11,16 +11,19 @@
 | a correction ("my full name is …") | as if of confidence 1 |
 | a retraction | the value is active no longer; it stays as history |
 | a value after a retraction | stored, whatever the retracted one's confidence was |
+| anything said before the active value became valid | nothing: a late answer does not undo what was said since |
+| anything said before it was taken back | nothing, also where it was taken back before it was known |
+| a retraction in a message that says the active value | nothing: it is not this value that is meant |
 
-Messages count in the order in which they arrive; one that was said earlier than the active value became valid makes
-the next begin when it began, so that no two values of a key are ever valid at once.
+So no two values of a key are ever valid at once, and what was said last counts, whichever extractor was faster. Of what
+was said at the same time the later to arrive counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +35,10 @@ from models.user_policy import FactPolicy
 
 PREFIX = "f:"
 """Of the parts that hold facts: one each."""
+RETRACTED = "r"
+"""The part that holds the latest retractions."""
+RETRACTIONS = 16
+"""So many are remembered: as long as a slower extractor may be on its way, not for ever."""
 
 
 class Fact(Struct, frozen=True, array_like=True):
@@ -75,8 +82,26 @@ class Said(NamedTuple):
     extracted_by: str
 
 
+class _TakenBack(Struct, frozen=True, array_like=True):
+    """A retraction and when it was said. What is None matches anything."""
+
+    category: FactCategory | None
+    key: str | None
+    value: str | None
+    at: datetime
+
+    def names(self, category: FactCategory, key: str, value: str) -> bool:
+        return (
+            self.category in (None, category)
+            and self.key in (None, key)
+            and (self.value is None or self.value.casefold() == value.casefold())
+        )
+
+
 _decode = msgspec.msgpack.Decoder(Fact).decode
+_decode_retracted = msgspec.msgpack.Decoder(list[_TakenBack]).decode
 _encode = msgspec.msgpack.Encoder().encode
+_Parsed = TypeVar("_Parsed")
 
 
 class Facts:
@@ -94,7 +119,7 @@ class Facts:
     def get(self, category: FactCategory, key: str) -> Fact | None:
         """One fact, active or past."""
         data = self._parts.get(_part(category, key))
-        return None if data is None else _read(data)
+        return None if data is None else _read(data, _decode)
 
     def all(self) -> Iterator[tuple[FactCategory, str, Fact]]:
         """Every fact, active or past, by category and key."""
@@ -102,7 +127,7 @@ class Facts:
             data = self._parts.get(name)
             assert data is not None, "a part that is named has bytes"  # noqa: S101
             category, key = name.removeprefix(PREFIX).split("/", 1)
-            yield FactCategory(category), key, _read(data)
+            yield FactCategory(category), key, _read(data, _decode)
 
     def count_active(self) -> int:
         """How many are active."""
@@ -114,8 +139,9 @@ class Facts:
         Returns:
             What changed, in that order.
         """
-        changes = [change for retraction in retractions for change in self._retract(retraction, said)]
-        for extracted in _surest(facts, self._policy):
+        found = _surest(facts, self._policy)
+        changes = [change for retraction in retractions for change in self._retract(retraction, found, said)]
+        for extracted in found:
             change = self._store(extracted, said)
             if change is not None:
                 changes.append(change)
@@ -126,19 +152,16 @@ class Facts:
         confidence = _confidence(extracted)
         stored = self.get(category, key)
         fresh = Fact(value, confidence, extracted.importance, True, said.at, None, *said[1:])
+        if stored is not None and stored.active and stored.value.casefold() == value.casefold():
+            return self._confirm(category, key, stored, fresh) if confidence > stored.confidence else None
+        if any(each.at > said.at and each.names(category, key, value) for each in self._retracted()):
+            return None
         if stored is None:
             return self._put(category, key, fresh, "stored")
-        if not stored.active:
-            begins = max(said.at, stored.valid_until or said.at)
-            again = msgspec.structs.replace(fresh, valid_from=begins, history=self._history(stored, begins))
-            return self._put(category, key, again, "stored")
-        if stored.value.casefold() == value.casefold():
-            return self._confirm(category, key, stored, fresh) if confidence > stored.confidence else None
-        if confidence < stored.confidence:
+        if said.at < (stored.valid_until or stored.valid_from) or (stored.active and confidence < stored.confidence):
             return None
-        begins = max(said.at, stored.valid_from)
-        update = msgspec.structs.replace(fresh, valid_from=begins, history=self._history(stored, begins))
-        return self._put(category, key, update, "updated")
+        next_one = msgspec.structs.replace(fresh, history=self._history(stored, said.at))
+        return self._put(category, key, next_one, "updated" if stored.active else "stored")
 
     def _confirm(self, category: FactCategory, key: str, stored: Fact, fresh: Fact) -> FactChange:
         surer = msgspec.structs.replace(
@@ -154,29 +177,34 @@ class Facts:
         past = (*stored.history, (stored.value, stored.confidence, stored.valid_from, ended))
         return past[len(past) - min(len(past), self._policy.history) :]
 
-    def _retract(self, retraction: Retraction, said: Said) -> list[FactChange]:
-        changes = []
-        for category, key, fact in self._matching(retraction):
-            until = max(said.at, fact.valid_from)
-            ended = msgspec.structs.replace(fact, active=False, valid_until=until)
-            changes.append(self._put(category, key, ended, "retracted"))
-        return changes
+    def _retract(self, retraction: Retraction, found: Sequence[ExtractedFact], said: Said) -> list[FactChange]:
+        taken_back = _TakenBack(retraction.category, retraction.key, retraction.value, said.at)
+        self._remember(taken_back)
+        stands = {(fact.category, fact.key, fact.value.casefold()) for fact in found}
+        return [
+            self._put(category, key, _ended(fact, said), "retracted")
+            for category, key, fact in self._active_named(taken_back)
+            if fact.valid_from <= said.at and (category, key, fact.value.casefold()) not in stands
+        ]
 
-    def _matching(self, retraction: Retraction) -> list[tuple[FactCategory, str, Fact]]:
-        wanted = None if retraction.value is None else retraction.value.casefold()
-        if retraction.category is not None and retraction.key is not None:
-            one = self.get(retraction.category, retraction.key)
-            known = [] if one is None else [(retraction.category, retraction.key, one)]
+    def _remember(self, taken_back: _TakenBack) -> None:
+        known = self._retracted()
+        same = [each for each in known if msgspec.structs.replace(each, at=taken_back.at) == taken_back]
+        latest = max([*same, taken_back], key=lambda each: each.at)
+        others = [each for each in known if each not in same]
+        self._parts.put(RETRACTED, _encode([*others, latest][-RETRACTIONS:]))
+
+    def _retracted(self) -> list[_TakenBack]:
+        data = self._parts.get(RETRACTED)
+        return [] if data is None else _read(data, _decode_retracted)
+
+    def _active_named(self, taken_back: _TakenBack) -> list[tuple[FactCategory, str, Fact]]:
+        if taken_back.category is not None and taken_back.key is not None:
+            one = self.get(taken_back.category, taken_back.key)
+            known = [] if one is None else [(taken_back.category, taken_back.key, one)]
         else:
             known = list(self.all())
-        return [
-            (category, key, fact)
-            for category, key, fact in known
-            if fact.active
-            and retraction.category in (None, category)
-            and retraction.key in (None, key)
-            and wanted in (None, fact.value.casefold())
-        ]
+        return [each for each in known if each[2].active and taken_back.names(each[0], each[1], each[2].value)]
 
     def _make_room(self, said: Said) -> list[FactChange]:
         """Beyond the policy's number past facts go from the state, the oldest first, then the least important."""
@@ -194,8 +222,7 @@ class Facts:
         fact = self.get(category, key)
         assert fact is not None, "it was listed"  # noqa: S101
         self._parts.drop(_part(category, key))
-        ended = msgspec.structs.replace(fact, active=False, valid_until=max(said.at, fact.valid_from))
-        return FactChange(category, key, ended, "evicted")
+        return FactChange(category, key, _ended(fact, said), "evicted")
 
     def _put(self, category: FactCategory, key: str, fact: Fact, cause: FactCause) -> FactChange:
         self._parts.put(_part(category, key), _encode(fact))
@@ -223,8 +250,21 @@ def _part(category: FactCategory, key: str) -> str:
     return f"{PREFIX}{category}/{key}"
 
 
-def _read(data: bytes) -> Fact:
+def _ended(fact: Fact, said: Said) -> Fact:
+    """Active no longer, and which turn of which session ended it."""
+    _, session_id, turn, extracted_by = said
+    return msgspec.structs.replace(
+        fact,
+        active=False,
+        valid_until=max(said.at, fact.valid_from),
+        session_id=session_id,
+        turn=turn,
+        extracted_by=extracted_by,
+    )
+
+
+def _read(data: bytes, decode: Callable[[bytes], _Parsed]) -> _Parsed:
     try:
-        return _decode(data)
+        return decode(data)
     except msgspec.MsgspecError as error:
         raise RecoveryFailed(f"user state: a fact is unreadable ({error}). Drop the state topic and replay.") from error

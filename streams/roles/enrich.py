@@ -21,6 +21,7 @@ from models.envelope import headers_for, key_of
 from models.errors import EmbedderUnavailable, InvalidRecord
 from models.events import EpisodeRequested, EpisodeSummarised, FactsExtracted, FactsRequested
 from models.topics import COMMANDS, REQUESTS
+from models.user_events import MOST_SUMMARY_CHARS
 from streams.embed.episodes import episode_vectors
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.llm.extraction import FactExtractor
@@ -169,7 +170,7 @@ def _episode(request: EpisodeRequested, made: Summarised) -> EpisodeSummarised:
         timestamp=request.timestamp,
         first_turn=request.first_turn,
         last_turn=request.last_turn,
-        summary=made.text or "(no text)",
+        summary=made.text[:MOST_SUMMARY_CHARS] or "(no text)",
         summarised_by=made.summarised_by,
         key_topics=made.key_topics,
     )

@@ -204,13 +204,21 @@ class EdgeCollection:
         if not found or found[0].payload is not None:
             return [rules.hit(point.payload or {}, point.score) for point in found]
         ids = [point.id for point in found]
-        if unknown := [each for each in ids if each not in self._keys]:
-            if len(self._keys) + len(unknown) > _REMEMBERED_KEYS:
-                self._keys.clear()
-                unknown = ids
-            read = self._shard.retrieve(unknown, with_payload=[rules.KEY_FIELD], with_vector=False)
-            self._keys |= {record.id: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
-        return [Hit(self._keys[each], point.score, {}) for each, point in zip(ids, found, strict=True)]
+        try:
+            keys = [self._keys[each] for each in ids]
+        except KeyError:
+            keys = self._found_keys(ids)
+        return [Hit(key, point.score, {}) for key, point in zip(keys, found, strict=True)]
+
+    def _found_keys(self, ids: Sequence[PointId]) -> list[str]:
+        """Keys of points, read where they are not remembered."""
+        unknown = [each for each in ids if each not in self._keys]
+        if len(self._keys) + len(unknown) > _REMEMBERED_KEYS:
+            self._keys.clear()
+            unknown = list(ids)
+        read = self._shard.retrieve(unknown, with_payload=[rules.KEY_FIELD], with_vector=False)
+        self._keys |= {record.id: str((record.payload or {})[rules.KEY_FIELD]) for record in read}
+        return [self._keys[each] for each in ids]
 
     def read(self, keys: Sequence[str], where: Mapping[str, Condition]) -> list[Hit]:
         """Those of the keys' points that match; the score means nothing."""

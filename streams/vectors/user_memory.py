@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import hypot
 from typing import TypeVar
 
 import msgspec
@@ -31,7 +32,7 @@ from models.user_events import SessionTurns, TurnRef
 from streams.embed.episodes import episode_vectors
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 from streams.vectors.session_memory import COLLECTION as TURNS
-from streams.vectors.session_memory import turn_key
+from streams.vectors.session_memory import embedded_query, turn_key
 
 log = structlog.get_logger(__name__)
 
@@ -176,14 +177,18 @@ class UserMemory:
             await self._store.upsert(USERS, [_user_point(event, offset, blank) for event, offset in events])
 
     async def _vectors(self, events: Sequence[EpisodeCompressed]) -> list[Vectors]:
-        own, dim = self._embedder.name, self._embedder.dim
-        ready = [event.embedded_by == own and len(event.embedding) == dim for event in events]
-        missing = [(event.turns, event.summary) for event, done in zip(events, ready, strict=True) if not done]
+        ready = [self._ready(event) for event in events]
+        missing = [(event.turns, event.summary) for event, row in zip(events, ready, strict=True) if row is None]
         made = iter(await episode_rows(self._store, TURNS, self._embedder, missing) if missing else ())
-        return [
-            np.asarray(event.embedding, dtype=np.float32) if done else next(made)
-            for event, done in zip(events, ready, strict=True)
-        ]
+        return [next(made) if row is None else row for row in ready]
+
+    def _ready(self, event: EpisodeCompressed) -> Vectors | None:
+        """The event's own vector. Anybody may write commands: one that no store would take must not stop the index."""
+        if event.embedded_by != self._embedder.name or len(event.embedding) != self._embedder.dim:
+            return None
+        if not abs(hypot(*event.embedding) - 1) < _LENGTH_TOLERANCE:
+            return None
+        return np.asarray(event.embedding, dtype=np.float32)
 
     # --- reading
 
@@ -217,7 +222,7 @@ class UserMemory:
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
     ) -> list[RememberedEpisode]:
         """Episodes by likeness of their summary (seed 002, stage 2), nearest first; none for a query without words."""
-        vectors = await asyncio.to_thread(self._embedder.embed, [query])
+        vectors = await embedded_query(self._embedder, query)
         if not vectors.any():
             return []
         hits = await self._store.search(EPISODES, vectors[0], where=_of(app_id, user_id), top_k=top_k)

@@ -1,0 +1,307 @@
+"""What holds for the memory of every user, whatever is said, answered and repeated, and wherever the log is cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from copy import deepcopy
+from datetime import datetime, timedelta
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.codec import encode
+from models.envelope import tag_of
+from models.events import (
+    ExtractedFact,
+    FactCategory,
+    FactChanged,
+    FactsExtracted,
+    OutputEvent,
+    Position,
+    Retraction,
+    Role,
+    UserEvent,
+    UserTurnAdded,
+)
+from models.memory_partition import MemoryPartitionFold
+from models.partition import PARTITION_ENTITY
+from models.policy import FactPolicy, Policy, UserPolicy
+from models.user_bounds import largest_user_output_bytes, largest_user_part_bytes
+from tests.user_driver import NOON, User, added, fact, flat, summarised
+from tests.user_partition import Entities, commands, gather, keep
+
+SMALL = UserPolicy(
+    high_turns=4,
+    keep_turns=2,
+    waiting_episodes=2,
+    turn_chars=100,
+    asked_chars=100,
+    summary_chars=60,
+    facts=FactPolicy(most=4, history=2, ask=True, asked_chars=100),
+)
+"""Small numbers, so that everything happens often."""
+POLICY = Policy(users=SMALL)
+TEXTS = (
+    "My name is Alex",
+    "Call me Al",
+    "My full name is Alexander. I live in Oslo.",
+    "I moved to Lima and I'm vegan",
+    "I moved",
+    "Forget everything you know about me",
+    "I prefer Python. Always answer in French.",
+    "",
+    "Ünïcödé \U0001f984 " * 30,
+    "What sails does a boat need?",
+)
+USERS = (("a", "u"), ("b", "u"), ("a", "v/1"))
+KEYS = ("name", "location", "age", "k1", "k2", "k3")
+CATEGORIES = tuple(FactCategory)
+
+SAY = st.tuples(st.just("say"), st.integers(0, len(TEXTS) - 1), st.integers(0, 5), st.integers(-90, 90))
+OTHER = st.tuples(
+    st.sampled_from(["answer", "answer", "learn", "forget", "repeat"]),
+    st.integers(0, 9),
+    st.integers(0, 9),
+    st.integers(-90, 90),
+)
+Step = tuple[str, int, int, int]
+STEPS = st.one_of(
+    st.lists(st.one_of(SAY, SAY, SAY, OTHER), max_size=15),
+    st.lists(st.one_of(SAY, SAY, SAY, OTHER), min_size=30, max_size=70),
+)
+
+
+class Speaker:
+    """Makes the commands of one user from steps; the clock wanders, also backwards."""
+
+    def __init__(self, app: str = "a", user: str = "u") -> None:
+        self.ids = {"app_id": app, "user_id": user}
+        self.now = NOON
+        self.turns: list[UserTurnAdded] = []
+        self._offsets = Counter[int]()
+
+    def events(self, step: Step) -> list[UserEvent]:
+        """What one step puts on the log."""
+        kind, pick, other, minutes = step
+        self.now = max(NOON, self.now + timedelta(minutes=minutes))
+        match kind:
+            case "say":
+                return [self._turn(TEXTS[pick], other)]
+            case "answer":
+                first = 4 * (max(len(self.turns) // 4 - pick // 3, 0)) + 1
+                return [summarised(first, first + 3 + other // 9, f"Summary {other}.", timestamp=self.now, **self.ids)]
+            case "learn":
+                return [self._found(facts=[self._fact(pick, other), self._fact(other, pick)])]
+            case "forget":
+                value = f"value {other % 2}" if pick % 4 == 3 else None
+                category = CATEGORIES[other % 4] if pick % 2 else None
+                retraction = Retraction(category=category, key=(*KEYS, None)[pick % 7], value=value)
+                return [self._found(retractions=[retraction], facts=[self._fact(other, other)] if pick > 6 else [])]
+        # A crash of the sessions role: one partition's turns from somewhere to the end come again.
+        again = [turn for turn in self.turns if turn.source.partition == pick % 2]
+        return list(again[-other - 1 :])
+
+    def _turn(self, content: str, where: int) -> UserTurnAdded:
+        session, partition = f"s{where}", where % 2
+        source = Position("turns", partition, self._offsets[partition])
+        self._offsets[partition] += 1
+        role = Role.ASSISTANT if where == 5 else Role.USER
+        self.turns.append(added(content, session, len(self.turns), source, self.now, role=role, **self.ids))
+        return self.turns[-1]
+
+    def _fact(self, pick: int, other: int) -> ExtractedFact:
+        confidence, importance = (0.3, 0.4, 0.6, 0.9, 1.0)[(pick + other) % 5], (0.1, 0.2, 0.5, 0.9)[other % 4]
+        more = {"category": CATEGORIES[pick % 4], "importance": importance, "corrects": other == 7}
+        return fact(KEYS[other % 6], f"value {pick % 2}", confidence, **more)
+
+    def _found(self, **found: object) -> FactsExtracted:
+        return FactsExtracted(timestamp=self.now, extracted_by="llm", **self.ids, **found)  # type: ignore[arg-type]
+
+
+def log_of(steps: Sequence[Step], *, repeats: bool = True) -> list[UserEvent]:
+    """The commands of three users, one step of each in turn."""
+    speakers = [Speaker(app, user) for app, user in USERS]
+    return [
+        event
+        for number, step in enumerate(steps)
+        for event in speakers[number % 3].events(step)
+        if repeats or step[0] != "repeat"
+    ]
+
+
+@given(STEPS, st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(0, 9), min_size=1), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_batches_and_crashes_change_nothing(
+    steps: list[Step], cuts: list[int], rewinds: list[int], small_chunks: bool
+) -> None:
+    """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
+    log = commands(*log_of(steps))
+    whole: Entities = {}
+    whole_outputs: dict[str, bytes] = {}
+    gather(whole_outputs, keep(whole, MemoryPartitionFold(whole, POLICY), log))
+
+    cut: Entities = {}
+    cut_outputs: dict[str, bytes] = {}
+    position, step = 0, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.memory_partition.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        while position < len(log):
+            size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
+            batch = log[max(0, position - rewind) : position + size]
+            if rewind > 6:
+                lost = deepcopy(cut)
+                gather(cut_outputs, keep(lost, MemoryPartitionFold(lost, POLICY), batch))
+            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, POLICY), batch))
+            position, step = position + size, step + 1
+
+    assert cut == whole
+    assert cut_outputs == whole_outputs
+
+
+def _placeless(outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
+    return [msgspec.structs.replace(o, id="", source=Position("", 0, 0)) for o in outputs]
+
+
+@given(STEPS)
+@settings(max_examples=100, deadline=None)
+def test_turns_that_come_again_change_nothing(steps: list[Step]) -> None:
+    """After a crash of the sessions role: the same turns at later offsets leave the same memory and no events."""
+    found: list[tuple[Entities, list[OutputEvent]]] = []
+    for repeats in (False, True):
+        entities: Entities = {}
+        outputs = keep(entities, MemoryPartitionFold(entities, POLICY), commands(*log_of(steps, repeats=repeats)))
+        entities.pop(PARTITION_ENTITY, None)
+        found.append((entities, _placeless(outputs)))
+
+    assert found[0] == found[1]
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_users_do_not_touch_each_other(steps: list[Step]) -> None:
+    """A user's memory and events are what they would be without any other user on the partition."""
+    log = log_of(steps)
+    together: Entities = {}
+    outputs = keep(together, MemoryPartitionFold(together, POLICY), commands(*log))
+    for app, user in USERS:
+        own = [c for c in commands(*log) if (c.event.app_id, c.event.user_id) == (app, user)]
+        alone: Entities = {}
+        expected = keep(alone, MemoryPartitionFold(alone, POLICY), own)
+
+        assert [encode(o) for o in outputs if (o.app_id, o.user_id) == (app, user)] == [  # type: ignore[union-attr]
+            encode(o) for o in expected
+        ]
+        assert {k: v for k, v in alone.items() if k} == {k: v for k, v in together.items() if k in alone and k}
+
+
+class Watched(User):
+    """A user whose tiers and facts are held against what was told."""
+
+    def __init__(self) -> None:
+        super().__init__(POLICY)
+        self.told: dict[tuple[str, str], FactChanged] = {}
+
+    def check(self, turns: Sequence[UserTurnAdded]) -> None:
+        """Every turn is somewhere, none is twice; facts told are the facts kept."""
+        head, said = self.state.head, [(turn.session_id, turn.turn) for turn in turns]
+        ranges = sorted((e.first_turn, e.last_turn) for e in self.episodes)
+        assert head.turn_count == len(said)
+        assert [e.episode for e in self.episodes] == list(range(1, len(ranges) + 1))
+        in_episodes = [n for first, last in ranges for n in range(first, last + 1)]
+        assert sorted(in_episodes) == sorted(set(in_episodes))
+        for episode in self.episodes:
+            assert flat(episode.turns) == said[episode.first_turn - 1 : episode.last_turn]
+        open_turns = [n for n in range(1, len(said) + 1) if n not in set(in_episodes)]
+        kept = {n: self.state.turns(n, n)[0] for n in [*open_turns, *range(max(1, len(said) - 1), len(said) + 1)]}
+        assert {n: (turn.session_id, turn.turn) for n, turn in kept.items()} == {n: said[n - 1] for n in kept}
+        waiting = [n for first, last in head.waiting for n in range(first, last + 1)]
+        at_hand = flat(self.state.at_hand())
+        assert at_hand == said[len(said) - len(at_hand) :]
+        assert set(open_turns) <= {*waiting, *range(len(said) - len(at_hand) + 1, len(said) + 1)}
+        assert min(len(said), SMALL.keep_turns) <= len(at_hand) < SMALL.high_turns
+        assert len(head.waiting) <= SMALL.waiting_episodes
+
+    def check_facts(self, outputs: Sequence[object]) -> None:
+        """One active value per key, times that never overlap."""
+        for change in (output for output in outputs if isinstance(output, FactChanged)):
+            times = [(past.valid_from, past.valid_until) for past in change.history]
+            times.append((change.valid_from, change.valid_until or datetime.max.replace(tzinfo=NOON.tzinfo)))
+            edges = [edge for pair in times for edge in pair]
+            assert edges == sorted(edges)
+            assert change.active is (change.valid_until is None) is (change.cause not in {"retracted", "evicted"})
+            assert len(change.history) <= SMALL.facts.history
+            self.told[change.category, change.key] = change
+        kept = {(c.value, key): (f.value, f.valid_from) for c, key, f in self.state.facts.all() if f.active}
+        assert kept == {place: (f.value, f.valid_from) for place, f in self.told.items() if f.active}
+        assert len(list(self.state.facts.all())) <= SMALL.facts.most
+        assert len(kept) == self.state.head.facts
+
+    def check_sizes(self) -> None:
+        """Parts and outputs, by the policy."""
+        parts, outputs = largest_user_part_bytes(POLICY), largest_user_output_bytes(POLICY)
+        kinds = {"h": "head", "t": "turn", "f": "fact", "r": "retractions"}
+        assert [part for part, value in self.stored.items() if len(value) > parts[kinds[part[0]]]] == []
+        assert [o for o in self.outputs if len(encode(o)) > outputs[tag_of(type(o))]] == []
+        assert len([part for part in self.stored if part[0] == "t"]) <= SMALL.most_turns
+
+
+@given(STEPS, st.data())
+@settings(max_examples=100, deadline=None)
+def test_no_turn_is_lost_or_doubled_and_facts_never_overlap(steps: list[Step], data: st.DataObject) -> None:
+    """After every step, whether or not the state was stored in between."""
+    speaker, user = Speaker(), Watched()
+    for step in steps:
+        for event in speaker.events(step):
+            user.check_facts(user.put(event))
+        user.check(speaker.turns)
+        if data.draw(st.booleans()):
+            user.store()
+            user.check_sizes()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([None, "name", "age", "age"])), max_size=12), st.randoms())
+@settings(max_examples=150, deadline=None)
+def test_what_was_said_last_counts_whoever_understands_it_first(
+    said: list[tuple[int, str | None]], random: Random
+) -> None:
+    """Statements and retractions of two keys, in any order of arrival: the same profile in the end."""
+    messages: list[FactsExtracted] = []
+    for n, (kind, key) in enumerate(said):
+        at = NOON + timedelta(minutes=n)
+        facts = [fact(key or "name", f"value {n}")] if kind else []
+        retractions = [] if kind else [Retraction(key=key)]
+        messages.append(FactsExtracted(app_id="a", user_id="u", timestamp=at, facts=facts, retractions=retractions))
+    in_order, shuffled = User(), User()
+    for message in messages:
+        in_order.put(message)
+    random.shuffle(messages)
+    for message in messages:
+        shuffled.put(message)
+
+    assert shuffled.profile == in_order.profile
+
+
+def test_the_steps_reach_everything() -> None:
+    """These properties would hold of a silent user too: a fixed run shows that each kind of thing happens."""
+    speaker, user, random = Speaker(), Watched(), Random(1)
+    for n in range(600):
+        kind = ("say", "say", "say", "learn", "answer", "say", "forget", "repeat", "say", "learn")[n % 10]
+        for event in speaker.events(
+            (kind, random.randrange(10), random.randrange(6 if kind == "say" else 10), random.randint(-20, 90))
+        ):
+            user.put(event)
+    kinds = Counter(tag_of(type(output)) for output in user.outputs)
+
+    assert {change.cause for change in user.changes} == {"stored", "updated", "confirmed", "retracted", "evicted"}
+    assert {e.summarised_by for e in user.episodes} == {"extractive", "llm"}
+    assert set(kinds) == {
+        "episode_requested",
+        "facts_requested",
+        "episode_compressed",
+        "fact_changed",
+        "user_memory_changed",
+    }

@@ -1,0 +1,333 @@
+"""What becomes of facts, row by row of the table in `models.memory.facts`, and what bounds them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from models.errors import RecoveryFailed
+from models.events import ExtractedFact, FactCategory, Retraction
+from models.memory.facts import RETRACTED, RETRACTIONS, Fact, FactChange, Facts, Said
+from models.memory.parts import Parts
+from models.policy import FactPolicy
+from tests.user_driver import NOON, fact
+
+IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE
+NAME = Retraction(category=IDENTITY, key="name")
+
+
+class Kept:
+    """The facts of one user; each message is said a minute after the one before, by default."""
+
+    def __init__(self, **policy: float) -> None:
+        self.parts = Parts({})
+        self.facts = Facts(self.parts, FactPolicy(**policy))  # type: ignore[arg-type]
+        self.minute = 0
+
+    def take(self, *facts: ExtractedFact, back: tuple[Retraction, ...] = (), minute: int | None = None) -> list[str]:
+        """One message; gives what became of which value."""
+        return [f"{c.cause} {c.fact.value}" for c in self.changes(*facts, back=back, minute=minute)]
+
+    def changes(
+        self, *facts: ExtractedFact, back: tuple[Retraction, ...] = (), minute: int | None = None
+    ) -> list[FactChange]:
+        """One message; gives every change."""
+        self.minute += 1
+        at = NOON + timedelta(minutes=self.minute if minute is None else minute)
+        return self.facts.take(facts, back, Said(at, "s", self.minute, "rules"))
+
+    def name(self) -> Fact:
+        """What is kept of the name."""
+        known = self.facts.get(IDENTITY, "name")
+        assert known is not None
+        return known
+
+    def times(self) -> list[tuple[str, int, int | None]]:
+        """Every value of the name, with the minutes from and until which it was valid."""
+        now = self.name()
+        values = [*((v, a, b) for v, _, a, b in now.history), (now.value, now.valid_from, now.valid_until)]
+        return [(value, _minute(begins), None if ends is None else _minute(ends)) for value, begins, ends in values]
+
+
+def _minute(at: object) -> int:
+    return int((at - NOON) / timedelta(minutes=1))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("confidence", "importance", "stored"),
+    [(0.4, 0.2, True), (0.39, 1.0, False), (1.0, 0.19, False), (0.0, 0.0, False), (1.0, 1.0, True)],
+)
+def test_what_is_not_sure_or_important_enough_is_never_stored(
+    confidence: float, importance: float, stored: bool
+) -> None:
+    """The seed's bounds are inside; a correction that is not sure enough is none either."""
+    kept = Kept()
+
+    assert bool(kept.take(fact("name", "Alex", confidence, importance=importance))) is stored
+    assert bool(kept.take(fact("name", "Bob", confidence, importance=importance, corrects=True))) is stored
+
+
+@pytest.mark.parametrize(
+    ("facts", "value"),
+    [
+        ([("A", 0.6), ("B", 0.9), ("C", 0.7)], "B"),
+        ([("A", 0.9), ("B", 0.9)], "B"),
+        ([("A", 0.9), ("B", 0.3)], "A"),
+        ([("A", 0.5), ("a", 0.8)], "a"),
+    ],
+)
+def test_one_value_of_a_message_counts(facts: list[tuple[str, float]], value: str) -> None:
+    """The surest, of equals the later; one event."""
+    assert Kept().take(*[fact("name", v, c) for v, c in facts]) == [f"stored {value}"]
+
+
+def test_a_correction_is_the_surest_of_its_message() -> None:
+    """Whatever its own confidence."""
+    assert Kept().take(fact("name", "Al", 0.5, corrects=True), fact("name", "Bo", 0.99)) == ["stored Al"]
+
+
+def test_the_same_key_of_two_categories_is_two_facts() -> None:
+    """In a message and in the state."""
+    kept = Kept()
+    kept.take(fact("units", "metric"), fact("units", "imperial", category=PREFERENCE))
+
+    assert [(c, f.value) for c, _, f in kept.facts.all()] == [(IDENTITY, "metric"), (PREFERENCE, "imperial")]
+
+
+def test_the_active_value_again_changes_nothing() -> None:
+    """As sure or less sure, in any case of letters."""
+    kept = Kept()
+    kept.take(fact("name", "Alex", 0.9))
+    before = kept.parts.changes()
+
+    assert kept.take(fact("name", "Alex", 0.9)) == kept.take(fact("name", "ALEX", 0.5)) == []
+    assert kept.parts.changes() == before
+
+
+def test_the_active_value_said_surer_is_confirmed() -> None:
+    """It was true from the beginning; the higher importance stays, and there is no history of the same value."""
+    kept = Kept()
+    kept.take(fact("name", "alex", 0.6, importance=0.9))
+
+    assert kept.take(fact("name", "Alex", 0.8, importance=0.3)) == ["confirmed Alex"]
+    assert (kept.name().confidence, kept.name().importance, kept.times()) == (0.8, 0.9, [("Alex", 1, None)])
+    assert kept.take(fact("name", "Al", 0.7)) == []
+
+
+@pytest.mark.parametrize(
+    ("confidence", "became"), [(0.79, []), (0.8, ["updated Bob"]), (1.0, ["updated Bob"]), (0.4, [])]
+)
+def test_another_value_must_be_as_sure_as_the_stored_one(confidence: float, became: list[str]) -> None:
+    """The written rule of the seed."""
+    kept = Kept()
+    kept.take(fact("name", "Alex", 0.8))
+
+    assert kept.take(fact("name", "Bob", confidence)) == became
+
+
+def test_a_correction_counts_as_certain() -> None:
+    """It replaces what is certain, and only what is certain replaces it."""
+    kept = Kept()
+    kept.take(fact("name", "Alex", 1.0))
+
+    assert kept.take(fact("name", "Alexander", 0.95, corrects=True)) == ["updated Alexander"]
+    assert kept.take(fact("name", "Sandy", 0.99)) == []
+    assert kept.take(fact("name", "Sandra", 1.0)) == ["updated Sandra"]
+    assert kept.times() == [("Alex", 1, 2), ("Alexander", 2, 4), ("Sandra", 4, None)]
+
+
+@pytest.mark.parametrize(
+    ("retraction", "gone"),
+    [
+        (Retraction(category=IDENTITY, key="name"), {"name"}),
+        (Retraction(category=IDENTITY, key="name", value="ALEX"), {"name"}),
+        (Retraction(category=IDENTITY, key="name", value="Bob"), set()),
+        (Retraction(category=IDENTITY), {"name", "city"}),
+        (Retraction(key="city"), {"city", "favourite city"}),
+        (Retraction(value="oslo"), {"city", "favourite city"}),
+        (Retraction(category=PREFERENCE, value="Oslo"), {"favourite city"}),
+        (Retraction(key="unknown"), set()),
+        (Retraction(), {"name", "city", "favourite city"}),
+    ],
+)
+def test_what_a_retraction_names_is_active_no_longer(retraction: Retraction, gone: set[str]) -> None:
+    """By category, key, value, any of them, or everything."""
+    kept = Kept()
+    kept.take(fact("name", "Alex"), fact("city", "Oslo"), fact("city", "Oslo", category=PREFERENCE))
+    changes = kept.changes(back=(retraction,))
+    names = {(IDENTITY, "name"): "name", (IDENTITY, "city"): "city", (PREFERENCE, "city"): "favourite city"}
+
+    assert {names[c.category, c.key] for c in changes} == gone
+    assert {names[c, key] for c, key, f in kept.facts.all() if not f.active} == gone
+    assert kept.facts.count_active() == 3 - len(gone)
+
+
+def test_a_retraction_again_changes_nothing() -> None:
+    """Nor one of what was never known."""
+    kept = Kept()
+    kept.take(fact("name", "Alex"))
+    kept.take(back=(NAME,))
+
+    assert kept.take(back=(NAME, Retraction())) == kept.take(back=(Retraction(key="age"),)) == []
+    assert kept.times() == [("Alex", 1, 2)]
+
+
+def test_a_value_after_a_retraction_is_stored_however_sure() -> None:
+    """The retracted one's confidence is past, its times are kept; between the two nothing is valid."""
+    kept = Kept()
+    kept.take(fact("name", "Alex", 1.0))
+    kept.take(back=(NAME,))
+
+    assert kept.take(fact("name", "Al", 0.4), minute=5) == ["stored Al"]
+    assert kept.times() == [("Alex", 1, 2), ("Al", 5, None)]
+
+
+def test_the_retracted_value_said_again_is_an_occurrence_of_its_own() -> None:
+    """graphiti#1865: the interval that ended stays as it was."""
+    kept = Kept()
+    kept.take(fact("name", "Alex"))
+    kept.take(back=(NAME,))
+    kept.take(fact("name", "Alex"), minute=9)
+
+    assert kept.times() == [("Alex", 1, 2), ("Alex", 9, None)]
+
+
+def test_a_message_takes_back_before_it_says() -> None:
+    """As in "Forget my name, call me Al": the less sure value counts."""
+    kept = Kept()
+    kept.take(fact("name", "Alexander"))
+
+    assert kept.take(fact("name", "Al", 0.6), back=(NAME,)) == ["retracted Alexander", "stored Al"]
+    assert kept.times() == [("Alexander", 1, 2), ("Al", 2, None)]
+
+
+def test_a_retraction_does_not_mean_the_value_that_its_message_says() -> None:
+    """As a language model spells out "I moved to Oslo", when the rules have stored Oslo."""
+    kept = Kept()
+    kept.take(fact("name", "Alex"))
+
+    assert kept.take(fact("name", "alex"), back=(NAME,)) == []
+    assert kept.times() == [("Alex", 1, None)]
+
+
+@pytest.mark.parametrize("minute", [3, 4])
+def test_what_was_said_before_the_active_value_does_not_replace_it(minute: int) -> None:
+    """A late answer is past; of what was said at the same time the later to arrive counts."""
+    kept = Kept()
+    kept.take(fact("name", "Alex"), minute=4)
+
+    assert kept.take(fact("name", "Bob"), minute=minute) == (["updated Bob"] if minute == 4 else [])
+    assert kept.times() == ([("Alex", 4, 4), ("Bob", 4, None)] if minute == 4 else [("Alex", 4, None)])
+
+
+@pytest.mark.parametrize("minute", [3, 4])
+def test_a_retraction_does_not_take_back_what_was_said_after_it(minute: int) -> None:
+    """A late answer to "I moved", after the user has said where."""
+    kept = Kept()
+    kept.take(fact("name", "Alex"), minute=4)
+
+    assert kept.take(back=(NAME,), minute=minute) == (["retracted Alex"] if minute == 4 else [])
+
+
+@pytest.mark.parametrize("retraction", [NAME, Retraction(), Retraction(value="ALEX"), Retraction(category=IDENTITY)])
+def test_what_was_said_before_it_was_taken_back_stays_gone(retraction: Retraction) -> None:
+    """Also where nothing was known yet: the answer of a slower extractor was on its way."""
+    kept = Kept()
+    kept.take(back=(retraction,), minute=4)
+
+    assert kept.take(fact("name", "Alex"), minute=3) == []
+    assert kept.take(fact("name", "Alex"), minute=4) == ["stored Alex"]
+
+
+def test_a_late_retraction_does_not_hide_a_later_one() -> None:
+    """The later time of the two counts."""
+    kept = Kept()
+    kept.take(back=(NAME,), minute=9)
+    kept.take(back=(NAME,), minute=5)
+
+    assert kept.take(fact("name", "Alex"), minute=7) == []
+
+
+def test_retractions_are_remembered_a_few_at_a_time() -> None:
+    """The latest; the same again takes no place."""
+    kept = Kept()
+    kept.take(back=(NAME,))
+    for n in range(RETRACTIONS - 1):
+        kept.take(back=(Retraction(key=f"key_{n}"), Retraction(key="key_0")))
+    assert kept.take(fact("name", "Alex"), minute=0) == []
+    kept.take(back=(Retraction(key="one_more"),))
+
+    assert kept.take(fact("name", "Alex"), minute=0) == ["stored Alex"]
+    assert len(kept.facts._retracted()) == RETRACTIONS
+
+
+def test_history_is_kept_up_to_the_policys_number() -> None:
+    """The oldest go from the state; the archive has them."""
+    kept = Kept(history=3)
+    for n in range(6):
+        kept.take(fact("name", f"Alex {n}"))
+
+    assert kept.times() == [(f"Alex {n}", n + 1, n + 2) for n in (2, 3, 4)] + [("Alex 5", 6, None)]
+    assert [past.value for past in kept.name().past()] == ["Alex 2", "Alex 3", "Alex 4"]
+
+
+def test_no_history_can_be_wanted() -> None:
+    """Then the present value is all."""
+    kept = Kept(history=0)
+    kept.take(fact("name", "Alex"))
+    kept.take(fact("name", "Bob"))
+
+    assert kept.times() == [("Bob", 2, None)]
+
+
+def test_beyond_the_bound_past_facts_go_first_then_the_least_important() -> None:
+    """The oldest retracted one goes without a word, as it was told; who is active still is told to be evicted."""
+    kept = Kept(most=3)
+    kept.take(fact("a", "1", importance=0.9), fact("b", "2", importance=0.5), fact("c", "3", importance=0.7))
+    kept.take(back=(Retraction(key="a"),))
+
+    assert kept.take(fact("d", "4", importance=0.6)) == ["stored 4"]
+    assert kept.take(fact("e", "5", importance=0.8)) == ["stored 5", "evicted 2"]
+    assert kept.take(fact("f", "6", importance=0.3)) == ["stored 6", "evicted 6"]
+    assert [key for _, key, _ in kept.facts.all()] == ["c", "d", "e"]
+
+
+def test_no_more_past_facts_go_than_must() -> None:
+    """The latest retracted keep their history."""
+    kept = Kept(most=3)
+    kept.take(fact("a", "1"), fact("b", "2"), fact("c", "3"))
+    for key in ("b", "a", "c"):
+        kept.take(back=(Retraction(key=key),))
+    kept.take(fact("d", "4"))
+
+    assert [key for _, key, _ in kept.facts.all()] == ["a", "c", "d"]
+
+
+def test_an_evicted_fact_says_when_it_ended() -> None:
+    """As a retracted one does: no reader takes it for active."""
+    kept = Kept(most=1)
+    kept.take(fact("a", "1", importance=0.3))
+    _, evicted = kept.changes(fact("b", "2"))
+
+    assert (evicted.key, evicted.fact.active, evicted.fact.valid_until) == ("a", False, NOON + timedelta(minutes=2))
+    assert (evicted.fact.session_id, evicted.fact.turn) == ("s", 2)
+
+
+def test_a_message_of_more_facts_than_the_bound_leaves_the_most_important() -> None:
+    """And each that goes is told."""
+    kept = Kept(most=5)
+    became = kept.take(*[fact(f"key_{n}", "x", importance=(n + 20) / 100) for n in range(64)])
+
+    assert [key for _, key, _ in kept.facts.all()] == [f"key_{n}" for n in range(59, 64)]
+    assert (became.count("stored x"), became.count("evicted x")) == (64, 59)
+
+
+@pytest.mark.parametrize("part", ["f:identity/name", RETRACTED])
+def test_a_part_that_cannot_be_read_is_refused(part: str) -> None:
+    """The role stops and says what to do."""
+    kept = Kept()
+    kept.parts.put(part, b"\xc1")
+
+    with pytest.raises(RecoveryFailed, match="a fact is unreadable"):
+        kept.take(fact("name", "Alex"))

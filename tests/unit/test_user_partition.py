@@ -1,0 +1,104 @@
+"""The fold of a partition of commands: what it takes up, keeps and counts."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from models.errors import RecoveryFailed
+from models.events import Position, UserEvent, UserMemoryChanged, UserTurnAdded
+from models.memory_partition import MemoryPartitionFold, commands_offset
+from models.partition import PARTITION_ENTITY
+from models.policy import Policy
+from tests.user_driver import NOON, User, added, summarised
+from tests.user_partition import Entities, commands, keep
+
+POLICY = Policy()
+
+
+def said(number: int, user: str = "u") -> UserTurnAdded:
+    """One turn of a user."""
+    return added("Hello", "s", number, Position("turns", 0, number), NOON + timedelta(minutes=number), user_id=user)
+
+
+def test_commands_that_were_folded_are_passed() -> None:
+    """A batch that comes again, whole or in part, also to a fold made anew over what is kept."""
+    entities: Entities = {}
+    log = commands(*[said(n) for n in range(5)])
+    fold = MemoryPartitionFold(entities, POLICY)
+    first = keep(entities, fold, log[:3])
+
+    assert (fold.offset, commands_offset(entities)) == (2, 2)
+    assert keep(entities, fold, log[:3]) == keep(entities, MemoryPartitionFold(entities, POLICY), log[:3]) == []
+    assert keep(entities, fold, log[:1]) == []
+    assert (fold.offset, commands_offset(entities)) == (2, 2)
+    again = keep(entities, MemoryPartitionFold(entities, POLICY), log)
+    assert [o.turn_count for o in [*first, *again] if isinstance(o, UserMemoryChanged)] == [1, 2, 3, 4, 5]
+
+
+def test_an_empty_partition_begins_before_the_first_command() -> None:
+    """And a batch of nothing writes nothing."""
+    fold = MemoryPartitionFold({}, POLICY)
+
+    assert (fold.offset, list(fold.fold([]))) == (-1, [])
+
+
+def test_a_command_that_changes_nothing_moves_the_offset() -> None:
+    """Else it would be folded again after each restart."""
+    entities: Entities = {}
+    fold = MemoryPartitionFold(entities, POLICY)
+    log = commands(said(0), said(0), summarised(1, 20))
+    outputs = [len(keep(entities, fold, [command])) for command in log]
+
+    assert (commands_offset(entities), outputs) == (2, [1, 0, 0])
+
+
+def test_results_count_the_turns_they_hold() -> None:
+    """For the metric; answers are no turns."""
+    log = commands(said(0), summarised(1, 20), said(1))
+    (result,) = MemoryPartitionFold({}, POLICY).fold(log)
+
+    assert (result.turns, result.offset) == (2, 2)
+    assert set(result.changed) == {"user:a/u", PARTITION_ENTITY}
+
+
+def test_only_users_that_were_spoken_to_are_written() -> None:
+    """However many the partition has."""
+    entities: Entities = {}
+    fold = MemoryPartitionFold(entities, POLICY)
+    keep(entities, fold, commands(*[said(0, f"u{n}") for n in range(20)]))
+    (result,) = fold.fold(commands(said(1, "u7"), first=20))
+
+    assert set(result.changed) == {"user:a/u7", PARTITION_ENTITY}
+    assert set(result.changed["user:a/u7"]) == {"head", "t2"}
+
+
+def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:
+    """The role sets the record aside and goes on with a fold made anew; other users are whole."""
+    entities: Entities = {}
+    keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(0), said(0, "v")))
+    entities["user:a/u"]["head"] = b"\xc1"
+
+    with pytest.raises(RecoveryFailed, match="part head is unreadable"):
+        keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(1), first=2))
+    (standing,) = keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(1, "v"), first=3))
+    assert isinstance(standing, UserMemoryChanged)
+    assert standing.turn_count == 2
+
+
+def test_a_partition_folds_a_user_as_the_user_alone() -> None:
+    """The same parts and the same bytes as `models.user.fold`, command by command."""
+    user = User()
+    events = [user.turn(f"My name is Alex{n}. I live in Oslo.") for n in range(45)]
+    answers = [summarised(1, 20, timestamp=NOON), summarised(21, 40, timestamp=NOON)]
+    log: list[UserEvent] = [*events, *answers]
+    for event in log:
+        user.put(event)
+    user.store()
+    entities: Entities = {}
+    fold = MemoryPartitionFold(entities, user.policy)
+    outputs = keep(entities, fold, commands(*log))
+
+    assert entities["user:a/u"] == user.stored
+    assert outputs == user.outputs

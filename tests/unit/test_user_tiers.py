@@ -1,0 +1,354 @@
+"""A user's turns on their way through the tiers: short-term, asked for, episodes (seed 002)."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.errors import RecoveryFailed
+from models.events import EpisodeRequested, Role, UserMemoryChanged
+from models.memory.segments import EXTRACTIVE
+from models.user_bounds import largest_user_output_bytes, largest_user_part_bytes
+from models.user_policy import UserPolicy
+from models.user_state import UserState
+from tests.user_driver import User, flat, summarised, written
+
+
+def numbers(first: int, last: int, session: str = "s") -> list[tuple[str, int]]:
+    """Turns of a user who has one session: its numbers begin at 0, the user's at 1."""
+    return [(session, number - 1) for number in range(first, last + 1)]
+
+
+def chat(user: User, turns: int, **more: object) -> None:
+    """Talk, and answer every request at once."""
+    for _ in range(turns):
+        before = len(user.requests)
+        user.chat(1, **more)
+        for place in user.requests[before:]:
+            user.answer(*place)
+
+
+def test_a_hundred_turns_are_five_episodes_of_twenty() -> None:
+    """The counts of the seed's example, without a gap or an overlap, and the last ten at hand."""
+    user = User()
+    chat(user, 100)
+
+    assert [e.turn_range for e in user.episodes] == [
+        "turns 1-20",
+        "turns 21-40",
+        "turns 41-60",
+        "turns 61-80",
+        "turns 81-100",
+    ]
+    assert [turn for e in user.episodes for turn in flat(e.turns)] == numbers(1, 100)
+    assert [e.episode for e in user.episodes] == [1, 2, 3, 4, 5]
+    assert user.at_hand == numbers(91, 100)
+    assert (user.standing.turn_count, user.standing.compressed_turns, user.standing.episodes) == (100, 100, 5)
+
+
+@pytest.mark.parametrize(
+    ("high", "keep", "most"), [(20, 10, 19), (20, 20, 20), (20, 0, 19), (2, 0, 1), (40, 40, 40), (5, 3, 4)]
+)
+@pytest.mark.parametrize("answered", [True, False])
+def test_the_last_turns_are_at_hand_at_any_time(high: int, keep: int, most: int, answered: bool) -> None:
+    """The policy's `keep_turns`, and above it what is in no episode: 10-20 of the latest by default (seed 002)."""
+    user = User(high_turns=high, keep_turns=keep)
+    for count in range(1, 3 * high + 2):
+        chat(user, 1) if answered else user.chat(1)
+        at_hand = user.at_hand
+
+        assert at_hand == numbers(count - len(at_hand) + 1, count)
+        assert min(keep, count) <= len(at_hand) <= most
+        assert len(at_hand) >= count - user.standing.requested_turns
+
+
+@pytest.mark.parametrize(("high", "keep"), [(20, 10), (2, 0), (7, 7), (40, 1)])
+def test_other_policies_have_episodes_of_their_size(high: int, keep: int) -> None:
+    """However many turns stay at hand besides."""
+    user = User(high_turns=high, keep_turns=keep)
+    chat(user, 5 * high + 1)
+
+    assert [(e.first_turn, e.last_turn) for e in user.episodes] == [(n * high + 1, (n + 1) * high) for n in range(5)]
+
+
+def test_sessions_and_partitions_are_counted_together() -> None:
+    """Turns are numbered as they arrive; each keeps its session, and a partition's offsets say nothing of another."""
+    user = User(high_turns=6, keep_turns=2)
+    for session, partition in [("s", 0), ("s", 0), ("t", 1), ("s", 0), ("u", 0), ("t", 1), ("u", 0)]:
+        chat(user, 1, session=session, partition=partition)
+    (episode,) = user.episodes
+
+    assert [(run.session_id, run.turns) for run in episode.turns] == [
+        ("s", [0, 1]),
+        ("t", [0]),
+        ("s", [2]),
+        ("u", [0]),
+        ("t", [1]),
+    ]
+    assert user.at_hand == [("t", 1), ("u", 1)]
+    assert user.standing.seen == {"0": 4, "1": 1}
+
+
+def test_a_turn_that_comes_again_changes_nothing() -> None:
+    """The sessions role repeats what it forwarded after a crash; also the oldest, and of another partition."""
+    user = User(high_turns=4, keep_turns=2)
+    turns = [user.turn(f"My name is Alex{n}.", partition=n % 2) for n in range(9)]
+    for turn in turns:
+        user.put(turn)
+    user.store()
+    before, parts = list(user.outputs), dict(user.stored)
+    for turn in turns:
+        user.put(turn)
+    user.store()
+
+    assert (user.outputs, user.stored) == (before, parts)
+
+
+@pytest.mark.parametrize("late", [0, 1, 5, 19])
+def test_answers_may_be_late(late: int) -> None:
+    """Until the answer is here the turns of the request stay in the state; then they are an episode."""
+    user = User()
+    user.chat(20 + late)
+    assert user.standing.compressed_turns == 0
+    user.answer(1, 20, "They spoke of boats and of the sea.", key_topics=["boats"])
+    (episode,) = user.episodes
+
+    assert (episode.summary, episode.summarised_by, episode.key_topics) == (
+        "They spoke of boats and of the sea.",
+        "llm",
+        ["boats"],
+    )
+    assert flat(episode.turns) == numbers(1, 20)
+    assert (user.standing.compressed_turns, user.standing.requested_turns) == (20, 20)
+    assert user.at_hand == numbers(11 + late, 20 + late) if late <= 10 else numbers(21, 20 + late)
+
+
+def test_answers_may_come_in_any_order() -> None:
+    """A later request may be answered first; what is compressed is told up to the first that still waits."""
+    user = User()
+    user.chat(61)
+    told = []
+    for place in [(21, 40), (41, 60), (1, 20)]:
+        user.answer(*place)
+        user.store()
+        told.append((user.standing.compressed_turns, user.standing.episodes))
+
+    assert told == [(0, 1), (0, 2), (60, 3)]
+    assert {e.turn_range: flat(e.turns) for e in user.episodes} == {
+        "turns 21-40": numbers(21, 40),
+        "turns 41-60": numbers(41, 60),
+        "turns 1-20": numbers(1, 20),
+    }
+    assert len([part for part in user.stored if part[0] == "t"]) == 10
+
+
+@pytest.mark.parametrize("place", [(1, 20), (1, 19), (2, 20), (21, 40), (0, 0), (20, 1), (1, 2**53), (5, 5)])
+def test_answers_that_nobody_waits_for_change_nothing(place: tuple[int, int]) -> None:
+    """The second answer to a request, and answers to what was never asked."""
+    user = User()
+    user.chat(25)
+    user.answer(1, 20)
+    user.store()
+    before = dict(user.stored)
+
+    assert user.answer(*place, "Something else.") == []
+    user.store()
+    assert user.stored == before
+
+
+def test_without_any_answer_the_oldest_request_is_summarised_here() -> None:
+    """The stage stays away: `waiting_episodes` requests wait, what is beyond is summarised in the fold."""
+    user = User(waiting_episodes=3)
+    user.chat(79)
+    assert user.episodes == []
+    user.chat(1)
+    (episode,) = user.episodes
+
+    assert (episode.turn_range, episode.summarised_by, episode.embedding) == ("turns 1-20", EXTRACTIVE, [])
+    assert "boat" in episode.summary
+    assert user.standing.compressed_turns == 20
+    assert user.answer(1, 20, "Too late.") == []
+
+
+def test_a_stage_that_comes_back_goes_on_where_requests_wait() -> None:
+    """What waited is answered, what was summarised here meanwhile is not made anew."""
+    user = User(waiting_episodes=2)
+    user.chat(100)
+    for place in user.requests:
+        user.answer(*place)
+
+    assert [(e.turn_range, e.summarised_by) for e in user.episodes] == [
+        ("turns 1-20", EXTRACTIVE),
+        ("turns 21-40", EXTRACTIVE),
+        ("turns 41-60", EXTRACTIVE),
+        ("turns 61-80", "llm"),
+        ("turns 81-100", "llm"),
+    ]
+
+
+def test_a_request_whose_answer_is_lost_does_not_hold_up_the_others() -> None:
+    """Later ones are answered: the first is summarised as late as without any answer, and the state stays bounded."""
+    user = User(waiting_episodes=3)
+    most_turns = 0
+    for _ in range(3_000):
+        before = len(user.requests)
+        user.chat(1)
+        for place in user.requests[before:]:
+            if place != (1, 20):
+                user.answer(*place)
+        user.store()
+        most_turns = max(most_turns, len(user.stored) - 1)
+    lost = next(n for n, e in enumerate(user.episodes) if e.first_turn == 1)
+
+    assert most_turns <= user.policy.users.most_turns
+    assert (lost, user.episodes[lost].summarised_by) == (2, EXTRACTIVE)
+    assert sorted(turn for e in user.episodes for turn in flat(e.turns)) == numbers(1, 3_000)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_two_thousand_turns_keep_the_state_bounded(answered: bool) -> None:
+    """Turns of the longest text: parts and bytes stay what the policy allows, and every turn is in one episode."""
+    user = User(waiting_episodes=2, keep_turns=10)
+    most_parts, most_bytes = 0, 0
+    for n in range(2_000):
+        before = len(user.requests)
+        user.say(f"{n} " + "long " * 4_000, role=Role.ASSISTANT)
+        for place in user.requests[before:] if answered else []:
+            user.answer(*place)
+        user.store()
+        most_parts = max(most_parts, len(user.stored))
+        most_bytes = max(most_bytes, sum(map(len, user.stored.values())))
+        user.outputs = [o for o in user.outputs if not isinstance(o, UserMemoryChanged) or o is user.standing]
+    policy = user.policy.users
+
+    assert most_parts <= (19 if answered else policy.most_turns) + 1
+    assert most_bytes <= most_parts * largest_user_part_bytes(user.policy)["turn"]
+    assert len(user.stored["head"]) < 100
+    compressed = user.standing.compressed_turns
+    assert compressed == (2_000 if answered else 1_960)
+    assert [turn for e in user.episodes for turn in flat(e.turns)] == numbers(1, compressed)
+
+
+def test_turns_without_words_become_an_episode_that_says_so() -> None:
+    """Whoever summarises them: the extractive summary of nothing is empty, the event's is not."""
+    user = User(high_turns=2, keep_turns=0, waiting_episodes=1)
+    for content in ("", "   ", "", "\n"):
+        user.say(content)
+    user.answer(3, 4, "  ")
+
+    assert [(e.summary, e.key_topics) for e in user.episodes] == [("(no text)", []), ("(no text)", [])]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["x" * 256 * 1024, "\U0001f984" * 64 * 1024, "My name is Alex. " * 15_000, "\x00\u202e\ufeff" * 1_000, "\u0301"],
+    ids=["ascii", "four bytes", "facts", "invisible", "combining"],
+)
+def test_any_content_is_taken(content: str) -> None:
+    """Long texts are cut in the state and in requests; the turn counts as any other."""
+    user = User(high_turns=2, keep_turns=1, facts={"ask": True})
+    user.say(content)
+    user.say(content, role=Role.ASSISTANT)
+    user.store()
+    largest = largest_user_output_bytes(user.policy)
+
+    assert user.requests == [(1, 2)]
+    assert [len(request.content) for request in user.asked] == ([min(len(content), 8_000)] if content.strip() else [])
+    assert {part: len(user.stored[part]) <= 70_000 for part in ("t1", "t2")} == {"t1": True, "t2": True}
+    assert max(map(len, written(user.outputs))) <= max(largest.values())
+
+
+def test_an_answer_of_rubbish_is_cut() -> None:
+    """A summary of 8,000 characters, ten thousand topics and endless names leave an episode of bounded size."""
+    user = User(summary_chars=100)
+    user.chat(20)
+    rubbish = summarised(
+        1, 20, "\x01" * 8_000, key_topics=["\x02" * 1_000] * 10_000, summarised_by="\x03" * 9_999,
+        embedding=[-1.7976931348623157e-300] * 4_096, embedded_by="\x04" * 9_999,
+    )  # fmt: skip
+    episode, _ = user.put(rubbish)
+
+    assert len(user.episodes[0].summary) == 100
+    assert [len(topic) for topic in user.episodes[0].key_topics] == [256] * 5
+    assert (len(user.episodes[0].summarised_by), len(user.episodes[0].embedded_by)) == (256, 256)
+    assert len(written([episode])[0]) <= largest_user_output_bytes(user.policy)["episode_compressed"]
+
+
+def test_a_request_has_the_turns_as_they_were_said() -> None:
+    """In order, with who spoke, each cut to `asked_chars`."""
+    user = User(high_turns=2, keep_turns=0, asked_chars=100)
+    user.say("Hello")
+    outputs = user.say("x" * 101, role=Role.ASSISTANT)
+    (request,) = [o for o in outputs if isinstance(o, EpisodeRequested)]
+
+    assert [(t.role, t.content) for t in request.turns] == [(Role.USER, "Hello"), (Role.ASSISTANT, "x" * 100)]
+
+
+def test_an_episode_has_the_times_and_tokens_of_its_turns() -> None:
+    """Also where a session's clock runs backwards."""
+    user = User(high_turns=2, keep_turns=0)
+    early = user.turn("x" * 400)
+    late = user.turn("y" * 40, session="t", partition=1)
+    for turn in (late, early):
+        user.put(turn)
+    user.answer(1, 2, "z" * 44)
+    (episode,) = user.episodes
+
+    assert (episode.started_at, episode.ended_at) == (early.timestamp, late.timestamp)
+    assert (episode.tokens_before, episode.tokens_after) == (110, 11)
+    assert episode.session_id == "s"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"head": None}, "part head is missing"),
+        ({"head": b"\xc1"}, "part head is unreadable"),
+        ({"head": b"\x91\x63"}, "version 99, this release reads 1"),
+    ],
+)
+def test_a_state_that_cannot_be_read_is_refused(change: dict[str, bytes | None], message: str) -> None:
+    """A user is not begun anew over the rest of what was known."""
+    user = User()
+    user.chat(3)
+    user.store()
+    parts = {name: value for name, value in (user.stored | change).items() if value is not None}
+
+    with pytest.raises(RecoveryFailed, match=message):
+        UserState.load(parts, user.policy)
+
+
+def test_another_policy_goes_on_with_the_state() -> None:
+    """Fewer turns at hand, smaller episodes and a shorter wait: what waits is summarised, nothing is lost."""
+    user = User(high_turns=20, keep_turns=20, waiting_episodes=4)
+    user.chat(75)
+    user.store()
+    user.policy = User(high_turns=4, keep_turns=2, waiting_episodes=1).policy
+    user.state = UserState.load(user.stored, user.policy)
+    user.chat(1)
+    user.store()
+
+    assert [turn for e in user.episodes for turn in flat(e.turns)] == numbers(1, 72)
+    assert user.requests[-1] == (73, 76)
+    assert user.at_hand == numbers(75, 76)
+    assert len(user.stored) == 1 + 4
+
+
+def test_a_policy_that_keeps_more_begins_with_what_is_there() -> None:
+    """What was let go of does not come back; from now on as many stay."""
+    user = User(high_turns=10, keep_turns=0)
+    chat(user, 40)
+    user.store()
+    user.policy = User(high_turns=10, keep_turns=10).policy
+    user.state = UserState.load(user.stored, user.policy)
+    seen = []
+    for _ in range(12):
+        chat(user, 1)
+        seen.append(len(user.at_hand))
+
+    assert seen == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10, 10]
+
+
+def test_keeping_more_than_an_episode_is_refused() -> None:
+    """The last turns would be asked for while they are at hand twice over."""
+    with pytest.raises(ValueError, match="keep_turns must not exceed high_turns"):
+        UserPolicy(high_turns=10, keep_turns=11)

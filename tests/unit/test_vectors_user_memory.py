@@ -1,0 +1,181 @@
+"""How users' events become points: which of the log count, whose embedding, and what cannot stop the index."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from aiokafka.structs import ConsumerRecord
+from qdrant_client import AsyncQdrantClient
+
+from models.codec import encode
+from models.envelope import key_of
+from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
+from models.retrieval.lexical import query_vector
+from models.topics import FACTS, USER_EPISODES
+from streams.vectors.server import ServerStore
+from streams.vectors.user_memory import EPISODES, latest_of
+from tests.user_driver import fact
+from tests.users_indexed import MATTERS, IndexedUser
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[ServerStore]:
+    """A store without network; the contract suite shows that all stores behave like it."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+    yield made
+    await made.close()
+
+
+def records(log: list[tuple[UserOutput, int]]) -> list[ConsumerRecord]:
+    """Events as they lie in the log."""
+    return [
+        ConsumerRecord("t", 0, offset, 0, 1, key_of(event), value := encode(event), None, 1, len(value), ())
+        for event, offset in log
+    ]
+
+
+def one_episode(store: ServerStore, **answer: object) -> IndexedUser:
+    """A user with an episode, and how it was answered."""
+    user = IndexedUser(store, high_turns=2, keep_turns=0)
+    user.chat(2)
+    user.answer(1, 2, "They spoke of boats.", **answer)
+    return user
+
+
+def unit(place: int, length: float = 1.0) -> list[float]:
+    """A direction."""
+    return [length * (n == place) for n in range(len(MATTERS))]
+
+
+async def test_an_embedding_of_this_embedder_is_used_as_it_is(store: ServerStore) -> None:
+    """The enrich role made it; nothing is embedded anew, and the episode is found by it."""
+    user = one_episode(store, embedding=[0.99999 * x for x in unit(2)], embedded_by="matter")
+    await user.index()
+    at_once = list(user.embedder.embedded)
+    (found,) = await user.memory.find_episodes("a", "u", "bread", max_distance=0.1, top_k=3)
+
+    assert (at_once, found.turn_range) == ([], "turns 1-2")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"embedding": [], "embedded_by": "matter"},
+        {"embedding": unit(2), "embedded_by": "other"},
+        {"embedding": unit(2)[1:], "embedded_by": "matter"},
+        {"embedding": unit(2, 1e300), "embedded_by": "matter"},
+        {"embedding": unit(2, 0.9), "embedded_by": "matter"},
+        {"embedding": unit(2, 0.0), "embedded_by": "matter"},
+        {"embedding": [float("nan")] * len(MATTERS), "embedded_by": "matter"},
+    ],
+)
+async def test_any_other_embedding_is_made_anew(store: ServerStore, answer: dict[str, object]) -> None:
+    """From the summary: of another model, another size or length, or what no store would take."""
+    user = one_episode(store, **answer)
+    await user.index()
+    (found,) = await user.memory.find_episodes("a", "u", "boats", max_distance=0.1, top_k=3)
+
+    assert user.embedder.embedded[:1] == ["They spoke of boats."]
+    assert found.turn_range == "turns 1-2"
+
+
+async def test_made_embeddings_go_to_their_episodes(store: ServerStore) -> None:
+    """In a batch where some have one already."""
+    user = IndexedUser(store, high_turns=2, keep_turns=0)
+    user.chat(2 * len(MATTERS))
+    for n, matter in enumerate(MATTERS):
+        own = {} if n % 2 else {"embedding": unit(n), "embedded_by": "matter"}
+        user.answer(2 * n + 1, 2 * n + 2, f"They spoke of {matter}.", **own)
+    await user.index()
+    found = {
+        matter: [e.episode for e in await user.memory.find_episodes("a", "u", matter, max_distance=0.4, top_k=9)]
+        for matter in MATTERS
+    }
+
+    assert found == {matter: [n + 1] for n, matter in enumerate(MATTERS)}
+
+
+@pytest.mark.parametrize("words", ["boats", "sailing", "march 2026"])
+async def test_an_episode_is_found_by_its_words_topics_and_date(store: ServerStore, words: str) -> None:
+    """For the lexical half of hybrid search."""
+    user = one_episode(store, key_topics=["sailing"])
+    await user.index()
+    hits = await store.search_lexical(EPISODES, query_vector(words), where={"user_id": "u", "app_id": "a"}, top_k=3)
+
+    assert [hit.payload["turn_range"] for hit in hits] == ["turns 1-2"]
+
+
+def test_of_a_batch_the_last_event_of_each_key_counts(store: ServerStore) -> None:
+    """Facts and standings on one topic are told apart, users too; offsets are those of the records."""
+    user = IndexedUser(store)
+    other = IndexedUser(store, user="v", first=100)
+    user.say("I live in Paris")
+    user.say("I live in Oslo. My name is Alex.")
+    other.say("I live in Rome")
+    log = records([*user.log, *other.log])
+    facts = latest_of(FACTS, log, FactChanged)
+    standings = latest_of(FACTS, log, UserMemoryChanged)
+
+    assert sorted((f.user_id, f.key, f.value, offset) for f, offset in facts) == [
+        ("u", "location", "Oslo", 2),
+        ("u", "name", "Alex", 3),
+        ("v", "location", "Rome", 100),
+    ]
+    assert sorted((s.user_id, s.turn_count, offset) for s, offset in standings) == [("u", 2, 4), ("v", 1, 101)]
+
+
+def test_what_is_no_event_of_the_topic_is_passed(store: ServerStore) -> None:
+    """Another's record on the topic stops nothing."""
+    user = one_episode(store)
+    log = records([each for each in user.log if isinstance(each[0], EpisodeCompressed)])
+    strange = [
+        ConsumerRecord("t", 0, 50 + n, 0, 1, b"k", value, None, 1, 0, ())
+        for n, value in enumerate([b"", None, b"{}", b"\xff", encode(user.standing)])
+    ]
+
+    assert [e.episode for e, _ in latest_of(USER_EPISODES, [*strange, *log, *strange], EpisodeCompressed)] == [1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_any_cut_of_the_log_ends_on_the_same_facts(store: ServerStore, seed: int) -> None:
+    """Batches of any size, some repeated as after a crash: what an event says of earlier values is enough."""
+    rng = random.Random(seed)
+    user = IndexedUser(store)
+    whole = IndexedUser(store, user="whole")
+    for _ in range(30):
+        said = fact(rng.choice(["name", "city"]), rng.choice("ABC"), rng.choice([0.9, 1.0]))
+        for each in (user, whole):
+            each.now = user.now
+            each.learn(said)
+        user.now += rng.randint(0, 1) * timedelta(minutes=1)
+    log = list(user.log)
+    while log:
+        size = rng.randint(1, 7)
+        for _ in range(rng.randint(1, 2)):
+            facts = latest_of(FACTS, records(log[:size]), FactChanged)
+            await user.memory.add_facts(facts)
+        del log[:size]
+    await whole.index([each for each in whole.log if isinstance(each[0], FactChanged)])
+
+    async def values(name: str) -> list[tuple[object, ...]]:
+        found = await user.memory.facts("a", name, include_past=True)
+        return [(f.key, f.value, f.active, f.valid_from, f.valid_until) for f in found]
+
+    assert await values("u") == await values("whole")
+
+
+async def test_nothing_is_embedded_for_facts_and_standings(store: ServerStore) -> None:
+    """They are looked up, not searched for; no vector is near them."""
+    user = IndexedUser(store)
+    user.say("My name is Alex. I like boats.")
+    await user.index()
+    hits = await store.search("facts", np.asarray(unit(1), dtype=np.float32), where={"user_id": "u"}, top_k=9)
+
+    assert user.embedder.embedded == []
+    assert {hit.score for hit in hits} == {0.0}

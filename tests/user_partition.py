@@ -1,0 +1,37 @@
+"""A partition of `commands.v1` folded as the memory role does it: what is kept, and what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from models.arrival import Command
+from models.codec import encode
+from models.events import OutputEvent, Position, UserEvent
+from models.memory_partition import MemoryPartitionFold
+
+Entities = dict[str, dict[str, bytes]]
+
+
+def commands(*events: UserEvent, first: int = 0) -> list[Command]:
+    """Commands at successive offsets, appended at their event time."""
+    return [Command(event, Position("commands", 5, first + n), event.timestamp) for n, event in enumerate(events)]
+
+
+def keep(entities: Entities, fold: MemoryPartitionFold, log: Sequence[Command]) -> list[OutputEvent]:
+    """Fold and keep, as the role does; gives what came out, each result only once it is kept."""
+    outputs: list[OutputEvent] = []
+    for folded in fold.fold(log):
+        outputs += folded.outputs
+        for entity, parts in folded.changed.items():
+            kept = entities.setdefault(entity, {})
+            for part, value in parts.items():
+                kept.pop(part, None)
+                if value is not None:
+                    kept[part] = value
+    return outputs
+
+
+def gather(found: dict[str, bytes], outputs: Sequence[OutputEvent]) -> None:
+    """Outputs by id; a repeated id must say the same."""
+    for event in outputs:
+        assert found.setdefault(event.id, encode(event)) == encode(event)
