@@ -1,58 +1,40 @@
-"""Reads what the roles left behind, once they have caught up, and compares it with a replay of the log."""
+"""Reads what the roles left behind, once they have caught up, and compares it with replays of the logs.
 
-# ruff: noqa: S608 - tables and columns are constants of this project, values travel as parameters
+Roles that never ran here are not compared, but for sessions: everything else rests on it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection
 from time import monotonic
 
-from aiokafka import TopicPartition
 from msgspec import Struct
 
-from jobs.compare_index import read_index
-from models.codec import decode_output
+from jobs.compare_archive import read_archive
+from jobs.compare_index import read_index, read_users
+from jobs.compare_log import Extent, State, changelog_reader, log_extent, read_outputs
+from jobs.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
-from models.partition import folded_offset
+from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from models.topics import SESSION_STATE, TURNS, Topic
-from streams.comparison import (
-    INDEX,
-    OUTPUT_TOPICS,
-    Archived,
-    Comparison,
-    Entities,
-    Kind,
-    TopicOutputs,
-    compare_archive,
-    compare_index,
-    compare_outputs,
-    compare_state,
-)
-from streams.kafka.client import consumer, read_to_end, require_topic
-from streams.replay import Replayed, replay_log
+from models.topics import COMMANDS, TURNS, Topic
+from streams.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
+from streams.folded import SESSIONS, USERS, Folded
+from streams.followers import INDEX, INDEX_USERS, compare_archive, compare_index, compare_users_index
+from streams.replay import Replay, Replayed, UsersReplay, feed_log
 from streams.settings import Settings
-from streams.state.table import StateTable
-from streams.wiring import embedder_of, policy_of
+from streams.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
+from streams.wiring import policy_of, stream_embedder_of
 
-State = dict[int, Entities]
-"""Partition → entity → part → bytes."""
-Extent = dict[int, tuple[int, int]]
-"""Partition → first and next offset of its log."""
+__all__ = ["LogGrows", "Settled", "State", "settle"]
+
 _POLL_S = 0.5
 _ARCHIVE = "archive"
-_ARCHIVED_IDS = {
-    "profiles.v1": "profile_history",
-    "windows.v1": "raw.windows",
-    "alerts.v1": "alert_changes",
-    "compactions.v1": "compactions",
-    "conversation-topics.v1": "topic_changes",
-    "episodes.v1": "episodes",
-    "dead-letters.v1": "dead_letters",
-}
-"""Where the archive has the events of each output topic."""
+ENRICH = "enrich"
+"""The role that answers what the memory role asks."""
+_NOTHING = Replayed({}, {}, 0, set())
+_Reader = Callable[[], Awaitable[State]]
 
 
 class LogGrows(TurntideError):  # noqa: N818 - it says what happens
@@ -60,26 +42,21 @@ class LogGrows(TurntideError):  # noqa: N818 - it says what happens
 
 
 class Settled(Struct):
-    """The log's oracle, what the roles left, and how they differ."""
+    """The logs' oracles, what the roles left, and how they differ.
+
+    Attributes:
+        oracle: Of sessions.
+        state: Of the sessions role.
+        users: The oracle of users; empty where the memory role never ran.
+        outputs: What stands on each output topic.
+        comparison: The differences.
+    """
 
     oracle: Replayed
     state: State
+    users: Replayed
     outputs: dict[str, TopicOutputs]
     comparison: Comparison
-
-
-async def log_extent(settings: Settings) -> Extent:
-    """First and next offset of each partition of `turns.v1`.
-
-    Raises:
-        ConfigurationError: There is no such topic.
-        StoreUnavailable: Kafka does not answer.
-    """
-    topic = TURNS.full_name(settings.topic_prefix)
-    places = [TopicPartition(topic, number) for number in await require_topic(settings.kafka, topic)]
-    async with consumer(settings.kafka) as client:
-        starts, ends = await client.beginning_offsets(places), await client.end_offsets(places)
-    return {place.partition: (starts[place], ends[place]) for place in places}
 
 
 async def settle(
@@ -89,106 +66,161 @@ async def settle(
     index_url: str | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Settled:
-    """Wait until the roles have caught up with the log, or the time is over, and compare.
+    """Wait until the roles have caught up with the logs, or the time is over, and compare.
 
     Args:
         settings: Which cluster, prefix, policy and archive.
         within_s: How long state, archive and index may take.
         index_url: Where the index role answers; none: the settings' port.
-        progress: Told the records replayed.
+        progress: Told the records of `turns.v1` replayed.
 
     Raises:
-        LogGrows: Turns kept arriving.
-        ConfigurationError: A topic is missing, or retention has removed the head of the log.
+        LogGrows: Turns, or commands, kept arriving.
+        ConfigurationError: A topic is missing, or retention has removed the head of a log.
         StoreUnavailable: Kafka does not answer.
     """
-    deadline_s = monotonic() + within_s
+    settling = _Settling(settings, policy_of(settings), deadline_s=monotonic() + within_s, index_url=index_url)
+    await settling.open()
     while True:
-        extent = await log_extent(settings)
-        _require_whole(settings, extent)
-        oracle = await replay_log(settings, policy_of(settings), embedder_of(settings), RuleScorer(), progress=progress)
-        state = await _caught_up(settings, oracle, deadline_s)
-        outputs = await read_outputs(settings)
-        if await log_extent(settings) == extent:
-            result = compare_state(state, oracle)
-            result.include(compare_outputs(outputs, oracle))
-            followers = await _followers_compared(settings, index_url, oracle, extent, deadline_s)
-            # The clock of an idle partition moves by itself: what that closed would be taken for false.
-            if not followers.differences or await log_extent(settings) == extent:
-                result.include(followers)
-                return Settled(oracle, state, outputs, result)
-        if monotonic() > deadline_s:
+        settled = await settling.attempt(progress)
+        if settled is not None:
+            return settled
+        if settling.too_late():
             raise LogGrows(
-                f"{TURNS.full_name(settings.topic_prefix)} grew while it was compared, for {within_s:g} s: "
-                "stop its producers, then compare again"
+                f"{TURNS.full_name(settings.topic_prefix)} or {COMMANDS.name} grew while it was compared, for "
+                f"{within_s:g} s: stop its producers, then compare again"
             )
 
 
-def _require_whole(settings: Settings, extent: Extent) -> None:
-    cut = [number for number, (start, _) in extent.items() if start > 0]
-    if cut:
-        raise ConfigurationError(
-            f"{TURNS.full_name(settings.topic_prefix)}: retention has removed the head of partitions {cut}; "
-            "a comparison needs the whole log. `turntide replay` without --compare folds what is left."
-        )
+class _Settling:
+    """Replays that go on where they were, and readers of the changelogs, for one attempt after another."""
 
+    def __init__(self, settings: Settings, policy: Policy, *, deadline_s: float, index_url: str | None) -> None:
+        self._settings = settings
+        self._policy = policy
+        self._deadline_s = deadline_s
+        self._index_url = index_url
+        self._sessions = Replay(policy, stream_embedder_of(settings), RuleScorer())
+        self._users = UsersReplay(policy)
+        self._ran: Collection[str] = ()
+        self._changelogs: dict[str, _Reader] = {}
 
-async def _caught_up(settings: Settings, oracle: Replayed, deadline_s: float) -> State:
-    wanted = {number: folded_offset(entities) for number, entities in oracle.entities.items()}
-    async with _changelog(settings) as read:
+    async def open(self) -> None:
+        """Find out who works here, and where the state is."""
+        groups = await role_groups(self._settings, [USERS.role, ENRICH])
+        self._ran = [role for role, group in groups.items() if group.known]
+        for each in (SESSIONS, USERS):
+            self._changelogs[each.role] = await changelog_reader(self._settings, each)
+
+    def too_late(self) -> bool:
+        """Whether the time is over."""
+        return monotonic() > self._deadline_s
+
+    async def attempt(self, progress: Callable[[int], None]) -> Settled | None:
+        """Wait and compare; None if the logs went on meanwhile."""
+        turns = await self._whole_log(TURNS)
+        oracle = await feed_log(self._settings, self._sessions, progress=progress)
+        state = await self._caught_up(SESSIONS, oracle)
+        users, users_state, commands = await self._users_settled()
+
+        async def went_on() -> bool:
+            return (
+                await log_extent(self._settings, TURNS) != turns
+                or await log_extent(self._settings, COMMANDS) != commands
+            )
+
+        outputs = await read_outputs(self._settings)
+        if await went_on():
+            return None
+        result = compare_state(state, oracle)
+        result.include(compare_outputs(outputs, oracle, users))
+        result.include(self._users_compared(oracle, users, users_state))
+        followers = await self._followers_compared(oracle, users, went_on)
+        # The clock of an idle partition moves by itself: what that closed would be taken for false.
+        if followers.differences and await went_on():
+            return None
+        result.include(followers)
+        return Settled(oracle, state, users, outputs, result)
+
+    async def _whole_log(self, topic: Topic) -> Extent:
+        extent = await log_extent(self._settings, topic)
+        cut = [number for number, (start, _) in extent.items() if start > 0]
+        if cut:
+            raise ConfigurationError(
+                f"{topic.full_name(self._settings.topic_prefix)}: retention has removed the head of partitions {cut}; "
+                "a comparison needs the whole log. `turntide replay` without --compare folds what is left."
+            )
+        return extent
+
+    async def _caught_up(self, folded: Folded, oracle: Replayed) -> State:
+        """The role's state, once it has folded what the oracle has; as it is when the time is over."""
+        wanted = {number: folded.offset(entities) for number, entities in oracle.entities.items()}
         while True:
-            state = await read()
-            stands = {number: folded_offset(state.get(number, {})) for number in wanted}
-            if all(stands[n] >= offset for n, offset in wanted.items()) or monotonic() > deadline_s:
+            state = await self._changelogs[folded.role]()
+            stands = {number: folded.offset(state.get(number, {})) for number in wanted}
+            if all(stands[n] >= offset for n, offset in wanted.items()) or self.too_late():
                 return state
             await asyncio.sleep(_POLL_S)
 
+    # --- users
 
-@asynccontextmanager
-async def _changelog(settings: Settings) -> AsyncIterator[Callable[[], Awaitable[State]]]:
-    """A reader of the changelog that may be asked again and again."""
-    topic = SESSION_STATE.full_name(settings.topic_prefix)
-    numbers = await require_topic(settings.kafka, topic)
-    table = StateTable(settings, topic, producer=None)
+    async def _users_settled(self) -> tuple[Replayed, State, Extent]:
+        """Oracle and state of users, once the answers to all that was asked are folded too."""
+        while True:
+            commands = await self._whole_log(COMMANDS)
+            if USERS.role not in self._ran:
+                return _NOTHING, {}, commands
+            oracle = await feed_log(self._settings, self._users)
+            state = await self._caught_up(USERS, oracle)
+            at_rest = ENRICH not in self._ran or not unanswered(oracle, self._policy)
+            if (at_rest and await log_extent(self._settings, COMMANDS) == commands) or self.too_late():
+                return oracle, state, commands
+            await asyncio.sleep(_POLL_S)
 
-    async def read() -> State:
-        await table.recover(numbers)
-        return {number: table.partition(number).entities for number in numbers if table.partition(number).entities}
+    def _users_compared(self, oracle: Replayed, users: Replayed, state: State) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison(not_checked={USERS_STATE: f"the role {USERS.role} has never run here"})
+        result = compare_state(state, users, where=USERS_STATE)
+        result.include(compare_tiers(oracle, users, self._policy))
+        if ENRICH in self._ran:
+            result.include(compare_answers(users, self._policy))
+        else:
+            result.not_checked[ANSWERS] = f"the role {ENRICH} has never run here"
+        return result
 
-    yield read
+    # --- archive and index, which follow in their own time
 
+    async def _followers_compared(
+        self, oracle: Replayed, users: Replayed, went_on: Callable[[], Awaitable[bool]]
+    ) -> Comparison:
+        async def given_up() -> bool:
+            return self.too_late() or await went_on()
 
-async def read_outputs(settings: Settings) -> dict[str, TopicOutputs]:
-    """Every output topic, by its name without the prefix."""
-    return {topic.name: await _read_topic(settings, topic) for topic in OUTPUT_TOPICS}
+        compared: dict[str, Callable[[], Awaitable[Comparison]]] = {
+            _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, oracle, users),
+            INDEX: lambda: self._index_compared(oracle),
+            INDEX_USERS: lambda: self._users_index_compared(users),
+        }
+        result = Comparison()
+        for where, compare in compared.items():
+            result.include(await _until_equal(where, compare, given_up))
+        return result
 
+    async def _index_compared(self, oracle: Replayed) -> Comparison:
+        sessions = {session_id for session_id, _ in oracle.turn_keys}
+        found = await read_index(self._settings, sessions, index_url=self._index_url)
+        if isinstance(found, str):
+            return Comparison(not_checked={INDEX: found})
+        return compare_index(found, oracle, keep_turns=self._policy.memory.stored_vectors)
 
-async def _read_topic(settings: Settings, topic: Topic) -> TopicOutputs:
-    found = TopicOutputs()
-    following: dict[int, int] = {}
-    async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
-        found.has_holes |= record.offset != following.get(record.partition, 0)
-        following[record.partition] = record.offset + 1
-        event_id = decode_output(topic, record.value).id
-        found.values.setdefault(event_id, []).append(record.value)
-        found.written_ms.setdefault(event_id, record.timestamp)
-    return found
-
-
-# --- archive and index, which follow in their own time
-
-
-async def _followers_compared(
-    settings: Settings, index_url: str | None, oracle: Replayed, extent: Extent, deadline_s: float
-) -> Comparison:
-    async def grown_or_late() -> bool:
-        return monotonic() > deadline_s or await log_extent(settings) != extent
-
-    archive = await _until_equal(
-        _ARCHIVE, lambda: asyncio.to_thread(_archive_compared, settings, oracle), grown_or_late
-    )
-    archive.include(await _until_equal(INDEX, lambda: _index_compared(settings, index_url, oracle), grown_or_late))
-    return archive
+    async def _users_index_compared(self, users: Replayed) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison()
+        known = {user for user, _ in states_of(users, self._policy)}
+        found = await read_users(self._settings, known, index_url=self._index_url)
+        if isinstance(found, str):
+            return Comparison(not_checked={INDEX_USERS: found})
+        return compare_users_index(found, users, self._policy)
 
 
 async def _until_equal(
@@ -206,48 +238,8 @@ async def _until_equal(
         await asyncio.sleep(_POLL_S)
 
 
-def _archive_compared(settings: Settings, oracle: Replayed) -> Comparison:
+def _archive_compared(settings: Settings, oracle: Replayed, users: Replayed) -> Comparison:
     try:
-        return compare_archive(read_archive(settings), oracle)
+        return compare_archive(read_archive(settings), oracle, users)
     except ConfigurationError as nothing_there:
         return Comparison(not_checked={_ARCHIVE: str(nothing_there)})
-
-
-def read_archive(settings: Settings) -> Archived:
-    """Identities of everything in the archive, from one snapshot.
-
-    Raises:
-        ConfigurationError: There is none.
-        StoreUnavailable: It cannot be read.
-    """
-    from streams.lake.catalog import paths_of, reading
-    from streams.lake.schema import ABSENT, ERASED, EXPIRED
-
-    prefix = settings.topic_prefix
-    turns_topic = TURNS.full_name(prefix)
-    with reading(paths_of(settings)) as lake:
-        lake.execute("BEGIN")
-        turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
-        doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
-        ((doubled_rows,),) = doubled.fetchall()
-        ids = {
-            name: {str(row[0]) for row in lake.execute(f"SELECT id FROM {view}").fetchall()}
-            for name, view in _ARCHIVED_IDS.items()
-        }
-        ((refused,),) = lake.execute(
-            "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
-            "WHERE topic = ? AND reason NOT IN (?, ?, ?)",
-            [turns_topic, ABSENT, ERASED, EXPIRED],
-        ).fetchall()
-        absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
-        lake.execute("ROLLBACK")
-    compacted = {str(topic).removeprefix(f"{prefix}.") for (topic,) in absent}
-    return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
-
-
-async def _index_compared(settings: Settings, index_url: str | None, oracle: Replayed) -> Comparison:
-    keep_turns = policy_of(settings).memory.stored_vectors
-    found = await read_index(settings, {session_id for session_id, _ in oracle.turn_keys}, index_url=index_url)
-    if isinstance(found, str):
-        return Comparison(not_checked={INDEX: found})
-    return compare_index(found, oracle, keep_turns=keep_turns)

@@ -1,9 +1,9 @@
-"""Reads the turns that the index holds: from the index role, else from the Qdrant server that the settings name."""
+"""Reads what the index holds: from the index role, else from the Qdrant server that the settings name."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import NamedTuple, TypeVar
@@ -13,15 +13,21 @@ import httpx
 import msgspec
 
 from models.errors import StoreUnavailable
-from streams.comparison import Indexed
+from streams.followers import Indexed, IndexedUser
 from streams.settings import Settings
+from streams.tiers import UserId
 from streams.wiring import embedder_of, policy_of
 
 _AT_ONCE = 8
 _AT_MOST = 1_000
-"""What the role's API gives of one session."""
+"""What the role's API gives of one session or user."""
 _ANSWER_WITHIN_S = 15.0
 _Answer = TypeVar("_Answer")
+_Asked = TypeVar("_Asked")
+
+
+class _NotServed(StoreUnavailable):
+    """There is no such route: the role is of another release."""
 
 
 class _Key(msgspec.Struct):
@@ -34,9 +40,25 @@ class _Size(msgspec.Struct):
     turns: int
 
 
+class _Fact(msgspec.Struct):
+    category: str
+    key: str
+    value: str
+
+
+class _Episode(msgspec.Struct):
+    turn_start: int
+    turn_end: int
+
+
+class _Standing(msgspec.Struct):
+    turn_count: int = 0
+
+
 class _Reader(NamedTuple):
     points: Callable[[], Awaitable[int]]
     newest: Callable[[str, int], Awaitable[list[tuple[str, int]]]]
+    user: Callable[[UserId], Awaitable[IndexedUser]]
 
 
 async def read_index(
@@ -59,20 +81,37 @@ async def read_index(
     async with _reader(settings, index_url) as reader:
         if isinstance(reader, str):
             return reader
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def newest(session_id: str) -> list[tuple[str, int]]:
-            async with gate:
-                return await reader.newest(session_id, at_most)
-
-        found = await asyncio.gather(*map(newest, session_ids))
+        found = await _each(session_ids, lambda session_id: reader.newest(session_id, at_most))
         return Indexed(turns=[key for keys in found for key in keys], at_most=at_most, points=await reader.points())
+
+
+async def read_users(
+    settings: Settings, users: Collection[UserId], *, index_url: str | None = None
+) -> dict[UserId, IndexedUser] | str:
+    """Active facts, episodes and number of turns of each user; arguments and errors as of `read_index`."""
+    async with _reader(settings, index_url) as reader:
+        if isinstance(reader, str):
+            return reader
+        try:
+            return dict(zip(users, await _each(users, reader.user), strict=True))
+        except _NotServed as nothing_there:
+            return str(nothing_there)
+
+
+async def _each(asked: Iterable[_Asked], read: Callable[[_Asked], Awaitable[_Answer]]) -> list[_Answer]:
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(each: _Asked) -> _Answer:
+        async with gate:
+            return await read(each)
+
+    return await asyncio.gather(*map(one, asked))
 
 
 @asynccontextmanager
 async def _reader(settings: Settings, index_url: str | None) -> AsyncIterator[_Reader | str]:
     url = index_url or f"http://{settings.http.host}:{settings.http.index_port}"
-    async with httpx.AsyncClient(base_url=url, timeout=_ANSWER_WITHIN_S) as client:
+    async with httpx.AsyncClient(base_url=url, timeout=_ANSWER_WITHIN_S, headers=_token(settings)) as client:
         try:
             size = await _ask(client, "/v1/index", _Size)
         except StoreUnavailable:
@@ -90,17 +129,39 @@ async def _reader(settings: Settings, index_url: str | None) -> AsyncIterator[_R
     yield f"the index role {there} at {url}, and vectors.url names no server"
 
 
+def _token(settings: Settings) -> dict[str, str]:
+    """The header of a token that reads every app, if there is one."""
+    for entry in settings.http.tokens:
+        if not entry.apps:
+            return {"Authorization": f"Bearer {entry.token.get_secret_value()}"}
+    return {}
+
+
 def _over_http(client: httpx.AsyncClient) -> _Reader:
     async def points() -> int:
         return (await _ask(client, "/v1/index", _Size)).turns
 
     async def newest(session_id: str, at_most: int) -> list[tuple[str, int]]:
-        # A session may be called `.` or `..`, which clients would take for a step in the path.
-        name = quote(session_id, safe="").replace(".", "%2E")
-        path = f"/v1/sessions/{name}/turns?last={at_most}"
+        path = f"/v1/sessions/{_segment(session_id)}/turns?last={at_most}"
         return [(key.session_id, key.turn) for key in await _ask(client, path, list[_Key])]
 
-    return _Reader(points, newest)
+    async def user(who: UserId) -> IndexedUser:
+        path, app = f"/v1/users/{_segment(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"
+        facts = await _ask(client, f"{path}/facts?{app}", list[_Fact])
+        episodes = await _ask(client, f"{path}/episodes?{app}&limit={_AT_MOST}", list[_Episode])
+        standing = await _ask(client, f"{path}/standing?{app}", _Standing)
+        return IndexedUser(
+            facts=[(fact.category, fact.key, fact.value) for fact in facts],
+            episodes=[(episode.turn_start, episode.turn_end) for episode in episodes],
+            turn_count=standing.turn_count,
+        )
+
+    return _Reader(points, newest, user)
+
+
+def _segment(name: str) -> str:
+    """As a part of a path; a name may be `.` or `..`, which clients would take for a step in it."""
+    return quote(name, safe="").replace(".", "%2E")
 
 
 async def _ask(client: httpx.AsyncClient, path: str, kind: type[_Answer]) -> _Answer:
@@ -108,6 +169,8 @@ async def _ask(client: httpx.AsyncClient, path: str, kind: type[_Answer]) -> _An
         answer = await client.get(path)
     except httpx.TransportError as error:
         raise StoreUnavailable(f"the index role does not answer at {client.base_url}: is it running?") from error
+    if answer.status_code == HTTPStatus.NOT_FOUND:
+        raise _NotServed(f"the index role at {client.base_url} does not serve {path.partition('?')[0]}")
     if answer.status_code != HTTPStatus.OK:
         raise StoreUnavailable(f"the index role at {client.base_url} answers {path} with {answer.status_code}")
     return msgspec.json.decode(answer.content, type=kind)
@@ -116,16 +179,25 @@ async def _ask(client: httpx.AsyncClient, path: str, kind: type[_Answer]) -> _An
 @asynccontextmanager
 async def _over_store(settings: Settings) -> AsyncIterator[_Reader]:
     from streams.vectors.session_memory import SessionVectorMemory
+    from streams.vectors.user_memory import UserMemory
     from streams.wiring import vector_store_of
 
     embedder = embedder_of(settings)
     store = vector_store_of(settings, embedder)
-    memory = SessionVectorMemory(store, embedder)
+    memory, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
 
     async def newest(session_id: str, at_most: int) -> list[tuple[str, int]]:
         return [(turn.session_id, turn.turn) for turn in await memory.last_turns(session_id, at_most)]
 
+    async def user(who: UserId) -> IndexedUser:
+        standing = await users.standing(*who)
+        return IndexedUser(
+            facts=[(fact.category, fact.key, fact.value) for fact in await users.facts(*who)],
+            episodes=[(each.first_turn, each.last_turn) for each in await users.episodes(*who, limit=_AT_MOST)],
+            turn_count=standing.turn_count if standing else 0,
+        )
+
     try:
-        yield _Reader(memory.count, newest)
+        yield _Reader(memory.count, newest, user)
     finally:
         await store.close()

@@ -18,10 +18,14 @@ from pydantic import BaseModel
 
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
+from jobs.role_groups import role_groups
 from models.errors import ConfigurationError, TurntideError
 from streams.settings import Settings, load_settings
+from streams.wiring import ROLES
 
 _EXIT_FAILED = 1
+_FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
+"""Role → the one that it takes its work from."""
 _WARN_FREE_BYTES = 5 * 1024**3
 _FAIL_FREE_BYTES = 512 * 1024**2
 _GIB = 1024**3
@@ -48,7 +52,7 @@ def doctor(
         OutputFormat.TABLE
     ),
 ) -> None:
-    """Print every setting, secrets redacted, and check broker, topics, disk, archive, embedder, ports, policy, sinks.
+    """Print every setting, secrets redacted, and check whether what they name is there and works.
 
     Exits with code 1 when a check fails. Nothing is changed.
     """
@@ -192,12 +196,7 @@ def _embedder(settings: Settings) -> Verdict:
 
 def _ports(settings: Settings) -> Verdict:
     http = settings.http
-    ports = {
-        "sessions": http.sessions_port,
-        "index": http.index_port,
-        "archive": http.archive_port,
-        "notify": http.notify_port,
-    }
+    ports = {role: getattr(http, f"{role}_port") for role in ROLES}
     taken = [f"{role} {port}" for role, port in ports.items() if port and not _is_free(http.host, port)]
     if taken:
         return Verdict(
@@ -216,6 +215,32 @@ def _is_free(host: str, port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def _access(settings: Settings) -> Verdict:
+    from streams.api.security import access_of
+
+    http = settings.http
+    access_of(http)  # says what is wrong, and what to do
+    if not http.tokens:
+        return Verdict(Status.OK, f"no tokens: everybody on this machine reads, nobody else ({http.host})")
+    everything = sum(not entry.apps for entry in http.tokens)
+    return Verdict(Status.OK, f"{len(http.tokens)} tokens, {everything} of them for all apps")
+
+
+def _workers(settings: Settings) -> Verdict:
+    """Only what belongs together: whoever runs sessions and no memory finds requests and turns piling up."""
+    groups = asyncio.run(role_groups(settings, ROLES))
+    members = {role: group.members for role, group in groups.items()}
+    shown = ", ".join(f"{role} {count}" for role, count in members.items())
+    away = [role for role, follows in _FOLLOWS.items() if members[follows] and not members[role]]
+    if not away:
+        return Verdict(Status.OK, shown)
+    return Verdict(
+        Status.WARN,
+        shown,
+        f"`turntide worker {away[0]}` is not running: what it reads waits, until retention removes it",
+    )
 
 
 def _policy(settings: Settings) -> Verdict:
@@ -242,6 +267,8 @@ CHECKS: dict[str, Callable[[Settings], Verdict]] = {
     "archive": _archive,
     "embedder": _embedder,
     "ports": _ports,
+    "access": _access,
+    "workers": _workers,
     "policy": _policy,
     "sinks": _sinks,
 }

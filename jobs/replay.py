@@ -1,4 +1,4 @@
-"""`turntide replay`: fold the log again with the pure functions, and hold what the roles left against it."""
+"""`turntide replay`: fold the logs again with the pure functions, and hold what the roles left against it."""
 
 from __future__ import annotations
 
@@ -6,40 +6,46 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.compare import log_extent, settle
+from jobs.compare import settle
+from jobs.compare_log import log_extent
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
 from models.partition import PARTITION_ENTITY
 from models.risk.scorer import RuleScorer
 from models.topics import TURNS
-from streams.comparison import Comparison, Entities
-from streams.replay import Feed, Replay, Replayed, replay_log
+from streams.comparison import Comparison
+from streams.folded import SESSIONS, USERS, Entities
+from streams.replay import Feed, LogReplay, Replay, Replayed, UsersReplay, feed_log
 from streams.settings import Settings, load_settings
 from streams.telemetry import configure_logging
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import policy_of, stream_embedder_of
 
 _EXIT_DIFFERENT = 1
 
 
 class Digest(Struct, frozen=True, kw_only=True):
-    """State of a partition or a session in one line; equal digests mean equal bytes.
+    """State of a partition, a session or a user in one line; equal digests mean equal bytes.
 
     Attributes:
-        session_id: Empty for a whole partition, which includes its clock and app windows.
+        role: Whose state it is.
+        entity: Session, or user as in the keys of `commands.v1`; empty for a whole partition, which includes its clock
+            and app windows.
+        entities: How many sessions or users.
         bytes: Of all parts.
         sha256: Over sorted names and parts, each preceded by its length.
     """
 
+    role: str
     partition: int
-    session_id: str
-    sessions: int
+    entity: str
+    entities: int
     parts: int
     bytes: int
     sha256: str
@@ -49,7 +55,7 @@ def replay(
     *,
     session: Annotated[str | None, typer.Option(help="Only the digest of this session.")] = None,
     sessions: Annotated[
-        bool, typer.Option("--sessions", help="A digest for each session, not each partition.")
+        bool, typer.Option("--sessions", help="A digest for each session and user, not each partition.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Fold only the first so many records a partition.")] = None,
     archive: Annotated[bool, typer.Option("--archive", help="Fold what the archive holds, not the topic.")] = False,
@@ -59,13 +65,15 @@ def replay(
     wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
-    """Fold turns.v1 from its beginning through the same pure functions as the sessions role, and print digests.
+    """Fold turns.v1 and commands.v1 from their beginnings through the roles' own pure functions, and print digests.
 
     With --archive, turns that the topic's retention has removed are folded too. As long as it has not removed any, and
-    the archive has caught up, the digests are the same.
+    the archive has caught up, the digests of sessions are the same; what users said is not archived twice, so there
+    are none of users.
 
-    With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, the
-    archive's turns and ids, the index's turns. Exit code 1 with any difference.
+    With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, every
+    turn of a user in one episode or at hand, the archive's turns and ids, the index's turns, facts and episodes. Exit
+    code 1 with any difference.
     """
     settings = load_settings()
     if compare:
@@ -76,16 +84,19 @@ def replay(
         configure_logging(settings.log_format, "warning")
         _print_comparison(_compared(settings, wait_s), Output(output))
         return
-    replayed = (_replayed_archive if archive else _replayed)(settings, limit)
-    shown = digests(replayed.entities, by_session=sessions or session is not None)
+    only_sessions = archive or session is not None
+    replayed = _replayed_archive(settings, limit) if archive else _replayed(settings, limit, only_sessions)
+    single = sessions or session is not None
+    shown = [digest for role, each in replayed.items() for digest in digests(role, each.entities, single=single)]
     if session is not None:
-        shown = [digest for digest in shown if digest.session_id == session]
+        shown = [digest for digest in shown if digest.entity == session]
         if not shown:
             raise ConfigurationError(
                 f"no state is kept of session {session}: was it in the log, and not yet forgotten?"
             )
     Output(output).rows("replay", [msgspec.to_builtins(digest) for digest in shown])
-    Output(output).message(f"{replayed.turns} turns folded, {len(replayed.outputs)} outputs")
+    for role, each in replayed.items():
+        Output(output).message(f"{role}: {each.turns} turns folded, {len(each.outputs)} outputs")
 
 
 replay.epilog = examples(  # type: ignore[attr-defined]
@@ -96,63 +107,68 @@ replay.epilog = examples(  # type: ignore[attr-defined]
 )
 
 
-def digests(partitions: Mapping[int, Entities], *, by_session: bool) -> list[Digest]:
-    """Digest of each partition or each session, in order."""
-    if not by_session:
-        return [_digest(number, "", entities) for number, entities in sorted(partitions.items())]
+def digests(role: str, partitions: Mapping[int, Entities], *, single: bool) -> list[Digest]:
+    """Digest of each partition, or of each single session or user, in order."""
+    if not single:
+        return [_digest(role, number, "", entities) for number, entities in sorted(partitions.items())]
     return [
-        _digest(number, name, {name: parts})
+        _digest(role, number, name, {name: parts})
         for number, entities in sorted(partitions.items())
         for name, parts in sorted(entities.items())
         if name != PARTITION_ENTITY
     ]
 
 
-def _digest(partition: int, session_id: str, entities: Entities) -> Digest:
+def _digest(role: str, partition: int, entity: str, entities: Entities) -> Digest:
     digest, size, count = sha256(), 0, 0
-    for entity, parts in sorted(entities.items()):
+    for name, parts in sorted(entities.items()):
         for part, value in sorted(parts.items()):
-            for field in (entity.encode(), part.encode(), value):
+            for field in (name.encode(), part.encode(), value):
                 digest.update(len(field).to_bytes(8, "big") + field)
             size += len(value)
             count += 1
     return Digest(
+        role=role,
         partition=partition,
-        session_id=session_id,
-        sessions=len(entities.keys() - {PARTITION_ENTITY}),
+        entity=entity,
+        entities=len(entities.keys() - {PARTITION_ENTITY}),
         parts=count,
         bytes=size,
         sha256=digest.hexdigest(),
     )
 
 
-def _replayed(settings: Settings, limit: int | None) -> Replayed:
-    async def run() -> Replayed:
-        extent = await log_extent(settings)
+def _replayed(settings: Settings, limit: int | None, only_sessions: bool) -> dict[str, Replayed]:
+    async def fold(replay: LogReplay[Any]) -> Replayed:
+        extent = await log_extent(settings, replay.folded.source)
         records = sum(end - start if limit is None else min(limit, end - start) for start, end in extent.values())
-        policy = policy_of(settings)
         with folding(records) as progress:
-            return await replay_log(
-                settings, policy, embedder_of(settings), RuleScorer(), limit=limit, progress=progress
-            )
+            return await feed_log(settings, replay, limit=limit, progress=progress)
+
+    async def run() -> dict[str, Replayed]:
+        policy = policy_of(settings)
+        found = {SESSIONS.role: await fold(Replay(policy, stream_embedder_of(settings), RuleScorer()))}
+        return found if only_sessions else found | {USERS.role: await fold(UsersReplay(policy))}
 
     return asyncio.run(run())
 
 
-def _replayed_archive(settings: Settings, limit: int | None) -> Replayed:
+def _replayed_archive(settings: Settings, limit: int | None) -> dict[str, Replayed]:
     from streams.lake.catalog import paths_of, reading
     from streams.lake.inputs import archived_count, archived_inputs
 
     with reading(paths_of(settings)) as lake, folding(archived_count(lake)) as progress:
-        feed = Feed(Replay(policy_of(settings), embedder_of(settings), RuleScorer()), limit=limit, progress=progress)
+        feed = Feed(
+            Replay(policy_of(settings), stream_embedder_of(settings), RuleScorer()), limit=limit, progress=progress
+        )
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
             feed.take(record)
-        return feed.finish()
+        return {SESSIONS.role: feed.finish()}
 
 
 def _compared(settings: Settings, wait_s: float) -> Comparison:
     async def run() -> Comparison:
-        extent = await log_extent(settings)
+        extent = await log_extent(settings, TURNS)
         with folding(sum(end - start for start, end in extent.values())) as progress:
             return (await settle(settings, within_s=wait_s, progress=progress)).comparison
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 import typer
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
 from jobs.cli import examples
-from jobs.compare import log_extent
+from jobs.compare_log import Extent, log_extent
 from jobs.output import Output, OutputFormat
+from jobs.role_groups import group_of, role_groups
 from jobs.topics import apply_topics
 from models.errors import ConfigurationError, StoreUnavailable
-from models.topics import CONVERSATION_TOPICS, SESSION_STATE, TURNS, Topic
+from models.topics import CONVERSATION_TOPICS, FACTS, REQUESTS, TURNS, USER_EPISODES, Topic
+from streams.folded import FOLDED
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings, load_settings
 
@@ -28,14 +29,27 @@ _POLL_S = 0.1
 
 
 class ResetRole(StrEnum):
-    """Roles whose work can be repeated from the log."""
+    """Roles whose work can be repeated from their logs."""
 
     SESSIONS = "sessions"
+    MEMORY = "memory"
+    ENRICH = "enrich"
     INDEX = "index"
 
 
-_SOURCES = {ResetRole.SESSIONS: (TURNS,), ResetRole.INDEX: (TURNS, CONVERSATION_TOPICS)}
+SOURCES: dict[str, tuple[Topic, ...]] = {
+    **{each.role: (each.source,) for each in FOLDED},
+    ResetRole.ENRICH: (REQUESTS,),
+    ResetRole.INDEX: (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES),
+}
 """What each reads."""
+_CHANGELOGS = {each.role: each.changelog for each in FOLDED}
+_EXPIRED = {
+    ResetRole.SESSIONS: "sessions that began in them are incomplete",
+    ResetRole.MEMORY: "users who spoke in them are remembered incompletely",
+    ResetRole.ENRICH: "nothing in them waits for an answer any more, unless this role was away for longer than that",
+    ResetRole.INDEX: "what they held is not indexed again",
+}
 
 
 class Reset(Struct, frozen=True, kw_only=True):
@@ -43,8 +57,8 @@ class Reset(Struct, frozen=True, kw_only=True):
 
     Attributes:
         group: Consumer group whose offsets were set back.
-        partitions: How many.
-        records: Turns and control events that will be read again.
+        partitions: How many, of all its sources.
+        records: Records that will be read again; of a compacted topic at most.
         expired_records: Records that retention has removed: what they changed cannot be rebuilt.
         changelog: Topic that was emptied; empty for a role without one.
     """
@@ -65,7 +79,7 @@ def reset(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
-    """Rebuild a role's work from the log: its offsets go back to the beginning, and its changelog is emptied.
+    """Rebuild a role's work from its logs: its offsets go back to the beginning, and its changelog is emptied.
 
     For state that was lost (a changelog deleted, recreated or cut; a vector store lost). Stop the role's workers
     before, start them afterwards. Outputs come again with the ids they had, so readers recognise them.
@@ -74,27 +88,19 @@ def reset(
         raise ConfigurationError("say where to begin: --from-beginning reads the whole log again")
     settings = load_settings()
     if not yes:
-        typer.confirm(
-            f"Set {group_of(settings, role)} back to the beginning and empty its state?", abort=True, err=True
-        )
+        also = " and empty its state" if role in _CHANGELOGS else ""
+        typer.confirm(f"Set {group_of(settings, role)} back to the beginning{also}?", abort=True, err=True)
     done = asyncio.run(reset_role(settings, role))
     Output(output).record(msgspec.to_builtins(done))
     if done.expired_records:
-        typer.echo(
-            f"{done.expired_records} records were removed by retention: sessions that began in them are incomplete",
-            err=True,
-        )
+        typer.echo(f"{done.expired_records} records were removed by retention: {_EXPIRED[role]}", err=True)
 
 
 reset.epilog = examples(  # type: ignore[attr-defined]
     "turntide reset sessions --from-beginning",
+    "turntide reset memory --from-beginning",
     "turntide reset index --from-beginning --yes --output json",
 )
-
-
-def group_of(settings: Settings, role: ResetRole) -> str:
-    """The role's consumer group."""
-    return f"{settings.topic_prefix}.{role}"
 
 
 async def reset_role(settings: Settings, role: ResetRole) -> Reset:
@@ -105,38 +111,39 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
         StoreUnavailable: Kafka does not answer, or does not finish in time.
     """
     group = group_of(settings, role)
-    extent = await log_extent(settings)
-    async with admin(settings.kafka) as client:
-        await _require_no_members(client, group)
-    await _set_back(settings, group, _SOURCES[role], extent)
-    changelog = SESSION_STATE.full_name(settings.topic_prefix) if role is ResetRole.SESSIONS else ""
+    extents = {topic: await log_extent(settings, topic) for topic in SOURCES[role]}
+    await _require_no_members(settings, role)
+    await _set_back(settings, group, extents)
+    changelog = _CHANGELOGS[role].full_name(settings.topic_prefix) if role in _CHANGELOGS else ""
     if changelog:
         await _recreate(settings, changelog)
+    spans = [span for extent in extents.values() for span in extent.values()]
     return Reset(
         group=group,
-        partitions=len(extent),
-        records=sum(end - start for start, end in extent.values()),
-        expired_records=sum(start for start, _ in extent.values()),
+        partitions=len(spans),
+        records=sum(end - start for start, end in spans),
+        expired_records=sum(start for start, _ in spans),
         changelog=changelog,
     )
 
 
-async def _require_no_members(client: AIOKafkaAdminClient, group: str) -> None:
-    for response in await client.describe_consumer_groups([group]):
-        for _code, _name, state, *_ in response.groups:
-            if state not in {"Empty", "Dead"}:
-                raise ConfigurationError(
-                    f"group {group} has members ({state}): stop its workers first. One that was killed counts until "
-                    "its session time-out is over."
-                )
+async def _require_no_members(settings: Settings, role: ResetRole) -> None:
+    (group,) = (await role_groups(settings, [role])).values()
+    if group.state not in {"Empty", "Dead"}:
+        raise ConfigurationError(
+            f"group {group_of(settings, role)} has members ({group.state}): stop its workers first. One that was "
+            "killed counts until its session time-out is over."
+        )
 
 
-async def _set_back(settings: Settings, group: str, sources: Sequence[Topic], numbers: Iterable[int]) -> None:
-    names = [topic.full_name(settings.topic_prefix) for topic in sources]
-    places = [TopicPartition(name, number) for name in names for number in numbers]
+async def _set_back(settings: Settings, group: str, extents: Mapping[Topic, Extent]) -> None:
+    starts = {
+        TopicPartition(topic.full_name(settings.topic_prefix), number): start
+        for topic, extent in extents.items()
+        for number, (start, _) in extent.items()
+    }
     async with consumer(settings.kafka, group_id=group) as client:
-        client.assign(places)
-        starts = await client.beginning_offsets(places)
+        client.assign([*starts])
         await client.commit({place: OffsetAndMetadata(start, "") for place, start in starts.items()})
 
 

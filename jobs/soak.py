@@ -27,7 +27,7 @@ from jobs.topics import apply_topics
 from jobs.trend import Trend, joined, theil_sen
 from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
 
-ROLES = ("sessions", "index", "archive")
+ROLES = ("sessions", "memory", "enrich", "index", "archive")
 FLAT_PER_HOUR = 0.02
 """Growth by this share of the memory per hour still counts as flat."""
 _WARM_UP = 0.25

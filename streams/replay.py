@@ -1,29 +1,34 @@
-"""The oracle: what state and outputs must be, from the log and the pure fold alone.
+"""The oracles: what state and outputs must be, from a log and its pure fold alone.
 
-Reads `turns.v1` from its start to its present end and folds each partition as the sessions role does, without its
-state, its offsets or its outputs; a record that breaks the fold becomes a dead letter, as there. What the role left
-behind must be equal: state byte for byte, outputs id by id.
+One for each role of `streams.folded`: reads the role's source from its start to its present end and folds each
+partition as the role does, without its state, its offsets or its outputs; a record that breaks the fold becomes a dead
+letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. Of `commands.v1` the
+log is taken as it stands, with what the sessions role wrote again after a crash.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
 
-from models.events import OutputEvent, Turn
-from models.partition import Arrival, PartitionFold
+from models.arrival import Command
+from models.events import OutputEvent, Turn, UserTurnAdded
+from models.memory_partition import MemoryPartitionFold
+from models.partition import Arrival, PartitionFold, PartitionFolded
 from models.policy import Policy
-from models.topics import TURNS
-from streams.intake import Intake, unfoldable
+from streams.folded import SESSIONS, USERS, Entities, Folded
+from streams.intake import Decoded, Intake, decode_commands, unfoldable
 from streams.kafka.client import read_to_end
 from streams.ports import Embedder, TurnScorer
 from streams.settings import Settings
 from streams.state.memory import MemoryTable
 
 _BATCH_RECORDS = 1_000
+_Arrival = TypeVar("_Arrival", Arrival, Command)
 
 
 class Replayed(NamedTuple):
@@ -42,57 +47,105 @@ class Replayed(NamedTuple):
     turn_keys: set[tuple[str, int]]
 
 
-class Replay:
-    """Folds the records of one partition after another."""
+class LogReplay(ABC, Generic[_Arrival]):
+    """Folds the records of one partition after another. Records that come again change nothing.
 
-    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+    Attributes:
+        folded: Which role's log it is.
+    """
+
+    folded: Folded
+
+    def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._intake = Intake(policy, embedder, scorer)
         self._tables: dict[int, MemoryTable] = {}
         self._outputs: dict[str, OutputEvent] = {}
         self._turns = 0
         self._turn_keys: set[tuple[str, int]] = set()
 
+    @abstractmethod
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[_Arrival]:
+        """As the role does it."""
+
+    @abstractmethod
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[_Arrival]], Iterator[PartitionFolded]]:
+        """The fold of a partition over its state."""
+
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
         table = self._tables.setdefault(partition, MemoryTable())
-        fold = PartitionFold(table.entities, self._policy)
-        decoded = self._intake.take(records, above=fold.offset)
+        decoded = self._decode(records, self.folded.offset(table.entities))
         self._keep(decoded.dead)
+        if not decoded.arrivals:
+            return
         events = (arrival.event for arrival in decoded.arrivals)
-        self._turn_keys.update((event.session_id, event.turn) for event in events if isinstance(event, Turn))
+        turns = (event for event in events if isinstance(event, Turn | UserTurnAdded))
+        self._turn_keys.update((turn.session_id, turn.turn) for turn in turns)
         try:
-            self._take(table, fold, decoded.arrivals)
+            self._take(table, self._new_fold(table.entities), decoded.arrivals)
         except Exception:  # noqa: BLE001 - as the role does it
             self._one_by_one(table, decoded.arrivals, {record.offset: record for record in records})
 
     def _one_by_one(
-        self, table: MemoryTable, arrivals: Sequence[Arrival], records: Mapping[int, ConsumerRecord]
+        self, table: MemoryTable, arrivals: Sequence[_Arrival], records: Mapping[int, ConsumerRecord]
     ) -> None:
-        """Set the records aside that break the fold, as the sessions role does."""
-        fold = PartitionFold(table.entities, self._policy)
+        """Set the records aside that break the fold, as the role does."""
+        fold = self._new_fold(table.entities)
         for arrival in arrivals:
             try:
                 self._take(table, fold, [arrival])
             except Exception as error:  # noqa: BLE001 - as the role does it
                 self._keep([unfoldable(records[arrival.position.offset], error)])
-                fold = PartitionFold(table.entities, self._policy)
+                fold = self._new_fold(table.entities)
 
-    def _take(self, table: MemoryTable, fold: PartitionFold, arrivals: Sequence[Arrival]) -> None:
-        for folded in fold.fold(arrivals):
+    def _take(
+        self,
+        table: MemoryTable,
+        fold: Callable[[Sequence[_Arrival]], Iterator[PartitionFolded]],
+        arrivals: Sequence[_Arrival],
+    ) -> None:
+        for folded in fold(arrivals):
             self._keep(folded.outputs)
             self._turns += folded.turns
             for entity, parts in folded.changed.items():
                 table.put(entity, parts)
 
     def result(self) -> Replayed:
-        """Everything folded so far."""
+        """Everything folded so far; it changes with what is folded next."""
         entities = {number: table.entities for number, table in self._tables.items()}
         return Replayed(entities, self._outputs, self._turns, self._turn_keys)
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
             self._outputs[event.id] = event
+
+
+class Replay(LogReplay[Arrival]):
+    """Sessions, from `turns.v1`."""
+
+    folded = SESSIONS
+
+    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        super().__init__(policy)
+        self._intake = Intake(policy, embedder, scorer)
+
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Arrival]:
+        return self._intake.take(records, above=above)
+
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[Arrival]], Iterator[PartitionFolded]]:
+        return PartitionFold(entities, self._policy).fold
+
+
+class UsersReplay(LogReplay[Command]):
+    """Users, from `commands.v1`."""
+
+    folded = USERS
+
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Command]:
+        return decode_commands(records, self._policy.intake, above=above)
+
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[Command]], Iterator[PartitionFolded]]:
+        return MemoryPartitionFold(entities, self._policy).fold
 
 
 class Feed:
@@ -105,7 +158,7 @@ class Feed:
     """
 
     def __init__(
-        self, replay: Replay, *, limit: int | None = None, progress: Callable[[int], None] = lambda _: None
+        self, replay: LogReplay[Any], *, limit: int | None = None, progress: Callable[[int], None] = lambda _: None
     ) -> None:
         self._replay = replay
         self._limit = limit
@@ -135,6 +188,31 @@ class Feed:
         self._waiting = []
 
 
+async def feed_log(
+    settings: Settings,
+    replay: LogReplay[Any],
+    *,
+    limit: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Replayed:
+    """Fold what the replay's log holds beyond what it has folded before.
+
+    Args:
+        settings: Which cluster and prefix.
+        replay: Folds.
+        limit: Fold only the first so many records of each partition.
+        progress: Told the number of records folded, batch by batch.
+
+    Raises:
+        StoreUnavailable: Kafka does not answer.
+        ConfigurationError: There is no such topic.
+    """
+    feed = Feed(replay, limit=limit, progress=progress)
+    async for record in read_to_end(settings.kafka, replay.folded.source.full_name(settings.topic_prefix)):
+        feed.take(record)
+    return feed.finish()
+
+
 async def replay_log(
     settings: Settings,
     policy: Policy,
@@ -144,21 +222,8 @@ async def replay_log(
     limit: int | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Replayed:
-    """Fold the whole of `turns.v1`.
+    """Fold the whole of `turns.v1`; arguments and errors as of `feed_log`.
 
-    Args:
-        settings: Which cluster and prefix.
-        policy: As the role had it, like embedder and scorer, else the bytes differ.
-        embedder: Embeds.
-        scorer: Scores.
-        limit: Fold only the first so many records of each partition.
-        progress: Told the number of records folded, batch by batch.
-
-    Raises:
-        StoreUnavailable: Kafka does not answer.
-        ConfigurationError: There is no such topic.
+    The policy must be as the role had it, like embedder and scorer, else the bytes differ.
     """
-    feed = Feed(Replay(policy, embedder, scorer), limit=limit, progress=progress)
-    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
-        feed.take(record)
-    return feed.finish()
+    return await feed_log(settings, Replay(policy, embedder, scorer), limit=limit, progress=progress)

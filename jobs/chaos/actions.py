@@ -8,15 +8,19 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from models.topics import SESSION_STATE, TOPICS, TURNS
+from streams.folded import FOLDED, USERS
 
 SESSIONS = ("sessions-0", "sessions-1")
 JOINER = "sessions-2"
 """A third worker, which joins and leaves."""
-PLACES = (*SESSIONS, JOINER, "index", "archive")
+MEMORY = "memory-0"
+FOLLOWERS = ("enrich", "index", "archive")
+PLACES = (*SESSIONS, JOINER, MEMORY, *FOLLOWERS)
 """Every process of the run; the name up to the dash is its role."""
-REJECTING = (SESSION_STATE.name, *(topic.name for topic in TOPICS if topic.public and topic is not TURNS))
-"""Topics that may refuse what the sessions role writes, its state and its outputs; without the prefix."""
+REJECTING = tuple(topic.name for each in FOLDED for topic in (each.changelog, *each.outputs))
+"""Topics that may refuse what the folding roles write, their states and outputs; without the prefix."""
+REJECTING_USERS = frozenset(topic.name for topic in (USERS.changelog, *USERS.outputs))
+"""Those of them that the memory role alone writes."""
 
 
 class Act(StrEnum):
@@ -35,7 +39,7 @@ class Act(StrEnum):
     VECTORS = "vectors"
     """The vector store is killed, hangs, or answers 503 for some seconds (`Outage`)."""
     REJECT = "reject"
-    """For some seconds the broker refuses everything written to one topic of the sessions role as too large."""
+    """For some seconds the broker refuses everything written to one topic of a folding role as too large."""
 
 
 class Outage(StrEnum):
@@ -70,8 +74,8 @@ _WEIGHTS = {
     Act.VECTORS: 6,
     Act.REJECT: 4,
 }
-_VICTIMS = (*SESSIONS, *SESSIONS, "index", "archive")
-_GAP_S = (0.3, 3.5)
+_VICTIMS = (*SESSIONS, *SESSIONS, MEMORY, MEMORY, *FOLLOWERS)
+_GAP_S = (0.3, 3.3)
 OUTAGE_S = 6.0
 """Longest outage unless told otherwise."""
 _SHORTEST_OUTAGE_RATIO = 1 / 12

@@ -49,8 +49,8 @@ def chaos(
 
     Roles are killed −9, frozen beyond the session time-out, stopped and joined by another worker; the broker is killed
     and comes back, or refuses what is written; the vector store is killed, hangs or answers 503. Turns come late, twice
-    and out of order, with poison between them. Then state, outputs, archive and index must equal a replay of the log,
-    as `turntide replay --compare` has it. Exit code 1 with any difference.
+    and out of order, with poison between them, of users in several sessions at once. Then state, outputs, archive and
+    index must equal a replay of the logs, as `turntide replay --compare` has it. Exit code 1 with any difference.
     """
     from jobs.chaos.driver import Options
     from jobs.chaos.sweep import sweep

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from jobs.chaos.actions import SESSIONS, Act
+from jobs.chaos.actions import REJECTING_USERS, SESSIONS, Act
 
 _AFTER_S = 1.0
 
@@ -61,8 +61,8 @@ def delays(alerts: Iterable[Raised], harms: Sequence[Harm], *, session_timeout_s
     An alert counts as delayed by kills alone if, between its turn and itself or within the session time-out and a
     second before its turn, a session worker was killed −9, and if no harm of another kind was in progress between its
     turn and itself, nor had ended within two session time-outs before its turn: so long its rebalances may go on.
-    Kills of index, archive and vector store harm no alert and do not matter. Several kills count from the last one, for
-    the figure says how soon alerts come again after a kill.
+    What is done to other roles' workers, topics and to the vector store harms no alert and does not matter. Several
+    kills count from the last one, for the figure says how soon alerts come again after a kill.
 
     Args:
         alerts: Alerts that were raised or became worse.
@@ -85,8 +85,10 @@ def delays(alerts: Iterable[Raised], harms: Sequence[Harm], *, session_timeout_s
 
 
 def _delays_alerts(harm: Harm) -> bool:
-    if harm.act in {Act.BROKER, Act.JOIN_OR_LEAVE, Act.REJECT}:
+    if harm.act in {Act.BROKER, Act.JOIN_OR_LEAVE}:
         return True
+    if harm.act is Act.REJECT:
+        return harm.place not in REJECTING_USERS
     return harm.act in {Act.FREEZE, Act.STOP} and harm.place in SESSIONS
 
 

@@ -1,4 +1,4 @@
-"""Runs a plan of harm against real processes under load, and compares what is left with a replay of the log."""
+"""Runs a plan of harm against real processes under load, and compares what is left with a replay of the logs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from jobs.topics import apply_topics
 from models.codec import decode_output
 from models.events import AlertChanged, Position
 from models.topics import ALERTS, TURNS
-from streams.comparison import ARCHIVE_TURNS, INDEX, Kind, TopicOutputs, turn_counts
+from streams.comparison import Kind, TopicOutputs, turn_counts
+from streams.followers import ARCHIVE_TURNS, INDEX
 from streams.kafka.client import read_to_end
 from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
+from streams.tiers import USERS_TURNS
 
 SESSION_TIMEOUT = timedelta(seconds=6)
 """After which a dead worker's partitions move, in every run."""
@@ -151,8 +153,10 @@ class Run:
             turns=len(self._sent),
             lost=found.count(LOG, Kind.MISSING)
             + found.count(ARCHIVE_TURNS, Kind.MISSING)
+            + found.count(USERS_TURNS, Kind.MISSING)
             - sum(n for n in off if n < 0),
             doubled=found.count(ARCHIVE_TURNS, Kind.DOUBLED)
+            + found.count(USERS_TURNS, Kind.DOUBLED)
             + found.count(INDEX, Kind.FALSE)
             + sum(n for n in off if n > 0),
             alerts=found.checked[ALERTS.name],

@@ -15,8 +15,8 @@ class Result(Struct, kw_only=True):
         acts: How often each act was done.
         restarts: Roles that were started again, for whatever reason.
         turns: Distinct turns sent and acknowledged by the broker.
-        lost: Turns missing from log, archive or a session's count.
-        doubled: Turns twice in the archive, or counted twice by a session.
+        lost: Turns missing from log, archive, a session's count or a user's memory.
+        doubled: Turns twice in the archive or in a user's memory, or counted twice by a session.
         worst_alert_delay_s: From the broker's time of a turn to that of the alert it raised, outages included.
         worst_alert_delay_after_kill_s: The same after kills of session workers alone, from the last kill if that came
             after the turn (`jobs.chaos.delays`).

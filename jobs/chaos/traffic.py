@@ -1,4 +1,8 @@
-"""Conversations by seed: harmless sentences, risk from upstream in every third session, and all kinds of disorder."""
+"""Conversations by seed: harmless sentences, risk from upstream in every third session, and all kinds of disorder.
+
+A user talks in several sessions at once, which are on different partitions, and tells about themselves now and then;
+several apps have users of the same name.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,21 @@ _ASKS = (
     "Thanks, and which paint dries fastest on wood?",
     "Which trains run to the coast on Sunday?",
 )
+_TELLS = (
+    "My name is Alex.",
+    "Call me Al.",
+    "My full name is Alexander.",
+    "I live in Lisbon.",
+    "I moved to Porto.",
+    "I'm vegetarian.",
+    "I'm no longer vegetarian.",
+    "I prefer Python.",
+    "Always answer in short sentences.",
+    "Forget my address.",
+)
+_TELLING = 0.2
+_APPS, _USERS = 3, 5
+"""Each app has so many users: of the sessions that go on at the same time two or three are one user's."""
 _ANSWERS = ("I can help with some of that.", "That depends on the season.", "Here are three ways to do it.")
 _DUPLICATE, _OUT_OF_ORDER, _LATE, _POISON, _OVERSIZE = 0.02, 0.02, 0.01, 0.01, 0.0005
 _AT_MOST_BEHIND = 8
@@ -32,6 +51,10 @@ class Sent(NamedTuple):
 
     record: Record
     turn: tuple[str, int] | None = None
+
+
+def _said(rng: random.Random) -> str:
+    return rng.choice(_TELLS if rng.random() < _TELLING else _ASKS)
 
 
 class _Session:
@@ -48,11 +71,11 @@ class _Session:
         user = self.next % 2 == 0
         turn = Turn(
             session_id=self.session_id,
-            user_id=f"u-{self.number % 11}",
-            app_id=f"app-{self.number % 3}",
+            user_id=f"u-{self.number % _USERS}",
+            app_id=f"app-{self.number % _APPS}",
             turn=self.next,
             role=Role.USER if user else Role.ASSISTANT,
-            content=rng.choice(_ASKS if user else _ANSWERS),
+            content=_said(rng) if user else rng.choice(_ANSWERS),
             timestamp=at,
             risk=min(1.0, self.next / 40) if user and self.number % 3 == 0 else None,
         )

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
@@ -21,16 +22,20 @@ from fastapi.responses import JSONResponse, Response
 from prometheus_client import CollectorRegistry
 
 from jobs.worker import run_until_stopped
+from models.retrieval.lexical import SparseVector
 from streams.api.health import create_api, serve
 from streams.ports import Condition, Hit, PayloadValue, Point
+from streams.settings import HttpSettings
 from streams.vectors.edge import EdgeStore
 from streams.vectors.edge_shard import read_info
-from streams.vectors.points import KEY_FIELD, CollectionInfo, given_payload, point_id, stored_payload
+from streams.vectors.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id, stored_payload
 
 ERRORS_PATH = "/chaos/errors"
 _UNAVAILABLE = 503
 _NOT_FOUND = 404
 _STOP_WITHIN_S = 10.0
+_MAX_BODY_BYTES = 32 * 1024 * 1024
+"""As Qdrant's default."""
 _Json = dict[str, Any]
 _Asked = Annotated[_Json, Body()]
 
@@ -49,7 +54,8 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[FastAPI, EdgeStor
     api = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routers=[_collection_routes(store, folder), _point_routes(store)],
+        routers=[_collection_routes(store, folder), _point_routes(store, _Keys(folder / "keys.txt"))],
+        limits=HttpSettings(max_body_bytes=_MAX_BODY_BYTES),
     )
 
     @api.post(ERRORS_PATH)
@@ -93,12 +99,37 @@ def _collection_routes(store: EdgeStore, folder: Path) -> APIRouter:
     return router
 
 
-def _point_routes(store: EdgeStore) -> APIRouter:
+class _Keys:
+    """The readable key of each id: who reads by id has made it of a key, which the engine's port wants.
+
+    What was noted outlives the process, however it ends: the system has it.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        lines = file.read_text().splitlines() if file.exists() else []
+        self._keys = {point_id(key): key for key in map(json.loads, lines)}
+
+    def note(self, keys: Iterable[str]) -> None:
+        """Remember keys."""
+        new = {point_id(key): key for key in keys}.items() - self._keys.items()
+        with self._file.open("a") as file:
+            file.writelines(f"{json.dumps(key)}\n" for _, key in new)
+        self._keys.update(new)
+
+    def of(self, ids: Iterable[str]) -> list[str]:
+        """Those that are known."""
+        return [self._keys[each] for each in ids if each in self._keys]
+
+
+def _point_routes(store: EdgeStore, keys: _Keys) -> APIRouter:
     router = APIRouter(prefix="/collections/{name}/points")
 
     @router.put("")
     async def upsert(name: str, asked: _Asked) -> _Json:
-        await store.upsert(name, [_point(each) for each in asked["points"]])
+        points = [_point(each) for each in asked["points"]]
+        keys.note(point.key for point in points)
+        await store.upsert(name, points)
         return _result(_COMPLETED)
 
     @router.post("/count")
@@ -115,6 +146,14 @@ def _point_routes(store: EdgeStore) -> APIRouter:
     @router.post("/scroll")
     async def scroll(name: str, asked: _Asked) -> _Json:
         where, _ = _where(asked)
+        if (ids := _ids(asked)) is not None:
+            found = await store.read(name, keys.of(ids), where=where)
+            return _result(
+                {
+                    "points": [_scored(Hit(key, 0.0, payload)) for key, payload in found.items()],
+                    "next_page_offset": None,
+                }
+            )
         payloads = await store.latest(name, where=where, by=asked["order_by"]["key"], limit=asked["limit"])
         points = [{"id": point_id(f"{n}"), "payload": _with_key(payload)} for n, payload in enumerate(payloads)]
         return _result({"points": points, "next_page_offset": None})
@@ -122,8 +161,11 @@ def _point_routes(store: EdgeStore) -> APIRouter:
     @router.post("/query")
     async def query(name: str, asked: _Asked) -> _Json:
         where, _ = _where(asked)
-        vector = np.array(asked["query"]["nearest"], dtype=np.float32)
-        hits = await store.search(name, vector, where=where, top_k=asked["limit"])
+        nearest, top_k = asked["query"]["nearest"], asked["limit"]
+        if asked.get("using") == LEXICAL:
+            hits = await store.search_lexical(name, _sparse(nearest), where=where, top_k=top_k)
+        else:
+            hits = await store.search(name, np.array(nearest, dtype=np.float32), where=where, top_k=top_k)
         return _result({"points": [_scored(hit) for hit in hits]})
 
     return router
@@ -143,7 +185,10 @@ def _description(info: CollectionInfo) -> _Json:
         "segments_count": 1,
         "payload_schema": {},
         "config": {
-            "params": {"vectors": {"size": info.dim, "distance": "Cosine"}},
+            "params": {
+                "vectors": {"size": info.dim, "distance": "Cosine"},
+                "sparse_vectors": {LEXICAL: {"modifier": "idf"}} if info.lexical else None,
+            },
             "hnsw_config": {"m": 0, "ef_construct": 4, "full_scan_threshold": 0},
             "optimizer_config": {"default_segment_number": 1, "flush_interval_sec": 1},
             "metadata": {"embedder": info.embedder},
@@ -152,8 +197,18 @@ def _description(info: CollectionInfo) -> _Json:
 
 
 def _point(asked: Mapping[str, Any]) -> Point:
-    payload = asked["payload"]
-    return Point(payload[KEY_FIELD], np.array(asked["vector"], dtype=np.float32), given_payload(payload))
+    payload, vectors = asked["payload"], asked["vector"]
+    dense, lexical = (vectors[""], vectors[LEXICAL]) if isinstance(vectors, dict) else (vectors, None)
+    return Point(
+        payload[KEY_FIELD],
+        np.array(dense, dtype=np.float32),
+        given_payload(payload),
+        None if lexical is None else _sparse(lexical),
+    )
+
+
+def _sparse(asked: Mapping[str, Any]) -> SparseVector:
+    return SparseVector(np.array(asked["indices"], dtype=np.uint32), np.array(asked["values"], dtype=np.float32))
 
 
 def _scored(hit: Hit) -> _Json:
@@ -166,15 +221,23 @@ def _with_key(payload: Mapping[str, PayloadValue]) -> _Json:
     return {**payload, KEY_FIELD: ""}
 
 
+def _ids(asked: Mapping[str, Any]) -> list[str] | None:
+    """Ids that a request names; None where it names none."""
+    conditions = (asked.get("filter") or {}).get("must") or []
+    return next((condition["has_id"] for condition in conditions if "has_id" in condition), None)
+
+
 def _where(asked: Mapping[str, Any]) -> tuple[dict[str, Condition], tuple[str, int] | None]:
     """The conditions of a request, in the terms of `streams.ports`, and the `below` of a deletion."""
     where: dict[str, Condition] = {}
     below: tuple[str, int] | None = None
     for condition in (asked.get("filter") or {}).get("must") or []:
+        if "has_id" in condition:
+            continue
         if "is_null" in condition:
             where[condition["is_null"]["key"]] = None
         elif (match := condition.get("match")) is not None:
-            where[condition["key"]] = match["value"]
+            where[condition["key"]] = tuple(match["any"]) if "any" in match else match["value"]
         elif (limits := condition["range"]).get("lt") is not None:
             below = (condition["key"], int(limits["lt"]))
         else:

@@ -137,7 +137,7 @@ VIEWS: dict[str, str] = {
     "episodes": _first("episodes", "id"),
     "user_episodes": _first("user_episodes", "id"),
     "fact_changes": _first("facts", "id"),
-    "facts": _last("facts", "app_id, user_id, category, \"key\""),
+    "facts": _last("facts", 'app_id, user_id, category, "key"'),
     "user_memories": _last("user_memories", "app_id, user_id"),
     "commands": f"SELECT * FROM raw.commands ORDER BY {_KAFKA}",
     "dead_letters": _first("dead_letters", "id"),

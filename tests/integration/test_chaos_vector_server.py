@@ -12,6 +12,7 @@ import pytest
 
 from jobs.chaos.vector_server import ERRORS_PATH, create_vector_api
 from models.errors import StoreUnavailable
+from models.retrieval.lexical import document_vector, query_vector
 from streams.api.health import serve
 from streams.ports import Point
 from streams.vectors.server import ServerStore
@@ -58,6 +59,43 @@ async def test_a_repeat_changes_nothing_and_filters_hold(store: ServerStore) -> 
     assert [("a_2", 2)] == [(hit.key, hit.payload["turn"]) for hit in nearest]
     assert [2, 1] == [payload["turn"] for payload in newest]
     assert {"session_id", "turn", "risk"} == newest[0].keys()
+
+
+async def test_words_are_kept_and_found(store: ServerStore) -> None:
+    """The sparse vector beside the dense one, within any of several apps."""
+    said = {"a_0": "bread and salt", "a_1": "salt", "b_0": "bread"}
+    points = [
+        Point(key, np.eye(4, dtype=np.float32)[0], {"app_id": key[0], "turn": 0}, document_vector(text))
+        for key, text in said.items()
+    ]
+    await store.upsert("episodes", [*points, Point("c_0", np.eye(4, dtype=np.float32)[1], {"app_id": "c", "turn": 0})])
+    found = await store.search_lexical("episodes", query_vector("bread"), where={"app_id": ("a", "c")}, top_k=5)
+
+    assert ["a_0"] == [hit.key for hit in found]
+    assert 3 == await store.count("episodes", where={"app_id": ("a", "c")})
+
+
+async def test_points_are_read_by_their_keys_also_by_the_next_process(tmp_path: Path) -> None:
+    """Keys that were written, within the conditions; ids are all that the server is told of them."""
+    batch = [point("a", 0), point("b", 1)]
+    for stored in (batch, []):
+        api, behind = create_vector_api(tmp_path, embedder="test")
+        async with serve(api) as port:
+            store = ServerStore.connect(f"http://127.0.0.1:{port}", api_key=None, embedder="test")
+            await store.upsert("turns", stored)
+            found = await store.read("turns", ["a_0", "b_1", "c_9"], where={"session_id": "b"})
+            await store.close()
+        await behind.close()
+
+        assert {"b_1": batch[1].payload} == found
+
+
+async def test_batches_as_large_as_the_store_sends_them(store: ServerStore) -> None:
+    """A server takes megabytes in a request; the API's own limit is not for it."""
+    axis, content = np.eye(4, dtype=np.float32)[0], "x" * 8_000
+    await store.upsert("turns", [Point(f"a_{n}", axis, {"turn": n, "content": content}) for n in range(100)])
+
+    assert 100 == await store.count("turns")
 
 
 async def test_told_to_fail_it_fails(url: str, store: ServerStore) -> None:

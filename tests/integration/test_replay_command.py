@@ -15,9 +15,12 @@ from jobs.role_process import environment_of
 from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
 from models.codec import encode
-from models.events import Role, Turn
-from streams.kafka.producer import Record
+from models.envelope import key_of
+from models.events import Position, Role, Turn
+from models.topics import COMMANDS
+from streams.kafka.producer import Producer, Record, acknowledged
 from streams.settings import Settings, load_settings
+from tests.user_driver import added
 
 pytestmark = [pytest.mark.kafka]
 
@@ -34,8 +37,21 @@ def replay(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[s
     )
 
 
+async def forwarded(settings: Settings) -> None:
+    """One turn of a user on commands.v1, which no session forwards."""
+    turn = added("Good day.", "s-9", 0, Position("t", 0, 0), datetime.now(UTC))
+    producer = Producer(settings)
+    await producer.start()
+    topic = COMMANDS.full_name(settings.topic_prefix)
+    await acknowledged(await producer.write(topic, 0, [Record(key_of(turn), encode(turn))]))
+    await producer.stop()
+
+
 async def test_digests_and_differences(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
-    """Three turns and a broken record: a digest of their session, and all of it missing where nothing folded them."""
+    """Three turns and a broken record: a digest of their session, and all of it missing where nothing folded them.
+
+    A command that is on the log is a user's: its state has a digest too.
+    """
     settings = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, data_dir=tmp_path)
     await apply_topics(settings)
     turns = [
@@ -45,16 +61,22 @@ async def test_digests_and_differences(kafka: str, topic_prefix: str, tmp_path: 
     ]  # fmt: skip
     records = [Record(b"s-1", encode(turn)) for turn in turns]
     await send_to_turns(settings, [*records, Record(b"s-1", b"{broken")])
+    await forwarded(settings)
     whole, again, first = (replay(settings, "--session", "s-1", *limit) for limit in ((), (), ("--limit", "1")))
+    single = replay(settings, "--sessions")
     compared = replay(settings, "--compare", "--wait-s", "0")
 
     assert (whole.returncode, whole.stdout) == (0, again.stdout)
     (digest,), (digest_of_first,) = json.loads(whole.stdout), json.loads(first.stdout)
-    assert (digest["session_id"], digest["sha256"] == digest_of_first["sha256"]) == ("s-1", False)
+    assert (digest["entity"], digest["sha256"] == digest_of_first["sha256"]) == ("s-1", False)
+    assert [("sessions", "s-1"), ("memory", "user:a/u")] == [
+        (each["role"], each["entity"]) for each in json.loads(single.stdout)
+    ]
     found = json.loads(compared.stdout)
     assert (compared.returncode, found["counts"]["dead-letters.v1 missing"]) == (1, 1)
     assert found["counts"]["state missing"] == found["checked"]["state"] > 3
-    assert {"archive", "index"} == found["not_checked"].keys()
+    assert {"archive", "index", "users' state"} == found["not_checked"].keys()
+    assert (3, 1) == (found["counts"]["commands.v1 missing"], found["counts"]["commands.v1 false"])
 
 
 def test_compare_refuses_a_part(tmp_path: Path) -> None:

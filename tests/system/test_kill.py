@@ -25,6 +25,7 @@ TURNS = 2_400
 TURNS_PER_S = 400.0
 """A pace that the kills can fall into."""
 MIN_KILLS = 5
+ROLES = ("sessions", "memory", "enrich", "index", "archive")
 
 
 async def produce(settings: Settings, seed: int) -> None:
@@ -118,25 +119,28 @@ async def test_broker_killed_under_load(tmp_path: Path, topic_prefix: str) -> No
             await assert_nothing_differs(settings)
 
 
-async def test_index_and_archive_killed_under_load(settings: Settings, tmp_path: Path) -> None:
-    """Every role is killed in turn; the archive has every turn once and the index one point for each."""
+@pytest.mark.fault("F1")
+async def test_every_role_killed_under_load(settings: Settings, tmp_path: Path) -> None:
+    """F1: each in turn, memory and enrich twice more; every turn is once in the archive, the index and its user."""
     rng = random.Random(12)
-    roles = [RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in ("sessions", "index", "archive")]
+    roles = {name: RoleProcess(name, settings, log=tmp_path / f"{name}.log") for name in ROLES}
     try:
-        for role in roles:
+        for role in roles.values():
             role.start()
-        await asyncio.gather(*(role.ready() for role in roles))
+        await asyncio.gather(*(role.ready() for role in roles.values()))
         producing = asyncio.create_task(produce(settings, seed=12))
-        victims = [*roles, *roles[1:]]
-        for victim in victims:
-            await asyncio.sleep(rng.uniform(0.5, 2.0))  # the moment of the kill is the point
-            victim.kill()
-            victim.start()
+        for victim in (*ROLES, "memory", "enrich", "memory", "enrich"):
+            await asyncio.sleep(rng.uniform(0.3, 1.2))  # the moment of the kill is the point
+            roles[victim].kill()
+            roles[victim].start()
         await producing
-        settled = await assert_nothing_differs(settings, roles[1].url)
+        settled = await assert_nothing_differs(settings, roles["index"].url)
     finally:
-        for role in roles:
+        for role in roles.values():
             role.stop()
 
-    assert {"archive turns": TURNS, "index": TURNS}.items() <= settled.comparison.checked.items()
+    checked = settled.comparison.checked
+    assert {"archive turns": TURNS, "index": TURNS}.items() <= checked.items()
+    assert TURNS >= checked["users' turns"] > 0.95 * TURNS  # late ones are in no memory
+    assert min(checked[name] for name in ("users' state", "answers", "index of users", "archive facts.v1")) > 0
     assert settled.comparison.not_checked == {}

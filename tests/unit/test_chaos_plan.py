@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 
-from jobs.chaos.actions import JOINER, PLACES, REJECTING, Act, Outage, plan
+from jobs.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, Act, Outage, plan
 from jobs.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
 from models.codec import decode_input
 from models.errors import InvalidRecord
-from models.events import SessionEnded, Turn
+from models.events import FactChanged, SessionEnded, Turn
 from models.policy import Policy
+from models.topics import COMMANDS, MEMORY_STATE, SESSION_STATE
+from streams.wiring import ROLES
+from tests.user_driver import User
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 TURNS = 6_000
@@ -48,6 +52,21 @@ def test_plan_keeps_its_bounds(seed: int) -> None:
 def test_every_act_comes_in_a_long_run() -> None:
     """No kind of harm is out of reach."""
     assert set(Act) == {act.act for act in plan(1, seconds=1_200, session_timeout_s=6)}
+
+
+def test_every_role_is_killed() -> None:
+    """Sessions and memory, which keep state, more often than the others; each place is a role that can be started."""
+    kills = Counter(act.place for act in plan(1, seconds=1_200, session_timeout_s=6) if act.act is Act.KILL)
+
+    assert {*PLACES} - {JOINER} == {*kills}
+    assert min(kills[place] for place in (*SESSIONS, MEMORY)) > max(kills[name] for name in ("enrich", "index"))
+    assert {place.partition("-")[0] for place in PLACES} <= {*ROLES}
+
+
+def test_every_topic_of_a_folding_role_may_refuse() -> None:
+    """Both states and what one role writes for the other to fold."""
+    assert {SESSION_STATE.name, MEMORY_STATE.name, COMMANDS.name} <= {*REJECTING}
+    assert {MEMORY_STATE.name, "facts.v1", "user-episodes.v1", "requests.v1"} == REJECTING_USERS
 
 
 @pytest.mark.parametrize("acts", [{Act.KILL}, {Act.STOP, Act.REJECT}])
@@ -99,3 +118,30 @@ def test_traffic_has_every_turn_and_every_disorder() -> None:
     assert min(good.total() - TURNS, order, late, len(ended)) > 5
     assert {"not_json", "null_value", "key_mismatch", "invalid_field"} <= set(reasons)
     assert reasons.total() < 0.02 * len(log)
+
+
+def test_users_talk_in_several_sessions_at_once() -> None:
+    """Two apps have users of one name, and each user's turns come from many sessions, one among the others."""
+    turns = [decode_input(record.value, record.key, NOW, Policy().intake) for record, turn in sent(5) if turn]
+    of_users: dict[tuple[str, str], list[str]] = {}
+    for turn in turns:
+        assert isinstance(turn, Turn)
+        of_users.setdefault((turn.app_id, turn.user_id), []).append(turn.session_id)
+    changes = [sum(a != b for a, b in pairwise(sessions)) for sessions in of_users.values()]
+
+    assert (15, 5) == (len(of_users), len({user for _, user in of_users}))
+    assert min(len({*sessions}) for sessions in of_users.values()) > 4
+    assert min(changes) > 100
+
+
+def test_what_users_tell_changes_facts_in_every_way() -> None:
+    """Stored, updated and taken back, many times: else a comparison of facts would compare little."""
+    user = User()
+    for record, turn in sent(5):
+        event = decode_input(record.value, record.key, NOW, Policy().intake) if turn else None
+        if isinstance(event, Turn) and (event.app_id, event.user_id) == ("app-1", "u-1"):
+            user.say(event.content, role=event.role)
+    causes = Counter(change.cause for change in user.outputs if isinstance(change, FactChanged))
+
+    assert {"stored", "updated", "retracted"} <= {*causes}
+    assert causes.total() > 10

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from jobs import compare
-from jobs.compare import LogGrows, settle
-from streams.comparison import Comparison, Kind, TopicOutputs
-from streams.replay import Replayed
+from jobs.compare import LogGrows, State, settle
+from jobs.role_groups import RoleGroup
+from models.topics import Topic
+from streams.comparison import Comparison, Kind
+from streams.folded import USERS, Folded
+from streams.replay import Replayed, UsersReplay
 from streams.settings import Settings, load_settings
+from tests.users_replayed import Commands, conversation
 
 NOTHING = Replayed({}, {}, 0, set())
 
@@ -23,13 +27,48 @@ def differing(found: int) -> Comparison:
     return result
 
 
-@pytest.fixture
-def ends(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The log's ends as they are asked for; the last one stays. Everything but the archive is as the oracle has it."""
-    ends: list[int] = []
+class Cluster:
+    """What the roles left, as it is asked for; the last of each list stays.
 
-    async def extent(_settings: Settings) -> dict[int, tuple[int, int]]:
+    Attributes:
+        ends: Ends of each log.
+        users: Oracles of users, one for each time that commands.v1 is folded.
+        ran: Roles that have run here.
+    """
+
+    def __init__(self) -> None:
+        self.ends: dict[str, list[int]] = {"turns.v1": [7], "commands.v1": [7]}
+        self.users = [NOTHING]
+        self.ran = ["memory", "enrich"]
+
+    async def extent(self, _settings: Settings, topic: Topic) -> dict[int, tuple[int, int]]:
+        """First and next offset."""
+        ends = self.ends[topic.name]
         return {0: (0, ends.pop(0) if len(ends) > 1 else ends[0])}
+
+    async def groups(self, _settings: Settings, roles: list[str]) -> dict[str, RoleGroup]:
+        """Of the roles."""
+        return {role: RoleGroup("Stable", 1) if role in self.ran else RoleGroup("Dead", 0) for role in roles}
+
+    async def fold(self, _settings: Settings, replay: object, **_options: object) -> Replayed:
+        """The oracle of a log."""
+        if not isinstance(replay, UsersReplay):
+            return NOTHING
+        return self.users.pop(0) if len(self.users) > 1 else self.users[0]
+
+    async def changelog(self, _settings: Settings, folded: Folded) -> Callable[[], Awaitable[State]]:
+        """State is as the oracle has it."""
+
+        async def read() -> State:
+            return {**self.users[0].entities} if folded is USERS else {}
+
+        return read
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Everything but the archive is as the oracles have it."""
+    cluster = Cluster()
 
     def gives(value: Any) -> Callable[..., Any]:
         async def give(*_args: Any, **_options: Any) -> Any:
@@ -37,13 +76,18 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
         return give
 
-    monkeypatch.setattr(compare, "log_extent", extent)
-    monkeypatch.setattr(compare, "replay_log", gives(NOTHING))
-    monkeypatch.setattr(compare, "_caught_up", gives({}))
-    monkeypatch.setattr(compare, "read_outputs", gives({"windows.v1": TopicOutputs()}))
-    monkeypatch.setattr(compare, "_index_compared", gives(Comparison()))
+    monkeypatch.setattr(compare, "log_extent", cluster.extent)
+    monkeypatch.setattr(compare, "role_groups", cluster.groups)
+    monkeypatch.setattr(compare, "feed_log", cluster.fold)
+    monkeypatch.setattr(compare, "changelog_reader", cluster.changelog)
+    monkeypatch.setattr(compare, "embedder_of", lambda _: None)
+    monkeypatch.setattr(compare, "compare_outputs", lambda *_: Comparison())
+    monkeypatch.setattr(compare, "compare_tiers", lambda *_: Comparison())
+    monkeypatch.setattr(compare, "read_outputs", gives({}))
+    monkeypatch.setattr(compare, "read_index", gives("nobody answers"))
+    monkeypatch.setattr(compare, "read_users", gives("nobody answers"))
     monkeypatch.setattr(compare, "_POLL_S", 0.0)
-    return ends
+    return cluster
 
 
 def archive(monkeypatch: pytest.MonkeyPatch, *found: int) -> list[int]:
@@ -53,27 +97,70 @@ def archive(monkeypatch: pytest.MonkeyPatch, *found: int) -> list[int]:
     return left
 
 
-async def test_what_a_clock_tick_closed_is_not_false(ends: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_clock_tick_closed_is_not_false(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The archive holds more than the oracle because the log went on: all is compared anew, and nothing differs."""
-    ends += [5, 5, 6]
+    cluster.ends["turns.v1"] = [5, 5, 5, 6]
     archive(monkeypatch, 3, 0)
     settled = await settle(load_settings(), within_s=30)
 
     assert {} == settled.comparison.counts
 
 
-async def test_differences_of_a_log_that_stands_are_found(ends: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("cluster")
+async def test_differences_of_a_log_that_stands_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the time for catching up, what differs differs."""
-    ends += [5]
     archive(monkeypatch, 3)
     settled = await settle(load_settings(), within_s=0.05)
 
     assert {"archive windows.v1 false": 3} == settled.comparison.counts
 
 
-async def test_a_log_that_never_rests_is_said(ends: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["turns.v1", "commands.v1"])
+async def test_a_log_that_never_rests_is_said(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Producers are still at work: no comparison at all is better than a wrong one."""
-    ends += range(1, 100_000)
+    cluster.ends[name] = [*range(1, 100_000)]
     archive(monkeypatch, 3)
     with pytest.raises(LogGrows, match="stop its producers"):
         await settle(load_settings(), within_s=0.05)
+
+
+async def test_answers_are_waited_for(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was asked is not answered at the first look, nor the answer folded; afterwards nothing differs."""
+    archive(monkeypatch, 0)
+    asked = Commands()
+    asked.turns(0, 24)
+    cluster.users = [asked.users(), asked.users(), conversation().users]
+    settled = await settle(load_settings(), within_s=30)
+
+    assert ({}, 1) == (settled.comparison.counts, settled.comparison.checked["answers"])
+
+
+async def test_a_request_that_is_never_answered_is_a_difference(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the time for catching up."""
+    archive(monkeypatch, 0)
+    asked = Commands()
+    asked.turns(0, 24)
+    cluster.users = [asked.users()]
+    settled = await settle(load_settings(), within_s=0.05)
+
+    assert {"answers missing": 1} == settled.comparison.counts
+
+
+@pytest.mark.parametrize(
+    ("ran", "not_checked"),
+    [(["memory", "enrich"], set()), (["memory"], {"answers"}), ([], {"users' state"})],
+)
+async def test_roles_that_never_ran_are_not_compared(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, ran: list[str], not_checked: set[str]
+) -> None:
+    """Who runs sessions alone is not told that users are missing; that they were not looked at is said."""
+    archive(monkeypatch, 0)
+    cluster.ran, cluster.users = ran, [conversation().users]
+    settled = await settle(load_settings(), within_s=5)
+    stores = {"index", "index of users"} if ran else {"index"}
+
+    assert {} == settled.comparison.counts
+    assert stores | not_checked == settled.comparison.not_checked.keys()
+    assert bool(ran) == ("users' state" in settled.comparison.checked)

@@ -8,17 +8,28 @@ import msgspec
 import pytest
 
 from models.codec import encode
-from models.events import DeadLetter, EpisodeClosed, Mode, OutputEvent, Position, ProfileUpdated, Role, Slope, Turn
+from models.events import (
+    DeadLetter,
+    EpisodeClosed,
+    EpisodeRequested,
+    FactCategory,
+    FactChanged,
+    Mode,
+    OutputEvent,
+    Position,
+    ProfileUpdated,
+    Role,
+    Slope,
+    Turn,
+    UserTurnAdded,
+)
 from models.partition import Arrival, PartitionFold
 from models.policy import Policy
 from streams.comparison import (
     MAX_EXAMPLES,
-    Archived,
+    USERS_STATE,
     Comparison,
-    Indexed,
     TopicOutputs,
-    compare_archive,
-    compare_index,
     compare_outputs,
     compare_state,
     turn_counts,
@@ -56,16 +67,6 @@ LETTER = DeadLetter(
 PROFILES = (profile("p-1", "s-1"), profile("p-2", "s-2"), profile("p-3", "s-1"))
 OUTPUTS: dict[str, OutputEvent] = {event.id: event for event in (episode("e-1"), LETTER, *PROFILES)}
 ORACLE = Replayed(STATE, OUTPUTS, 3, {("s-1", 0), ("s-1", 1), ("s-2", 0)})
-ARCHIVED = Archived(
-    turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)],
-    doubled_rows=0,
-    ids={"episodes.v1": {"e-1"}, "dead-letters.v1": {"d-1"}, "profiles.v1": {"p-1", "p-2", "p-3"}},
-    refused=1,
-    compacted=set(),
-)
-
-
-INDEXED = Indexed(turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)], at_most=1_000, points=3)
 
 
 def topics(*without: str, has_holes: bool = False) -> dict[str, TopicOutputs]:
@@ -80,16 +81,13 @@ def topics(*without: str, has_holes: bool = False) -> dict[str, TopicOutputs]:
 
 
 def test_what_equals_has_no_differences() -> None:
-    """State, outputs, archive and index as the oracle's: nothing is found, and all of it was looked at."""
+    """State and outputs as the oracle's: nothing is found, and all of it was looked at."""
     found = Comparison()
     found.include(compare_state({0: dict(STATE[0]), 1: {}}, ORACLE))
     found.include(compare_outputs(topics(), ORACLE))
-    found.include(compare_archive(ARCHIVED, ORACLE))
-    found.include(compare_index(INDEXED, ORACLE, keep_turns=1_000))
 
     assert (found.counts, found.examples, found.repeats) == ({}, [], 0)
-    assert (found.checked["state"], found.checked["profiles.v1"], found.checked["archive turns"]) == (3, 3, 3)
-    assert (found.checked["archive refused"], found.checked["index"]) == (1, 3)
+    assert (found.checked["state"], found.checked["profiles.v1"], found.checked["dead-letters.v1"]) == (3, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +102,13 @@ def test_what_equals_has_no_differences() -> None:
 def test_state(partition: dict[str, dict[str, bytes]], counts: dict[str, int]) -> None:
     """A part that is missing, too many, or has other bytes."""
     assert counts == compare_state({0: partition}, ORACLE).counts
+
+
+def test_the_state_of_users_has_a_name_of_its_own() -> None:
+    """One role's difference is not taken for another's."""
+    found = compare_state({}, ORACLE, where=USERS_STATE)
+
+    assert ({"users' state missing": 3}, {"users' state": 3}) == (found.counts, found.checked)
 
 
 def test_missing_false_and_changed_outputs() -> None:
@@ -126,45 +131,57 @@ def test_compacted_topic_needs_the_last_of_each_key_only() -> None:
     assert {"profiles.v1 missing": 1} == compare_outputs(topics("p-3", has_holes=True), ORACLE).counts
 
 
-@pytest.mark.parametrize(
-    ("change", "counts"),
-    [
-        ({"turns": ARCHIVED.turns[1:]}, {"archive turns missing": 1}),
-        ({"turns": [*ARCHIVED.turns, ("s-3", 0)]}, {"archive turns false": 1}),
-        ({"turns": [*ARCHIVED.turns, ("s-1", 0)]}, {"archive turns doubled": 1}),
-        ({"doubled_rows": 2}, {"archive turns doubled": 2}),
-        ({"refused": 0}, {"archive refused missing": 1}),
-        ({"refused": 3}, {"archive refused false": 2}),
-        (
-            {"ids": {**ARCHIVED.ids, "episodes.v1": {"e-2"}}},
-            {"archive episodes.v1 missing": 1, "archive episodes.v1 false": 1},
-        ),
-        ({"ids": {**ARCHIVED.ids, "profiles.v1": {"p-2", "p-3"}}}, {"archive profiles.v1 missing": 1}),
-        ({"ids": {**ARCHIVED.ids, "profiles.v1": {"p-2", "p-3"}}, "compacted": {"profiles.v1"}}, {}),
-    ],
-)
-def test_archive(change: dict[str, object], counts: dict[str, int]) -> None:
-    """Turns and ids missing, false and doubled, and another number of refused records."""
-    assert counts == compare_archive(msgspec.structs.replace(ARCHIVED, **change), ORACLE).counts
+def fact(event_id: str, key: str, user_id: str = "u") -> FactChanged:
+    """An output of a topic that is compacted by another key than the session."""
+    return FactChanged(
+        id=event_id, session_id="s-1", user_id=user_id, app_id="a", timestamp=AT, source=Position("c", 0, 1),
+        category=FactCategory.IDENTITY, key=key, value="v", confidence=1.0, importance=0.8, active=True, cause="stored",
+        valid_from=AT, valid_until=None, turn=0, extracted_by="rules", history=[],
+    )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "keep_turns", "counts"),
-    [
-        ({"turns": INDEXED.turns[1:], "points": 2}, 1, {}),
-        ({"turns": INDEXED.turns[1:], "points": 2}, 2, {"index missing": 1}),
-        ({"turns": [("s-1", 1), ("s-2", 0)], "at_most": 1}, 2, {}),
-        ({"turns": [("s-1", 0), ("s-2", 0)], "at_most": 1}, 2, {"index missing": 1}),
-        ({"turns": [*INDEXED.turns, ("s-2", 7)], "points": 4}, 2, {"index false": 1}),
-        ({"turns": [("s-1", 0), ("s-1", 1), ("s-2", 7)]}, 2, {"index missing": 1, "index false": 1}),
-        ({"points": 5}, 2, {"index false": 2}),
-    ],
-)
-def test_index(change: dict[str, object], keep_turns: int, counts: dict[str, int]) -> None:
-    """A turn by its key: missing, false or of no known session; what the policy forgets may be gone or still stand."""
-    found = msgspec.structs.replace(INDEXED, **change)
+@pytest.mark.parametrize(("gone", "missing"), [("f-1", 0), ("f-2", 1), ("f-3", 1), ("f-4", 1)])
+def test_the_key_of_the_record_says_what_superseded_it(gone: str, missing: int) -> None:
+    """Facts of one session: only the one that a later one of the same user and key has replaced may be gone."""
+    events = (fact("f-1", "name"), fact("f-2", "city"), fact("f-3", "name"), fact("f-4", "name", user_id="other"))
+    users = Replayed({}, {event.id: event for event in events}, 0, set())
+    left = {event.id: [encode(event)] for event in events if event.id != gone}
+    found = compare_outputs({"facts.v1": TopicOutputs(left, has_holes=True)}, users)
 
-    assert counts == compare_index(found, ORACLE, keep_turns=keep_turns).counts
+    assert missing == found.counts.get("facts.v1 missing", 0)
+
+
+def test_what_retention_removed_is_said_and_not_missed() -> None:
+    """Requests are kept for a week only: what is left of them is compared, and that it is not all is said."""
+    asked = {
+        f"r-{n}": EpisodeRequested(
+            id=f"r-{n}", session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("c", 0, n),
+            first_turn=1, last_turn=20, turns=[],
+        )
+        for n in range(2)
+    }  # fmt: skip
+    users = Replayed({}, {**asked}, 0, set())
+    whole, cut = (
+        compare_outputs({"requests.v1": TopicOutputs({"r-1": [b"other"], "r-9": [b"x"]}, has_holes=holes)}, users)
+        for holes in (False, True)
+    )
+
+    assert {"requests.v1 missing": 1, "requests.v1 false": 1, "requests.v1 changed": 1} == whole.counts
+    assert {"requests.v1 false": 1, "requests.v1 changed": 1} == cut.counts
+    assert ([], ["requests.v1"]) == ([*whole.not_checked], [*cut.not_checked])
+
+
+def test_outputs_of_both_oracles_are_wanted() -> None:
+    """Turns that sessions forward, and dead letters of both logs on one topic."""
+    added = UserTurnAdded(
+        id="t-1", session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 0), turn=0,
+        role=Role.USER, content="Good day.",
+    )  # fmt: skip
+    other = msgspec.structs.replace(LETTER, id="d-2", topic="commands")
+    sessions, users = Replayed({}, {"t-1": added, "d-1": LETTER}, 1, set()), Replayed({}, {"d-2": other}, 0, set())
+    found = compare_outputs({}, sessions, users)
+
+    assert {"commands.v1 missing": 1, "dead-letters.v1 missing": 2} == found.counts
 
 
 def test_counts_are_exact_and_examples_bounded() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from jobs import doctor as checking
 from jobs.doctor import CHECKS, Status, doctor, redacted, setting_rows
-from streams.settings import load_settings
+from jobs.role_groups import RoleGroup
+from models.errors import ConfigurationError
+from streams.settings import Settings, load_settings
+from streams.wiring import ROLES
 
 _app = typer.Typer()
 _app.command()(doctor)
@@ -95,3 +100,53 @@ def test_unsigned_webhook_is_a_warning() -> None:
     settings = load_settings(notify={"webhook_url": "https://example.org/hook"})
 
     assert Status.WARN is CHECKS["sinks"](settings).status
+
+
+def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that somebody else has is named with its role; port 0 picks a free one."""
+    taken = {8705, 8706}
+    monkeypatch.setattr(checking, "_is_free", lambda _host, port: port not in taken)
+    verdict = CHECKS["ports"](load_settings(http={"enrich_port": 0}))
+    taken.clear()
+    free = CHECKS["ports"](load_settings())
+
+    assert (Status.WARN, True) == (verdict.status, verdict.detail.endswith("memory 8705"))
+    assert (Status.OK, len(ROLES)) == (free.status, free.detail.count(",") + 1)
+
+
+def test_reading_from_elsewhere_needs_a_token() -> None:
+    """A role that would not start is found before it is started; what a token is, is not told."""
+    token = "a-token-that-nobody-may-see"  # noqa: S105 - of nobody
+    here, open_door, guarded = (
+        load_settings(http=http)
+        for http in ({}, {"host": "0.0.0.0"}, {"host": "0.0.0.0", "tokens": [{"token": token}]})  # noqa: S104
+    )
+    verdict = CHECKS["access"](guarded)
+
+    assert Status.OK is CHECKS["access"](here).status
+    assert (Status.OK, "1 tokens, 1 of them for all apps") == verdict[:2]
+    with pytest.raises(ConfigurationError, match="listen on"):
+        CHECKS["access"](open_door)
+    assert token not in json.dumps(list(setting_rows(guarded)))
+
+
+@pytest.mark.parametrize(
+    ("running", "advice"),
+    [
+        ({"sessions", "memory", "enrich", "index", "archive"}, ""),
+        (set(), ""),
+        ({"sessions", "index", "archive"}, "turntide worker memory"),
+        ({"sessions", "memory", "index", "archive"}, "turntide worker enrich"),
+    ],
+)
+def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: set[str], advice: str) -> None:
+    """Whoever runs sessions without memory, or memory without enrich, is told before retention takes what waits."""
+
+    async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
+        return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
+
+    monkeypatch.setattr(checking, "role_groups", groups)
+    verdict = CHECKS["workers"](load_settings())
+
+    assert (Status.WARN if advice else Status.OK) is verdict.status
+    assert advice in verdict.advice

@@ -11,21 +11,23 @@ STATE = {1: {"s-1": {"head": b"h", "b0": b"x"}, "": {"clock": b"c"}}, 0: {"s-2":
 
 def test_partitions_in_order() -> None:
     """One digest for each, with its sizes; the partition's own parts belong to it but are no session."""
-    shown = [(d.partition, d.sessions, d.parts, d.bytes) for d in digests(STATE, by_session=False)]
+    shown = [(d.partition, d.entities, d.parts, d.bytes) for d in digests("sessions", STATE, single=False)]
 
     assert [(0, 1, 1, 1), (1, 1, 3, 3)] == shown
 
 
 def test_sessions_in_order() -> None:
-    """One digest for each session."""
-    assert [(0, "s-2"), (1, "s-1")] == [(d.partition, d.session_id) for d in digests(STATE, by_session=True)]
+    """One digest for each session, or user, with the role that has it."""
+    shown = [(d.role, d.partition, d.entity) for d in digests("memory", STATE, single=True)]
+
+    assert [("memory", 0, "s-2"), ("memory", 1, "s-1")] == shown
 
 
 def test_order_of_parts_does_not_count() -> None:
     """A state read from the changelog has its parts in another order."""
     turned = {1: {"": {"clock": b"c"}, "s-1": {"b0": b"x", "head": b"h"}}, 0: STATE[0]}
 
-    assert digests(STATE, by_session=False) == digests(turned, by_session=False)
+    assert digests("sessions", STATE, single=False) == digests("sessions", turned, single=False)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +41,6 @@ def test_order_of_parts_does_not_count() -> None:
 )
 def test_every_byte_and_name_counts(entities: dict[str, dict[str, bytes]]) -> None:
     """Another value, part or session, also where the joined text is the same."""
-    base = digests({0: {"s-1": {"head": b"h", "b0": b"x"}}}, by_session=False)[0]
+    base = digests("sessions", {0: {"s-1": {"head": b"h", "b0": b"x"}}}, single=False)[0]
 
-    assert base.sha256 != digests({0: entities}, by_session=False)[0].sha256
+    assert base.sha256 != digests("sessions", {0: entities}, single=False)[0].sha256

@@ -1,4 +1,4 @@
-"""The oracle sets aside what breaks the fold, as the sessions role does, and goes on."""
+"""The oracles set aside what breaks the fold, as the roles do, and go on."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
+from models import user
 from models.codec import encode
 from models.events import DeadLetter, Role, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.session import fold
 from streams.ports import Vectors
-from streams.replay import Replay, Replayed
+from streams.replay import Feed, Replay, Replayed, UsersReplay
+from tests.users_replayed import POLICY, Commands, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 BREAKS = "This one breaks the fold."
@@ -29,6 +31,7 @@ class NoEmbedder:
     dim = 4
     rephrased_similarity = 0.5
     topic_similarity = 0.5
+    episode_distance = 0.6
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One row for each text."""
@@ -59,7 +62,13 @@ def _breaking(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ZeroDivisionError
         return fold(state, item, policy)
 
+    def breaking_user(state: Any, event: Any, position: Any, policy: Policy) -> Any:
+        if getattr(event, "content", "") == BREAKS:
+            raise ZeroDivisionError
+        return user.fold(state, event, position, policy)
+
     monkeypatch.setattr("models.partition.fold", breaking)
+    monkeypatch.setattr("models.memory_partition.fold", breaking_user)
 
 
 def test_a_record_that_breaks_the_fold_becomes_a_dead_letter() -> None:
@@ -79,3 +88,40 @@ def test_how_the_log_is_cut_changes_nothing() -> None:
     log = [record(0, "s-1"), record(1, "s-2", BREAKS), record(2, "s-2"), record(3, "s-1", BREAKS)]
 
     assert replayed(log) == replayed(log[:2], log[2:]) == replayed(log[:2], log[1:], log[3:])
+
+
+def test_a_command_that_breaks_the_fold_becomes_a_dead_letter() -> None:
+    """So does one that cannot be decoded; a user's other turns are folded as if they were not there."""
+    log = Commands()
+    log.turns(0, 1)
+    log.turns(2, 2, content=BREAKS)
+    log.write(b"{broken", b"user:a/u")
+    log.turns(3, 4)
+    found = log.users()
+    letters = [event for event in found.outputs.values() if isinstance(event, DeadLetter)]
+
+    assert {("c", 2, "fold_failed"), ("c", 3, "not_json")} == {(x.topic, x.offset, x.reason) for x in letters}
+    assert (4, 5) == (found.turns, len(found.turn_keys))
+
+
+def test_how_the_commands_are_cut_changes_nothing() -> None:
+    """Also where they are read from the start again, as a comparison does while answers arrive."""
+    log = conversation().log
+    whole = log.users()
+
+    assert whole == log.users(slice(0, 9), slice(9, 22), slice(22, None))
+    assert whole == log.users(slice(0, 9), slice(0, 22), slice(None))
+
+
+def test_a_log_that_is_read_again_goes_on_where_it_was() -> None:
+    """What was folded costs nothing and counts once; what came in between is folded."""
+    log = conversation().log
+    replay = UsersReplay(POLICY)
+    for end in (7, 30):
+        feed = Feed(replay)
+        for record in log.records[:end]:
+            feed.take(record)
+        found = feed.finish()
+
+    assert log.users() == found
+    assert 28 == found.turns

@@ -1,0 +1,54 @@
+"""Reads the identities of everything in the archive, for a comparison."""
+
+# ruff: noqa: S608 - tables and columns are constants of this project, values travel as parameters
+
+from __future__ import annotations
+
+from models.envelope import tag_of
+from models.events import UserTurnAdded
+from models.topics import TURNS
+from streams.followers import Archived
+from streams.settings import Settings
+
+_IDS = {
+    "profiles.v1": "SELECT id FROM profile_history",
+    "windows.v1": "SELECT id FROM raw.windows",
+    "alerts.v1": "SELECT id FROM alert_changes",
+    "compactions.v1": "SELECT id FROM compactions",
+    "conversation-topics.v1": "SELECT id FROM topic_changes",
+    "episodes.v1": "SELECT id FROM episodes",
+    "commands.v1": f"SELECT id FROM raw.commands WHERE type = '{tag_of(UserTurnAdded)}'",
+    "facts.v1": "SELECT id FROM fact_changes UNION SELECT id FROM raw.user_memories",
+    "user-episodes.v1": "SELECT id FROM user_episodes",
+    "dead-letters.v1": "SELECT id FROM dead_letters",
+}
+"""Output topic → its ids in the archive."""
+
+
+def read_archive(settings: Settings) -> Archived:
+    """Identities of everything in the archive, from one snapshot.
+
+    Raises:
+        ConfigurationError: There is none.
+        StoreUnavailable: It cannot be read.
+    """
+    from streams.lake.catalog import paths_of, reading
+    from streams.lake.schema import ABSENT, ERASED, EXPIRED
+
+    prefix = settings.topic_prefix
+    turns_topic = TURNS.full_name(prefix)
+    with reading(paths_of(settings)) as lake:
+        lake.execute("BEGIN")
+        turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
+        doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
+        ((doubled_rows,),) = doubled.fetchall()
+        ids = {name: {str(row[0]) for row in lake.execute(query).fetchall()} for name, query in _IDS.items()}
+        ((refused,),) = lake.execute(
+            "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
+            "WHERE topic = ? AND reason NOT IN (?, ?, ?)",
+            [turns_topic, ABSENT, ERASED, EXPIRED],
+        ).fetchall()
+        absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
+        lake.execute("ROLLBACK")
+    compacted = {str(topic).removeprefix(f"{prefix}.") for (topic,) in absent}
+    return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)

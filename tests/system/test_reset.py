@@ -1,0 +1,103 @@
+"""`turntide reset` of the roles of users' memory: lost state is refused, then folded anew from the commands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from jobs.reset import SOURCES, ResetRole, reset_role
+from jobs.role_process import RoleProcess
+from jobs.topics import apply_topics
+from models.events import EpisodeSummarised
+from models.topics import COMMANDS, MEMORY_STATE, REQUESTS
+from streams.folded import FOLDED
+from streams.kafka.client import admin
+from streams.roles.enrich import EnrichRole
+from streams.roles.index import IndexRole
+from streams.roles.memory import MemoryRole
+from streams.roles.sessions import SessionsRole
+from streams.settings import Settings
+from tests.fault_driver import assert_equal_to_replay, disorder, events, send, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F12")]
+TURNS = 600
+
+
+@asynccontextmanager
+async def workers(settings: Settings, folder: Path, *names: str) -> AsyncIterator[dict[str, RoleProcess]]:
+    """Ready workers of these roles, stopped at the end."""
+    started = {name: RoleProcess(name, settings, log=folder / f"{name}.log") for name in names}
+    try:
+        for worker in started.values():
+            worker.start()
+        await asyncio.gather(*(worker.ready() for worker in started.values()))
+        yield started
+    finally:
+        for worker in started.values():
+            worker.stop()
+
+
+async def delete_changelog(settings: Settings) -> None:
+    """As an operator's mistake would; made anew, it is empty."""
+    name = MEMORY_STATE.full_name(settings.topic_prefix)
+    async with admin(settings.kafka) as client:
+        await client.delete_topics([name])
+        while name in await client.list_topics():  # noqa: ASYNC110 - a broker has no event to wait for
+            await asyncio.sleep(0.05)
+    await apply_topics(settings)
+
+
+async def test_users_are_folded_anew_after_their_state_was_lost(settings: Settings, tmp_path: Path) -> None:
+    """The memory role refuses to go on from nothing; after the reset all is as never lost, and nothing is new."""
+    await send(settings, disorder(12, TURNS))
+    async with workers(settings, tmp_path, "sessions", "memory", "enrich"):
+        before = await assert_equal_to_replay(settings)
+    await delete_changelog(settings)
+    refusing = RoleProcess("memory", settings, log=tmp_path / "refusing.log")
+    refusing.start()
+    code = refusing.wait(60)
+    done = await reset_role(settings, ResetRole.MEMORY)
+    async with workers(settings, tmp_path, "memory", "enrich"):
+        after = await assert_equal_to_replay(settings)
+
+    assert (code == 0, "turntide reset memory --from-beginning" in refusing.log.read_text()) == (False, True)
+    assert (MEMORY_STATE.full_name(settings.topic_prefix), 0) == (done.changelog, done.expired_records)
+    assert done.records >= TURNS
+    assert before.users.outputs == after.users.outputs
+    assert after.comparison.repeats > before.comparison.repeats
+
+
+async def test_answers_that_come_again_change_nothing(settings: Settings, tmp_path: Path) -> None:
+    """The enrich role answers every request once more: no second episode, and no difference."""
+    await send(settings, disorder(13, TURNS))
+    async with workers(settings, tmp_path, "sessions", "memory", "enrich"):
+        before = await assert_equal_to_replay(settings)
+    done = await reset_role(settings, ResetRole.ENRICH)
+    async with workers(settings, tmp_path, "memory", "enrich"):
+        answers = 2 * before.comparison.checked["answers"]
+        await until(partial(_has_answers, settings, answers), "every answer twice")
+        after = await assert_equal_to_replay(settings)
+
+    assert ("", before.comparison.checked["answers"]) == (done.changelog, done.records)
+    assert before.users.outputs == after.users.outputs
+
+
+async def _has_answers(settings: Settings, count: int) -> bool:
+    return sum(isinstance(event, EpisodeSummarised) for event in await events(settings, COMMANDS)) >= count
+
+
+def test_every_source_of_a_role_is_set_back() -> None:
+    """What a role reads, and where a folding role keeps its state, stands in two places that must agree."""
+    roles = (SessionsRole, MemoryRole, EnrichRole, IndexRole)
+
+    assert {role.name: role.sources for role in roles} == SOURCES
+    assert {*ResetRole} == {*SOURCES}
+    assert {(role.name, role.changelog) for role in (SessionsRole, MemoryRole)} == {
+        (e.role, e.changelog) for e in FOLDED
+    }
+    assert (REQUESTS,) == SOURCES["enrich"]

@@ -1,0 +1,101 @@
+"""What a comparison reads of the index is what the role's own routes give."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from pydantic import SecretStr
+
+from jobs.compare_index import read_index, read_users
+from models.errors import StoreUnavailable
+from streams.followers import Indexed, IndexedUser
+from streams.settings import ApiToken, HttpSettings, Settings, load_settings
+from streams.tiers import UserId
+from tests.api_doubles import AT, Served, episode, fact, said, settings_of, standing, token_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+URL = "http://127.0.0.1:1"
+ODD = UserId("b/c", "a user/with ../ odd?name")
+
+
+def settings(**more: Any) -> Settings:
+    """The prefix of the role's doubles."""
+    return load_settings(topic_prefix="test", **more)
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, app: FastAPI) -> None:
+    """Let this app answer all clients of a comparison."""
+    client = partial(httpx.AsyncClient, transport=httpx.ASGITransport(app))
+    monkeypatch.setattr(httpx, "AsyncClient", client)
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A role that knows users of two apps."""
+    made = Served()
+    made.users.known_facts += [
+        fact("name", "Alex"),
+        fact("location", "Bergen", active=False, valid_until=AT),
+        fact("name", "Bo", app=ODD.app_id, user=ODD.user_id),
+    ]
+    made.users.known_episodes += [episode(1, "bread"), episode(2, "salt")]
+    made.users.known_users += [standing(turn_count=43), standing(turn_count=3, app=ODD.app_id, user=ODD.user_id)]
+    await made.say(said(0, "hello"), said(1, "there"), said(0, "odd", session="..", app=ODD.app_id))
+    yield made
+    await made.close()
+
+
+async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of sessions and users with any name; past facts are not read, a user that nobody knows has nothing."""
+    answering(monkeypatch, served.app)
+    turns = await read_index(settings(), ["s", ".."], index_url=URL)
+    users = await read_users(settings(), [UserId("a", "u"), ODD, UserId("a", "nobody")], index_url=URL)
+
+    assert Indexed(turns=[("s", 0), ("s", 1), ("..", 0)], at_most=1_000, points=3) == turns
+    assert isinstance(users, dict)
+    assert [
+        IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(21, 40), (1, 20)], turn_count=43),
+        IndexedUser(facts=[("identity", "name", "Bo")], episodes=[], turn_count=3),
+        IndexedUser(facts=[], episodes=[], turn_count=0),
+    ] == [*users.values()]
+
+
+async def test_another_prefix_is_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another installation's role answers at the port."""
+    answering(monkeypatch, served.app)
+    found = await read_users(load_settings(topic_prefix="other"), [ODD])
+
+    assert isinstance(found, str)
+    assert "another topic prefix" in found
+
+
+async def test_a_role_without_these_routes_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of an older release answers 404: why nothing was compared is said."""
+    app = FastAPI()
+    app.get("/v1/index")(lambda: {"topic_prefix": "test", "turns": 0})
+    answering(monkeypatch, app)
+    found = await read_users(settings(), [ODD], index_url=URL)
+
+    assert isinstance(found, str)
+    assert "does not serve" in found
+
+
+async def test_a_token_for_all_apps_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the API takes tokens; one that reads a single app would compare a part."""
+    guarded = settings_of("a")
+    everything = HttpSettings(tokens=[*guarded.tokens, ApiToken(token=SecretStr(token_of("all")))])
+    made = Served(settings=everything)
+    answering(monkeypatch, made.app)
+    with pytest.raises(StoreUnavailable, match="401"):
+        await read_users(settings(http=guarded), [ODD], index_url=URL)
+
+    assert {ODD: IndexedUser(facts=[], episodes=[], turn_count=0)} == await read_users(
+        settings(http=everything), [ODD], index_url=URL
+    )
+    await made.close()

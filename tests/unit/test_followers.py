@@ -1,0 +1,146 @@
+"""Archive and index against the oracles: each kind of difference is found, counted and named."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from models.events import DeadLetter, EpisodeClosed, FactChanged, Mode, OutputEvent, Position, ProfileUpdated, Slope
+from streams.followers import Archived, Indexed, IndexedUser, compare_archive, compare_index, compare_users_index
+from streams.replay import Replayed
+from streams.tiers import UserId
+from tests.users_replayed import POLICY, conversation
+
+AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
+
+
+def profile(event_id: str, session_id: str) -> ProfileUpdated:
+    """An output of a compacted topic."""
+    return ProfileUpdated(
+        id=event_id, session_id=session_id, user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 1),
+        open=True, turn_count=1, last_turn=0, duplicate_turns=0, late_turns=0, started_at=AT, peak_risk=0.0,
+        mean_risk=0.0, slope=Slope(0.0, 0.0, 1), mode=Mode.CALM, mode_transitions=[], question_count=0,
+        imperative_count=0, topic_changes=0, repeated_topics={}, probing_attempts=0, hypothetical_count=0,
+        meta_instruction_count=0, suspicion=0.0, score=0.0, signals=[], risk_points=[],
+    )  # fmt: skip
+
+
+EPISODE = EpisodeClosed(
+    id="e-1", session_id="s-1", user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 1),
+    reason="ended", first_turn=0, last_turn=1, turn_count=2, summary="", key_topics=[], started_at=AT,
+    ended_at=AT, peak_risk=0.0, mean_risk=0.0, mode=Mode.CALM, alerts=0,
+)  # fmt: skip
+LETTER = DeadLetter(
+    id="d-1", topic="t", partition=0, offset=3, stage="decode", reason="not_json", detail="", key=None, value=None,
+    headers=[], appended_at=AT,
+)  # fmt: skip
+OUTPUTS: dict[str, OutputEvent] = {
+    event.id: event for event in (EPISODE, LETTER, profile("p-1", "s-1"), profile("p-2", "s-2"), profile("p-3", "s-1"))
+}
+ORACLE = Replayed({}, OUTPUTS, 3, {("s-1", 0), ("s-1", 1), ("s-2", 0)})
+ARCHIVED = Archived(
+    turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)],
+    doubled_rows=0,
+    ids={"episodes.v1": {"e-1"}, "dead-letters.v1": {"d-1"}, "profiles.v1": {"p-1", "p-2", "p-3"}},
+    refused=1,
+    compacted=set(),
+)
+INDEXED = Indexed(turns=[("s-1", 0), ("s-1", 1), ("s-2", 0)], at_most=1_000, points=3)
+ALEX, ALEXANDER = UserId("a", "u"), UserId("a", "v")
+USERS = {
+    ALEX: IndexedUser(facts=[("identity", "name", "Alex")], episodes=[(1, 20)], turn_count=25),
+    ALEXANDER: IndexedUser(facts=[("identity", "name", "Alexander")], episodes=[], turn_count=3),
+}
+
+
+def test_what_equals_has_no_differences() -> None:
+    """Archive and index as the oracle's: nothing is found, and all of it was looked at."""
+    found = compare_archive(ARCHIVED, ORACLE)
+    found.include(compare_index(INDEXED, ORACLE, keep_turns=1_000))
+    found.include(compare_users_index(USERS, conversation().users, POLICY))
+
+    assert ({}, []) == (found.counts, found.examples)
+    assert (3, 1, 3) == (found.checked["archive turns"], found.checked["archive refused"], found.checked["index"])
+    assert 5 == found.checked["index of users"]
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ({"turns": ARCHIVED.turns[1:]}, {"archive turns missing": 1}),
+        ({"turns": [*ARCHIVED.turns, ("s-3", 0)]}, {"archive turns false": 1}),
+        ({"turns": [*ARCHIVED.turns, ("s-1", 0)]}, {"archive turns doubled": 1}),
+        ({"doubled_rows": 2}, {"archive turns doubled": 2}),
+        ({"refused": 0}, {"archive refused missing": 1}),
+        ({"refused": 3}, {"archive refused false": 2}),
+        (
+            {"ids": {**ARCHIVED.ids, "episodes.v1": {"e-2"}}},
+            {"archive episodes.v1 missing": 1, "archive episodes.v1 false": 1},
+        ),
+        ({"ids": {**ARCHIVED.ids, "profiles.v1": {"p-2", "p-3"}}}, {"archive profiles.v1 missing": 1}),
+        ({"ids": {**ARCHIVED.ids, "profiles.v1": {"p-2", "p-3"}}, "compacted": {"profiles.v1"}}, {}),
+    ],
+)
+def test_archive(change: dict[str, object], counts: dict[str, int]) -> None:
+    """Turns and ids missing, false and doubled, and another number of refused records."""
+    assert counts == compare_archive(msgspec.structs.replace(ARCHIVED, **change), ORACLE).counts
+
+
+@pytest.mark.parametrize(
+    ("change", "keep_turns", "counts"),
+    [
+        ({"turns": INDEXED.turns[1:], "points": 2}, 1, {}),
+        ({"turns": INDEXED.turns[1:], "points": 2}, 2, {"index missing": 1}),
+        ({"turns": [("s-1", 1), ("s-2", 0)], "at_most": 1}, 2, {}),
+        ({"turns": [("s-1", 0), ("s-2", 0)], "at_most": 1}, 2, {"index missing": 1}),
+        ({"turns": [*INDEXED.turns, ("s-2", 7)], "points": 4}, 2, {"index false": 1}),
+        ({"turns": [("s-1", 0), ("s-1", 1), ("s-2", 7)]}, 2, {"index missing": 1, "index false": 1}),
+        ({"points": 5}, 2, {"index false": 2}),
+    ],
+)
+def test_index(change: dict[str, object], keep_turns: int, counts: dict[str, int]) -> None:
+    """A turn by its key: missing, false or of no known session; what the policy forgets may be gone or still stand."""
+    found = msgspec.structs.replace(INDEXED, **change)
+
+    assert counts == compare_index(found, ORACLE, keep_turns=keep_turns).counts
+
+
+def test_the_archive_has_what_both_oracles_emit() -> None:
+    """Turns that were forwarded, facts and standings, episodes; requests are not archived."""
+    whole = conversation()
+    found = compare_archive(ARCHIVED, ORACLE, whole.sessions, whole.users)
+
+    assert "archive requests.v1" not in found.checked
+    assert (28, 31, 1) == tuple(
+        found.counts[f"archive {name} missing"] for name in ("commands.v1", "facts.v1", "user-episodes.v1")
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "change", "counts"),
+    [
+        (ALEX, {"facts": []}, {"index of users missing": 1}),
+        (ALEX, {"facts": [("identity", "name", "Al")]}, {"index of users missing": 1, "index of users false": 1}),
+        (ALEX, {"facts": USERS[ALEX].facts * 2}, {}),
+        (ALEX, {"episodes": []}, {"index of users missing": 1}),
+        (ALEX, {"episodes": [(1, 20), (1, 10)]}, {"index of users false": 1}),
+        (ALEXANDER, {"turn_count": 2}, {"index of users missing": 1, "index of users false": 1}),
+    ],
+)
+def test_index_of_users(user: UserId, change: dict[str, object], counts: dict[str, int]) -> None:
+    """A fact, an episode or a standing that is missing, of another value, or too many."""
+    found = {**USERS, user: msgspec.structs.replace(USERS[user], **change)}
+
+    assert counts == compare_users_index(found, conversation().users, POLICY).counts
+
+
+def test_no_value_of_a_fact_is_printed() -> None:
+    """Differences name what differs; what a user said stays where it is."""
+    found = compare_users_index({}, conversation().users, POLICY)
+    told = [event.value for event in conversation().users.outputs.values() if isinstance(event, FactChanged)]
+
+    assert ["Alex", "Alexander"] == sorted(told)
+    assert [] == [example.what for example in found.examples if "Alex" in example.what]
+    assert len(found.examples) == 5
