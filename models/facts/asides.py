@@ -28,6 +28,13 @@ _SPEAKER = re.compile(
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022+]|\d{1,3}[.)])[ \t]+\S")
+_CITED = re.compile(
+    r"^(?!.*\b(?:my|for you|you should|i want)\b).*\b(?:says?|said|reads?|states?|wrote|rules?|"
+    r"guidelines?|policy|readme|docs?|manual"
+    r"|guide|checklist|list|notes?|spec|requirements?)\b[^.?!]*:[ \t]*$",
+    re.IGNORECASE,
+)
+"""A line that leads into a list of somebody's rules."""
 _CODE = re.compile(
     r"[ \t]*(?:(?:def|class|import|from|return|const|let|var|function|public|private|fn|func"
     r"|package|#include|SELECT"
@@ -67,7 +74,7 @@ _TASK = re.compile(
     r"|(?:^|\n)[ \t]*(?:[\w']+ ){0,3}(?:poem|lyrics|song|text|e-?mail|essay|draft|letter|story"
     r"|quote|input|source|original|sentence|passage"
     r"|excerpt|transcript|message|example|paragraph|bio|speech|resume|description|translation"
-    r"|grammar check|dialogue)[ \t]*:"
+    r"|grammar check|dialogue)[ \t]*:(?![ \t]*\S+@)"
     # Something to be written, in whose text "I" is anybody.
     r"|(?<!you )(?<!always )(?<!never )(?<!i )\b(?:write|draft|compose|generate|create|make up"
     r"|come up with|give me|need|help me (?:write|with)|finish"
@@ -96,10 +103,10 @@ _FICTION_WORDS = word_set(
 _SUPPOSE_WORDS = word_set(
     "imagine suppose supposing assume assuming hypothetical hypothetically if let's argument "
     "world say wish joking "
-    "kidding jk theoretically theory example instance e"
+    "kidding jk theoretically theory example instance e true"
 )
 _FICTION = re.compile(
-    r"\b(?:pretend|role-?\s?play\w*|act (?:as|like)|you(?:'re| are) (?:a|an|the|my|now)\b|play"
+    r"\b(?:you be (?:the|a|my)\b|pretend|role-?\s?play\w*|act (?:as|like)|you(?:'re| are) (?:a|an|the|my|now)\b|play"
     r" (?:the|a) (?:role|part)"
     r"|i(?:'m|'ll be| am| will be|'ll play| play) (?:the|playing|a) [^.,\n]{0,30}?(?:and you|in"
     r" (?:this|our|the) (?:game|scene"
@@ -114,11 +121,13 @@ _FICTION = re.compile(
     r"|practi[cs]e (?:a|my|the) (?:dialogue|dialog|conversation|interview)|i (?:had a dream|dreamt"
     r"|dreamed)|in character|once upon a time|from the (?:perspective|point of view|pov) of)",
 )
+_DENYING = word_set("not it's")
 _SUPPOSED = re.compile(
-    r"\b(?:imagine|suppose|supposing|assum(?:e|ing) (?:that|for|i|i'm|my|we|you|there)\b"
+    r"\b(?:it's not (?:that|like|as if|true that) (?:i|my)\b|(?:isn't|not) true that\b|imagine|"
+    r"suppose|supposing|assum(?:e|ing) (?:that|for|i|i'm|my|we|you|there)\b"
     r"|hypothetical(?:ly)?|what if|let's (?:say"
     r"|pretend|imagine|assume)"
-    r"|for the sake of argument|in a world where|say (?:i|i'm|my|that i)\b|i wish|if only|just"
+    r"|for the sake of argument|in a world where|(?<!i'd )(?<!would )say (?:i|i'm|my|that i)\b|i wish|if only|just"
     r" kidding|jk\b|if i (?:were|was|had)|if my"
     r"|theoretically|in theory|as an example|for (?:example|instance)|e\.g\.)",
 )
@@ -130,7 +139,8 @@ _REPORT_WORDS = word_set(
     "quoted quoting posted titled like telling sings sang"
 )
 _REPORTED = re.compile(
-    r"\b(?:says?|said|saying|tells?|told|wrote|writes|texted|claim(?:s|ed)|thinks|believe[sd]"
+    r"\b(?:says?|said|saying|tells?|told(?! me to (?:avoid|stay off|stay away|cut|give up|stop eating|"
+    r"limit|keep off))|wrote|writes|texted|claim(?:s|ed)|thinks|believe[sd]"
     r"|thought|ask(?:s|ed)|replied"
     r"|goes|reads|shouted|yelled|insist(?:s|ed)|swears|joke[sd]|announced|assume[sd]|quot(?:es?|ed"
     r"|ing)|posted|titled"
@@ -138,7 +148,20 @@ _REPORTED = re.compile(
 )
 
 
-_OWN_SPEECH = ("i ", "i've ", "i just ", "i already ", "to ", "i only ", "stop ", "avoid ", "quit ")
+_OWN_SPEECH = (
+    "i ",
+    "i've ",
+    "i just ",
+    "i already ",
+    "to ",
+    "i only ",
+    "stop ",
+    "avoid ",
+    "quit ",
+    "never ",
+    "always ",
+    "don't ",
+)
 """Behind these the user speaks, or is spoken to."""
 
 
@@ -173,7 +196,7 @@ def own_words(text: str, words: set[str]) -> str:
 
 def supposed_from(lower: str, words: set[str]) -> int:
     """Where a sentence, folded, begins to suppose something or to report what others say; its length if it does not."""
-    if not _SUPPOSE_WORDS.isdisjoint(words) and _SUPPOSED.search(lower):
+    if (not _SUPPOSE_WORDS.isdisjoint(words) or words >= _DENYING) and _SUPPOSED.search(lower):
         return 0
     if not _REPORT_WORDS.isdisjoint(words):
         for found in _REPORTED.finditer(lower):
@@ -213,6 +236,9 @@ def _own_lines(text: str) -> str:
     coded = [bool(_CODE.match(line)) for line in lines]
     if sum(coded) > 1:
         lines = [line for line, code in zip(lines, coded, strict=True) if not code]
+    cited = next((n for n, line in enumerate(lines) if _CITED.search(line)), None)
+    if cited is not None:
+        lines = [line for n, line in enumerate(lines) if n <= cited or not _ITEM.match(line)]
     if sum([bool(_ITEM.match(line)) for line in lines]) > MAX_LIST_ITEMS:
         lines = [line for line in lines if not _ITEM.match(line)]
     letter = next((n for n, line in enumerate(lines) if _is_salutation(line)), None)

@@ -53,10 +53,13 @@ def _condition(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     )
 
 
+_SINCE = re.compile(r"\s+(?:at|in|when|last|since|as|aged|during|after|from|years?|this|about|over)\b.*")
+
+
 def _suffers(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     found: list[Finding] = []
     for said in things(match["v"], 4):
-        thing = re.sub(r"^(?:severe|mild|bad|chronic|terrible|occasional|frequent) ", "", said.lower())
+        thing = _SINCE.sub("", re.sub(r"^(?:severe|mild|bad|chronic|terrible|occasional|frequent) ", "", said.lower()))
         if not re.match(r"(?:it|this|that|boredom|fomo|jet)\b", thing):
             found += fact(CONSTRAINT, f"medical_{slug(thing)}", "yes", statement, 0.85, _HEALTH_IMPORTANCE)
     return found
@@ -137,7 +140,8 @@ RULES: tuple[Rule, ...] = (
     rule(
         "i have/i've/i live/i suffer/i get/i got",
         rf"i(?:'ve)? (?:have|live with|suffer from|get|got)(?: an?)? (?P<v>(?:(?:severe|mild|chronic"
-        rf"|type (?:1|2|one|two)|high|low|bad|terrible) )*(?:{_MEDICAL}|lactose intolerance|high blood"
+        rf"|type (?:1|2|one|two)|high|low|bad|terrible) )*(?:(?:{_MEDICAL})(?: disease| syndrome| "
+        rf"disorder)?|lactose intolerance|high blood"
         rf" pressure|low blood pressure|heart (?:condition|disease|failure)|chronic \w+|\w+ (?:disorder"
         rf"|syndrome|disease|deficiency|intolerance|condition)|bad (?:knees?|back|hip)|back pain|back"
         rf" problems|a pacemaker|high cholesterol))\b",
@@ -154,6 +158,16 @@ RULES: tuple[Rule, ...] = (
         r"i'm (?:\w+ly )?(?:an? )?(?P<v>(?:legally |partially |completely )?(?:blind|deaf)|colou?r["
         r" -]?blind|hard of hearing|visually impaired|hearing impaired|dyslexic|in a wheelchair|a"
         r" wheelchair user|wheelchair user)\b",
+        _accessible,
+    ),
+    rule(
+        "i have/i've/i navigate/i get/i operate/my/i work/i only",
+        r"(?:i(?:'ve)? (?:have |got )?|my )(?P<v>(?:very )?(?:low|poor|limited|impaired|partial|failing|"
+        r"tunnel) (?:vision|sight|eyesight|hearing)"
+        r"|(?:eyesight|vision|hearing|sight) is (?:very |really )?(?:poor|bad|failing|limited|going)|"
+        r"(?:only )?(?:navigate|get around|work|operate|use) "
+        r"(?:\w+ ){0,3}?(?:with|by|using|only) (?:only )?(?:the |a |my )?(?:keyboard|voice|switch|screen "
+        r"reader)(?: only| alone)?|hearing loss|one hand)\b",
         _accessible,
     ),
     rule(

@@ -18,6 +18,7 @@ from models.facts import (
     food,
     habits,
     instructions,
+    mentions,
     names,
     person,
     places,
@@ -80,7 +81,7 @@ _RECENT = re.compile(
 _LASTING = re.compile(
     r"\b(?:since|always|never|from now on|moved|born|grew up|got|started|joined|switched|became"
     r"|turned|changed|every|quit|left|stopped|broke|divorced|adopted|married|lost|fired|laid"
-    r"|resigned|graduated|retired|died|passed|diagnosed|gave|given|went|became)\b"
+    r"|resigned|bought|built|graduated|retired|died|passed|diagnosed|gave|given|went|gone|became)\b"
 )
 _NO_LONGER = re.compile(
     r"(?P<s>i|i'm|my \w+(?: \w+)?|we|we're)(?P<be>'m| is| are)? no longer (?P<v>.+)|(?P<s2>i'm)"
@@ -92,7 +93,7 @@ _NO_LONGER = re.compile(
     re.IGNORECASE,
 )
 _ENDS = (
-    (re.compile(r"i'm (?:on|following) an? (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
+    (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
     (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
 )
 _ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
@@ -146,14 +147,15 @@ def extract(content: str) -> Extraction:
     facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
     taken_back: list[Retraction] = []
     passing = not _PASSING_WORDS.isdisjoint(words)
-    for named in family.named_in_passing(text, words):
+    for named in mentions.mentioned(text, words):
         facts[named.category, named.key] = named
     for statement in statements_of(text, words):
-        if passing and _is_passing(statement.text):
+        if passing and _is_passing(statement.said or statement.text):
             continue
         for finding in _findings(statement):
             if isinstance(finding, Retraction):
-                if finding not in taken_back and statement.weight == 1.0:
+                known = {(each.category, each.key) for each in taken_back}
+                if (finding.category, finding.key) not in known and statement.weight == 1.0:
                     taken_back.append(finding)
                 continue
             place = (finding.category, finding.key)

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from models.facts import vocabulary
 from models.facts.statements import Statement
 from models.facts.values import IDENTITY, Finding, Rule, fact, name_of, rule
-from models.user_events import ExtractedFact
 
 _FAMILY = 0.7
 
@@ -33,19 +32,6 @@ _PARTNER = "|".join(sorted(vocabulary.RELATIONSHIPS, key=len, reverse=True))
 _MARITAL = "widower|widow|single|married|divorced|engaged|widowed|separated"
 
 
-_IN_PASSING = re.compile(
-    rf"\b(?:my|our) (?:(?:old|little|lovely|dear|late|eldest|youngest) )?(?:(?P<who>{_PARTNER})"
-    rf"|(?P<kind>{_PET})),? (?P<v>[A-Z][a-z]+)\b(?! [a-z]+ed me)"
-    rf"|\b(?:my|our|with|and) (?P<children>(?:two|three|four|five|six|[2-9]) (?:\w+ )?(?:kids"
-    rf"|children|sons|daughters|boys|girls))\b"
-)
-
-
-_RELATED = frozenset(
-    (*vocabulary.RELATIONSHIPS, *vocabulary.PETS, "kids", "children", "sons", "daughters", "boys", "girls")
-)
-
-
 def _partner(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     name = name_of(match["v"], statement)
     if not name[:1].isupper() and not statement.lower:
@@ -54,6 +40,11 @@ def _partner(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _marital(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    if re.match(
+        r"to (?:my|the|this|that|our) (?:\w+ )?(?:job|work|career|business|company|game|idea|phone|ps5|desk)\b",
+        match.groupdict().get("rest") or "",
+    ):
+        return []
     found: list[Finding] = list(fact(IDENTITY, "marital_status", match["v"].lower(), statement, 0.9, _FAMILY))
     rest = match.groupdict().get("rest") or ""
     if rest and (
@@ -87,20 +78,6 @@ def _pet(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     ):
         name = both[0]
     return fact(IDENTITY, pet_key(match["kind"]), name or "yes", statement, 0.9 if name else 0.8, 0.6)
-
-
-def named_in_passing(text: str, words: set[str]) -> Iterable[ExtractedFact]:
-    """As in "My cat Muffin needs a passport": whose name or number is taken for granted, also in questions."""
-    if _RELATED.isdisjoint(words):
-        return
-    for match in _IN_PASSING.finditer(text):
-        statement = Statement(match[0])
-        if match["who"]:
-            yield from fact(IDENTITY, "partner_name", match["v"], statement, 0.75, _FAMILY)
-        elif match["kind"]:
-            yield from fact(IDENTITY, pet_key(match["kind"]), match["v"], statement, 0.75, 0.6)
-        else:
-            yield from fact(IDENTITY, "children", match["children"], statement, 0.75, _FAMILY)
 
 
 RULES: tuple[Rule, ...] = (
@@ -137,7 +114,7 @@ RULES: tuple[Rule, ...] = (
         "i have/we have/i own/i adopted/i got/we got/we adopted/i've/we've",
         rf"(?:i|we)(?:'ve)? (?:have|own|(?:have |just |recently )*(?:adopted|got|gotten|rescued))"
         rf" (?:an?|my|one|two|three|four|five|six|several|\d) (?:[\w-]+"
-        rf" ){{0,4}}?(?P<kind>{_PET})(?P<plural>s)?\b(?!-)"
+        rf" ){{0,4}}?(?P<kind>{_PET})(?P<plural>s)?\b(?!-| in (?:this|the|that) (?:fight|race))"
         rf"(?:,? (?:(?:and )?(?:(?:he|she|it|they)(?:'s| is| are) )?(?:called|named)|(?:her|his|its|their)"
         rf" names? (?:is|are)|whose names? (?:is|are)) (?P<v>.+)|,? (?P<also>(?-i:[A-Z]).+))?",
         _pet,

@@ -16,7 +16,9 @@ _HEALTH_IMPORTANCE = 0.95
 _DIET = "|".join(sorted(vocabulary.DIETS, key=len, reverse=True)).replace("-", "[ -]")
 _NOT_TO_AVOID = re.compile(
     r"(?:it|this|that|these|those|them|you|him|her|well|much|anything|enough|out|there|here|the|my"
-    r"|your|up|right|at all|lunch|breakfast|dinner|today|as|any$|properly|that much)\b",
+    r"|your|another|more|mornings?|mondays?|work|lies|bullshit|nonsense|drama|exercise|homework|"
+    r"people|responsibility|stupidity|excuses|fun|up|right|at all|lunch|breakfast|dinner|today|as|"
+    r"any$|properly|that much)\b",
     re.IGNORECASE,
 )
 _INTAKE = word_set(
@@ -53,10 +55,11 @@ def _avoids(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _resumed(match: re.Match[str], _statement: Statement) -> Iterable[Finding]:
     """As in "I eat meat again"."""
-    return [
-        Retraction(category=CONSTRAINT, key="diet"),
-        Retraction(category=CONSTRAINT, key=f"avoids_{slug(match['v'])}"),
-    ]
+    return (
+        [Retraction(category=CONSTRAINT, key="diet")]
+        if match["v"].lower() in {"meat", "everything"}
+        else [Retraction(category=CONSTRAINT, key=f"avoids_{slug(match['v'])}")]
+    )
 
 
 def _cannot(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -125,7 +128,7 @@ RULES: tuple[Rule, ...] = (
         _cannot,
     ),
     rule(
-        "i avoid/i'm",
+        "i avoid/i'm/i abstain/i stay/i steer",
         r"i(?:'m)? (?:avoid|abstain from|stay away from|steer clear of|avoiding|intolerant to)"
         r" (?:eating |drinking |all |any )?(?P<v>.+)",
         _avoids,

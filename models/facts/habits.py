@@ -49,7 +49,9 @@ def _my_thing(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     text = match["v"]
     if key is None or text.lower().startswith("not "):
         return []
-    if key in {"language", "tone", "style", "units"} and not match.groupdict().get("preferred"):
+    if key in {"language", "tone", "style", "units"} and not (
+        match.groupdict().get("preferred") or "choice" in match["thing"].lower()
+    ):
         return []
     if key == "timezone":
         return fact(PREFERENCE, key, phrase(text, 5), statement, 0.95)
@@ -74,7 +76,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         "i code/i program/i write/i develop/i work/i do/i'm",
         r"i(?:'m)? (?:code|program|write(?: code)?|develop|work|do (?:all |most of )?(?:my )?(?:coding"
-        r"|programming|development)|an?) (?:(?:everything|all my code|most of my code|my code|mainly"
+        r"|programming|development)|an?) (?:(?:everything|(?:all|most of) my \w+|my code|mainly"
         r"|mostly|primarily|exclusively|stuff|code) )*(?:in |with )?(?P<v>.+)",
         _codes,
     ),

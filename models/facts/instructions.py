@@ -17,7 +17,8 @@ _STYLE = 0.65
 _IMPORTANCE = 0.85
 _MAX_RULE_WORDS = 24
 _MARKS = re.compile(
-    r"\b(?:always|never|every|each time|all (?:of )?(?:your|future|my)|from now on|by default"
+    r"\b(?:always|never|every|each (?:time|answer|reply|response|message|email|of your)|before (?:you "
+    r")?(?:answer|reply|respond)\w*|all (?:of )?(?:your|future|my)|from now on|by default"
     r"|whenever|ever|going forward|in (?:the )?future|permanently|anymore|default to|(?:anything"
     r"|everything|all [\w ]{2,40}?|emails?|code) you (?:write|send|give|do|make|run)|before you"
     r"|you write for me|unless i|any longer|from here"
@@ -43,6 +44,16 @@ _ANSWERING = re.compile(
     r"|communicate|chat|use|stick to|switch|give|your|explain)\b",
     re.IGNORECASE,
 )
+_IN_LANGUAGE = re.compile(
+    rf"(?:always |only |just )*(?:(?:answer|reply|respond|speak|talk|write|communicate|chat)(?: "
+    rf"back)?(?: (?:to|with) me)?(?: only| just| exclusively| solely| purely)?"
+    rf"(?: in)?|(?:stick|switch|keep) to|use) (?:\w+ )?(?:{'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})\b",
+    re.IGNORECASE,
+)
+_ONLY_LANGUAGE = re.compile(
+    rf"(?:only |just |always )?({'|'.join(sorted(vocabulary.NATURAL_LANGUAGES))})(?: only| always)?(?: please)?",
+    re.IGNORECASE,
+)
 _NO = re.compile(
     r"(?:never|don't|no|avoid|skip|stop|without|drop|leave out|omit|refrain from|do without|not"
     r"|quit|zero|cut)\b|.*\b(?:without|no|never|don't|not|free of)\b",
@@ -52,7 +63,7 @@ _ANSWERS = re.compile(
     r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|things|me|summaries|output)\b", re.IGNORECASE
 )
 _CAP = re.compile(
-    r"\b((?:under|below|at most|no more than|less than|max(?:imum)?(?: of)?|up to|within|in|to"
+    r"\b((?:under|below|at most|(?:no )?more than|less than|max(?:imum)?(?: of)?|up to|within|in|to"
     r"|limit\w* to|fewer than|maximum) (?:a |an )?(?:max(?:imum)? of )?(?:\d+|one|two|three|four"
     r"|five|a couple of|a few) (?:words?|sentences?|lines?|paragraphs?|bullets?|bullet points"
     r"|characters))\b",
@@ -72,7 +83,7 @@ _MEASURING = re.compile(
     re.IGNORECASE,
 )
 _MANNER = re.compile(
-    r"(?:always |never |don't |avoid |stop |no |only )*(?:be|using|keep|answer|reply|respond|use"
+    r"(?:always |never |don't |ever |avoid |stop |no |only )*(?:be|using|keep|answer|reply|respond|use"
     r"|write|talk|speak"
     r"|stay|short|bullet|plain|get)\b",
     re.IGNORECASE,
@@ -110,9 +121,8 @@ _HABITS = re.compile(
     r"|preamble|intros?|introductions|pleasantries"
     r"|follow-up questions|puns|jokes|em[- ]dashes|spoilers?|swearing|swear words|repeat\w* (?:my"
     r" question|yourself)|moraliz\w+|metaphors|acronyms|abbreviations|passive voice)\b"
-    r"|(?:don't|stop|quit|avoid|you don't (?:have|need) to|no need to) (?:say|call|us|ask|add|tell"
-    r"|start|end|giv|suggest|recommend|remind|explain|assum|be)(?:l?ing|e|l)? (?!(?:this|that|it"
-    r"|me that|the)\b)\w+",
+    r"|(?:stop|quit) (?:saying|calling|using|asking|adding|telling|starting|ending|giving|suggesting|recommending"
+    r"|reminding|explaining|assuming|being) (?!(?:this|that|it|me that|the)\b)\w+",
     re.IGNORECASE,
 )
 _MINOR = word_set(
@@ -127,13 +137,42 @@ _VERBS = (
     "prioritize/every/before/after/quote/number/list/return/convert/communicate/chat/switch/do/test/comment/"
     "follow/adopt/address/summarise/summarize/finish/state/mention/round/offer/recommend/mark/warn/point/say/"
     "stay/refer/consider/verify/prefer/review/save/set/sort/target/think/translate/i want/i need/commit/ensure/"
-    "display/print/label/quit/zero/please/short/bullet/plain/code/british/american/metric/default/take"
+    "display/print/label/quit/zero/please/short/bullet/plain/code/british/american/metric/default/take/"
+    "one/call/back/two/three/pick/choose/highlight/flag/group/propose/correct/challenge/phrase/cap/"
+    "cut/trim/expand/define/"
+    "link/order/rank/compare/split/wait/hold/capitalise/capitalize/bold/indent/lead/conclude/introduce/hide/remember/"
+    "look/search/help/let/get/have/go/only/just/up/mind/spare/confirm/calculate/estimate/replace/insert/attach/reply/"
+    "address/sort/simplify/clarify/describe/define/present/structure/number/credit/in/if/at/with/"
+    "without/english/german/"
+    "french/spanish/italian/dutch/portuguese/polish/japanese/chinese/russian/swedish/norwegian/danish/finnish/turkish"
 )
 
 
 _TALK = re.compile(
-    r"never mind|don't (?:worry|know|think)|no (?:problem|worries|idea|i)\b|stop me|all good", re.IGNORECASE
+    r"never mind|let (?:me|us) know|don't (?:worry|know|think)|no (?:problem|worries|idea|i)\b|stop me|all good",
+    re.IGNORECASE,
 )
+
+
+_MOTTO = re.compile(
+    r"(?:always|never|just|don't)? ?(?:ever )?(?:look on|look (?:for|at) the|believe|remember(?: "
+    r"that)? (?:you|to|that|how|the|who)|stay (?:strong|positive"
+    r"|true|safe|healthy|humble|hungry|curious|hopeful|focused|motivated)|smile|dream|say never|say "
+    r"die|trust (?:yourself|your|the)"
+    r"|be (?:yourself|kind|proud|happy|grateful|thankful|true|there|careful|afraid|ashamed|scared|"
+    r"sorry|a )|have fun|hold on|count on"
+    r"|take (?:care|it easy|time)|cherish|keep (?:going|pushing|moving|fighting|smiling|dreaming|on |"
+    r"up |your (?:head|chin|spirits))|follow (?:your|the)"
+    r"|(?:look|be) (?:after|out)|do your best|go for|get (?:up|back)|chase|live|love|lose (?:hope|"
+    r"sight|faith)|let (?:it|them|him|her|any|the|that|fear|your)"
+    r"|make (?:time|room|sure)|expect|appreciate|support|learn|grow|enjoy|strive|improve|reach|push|work (?:hard|on))\b"
+    r"|.*\b(?:your(?:self| dreams?| heart| passion| skills?| goals?| head up| best| friends?| family| "
+    r"loved ones| body| mind)"
+    r"|my (?:wife|husband|mum|mom|dad|boss|kids|sister|brother|friend)|in life|at work|^(?:we|i|they)|"
+    r"there for (?:me|you|each)|each other)\b",
+    re.IGNORECASE,
+)
+"""What one wishes a friend, or asks of nobody."""
 
 
 def _order(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
@@ -141,7 +180,7 @@ def _order(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
     standing = statement.standing or bool(_MARKS.search(text))
     if _TALK.match(text) and not statement.standing:
         return []
-    if _DONE.match(text) or re.search(r" (?:is|was) an? ", text):
+    if _DONE.match(text) or re.search(r" (?:is|was) an? ", text) or _MOTTO.match(text):
         return []
     known = _of_style(text, statement, standing=standing)
     if known is not None:
@@ -160,7 +199,7 @@ def _open(text: str, statement: Statement, confidence: float) -> list[Finding]:
     words = [
         word for word in slug(said.removeprefix(statement.condition)).split("_") if word not in _MINOR and len(word) > 1
     ]
-    if len(said.split()) < _MIN_RULE_WORDS or not words:
+    if len(said.split()) < _MIN_RULE_WORDS or len(words) < _MIN_RULE_WORDS:
         return []
     return list(fact(INSTRUCTION, "_".join(words[:_MAX_KEY_WORDS]), said, statement, confidence, _IMPORTANCE))
 
@@ -170,6 +209,12 @@ def _of_style(text: str, statement: Statement, *, standing: bool) -> list[Findin
     known = _about(text, never=_NO.match(text) is not None, standing=standing)
     if known is None:
         return None
+    if (
+        known[0] == "tone"
+        and not standing
+        and not re.search(r"\b(?:me|answers?|repl\w+|responses?|tone|style)\b", text)
+    ):
+        return []
     if not known[1] or not (standing or not (statement.passing or _ONE_OFF.search(text))):
         return []
     return [*fact(INSTRUCTION, *known, statement, _STANDING if standing else _STYLE, _IMPORTANCE)]
@@ -180,13 +225,8 @@ def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
     frequency = "never" if never else "always"
     if _EMOJI.search(text):
         return "emojis", frequency
-    if (
-        (language := _LANGUAGE.search(text))
-        and _ANSWERING.match(text)
-        and not _FORBIDDING.match(text)
-        and "spelling" not in text.lower()
-    ):
-        return "answer_language", language[1].capitalize()
+    if (language := _language_of(text, standing=standing)) is not None:
+        return "answer_language", language
     if _COMMENTS.search(text):
         return "code_comments", frequency
     if _CITE.search(text) and (standing or _CITING.match(text)):
@@ -196,9 +236,23 @@ def _about(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
     return _shape_of(text, never=never, standing=standing)
 
 
+def _language_of(text: str, *, standing: bool) -> str | None:
+    """The language of answers a rule names, empty if it is for one text; None if it is about something else."""
+    if (
+        (language := _LANGUAGE.search(text))
+        and _ANSWERING.match(text)
+        and not _FORBIDDING.match(text)
+        and "spelling" not in text.lower()
+        and not _COMMENTS.search(text)
+    ):
+        return language[1].capitalize() if standing or _IN_LANGUAGE.match(text) else ""
+    only = _ONLY_LANGUAGE.fullmatch(text) if standing else None
+    return only[1].capitalize() if only else None
+
+
 def _shape_of(text: str, *, never: bool, standing: bool) -> tuple[str, str] | None:
     """Length, format and tone of answers."""
-    names_answers = _ANSWERS.search(text) is not None
+    names_answers = _ANSWERS.search(text, max(text.find(" "), 0)) is not None
     if (cap := _CAP.search(text)) and (standing or names_answers):
         return "response_length", cap[1]
     shape, length, tone = FORMAT.search(text), LENGTH.search(text), TONE.search(text)
@@ -225,4 +279,12 @@ RULES: tuple[Rule, ...] = (
         _unwanted,
     ),
     rule(_VERBS, r".+", _order),
+    rule(
+        "*always",
+        (
+            r"(?!(?:i|i'm|we|he|she|they|it|it's|you|you're|this|that|there|my|our|his|her|their|the|who|what|"
+            r"as|almost|not)\b)[\w' -]+?,?(?: please)?,? always(?: please)?$"
+        ),
+        _order,
+    ),
 )

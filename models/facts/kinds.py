@@ -20,7 +20,7 @@ ANSWERS = re.compile(
 CODING = re.compile(
     rf"\b(?:{'|'.join(re.escape(word) for word in sorted(vocabulary.CODING_STYLE, key=len, reverse=True))}"
     r"|type hints?|type annotations|functional (?:programming|style|code)|object[- ]oriented|single quotes"
-    r"|double quotes|list"
+    r"|double quotes|black(?=$| with| formatting| style|,)|list"
     r" comprehensions|early returns|small functions"
     r"|(?:\d|two|four|eight)[- ]spaces?(?: indent\w*)?|composition|line length|static typing"
     r"|strict typing|descriptive (?:variable )?names|variable names"

@@ -25,7 +25,7 @@ def _name(confidence: float, *, corrects: bool | None = None) -> Build:
 
 _NO_GREETING = word_set(
     "same right over up down out in back still stuck alone anyone everyone nobody someone newbie "
-    "user guest both me thanks"
+    "user guest both team me thanks"
 )
 """What may stand before "here" and is no name."""
 _SPELT = re.compile(

@@ -23,7 +23,7 @@ class Led(NamedTuple):
     condition: str = ""
 
 
-_CONDITION = re.compile(r"when|every time (?:i|you|we)", re.IGNORECASE)
+_CONDITION = re.compile(r"when|if (?!in doubt)|unless|(?:every|each|any) ?time (?:i|you|we)", re.IGNORECASE)
 _IMPERATIVES = {
     form: verb
     for verb, forms in {
@@ -73,7 +73,8 @@ _LEAD = re.compile(
     r"|as (?:you know|i (?:said|mentioned|told you|already (?:said|mentioned)))|like i (?:said"
     r"|mentioned)|i (?:already )?(?:said|told you|mentioned)(?: (?:before|already|earlier))?(?:"
     r" that)?"
-    r"|since|because|given(?: that)?|considering(?: that)?|seeing(?: as| that)|as(?! (?:an?"
+    r"|i(?:'d| would) say(?: that)?|since|because|given(?: that)?|considering(?: that)?|seeing(?: as| "
+    r"that)|as(?! (?:an?"
     r"|someone|somebody) )|being that"
     r"|(?:the )?(?:fact|thing|problem|truth|reason)(?: is)?(?: that)?|unfortunately|sadly|luckily"
     r"|fortunately|apparently|of course|yes|yeah|yep|yup"
@@ -100,18 +101,30 @@ _CORRECTION = re.compile(
     re.IGNORECASE,
 )
 _HEDGE_LEAD = re.compile(
-    r"(?:i (?:think|guess|believe|suppose|feel like|assume|hope)(?: that)?|maybe|perhaps|probably"
+    r"(?:i (?:think(?! in\b)|guess|believe|suppose|feel like|assume|hope)(?: that)?|maybe|perhaps|probably"
     r"|possibly|not sure but"
     r"|i'm not sure(?: but| if)?|might be|could be)(?=[\s,])[\s,]*",
     re.IGNORECASE,
 )
 _STANDING_LEAD = re.compile(
-    r"(?:from (?:now|here|this point|today) on(?:wards?)?|going forward|in (?:the )?future(?:"
+    r"(?:from (?:now|here|this point|today) on(?:wards?)?(?: out)?|hereafter|henceforth|(?:whatever|"
+    r"no matter what|anything) (?:i|you) [^,]{2,30}(?=,)|going forward|in (?:the )?future(?:"
     r" (?:chats|answers|replies"
     r"|conversations|responses))?|from here on(?: out)?|by default|as a (?:general )?rule"
     r"|(?:general|standing|new|house"
-    r"|one|ground) (?:rule|instruction|request)s?(?: for you)?|rule of thumb|for (?:all"
-    r" )?(?:future|all|every|any)[a-z ]{0,30}"
+    r"|one|ground) (?:rule|instruction|request)s?(?: for you)?|rule of thumb|as an? (?:standing|house|"
+    r"ground|hard|strict) rule"
+    r"|for (?:future|(?:all|any|every|each)(?: of)?(?: future| my| our| your| the)*) \w+(?: (?:that "
+    r")?(?:you|i|we) \w+(?: (?:for )?me)?)?"
+    r"|(?:unless|until) (?:i (?:say|ask|tell you|specify|state|request|mention)|told|asked|stated|"
+    r"specified)(?: otherwise| differently| for it| to stop)?"
+    r"|until further notice|(?:every|each|any) ?time (?:you|i|we) [^,]{3,60}(?=,)"
+    r"|if i (?:ask|write|say|send|paste|share|switch|speak|type|give you|post|use|make|mention|get|seem|sound|forget"
+    r"|request|upload|show)\b[^,]{0,60}(?=,)"
+    r"|if you(?:'re| are)? (?:ever )?(?:unsure|not sure|uncertain|in doubt|don't know|can't|have doubts|make|suggest"
+    r"|quote|recommend|mention|give me|show me|write)\b[^,]{0,60}(?=,)"
+    r"|if (?:something|anything|a (?:question|request|task))(?:'s| is| seems| looks)\b[^,]{0,60}(?=,)|"
+    r"(?:if|when) in doubt(?=,)"
     r"|in (?:all|every|each|any)(?: of)?(?: your| our| my)? (?:answers?|repl(?:y|ies)|responses?"
     r"|conversations?|chats?|code)"
     r"|every time|at all times|when(?:ever)? (?:you|i|we) (?!(?:was|were|got|had|did|went|saw"
@@ -123,7 +136,8 @@ _POLITE = re.compile(
     r" would) (?:like|appreciate|love|prefer) (?:it if )?(?:for )?you(?: to)?"
     r"|i (?:want|need)(?= (?:every|all|your|each) (?:\w+ )?(?:answers?|repl(?:y|ies)|responses?"
     r"|messages?|summar\w+)\b)|i (?:need|want|ask|expect) you to|i'd prefer (?:it )?if you|you"
-    r" (?:can|could|may)(?= (?:always|never|just|call|stop|forget|drop|skip))|you (?:should|must|need to"
+    r" (?:can|could|may)(?= (?:just call|call|write|answer|reply|speak|talk|stop|forget|drop|skip|"
+    r"ignore|disregard|delete|remove))|you (?:should|must|need to"
     r"|have to)(?= (?:always|never|not|only|just|call|stop|use|answer|keep|forget|drop"
     r"|skip|avoid|reply|address|refer))"
     r"|make sure(?: that)?(?: you| to)?|be sure to|remember to|don't forget to|try to|feel free to"
@@ -144,7 +158,8 @@ _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
 
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
 _LEADING = word_set(
-    "think guess believe suppose feel assume hope should must need have want wanted forgot might may already said told "
+    "think guess believe suppose feel assume hope should must need have want wanted forgot might may "
+    "say already said told "
     "mentioned just found realised realized learned meant mean misspoke would ask expect appreciate only "
     "thing fact problem "
     "truth reason bad mistake case turns general standing new house ground small few first second third other"

@@ -143,12 +143,15 @@ _VALUE_FORMS = {
     "pronouns": re.compile(_PRONOUNS, re.IGNORECASE),
     "address": re.compile(r".*\d.*"),
 }
+_ADJECTIVES = re.compile(
+    r"^(?:new|current|own|personal|private|work|main|actual|real|correct|right|updated|present|own) "
+)
 _NO_VALUES = ("not ", "the same", "none", "private", "changed", "going", "wrong", "what", "to ", "number ")
-_NO_JOB = re.compile(r"(?:ing|boring|hard|stressful|ful|great)$")
+_NO_JOB = re.compile(r"(?:ing(?: me| us)?|boring|hard|stressful|ful|great)$")
 
 
 def _my(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    key = MY_NOUNS.get(match["noun"].lower())
+    key = MY_NOUNS.get(_ADJECTIVES.sub("", match["noun"].lower()))
     text = match["v"].strip()
     if key is None or text.lower().startswith(_NO_VALUES):
         return []
@@ -182,7 +185,7 @@ RULES: tuple[Rule, ...] = (
         _pronouns,
     ),
     rule("use/refer", rf"(?:use|refer to me (?:as|with|by|using)) (?P<v>(?=\S+/){_PRONOUNS})", _pronouns),
-    Rule(_PAIRS, re.compile(rf"(?P<v>{_PRONOUNS}) (?:pronouns|for me|please)", re.IGNORECASE), _pronouns),
+    Rule(_PAIRS, re.compile(rf"(?P<v>{_PRONOUNS})(?: (?:pronouns|for me|please)|$)", re.IGNORECASE), _pronouns),
     rule("pronouns/my", rf"(?:my )?pronouns(?: are|:| =)? (?P<v>{_PRONOUNS})", _pronouns),
     rule(
         "i'm",

@@ -52,8 +52,8 @@ RULES: tuple[Rule, ...] = (
         _living,
     ),
     rule(
-        "my",
-        r"my (?:home|house|flat|apartment|place|base|family home)(?: is| base is) (?:in|near|outside)"
+        "my/our",
+        r"(?:my|our) (?:home|house|flat|apartment|place|base|family home)(?: is| base is) (?:in|near|outside)"
         r" (?P<v>.+)",
         _place("location", 0.85),
     ),

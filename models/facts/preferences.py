@@ -27,7 +27,8 @@ _VAGUE = re.compile(
 )
 """Too little said to be a thing one likes."""
 _NO_LIKING = re.compile(
-    r"(?:it|this|that|these|those|them|him|her|you|your|how|when|what|where|the way|the idea|the"
+    r"(?:it|this|that|these|those|them|him|her|option|version|variant|all (?:the|of|these|those|your|"
+    r"my)|answers|replies|you|your|how|when|what|where|the way|the idea|the"
     r" fact|the (?!outdoors|ocean|sea"
     r"|mountains|beach|beatles|office|lord|rain|theat|cold|heat|smell|color|colour|snow|piano"
     r"|guitar|countryside|sound|taste)|my|our|his|its|their"
@@ -35,6 +36,17 @@ _NO_LIKING = re.compile(
     r"|call)\b|being able|something|anything|everything|nothing|one|some|both|all of|if|about|as"
     r"|and|so|an? (?:good|few|lot)"
     r"|such|yours|mine|theirs|like|where|for|not|getting|having|doing|when)\b",
+    re.IGNORECASE,
+)
+_OF_THE_MOMENT = re.compile(
+    r"\b(?:this|that|these|those|your|here)\b|\bin the (?:pic|picture|photo|image|painting|video|"
+    r"story|design|draft|version|poem|song|scene|background)\b"
+    r"|^\w+ing (?:an? |for |that |something|it\b|with |in |up |out |me|people|others|you)",
+    re.IGNORECASE,
+)
+"""Said of what is being looked at, or of no one thing."""
+_PAIR = re.compile(
+    r"(?:black and white|rock and roll|salt and vinegar|mac and cheese|fish and chips|peanut butter and)\b",
     re.IGNORECASE,
 )
 _RIVAL = re.compile(
@@ -68,6 +80,8 @@ def preferred(text: str, statement: Statement, confidence: float, *, generic: bo
 
 
 def _liked(text: str, statement: Statement, value: str, confidence: float = _LIKED) -> list[ExtractedFact]:
+    if _OF_THE_MOMENT.search(text) or _NO_LIKING.match(text):
+        return []
     text = re.sub(r"^to (?=\w)", "", text) if value == "likes" else text
     if _NO_LIKING.match(text) or statement.text.endswith(("?", " it")):
         return []
@@ -75,10 +89,10 @@ def _liked(text: str, statement: Statement, value: str, confidence: float = _LIK
     cut = re.split(
         r"\s+(?:in (?:the|my|a)|on (?:the|my|weekends|a)|at (?:the|my|home|night)|with (?:my|a|the"
         r"|some)|during|after|before|every|by the|from|about|for|to|more than|over|most|than|along"
-        r"|around|near|of all|whenever)\b",
+        r"|around|near|of all|whenever|at all|in general|with)\b",
         text,
     )[0]
-    for thing in things(cut):
+    for thing in [bare(phrase(cut, 9))] if _PAIR.match(cut) else things(cut):
         if _NO_LIKING.match(f"{thing} ") or _VAGUE.search(thing):
             continue
         found += fact(PREFERENCE, thing, value, statement, confidence, _LIKING_IMPORTANCE)
@@ -160,7 +174,7 @@ RULES: tuple[Rule, ...] = (
     rule("i favour/i favor", r"i favou?r (?P<v>.+)", _prefers),
     rule(
         "i like/i love/i enjoy/i adore",
-        r"i (?:like|love|enjoy|adore) (?!to be called|doing|when|it when)(?P<v>.+)",
+        r"i (?:like|love|enjoy|adore) (?:love )*(?!to be called|doing|when|it when)(?P<v>.+)",
         _likes,
     ),
     rule(
@@ -188,7 +202,7 @@ RULES: tuple[Rule, ...] = (
     rule(
         "my",
         r"my (?:(?:all-time|absolute|new|current) )?favourite (?P<thing>[\w' -]{2,40}?)(?: is| are|:|"
-        r" has to be| will always be|'s)(?: always| still| actually| probably| definitely)? (?P<v>.+)",
+        r" has to be| has always been| will always be|'s)(?: always| still| actually| probably| definitely)? (?P<v>.+)",
         _favourite,
     ),
     rule("favourite", r"favourite (?P<thing>[\w' -]{2,40}?)(?: is|:| are) (?P<v>.+)", _favourite),

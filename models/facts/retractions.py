@@ -83,7 +83,8 @@ def taken_back(noun_phrase: str) -> list[Finding]:
             r"^(?:my|the|where|that|your|all) (?!i )|^(?:about )?my ",
             "",
             re.sub(
-                r"\s+(?:from (?:your|the|my) .*|please|entirely|completely|for good|now|info(?:rmation)?"
+                r"\s+(?:from (?:your|the|my|earlier|before) ?.*|please|entirely|completely|for good|now|"
+                r"info(?:rmation)?"
                 r"|details?|rule|thing|preference|for me|again|you have|on file|we (?:set|discussed|agreed).*"
                 r"|i (?:gave|told|mentioned|shared|set|asked).*)$",
                 "",
@@ -91,10 +92,11 @@ def taken_back(noun_phrase: str) -> list[Finding]:
             ),
         ).strip()
         noun = re.sub(r"^(?:old|current|new|previous|saved|stored|exact) ", "", noun)
+        noun = re.sub(r"^[\w-]+ (?=diet$)", "", noun)
         if noun in _NOUNS:
             category, key = _NOUNS[noun]
             found.append(Retraction(category=category, key=key))
-        elif allergy := re.match(r"([\w-]+(?: [\w-]+)?) allergy$|allergy to ([\w ]+)$", noun):
+        elif allergy := re.match(r"([\w-]+(?: [\w-]+)?) allergy$|allerg(?:y|ies) to ([\w ]+)$", noun):
             found.append(Retraction(category=CONSTRAINT, key=f"allergy_{slug(allergy[1] or allergy[2])}"))
         elif favourite := re.match(r"favourite ([\w -]+)$", noun):
             found.append(Retraction(category=PREFERENCE, key=f"favourite_{slug(favourite[1])}"))

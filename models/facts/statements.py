@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from models.facts import vocabulary
 from models.facts.asides import supposed_from
 from models.facts.openers import HEDGED, Led, lead_off
+from models.facts.rephrased import Way, plainly, ways_for
 from models.facts.wording import canonical
 from models.text.words import word_set, words_of
 
@@ -35,6 +36,8 @@ class Statement(Struct, frozen=True, gc=False):
     """Its sentence speaks of today or of this time."""
     lower: bool = False
     """The user writes without capitals, so that a name need not have one."""
+    said: str = ""
+    """How it was said, where that is another way than the text."""
 
 
 _SENTENCE = re.compile(r"(?<=[.!?\u2026])(?=[\s\")])|\n")
@@ -45,9 +48,9 @@ _STARTS = (
     r"|that's|there|please|always|never"
     r"|don't|call|can|could|would|will|what|how|why|where|which|who|when|if|is|are|do|does|did"
     r"|should|just|also|keep"
-    r"|use|answer|reply|respond|forget|remember|let's|from now on|stop|no longer|any|name is|make"
+    r"|use|answer|reply|respond|forget|remember|let's|from now on|stop|no longer|any|(?:the )?name is|make"
     r"|avoid|write|give"
-    r"|because|since|so|no need|ignore|delete|as|whenever|every time|in future|going forward)\b"
+    r"|because|since|so|now (?=it's|i\b|i'm|my)|no need|ignore|delete|as|whenever|every time|in future|going forward)\b"
 )
 _CLAUSE = re.compile(
     r"(?:[,:()]{1,3}+ ?| -{1,3} |\.{2,4}+ ?)(?:(?:and|but|so|also|plus|then|or|yet|because|since"
@@ -55,8 +58,9 @@ _CLAUSE = re.compile(
     rf"(?={_STARTS}|\w+(?: \w+)? here$)"
     rf"| (?:and|but|so|plus|because|although|though|while|since|as) (?={_STARTS})"
     r"(?!(?:and|but) (?:that|this|it|when)\b)"
-    r"|[()] ?| (?=(?:so|because|but) (?:i|i'm|my|please|don't|can)\b)"
-    r"| (?<=[a-z] )(?=(?:i'm|my name is|i live|i work|i prefer|i have|i don't|i can't) )",
+    r"|[()] ?|, ?(?=\u00bf)| (?=(?:so|because|but) (?:i|i'm|my|please|don't|can)\b)"
+    r"| (?<=[a-z] )(?<!forget )(?<!forget that )(?<!forget where )(?<!forget how )(?=(?:i'm|my name "
+    r"is|i live|i work|i prefer|i have|i don't|i can't) )",
 )
 _ELIDED = re.compile(
     r"(?:\s*,\s*(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)(?:(?:also|mostly|usually|now|still"
@@ -140,6 +144,13 @@ _NOW = re.compile(
     r" now)?$",
     re.IGNORECASE,
 )
+_COUPLE = re.compile(
+    (
+        rf"\b(?:my (?:{'|'.join(sorted(vocabulary.RELATIONSHIPS))})(?:,? [A-Z]\w+,?)? and i|me and my "
+        rf"(?:{'|'.join(sorted(vocabulary.RELATIONSHIPS))})(?:,? (?-i:[A-Z])\w+,?)?)\b"
+    ),
+    re.IGNORECASE,
+)
 _TODAY = re.compile(r"\b(?:today|tonight|right now|this time|this once|for now|at the moment|just now|this week)\b")
 _FOR_ONCE = re.compile(
     r"(?:for|in|on|just for) (?:this|that|the next|these|my next|one) |at the moment|right now"
@@ -161,19 +172,35 @@ def statements_of(text: str, words: set[str]) -> Iterator[Statement]:
     without_capitals = text == text.lower()
     sentences = _SENTENCE.split(canonical(text, words))
     said = (sentence for sentence in sentences if not vocabulary.CUES.isdisjoint(words_of(sentence.lower())))
-    for statement in islice(chain.from_iterable(_of_sentence(sentence, words) for sentence in said), MAX_STATEMENTS):
+    ways = ways_for(words)
+    each = chain.from_iterable(_of_sentence(sentence, words, ways) for sentence in said)
+    for statement in islice(each, MAX_STATEMENTS):
         yield replace(statement, lower=True) if without_capitals else statement
 
 
-def _of_sentence(sentence: str, words: set[str]) -> Iterator[Statement]:
+def _of_sentence(sentence: str, words: set[str], ways: tuple[Way, ...]) -> Iterator[Statement]:
     asked = sentence.rstrip().endswith("?")
+    if not vocabulary.RELATIONSHIPS.isdisjoint(words):
+        sentence = _COUPLE.sub("we", sentence)
     meant = sentence[: supposed_from(sentence.lower(), words)].rstrip(".!?;\u2026 ")
     whole = lead_off(" ".join(meant.split()))
     passing = _TODAY.search(whole.form.lower()) is not None
     for led in _meant(whole, asked=asked):
         weight = HEDGED if not _HEDGE_WORDS.isdisjoint(words) and _HEDGE.search(led.form) else led.weight
+        if ways and (forms := plainly(led.form, ways)):
+            yield from (
+                Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=led.form)
+                for form in forms
+            )
+            continue
         for piece in _pieces(led.form):
-            yield Statement(piece, weight, led.corrects, led.standing, led.condition, passing)
+            if ways and piece != led.form and (forms := plainly(piece, ways)):
+                yield from (
+                    Statement(form, weight, led.corrects, led.standing, led.condition, passing, said=piece)
+                    for form in forms
+                )
+            else:
+                yield Statement(piece, weight, led.corrects, led.standing, led.condition, passing)
 
 
 def _meant(whole: Led, *, asked: bool) -> Iterator[Led]:

@@ -42,7 +42,7 @@ DIETS = word_set(
     "sugar-free plant-based low-carb low-sodium low-fodmap low-salt raw-vegan omnivore carnivore veggie nut-free"
 )
 CODING_STYLE = word_set(
-    "tabs spaces snake_case camelcase pascalcase kebab-case semicolons pep8 pep-8 black prettier ruff oop "
+    "tabs spaces snake_case camelcase pascalcase kebab-case semicolons pep8 pep-8 prettier ruff oop "
     "immutability tdd docstrings f-strings"
 )
 RELATIONSHIPS = word_set("wife husband partner spouse girlfriend boyfriend fiance fiancee fiancé fiancée")
@@ -80,7 +80,15 @@ TITLES = word_set(
     "winemaker brewer beekeeper blacksmith optician optometrist radiologist cardiologist neurologist dermatologist "
     "pediatrician paediatrician anesthetist anaesthetist oncologist gp copywriter locksmith mason glazier decorator "
     "bookkeeper bookseller shopkeeper storekeeper innkeeper zookeeper goalkeeper logistician dispatcher planner "
-    "agronomist botanist archaeologist anthropologist sociologist linguist philosopher theologian interpreter"
+    "stonemason cooper glassblower falconer sommelier croupier undertaker embalmer bouncer "
+    "cartographer carer sound-engineer stagehand rigger crofter shepherd rancher fisher ranger "
+    "lifeguard bookbinder luthier goldsmith silversmith "
+    "seamstress cobbler chiropractor osteopath podiatrist midwife doula orderly pathologist "
+    "urologist surgeon prosecutor barrister solicitor legislator diplomat ambassador mayor "
+    "councillor priest imam rabbi deacon minister vicar chaplain "
+    "steward stewardess attendant navigator controller dispatcher signaller conductor cabbie courier "
+    "stevedore docker longshoreman miner driller foreman groundskeeper agronomist botanist "
+    "archaeologist anthropologist sociologist linguist philosopher theologian interpreter"
 )
 NO_TITLES = word_set(
     "fan lover beginner newbie person member user customer newcomer learner sucker believer reader number other "
@@ -148,6 +156,8 @@ CUES = word_set(
     "respond keep use delete erase wipe remove ignore allergic vegan vegetarian prefer name name's here we we're "
     "we've favourite favorite timezone based pronouns budget default email emojis skip fan going our give explain "
     "talk write mind make can't cant drop ich mein nenn nenne mi llámame llamame vivo only short be speak address "
-    "cite include disregard clear scrap from born pls plz"
+    "cite include disregard clear scrap from born pls plz nothing fav fave home metric replies answers "
+    "responses spare speaking talking writing reasons every unsure otherwise future rule actually new into keen "
+    "mother father mum dad me hobby hobbies turned scratch"
 )
 """A message or a sentence without any of these says nothing of its user."""

@@ -9,9 +9,10 @@ from models.text.words import word_set
 
 _CANON = re.compile(
     r"\b(?:i am|im|i m|(?:i have|i've|ive) got(?= (?:an?|one|two|three|four|\d|some|no|my|asthma"
-    r"|diabetes|adhd|epilepsy|celiac|coeliac) (?!new\b))|i got|i've|ive|i do not|i dont|cannot|can"
+    r"|diabetes|adhd|epilepsy|celiac|coeliac) (?!new\b))|i got|we(?:'ve| have) got(?= (?:an?|one|two|"
+    r"three|four|\d|some|no)\b)|number's|i've|ive|i do not|i dont|cannot|can"
     r" not|cant|do not|dont|doesnt"
-    r"|does not|is not|isnt|favorites?|favourites|any more|any longer|dnt|plz|pls|u|ur|gonna|wanna"
+    r"|does not|is not|isnt|favorites?|favourites|favs?|faves?|any more|any longer|dnt|plz|pls|u|ur|gonna|wanna"
     r"|gotta|kinda|btw|bc|cuz|prefered"
     r"|i will|my name's|name's|birthday's|timezone's|budget's|tongue's|email's|vegeterian"
     r"|vegitarian|alergic|allergc|i would|didnt|did not"
@@ -25,6 +26,8 @@ _CANON_FORMS = {
         "I'm": ("i am", "im", "i m"),
         "I've": ("i've", "ive"),
         "I have": ("i have got", "i've got", "ive got"),
+        "we have": ("we've got", "we have got"),
+        "number is": ("number's",),
         "I got": ("i got",),
         "I'd": ("i would",),
         "I'll": ("i will",),
@@ -35,7 +38,7 @@ _CANON_FORMS = {
         "didn't": ("didnt", "did not"),
         "won't": ("wont", "will not"),
         "isn't": ("is not", "isnt"),
-        "favourite": ("favorite", "favorites", "favourites"),
+        "favourite": ("favorite", "favorites", "favourites", "fav", "favs", "fave", "faves"),
         "anymore": ("any more", "any longer"),
         "please": ("plz", "pls"),
         "you": ("u",),
@@ -63,7 +66,8 @@ _CANON_FORMS = {
 }
 """What is not named here is a filler and goes."""
 _CANON_WORDS = word_set(
-    "am im m got ive cannot not cant dont doesnt isnt favorite favorites favourites more longer "
+    "number's fav favs fave faves am im m got ive cannot not cant dont doesnt isnt favorite "
+    "favorites favourites more longer "
     "dnt plz pls u ur gonna "
     "wanna gotta kinda btw bc cuz prefered name's birthday's timezone's budget's tongue's "
     "email's vegeterian vegitarian alergic allergc didnt did wont "

@@ -9,7 +9,6 @@ from models.facts import vocabulary
 from models.facts.statements import Statement
 from models.facts.values import IDENTITY, Finding, Rule, fact, phrase, place_of, rule
 from models.text.words import word_set
-from models.user_events import Retraction
 
 _WORK = 0.7
 
@@ -26,7 +25,7 @@ _AT = re.compile(r"\s+(?:at|for|with)\s+(?=(?:the |an? )?(?P<v>[A-Z\u00c0-\u00de
 _TITLE_END = re.compile(
     r"\s+(?:at|for|in|from|with|on|of|by|to|near|based|living|working|here|and|who|during|doing"
     r"|whose|called|named|trying|looking|hoping|struggling|wanting|thinking|planning|learning"
-    r"|using|building|writing|getting|starting|moving|seeking|speciali[sz]ing|so|myself)\b"
+    r"|[iI]|[iI]'m|[iI]'ve|my|we|using|building|writing|getting|starting|moving|seeking|speciali[sz]ing|so|myself)\b"
 )
 
 
@@ -43,7 +42,8 @@ _BASED = re.compile(
 _SOME_EMPLOYER = re.compile(
     r"(?:an?|my|the) [\w -]*(?:hospital|school|university|bank|library|bakery|startup|start-up"
     r"|company|firm|agency|clinic|restaurant"
-    r"|hotel|shop|store|council|government|ministry|office|department|authority|museum|theatre|studio|newspaper|church|factory|farm|nonprofit|charity|cafe|lab)\b",
+    r"|hotel|shop|store|council|government|ministry|office|department|authority|museum|theatre|studio|"
+    r"newspaper|church|factory|farm|nonprofit|charity|cafe|lab)\b",
     re.IGNORECASE,
 )
 _DETERMINER = re.compile(r"^(?:an?|the|my) ", re.IGNORECASE)
@@ -176,17 +176,14 @@ def _degree(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 
 def _retired(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
-    found: list[Finding] = list(fact(IDENTITY, "occupation", match["v"].lower(), statement, 0.9, _WORK))
-    if match["v"].lower() in {"retired", "unemployed"}:
-        found.append(Retraction(category=IDENTITY, key="employer"))
-    return found
+    return fact(IDENTITY, "occupation", match["v"].lower(), statement, 0.9, _WORK)
 
 
 RULES: tuple[Rule, ...] = (
     rule("i'm", r"i'm (?:currently )?(?:an?|the) (?P<v>(?!\d).+)", _occupation),
     rule(
         "i work/i've",
-        r"i(?:'ve)? work(?:ed)?(?: (?:nights|days|remotely|full[- ]time|part[- ]time|shifts|weekends"
+        r"i(?:'ve)? work(?:ed)?(?: (?:nights|days|from home|remotely|full[- ]time|part[- ]time|shifts|weekends"
         r"|freelance))? as (?:an? |the )?(?P<known>)(?P<v>.+)",
         _occupation,
     ),
@@ -207,6 +204,14 @@ RULES: tuple[Rule, ...] = (
         _works_at,
     ),
     rule("i work", r"i work in (?P<v>.+)", _works_in),
+    rule(
+        "*living",
+        (
+            r"i(?: (?:make|earn)(?: my| a| our) living(?: by| with| from)?| do)? (?P<v>(?!work|was|live|am|"
+            r"make|earn|have|just|don't|need|want|can|could|would)[\w -]{3,40}?)(?: for a living|(?<=[a-z])$)"
+        ),
+        lambda m, s: fact(IDENTITY, "occupation", m["v"], s, 0.75, _WORK) if "living" in m[0] else [],
+    ),
     rule("i teach", r"i teach (?P<v>.+)", _teaches),
     rule(
         "i run/i own",
