@@ -274,3 +274,64 @@ def topics(
         printed.rows("held", [held_row(figure) for figure in report.held])
     else:
         printed.record(envelope(report))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench retrieve --quick",
+        "turntide bench retrieve --end-to-end --output json > deploy/measurements/retrieve.json",
+    )
+)
+def retrieve(
+    *,
+    memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns together.")] = 100_000,
+    rate: Annotated[float, typer.Option(min=1, max=5_000, help="Requests a second.")] = 200.0,
+    seconds: Annotated[float, typer.Option(min=1, help="For each route, the warm-up left out.")] = 30.0,
+    quick: Annotated[bool, typer.Option("--quick", help="5,000 memories, 50 requests/s: half a minute.")] = False,
+    end_to_end: Annotated[
+        bool, typer.Option("--end-to-end", help="Also from a turn that is sent to its context, on a Kafka of its own.")
+    ] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate.
+
+    Locust sends the requests from a process of its own (`uv run --group bench …`). Times run from the moment a request
+    is due, so that a server that stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this
+    machine. Where the limit does not hold at the rate, lower ones are tried.
+    """
+    import asyncio
+    from contextlib import ExitStack
+    from tempfile import TemporaryDirectory
+
+    from jobs.bench.ground import own_ground
+    from jobs.bench.machine import envelope
+    from jobs.bench.retrieve import QUICK, Size, measure
+    from jobs.bench.retrieve_table import printable, show
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    printed = Output(output)
+    size = QUICK if quick else Size(memories=memories, rate=rate, seconds=seconds)
+    with ExitStack() as stack:
+        if end_to_end:
+            ground = stack.enter_context(own_ground())
+            settings = load_settings(kafka={"bootstrap": ground.bootstrap}, data_dir=ground.home / "data")
+        else:
+            folder = stack.enter_context(TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True))
+            settings = load_settings(data_dir=Path(folder))
+        settings.data_dir.mkdir(exist_ok=True)
+        report = asyncio.run(
+            measure(
+                settings.data_dir,
+                settings,
+                policy_of(settings),
+                embedder_of(settings),
+                size,
+                end_to_end=end_to_end,
+                say=printed.message,
+            )
+        )
+    if output is OutputFormat.TABLE:
+        show(printed, report)
+    else:
+        printed.record(envelope(printable(report)))

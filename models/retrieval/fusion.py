@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
 from math import sqrt
+from operator import itemgetter
 from typing import TypeVar
 
 from models.retrieval_policy import RetrievalPolicy
@@ -96,7 +97,7 @@ def of_sessions(scores: Mapping[Place, float], policy: RetrievalPolicy) -> dict[
 
 def ranked(scores: Mapping[_Key, float]) -> list[tuple[_Key, float]]:
     """Best first; of equal scores the first met."""
-    return sorted(scores.items(), key=lambda item: -item[1])
+    return sorted(scores.items(), key=itemgetter(1), reverse=True)
 
 
 def _above_last(scores: Mapping[_Key, float], candidates: int) -> tuple[dict[_Key, float], float]:

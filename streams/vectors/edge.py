@@ -8,9 +8,7 @@ Measured on two shared cores, 256 dimensions, 200 characters of content, batches
 | 100,000 | 7,400     | 0.29 / 0.5 ms             | 15 ms     | 29 ms               | 0.33 s    |
 
 A flush is two thirds of a durable batch (20,000 upserts/s without). The engine holds the interpreter's lock while it
-works, thread or not: an upsert of 500 points stalls the event loop for up to 25 ms. A thread is of use for Python's own
-part of a large batch; a reading is a tenth of a millisecond, and handing it over and back would cost several times
-that, more so while others want the lock: readings run at once.
+works, thread or not: an upsert of 500 points stalls the event loop for up to 25 ms.
 """
 
 from __future__ import annotations
@@ -18,9 +16,8 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -35,8 +32,6 @@ from streams.vectors import points as rules
 from streams.vectors.edge_shard import EdgeCollection, read_info
 
 _Result = TypeVar("_Result")
-_READ_AT_ONCE = 1_000
-"""Payloads that a reading may give without leaving the event loop, about 15 ms; more are read in the thread."""
 
 
 def _lock(folder: Path) -> int:
@@ -64,9 +59,8 @@ def _lock(folder: Path) -> int:
 class EdgeStore:
     """A `streams.ports.VectorStore` in a folder that belongs to this process while the store is open.
 
-    Writing, counting and large readings run one at a time in a thread of the store's own, other readings at once, each
-    letting the loop turn before it answers. Writers that wait at the same time share one flush. What a killed process
-    had been told is durable is there when the folder is opened again.
+    Blocking calls run one at a time in a thread of the store's own. Writers that wait at the same time share one
+    flush. What a killed process had been told is durable is there when the folder is opened again.
 
     Args:
         folder: Where the collections live; made if missing.
@@ -82,6 +76,7 @@ class EdgeStore:
         self._lock_file = _lock(folder)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="qdrant-edge")
         self._open: dict[str, EdgeCollection] = {}
+        self._unflushed: set[str] = set()
         self._flush: asyncio.Future[None] | None = None
 
     async def ensure(self, collection: str, dim: int) -> None:
@@ -105,11 +100,13 @@ class EdgeStore:
     ) -> list[Hit]:
         """Nearest by cosine among the points that match every entry of `where`; exact."""
 
-        def search(found: EdgeCollection) -> list[Hit]:
+        def search() -> list[Hit]:
+            if (found := self._found(collection)) is None:
+                return []
             rules.require_vector(collection, vector, found.info.dim)
             return found.search(vector, where, top_k, fields)
 
-        return await self._read(collection, search, [])
+        return await self._call(search)
 
     async def search_lexical(
         self,
@@ -122,31 +119,35 @@ class EdgeStore:
     ) -> list[Hit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
 
-        def search(found: EdgeCollection) -> list[Hit]:
+        def search() -> list[Hit]:
+            if (found := self._found(collection)) is None:
+                return []
             found.info.require_lexical(collection)
             return found.search_lexical(query, where, top_k, fields) if len(query) else []
 
-        return await self._read(collection, search, [])
+        return await self._call(search)
 
     async def read(
         self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
     ) -> dict[str, dict[str, PayloadValue]]:
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
 
-        def read(found: EdgeCollection) -> dict[str, dict[str, PayloadValue]]:
-            return {hit.key: hit.payload for hit in found.read(keys, where)}
+        def read() -> dict[str, dict[str, PayloadValue]]:
+            found = self._found(collection) if keys else None
+            return {hit.key: hit.payload for hit in found.read(keys, where)} if found else {}
 
-        return await self._read(collection, read, {}, most=len(keys)) if keys else {}
+        return await self._call(read)
 
     async def latest(
         self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
     ) -> list[dict[str, PayloadValue]]:
         """Payloads of the matching points with the highest integer field `by`, highest first."""
 
-        def latest(found: EdgeCollection) -> list[dict[str, PayloadValue]]:
-            return found.latest(where, by, limit)
+        def latest() -> list[dict[str, PayloadValue]]:
+            found = self._found(collection)
+            return found.latest(where, by, limit) if found else []
 
-        return await self._read(collection, latest, [], most=limit)
+        return await self._call(latest)
 
     async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
         """Exact number of matching points."""
@@ -169,6 +170,7 @@ class EdgeStore:
 
         def delete() -> None:
             if found := self._found(collection):
+                self._unflushed.add(collection)
                 found.delete(where, below)
 
         await self._call(delete)
@@ -183,33 +185,13 @@ class EdgeStore:
         os.close(self._lock_file)
         self._lock_file = -1
 
-    async def _read(
-        self, collection: str, work: Callable[[EdgeCollection], _Result], nothing: _Result, *, most: int = 0
-    ) -> _Result:
-        """Read a collection; `nothing` if it does not exist."""
-        found = self._open.get(collection) or await self._call(partial(self._found, collection))
-        if found is None:
-            return nothing
-        if most > _READ_AT_ONCE:
-            return await self._call(partial(work, found))
-        with self._telling():
-            answer = work(found)
-        await asyncio.sleep(0)  # who reads in a loop must not keep the others from theirs
-        return answer
-
     async def _call(self, work: Callable[[], _Result]) -> _Result:
         """Run in the store's thread, after what was called before."""
-        with self._telling():
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    @contextmanager
-    def _telling(self) -> Iterator[None]:
-        """Say where it failed: the engine raises nothing more telling."""
         try:
-            yield
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
         except TurntideError:
             raise
-        except Exception as error:
+        except Exception as error:  # the engine raises nothing more telling
             raise StoreUnavailable(f"vector store {self._folder}: {error}. Check space and rights there") from error
 
     async def _durable(self) -> None:
@@ -242,11 +224,15 @@ class EdgeStore:
 
     def _upsert(self, collection: str, points: Sequence[Point]) -> None:
         target = self._ensured(collection, len(points[0].vector))
-        target.upsert(rules.checked(collection, points, target.info))
+        checked = rules.checked(collection, points, target.info)
+        self._unflushed.add(collection)
+        target.upsert(checked)
 
     def _flush_all(self) -> None:
-        for collection in self._open.values():
-            collection.flush()
+        """Flush what was written to: one that fails is flushed again with the next."""
+        for collection in sorted(self._unflushed):
+            self._open[collection].flush()
+            self._unflushed.discard(collection)
 
     def _close(self) -> None:
         for collection in self._open.values():

@@ -64,17 +64,6 @@ def turn_words(turn: Turn) -> str:
     return f"{turn.content}\n{date_words(turn.timestamp)}"
 
 
-async def embedded_query(embedder: Embedder, query: str) -> Vectors:
-    """A query's embedding, `(1, dim)`.
-
-    Made beside the event loop, unless the embedder has a true attribute `instant`: where embedding takes less than
-    handing it to a thread and back, and waits for nothing.
-    """
-    if getattr(embedder, "instant", False):
-        return embedder.embed([query])
-    return await asyncio.to_thread(embedder.embed, [query])
-
-
 class SessionVectorMemory:
     """Turns of all sessions in one collection; every look-up is filtered to one session.
 
@@ -122,7 +111,7 @@ class SessionVectorMemory:
 
     async def find_similar(self, query: str, session_id: str, top_k: int = 5) -> list[RememberedTurn]:
         """Past turns of the session most like the query, best first; none for a query without words."""
-        vectors = await embedded_query(self._embedder, query)
+        vectors = await asyncio.to_thread(self._embedder.embed, [query])
         if not vectors.any():
             return []
         hits = await self._store.search(COLLECTION, vectors[0], where={"session_id": session_id}, top_k=top_k)

@@ -32,7 +32,7 @@ from models.user_events import SessionTurns, TurnRef
 from streams.embed.episodes import episode_vectors
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 from streams.vectors.session_memory import COLLECTION as TURNS
-from streams.vectors.session_memory import embedded_query, turn_key
+from streams.vectors.session_memory import turn_key
 
 log = structlog.get_logger(__name__)
 
@@ -222,7 +222,7 @@ class UserMemory:
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
     ) -> list[RememberedEpisode]:
         """Episodes by likeness of their summary (seed 002, stage 2), nearest first; none for a query without words."""
-        vectors = await embedded_query(self._embedder, query)
+        vectors = await asyncio.to_thread(self._embedder.embed, [query])
         if not vectors.any():
             return []
         hits = await self._store.search(EPISODES, vectors[0], where=_of(app_id, user_id), top_k=top_k)

@@ -1,0 +1,188 @@
+"""`turntide bench retrieve`: what is stored and asked, when requests are due, which limits hold. Never how fast."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+
+from jobs.bench.figures import BenchFailed
+from jobs.bench.retrieve import Report, Size, held_figures
+from jobs.bench.retrieve_corpus import (
+    EPISODES_EACH,
+    FACTS_EACH,
+    MEMORIES_EACH,
+    TURNS_EACH,
+    Corpus,
+    app_of,
+    fill,
+    user_of,
+    users_for,
+)
+from jobs.bench.retrieve_end_to_end import EndToEnd
+from jobs.bench.retrieve_figures import Route, Within, at_most, route_of
+from jobs.bench.retrieve_load import CONNECTIONS, WARM_UP_S, Load, Loaded, Timetable
+from jobs.bench.retrieve_table import printable, show
+from jobs.output import Output, OutputFormat
+from models.policy import Policy
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.vectors.edge import EdgeStore
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.user_memory import EPISODES, FACTS, UserMemory
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    """With the default policy."""
+    return Corpus(Policy())
+
+
+def route(*, p99_ms: float = 10.0, rate: float = 200.0, errors: int = 0, inside: Within | None = None) -> Route:
+    """A route as it was measured."""
+    return Route("/v1/retrieve", 100, rate, errors, [], 2.0, 5.0, p99_ms, 20.0, 9.0, 0.4, 0.1, inside)
+
+
+def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Report:
+    """A report of 200 requests a second."""
+    return Report(
+        memories=1_000,
+        users=1,
+        embedder="wordllama",
+        rate=200.0,
+        seconds=1.0,
+        fill_s=1.0,
+        http_alone=route(),
+        routes=[retrieve],
+        rate_that_holds=200.0,
+        end_to_end=end_to_end,
+        held=[],
+        load_average_at_start=0.0,
+        load_average_at_end=0.0,
+        cpus=2,
+    )
+
+
+def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
+    """Facts of keys of their own, episodes that cover the turns without gap or overlap."""
+    made = corpus.user(3)
+    ranges = [(episode.first_turn, episode.last_turn) for episode in made.episodes]
+
+    assert (len(made.facts), len(made.episodes), len(made.turns)) == (FACTS_EACH, EPISODES_EACH, TURNS_EACH)
+    assert len({(fact.category, fact.key) for fact in made.facts}) == FACTS_EACH
+    assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
+    assert ranges[-1][1] == TURNS_EACH
+
+
+def test_the_same_seed_makes_the_same_users_and_questions(corpus: Corpus) -> None:
+    """Another seed makes others."""
+    again, other = Corpus(Policy()), Corpus(Policy(), seed=1)
+
+    assert again.user(2) == corpus.user(2)
+    assert other.user(2).turns != corpus.user(2).turns
+    assert list(islice(again.questions(5), 9)) == list(islice(corpus.questions(5), 9))
+
+
+def test_questions_are_about_users_that_are_there(corpus: Corpus) -> None:
+    """Each names the app of its user."""
+    asked = list(islice(corpus.questions(3), 60))
+
+    assert {(each.app_id, each.user_id) for each in asked} == {(app_of(n), user_of(n)) for n in range(3)}
+
+
+@pytest.mark.parametrize(("memories", "users"), [(100_000, 100), (1_400, 1), (10, 1)])
+def test_users_are_as_many_as_the_memories_need(memories: int, users: int) -> None:
+    """At least one."""
+    assert users_for(memories) == users
+
+
+async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Path) -> None:
+    """All of it, findable: facts that matter, episodes near a question, the turns at hand."""
+    embedder = WordLlamaEmbedder()
+    store = EdgeStore(tmp_path, embedder=embedder.name)
+    try:
+        await fill(store, embedder, corpus, 1)
+        users, turns = UserMemory(store, embedder), SessionVectorMemory(store, embedder)
+        question = next(corpus.questions(1))
+        whose = question.app_id, question.user_id
+        counted = await store.count(FACTS) + await store.count(EPISODES) + await turns.count()
+        facts = await users.facts(*whose, min_importance=0.5)
+        near = await users.find_episodes(*whose, question.query, max_distance=0.7, top_k=3)
+        standing = await users.standing(*whose)
+    finally:
+        await store.close()
+
+    assert counted == MEMORIES_EACH
+    assert 0 < len(facts) < FACTS_EACH
+    assert len(near) == 3
+    assert standing is not None
+    assert [ref.turn for ref in standing.short_term] == list(range(20, 30))
+
+
+def test_requests_are_due_at_the_rate_from_the_start() -> None:
+    """Over all users one after the other, at equal distances, whatever the answers take."""
+    table = Timetable(Load("", [], rate=200.0, seconds=10.0), now_s=100.0)
+    due_s = sorted(table.due_s(user, n) for user in range(CONNECTIONS) for n in range(4))
+    gaps_s = [after - before for before, after in pairwise(due_s)]
+
+    assert due_s[0] == table.began_s > 100.0
+    assert gaps_s == pytest.approx([1 / 200.0] * (4 * CONNECTIONS - 1))
+    assert table.ends_s - table.began_s == WARM_UP_S + 10.0
+
+
+def test_a_run_is_measured_from_when_requests_were_due() -> None:
+    """Percentiles, answers a second, and CPUs as shares of the time."""
+    loaded = Loaded([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], seconds=2.0, errors=1, error_kinds=["503"], cpu_s=0.5)
+    found = route_of("/v1/retrieve", loaded, server_cpus=0.4)
+
+    assert (found.requests, found.rate, found.errors, found.p50_ms, found.max_ms) == (3, 1.5, 1, 2.0, 3.0)
+    assert (found.answer_p99_ms, found.server_cpus, found.client_cpus) == (1.0, 0.4, 0.25)
+
+
+def test_a_run_without_answers_is_no_measurement() -> None:
+    """It says what came instead."""
+    with pytest.raises(BenchFailed, match="401"):
+        route_of("/v1/retrieve", Loaded([], [], 1.0, 1, ["401 "], 0.0), server_cpus=0.0)
+
+
+@pytest.mark.parametrize(
+    ("measured", "reached"),
+    [
+        (route(), True),
+        (route(p99_ms=15.1), False),
+        (route(errors=1), False),
+        (route(rate=190.0), False),
+    ],
+)
+def test_the_limit_holds_only_for_answers_that_keep_up(measured: Route, reached: bool) -> None:
+    """A server that refuses or falls behind has not reached it, however fast the others were answered."""
+    (held,) = held_figures(report(measured))
+
+    assert held.reached is reached
+
+
+def test_what_was_measured_is_held_to_its_limit() -> None:
+    """Inside the process, and end to end, where a prompt without its turn reaches nothing."""
+    end = EndToEnd(9, 200.0, 50.0, 90.0, 100.0, 120.0, without_turn=1, role_cpus={}, load_average=0.0)
+    held = held_figures(report(route(inside=Within(1.0, 2.0, 6.0)), end))
+
+    assert [(each.limit_ms, each.reached) for each in held] == [(15.0, True), (5.0, False), (500.0, False)]
+    assert at_most("p99", 5.0, 5.0).reached
+
+
+def test_figures_are_printed_with_their_ratio(capsys: pytest.CaptureFixture[str]) -> None:
+    """As JSON and as a table."""
+    measured = report(route(inside=Within(1.0, 2.0, 4.0)))
+    Output(OutputFormat.JSON).record(printable(measured))
+    as_json = json.loads(capsys.readouterr().out)
+    show(Output(OutputFormat.TABLE), measured)
+    as_table = capsys.readouterr().out
+
+    assert as_json["routes"][0]["ratio_p99"] == 2.5
+    assert "/v1/retrieve" in as_table
+
+
+def test_the_defaults_are_those_that_are_held_to() -> None:
+    """100,000 memories, 200 requests a second."""
+    assert (Size().memories, Size().rate) == (100_000, 200.0)
