@@ -97,11 +97,12 @@ class Producer:
         pending: list[asyncio.Future[Any]] = []
         batch, size = self._producer.create_batch(), 0
         for record in records:
-            if size and size + record.size_bytes > MAX_RECORD_BATCH_BYTES:
+            record_bytes = record.size_bytes
+            if size and size + record_bytes > MAX_RECORD_BATCH_BYTES:
                 pending.append(await self._send(batch, topic, partition))
                 batch, size = self._producer.create_batch(), 0
             _append(batch, record)
-            size += record.size_bytes
+            size += record_bytes
         if size:
             pending.append(await self._send(batch, topic, partition))
         return pending

@@ -96,38 +96,35 @@ class IndexRole(BatchRole):
         return self._api.endpoints
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Embed turns and topics and upsert them; the sessions role makes the dead letters."""
-        await self._index_turns(self._of(TURNS, batches))
-        await self._index_topics(self._of(CONVERSATION_TOPICS, batches))
-        await self._index_users(list(self._of(FACTS, batches)), self._of(USER_EPISODES, batches))
+        """Embed and upsert; the sessions role makes the dead letters.
+
+        In two steps, so that the store makes everything of a step durable at once: what is rested on, then what rests
+        on it (topics on turns, a user's standing on the facts).
+        """
+        arrivals = decode(self._of(TURNS, batches), self._policy.intake).arrivals
+        said = [(arrival.event, arrival.position) for arrival in arrivals if isinstance(arrival.event, Turn)]
+        turns = [turn for turn, _ in said]
+        changes = latest_changes(self._of(CONVERSATION_TOPICS, batches))
+        facts = list(self._of(FACTS, batches))
+        episodes = latest_of(USER_EPISODES, self._of(USER_EPISODES, batches), EpisodeCompressed)
+        texts = [turn.content for turn in turns]
+        vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
+        of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
+        with stage("score"):
+            risks = self._risks(turns)
+        await asyncio.gather(
+            self._answered(partial(self._memory.add_turns, turns, of_turns, risks, [place for _, place in said])),
+            self._answered(partial(self._users.add_episodes, episodes)),
+            self._answered(partial(self._users.add_facts, latest_of(FACTS, facts, FactChanged))),
+        )
+        await asyncio.gather(
+            self._answered(partial(self._topics.add_changes, changes, of_topics)),
+            self._answered(partial(self._users.add_standings, latest_of(FACTS, facts, UserMemoryChanged))),
+        )
 
     def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
         name = topic.full_name(self.settings.topic_prefix)
         return chain.from_iterable(records for tp, records in batches.items() if tp.topic == name)
-
-    async def _index_turns(self, records: Iterable[ConsumerRecord]) -> None:
-        arrivals = decode(records, self._policy.intake).arrivals
-        turns = [arrival.event for arrival in arrivals if isinstance(arrival.event, Turn)]
-        places = [arrival.position for arrival in arrivals if isinstance(arrival.event, Turn)]
-        if not turns:
-            return
-        vectors = await self._embedded([turn.content for turn in turns])
-        with stage("score"):
-            risks = self._risks(turns)
-        await self._answered(partial(self._memory.add_turns, turns, vectors, risks, places))
-
-    async def _index_topics(self, records: Iterable[ConsumerRecord]) -> None:
-        changes = latest_changes(records)
-        if not changes:
-            return
-        vectors = await self._embedded([topic_text(event.title, event.summary) for event, _ in changes])
-        await self._answered(partial(self._topics.add_changes, changes, vectors))
-
-    async def _index_users(self, facts: Sequence[ConsumerRecord], episodes: Iterable[ConsumerRecord]) -> None:
-        users = self._users
-        await self._answered(partial(users.add_episodes, latest_of(USER_EPISODES, episodes, EpisodeCompressed)))
-        await self._answered(partial(users.add_facts, latest_of(FACTS, facts, FactChanged)))
-        await self._answered(partial(users.add_standings, latest_of(FACTS, facts, UserMemoryChanged)))
 
     async def _embedded(self, texts: Sequence[str]) -> Vectors:
         """Embeddings, made beside the loop: a model of some size, or one on a server, takes its time."""
