@@ -29,9 +29,7 @@ class _Entry(NamedTuple):
 
 _COMMANDS = {
     "demo": _Entry("jobs.demo", "demo", "Run everything on this machine and watch it work."),
-    "worker": _Entry(
-        "jobs.worker", "worker", "Run one role, or all of them on this machine."
-    ),
+    "worker": _Entry("jobs.worker", "worker", "Run one role, or all of them on this machine."),
     "produce": _Entry("jobs.produce", "produce", "Send conversations from a file or stdin."),
     "memory": _Entry("jobs.memory", "app", "Read a session's topics in the archive, restore an evicted one."),
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
