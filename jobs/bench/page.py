@@ -26,6 +26,12 @@ from jobs.bench.page_recovery import recovery_section
 from jobs.bench.page_scale import scale_section
 from jobs.bench.page_speed import stream_section
 from jobs.bench.page_topics import eval_topics_section, topics_section
+from jobs.bench.page_users import (
+    eval_facts_section,
+    eval_retrieval_section,
+    eval_tiers_section,
+    retrieve_section,
+)
 from models.errors import ConfigurationError
 
 PAGE = "README.md"
@@ -39,6 +45,12 @@ COMMANDS = {
     "topics": "turntide bench topics --output json",
     "eval-topics": "turntide eval topics --output json",
     "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
+    "retrieve": "turntide bench retrieve --end-to-end --output json",
+    "eval-retrieval": "turntide eval retrieval --data locomo10.json --output json",
+    "eval-retrieval-minilm": "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
+    "eval-tiers": "turntide eval tiers --data locomo10.json --output json",
+    "eval-tiers-minilm": "turntide eval tiers --data locomo10.json --embedder minilm --output json",
+    "eval-facts": "turntide eval facts --output json",
 }
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
@@ -52,6 +64,12 @@ _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "topics": topics_section,
     "eval-topics": eval_topics_section,
     "eval-topics-minilm": eval_topics_section,
+    "retrieve": retrieve_section,
+    "eval-retrieval": eval_retrieval_section,
+    "eval-retrieval-minilm": eval_retrieval_section,
+    "eval-tiers": eval_tiers_section,
+    "eval-tiers-minilm": eval_tiers_section,
+    "eval-facts": eval_facts_section,
 }
 _HEAD = """# Measurements
 
@@ -63,8 +81,7 @@ def write_page(folder: Path) -> list[Held]:
     """Write page and pictures into the folder that holds the JSON files.
 
     Args:
-        folder: With at least one of `stream.json`, `recovery.json`, `scale.json`, `memory.json`, `kills.json`,
-            `chaos.json`, `topics.json`, `eval-topics.json`; `stream-before.json` beside the first.
+        folder: With at least one of the files that `COMMANDS` names; `stream-before.json` beside the first.
 
     Returns:
         Every figure that is held to something.
