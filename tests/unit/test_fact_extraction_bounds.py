@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from models.facts.extraction import Extraction, extract
 
 SIZE = 256 * 1024
-MAX_SECONDS = 0.05
-"""Of one message, the largest a turn may hold; the best of three, as the machine is shared."""
+STUCK_SECONDS = 1.0
+"""No measure of speed: a pattern that backtracks takes longer on the largest message a turn may hold, others 0.01 s."""
 KEY = re.compile(r"[a-z0-9_]{1,64}")
 # fmt: off
 WORDS = (
@@ -45,18 +45,7 @@ def test_no_pattern_backtracks_far(unit: str, opening: str) -> None:
     """A hostile message costs about what any long one does."""
     message = (opening + unit * SIZE)[:SIZE]
 
-    assert min(repeat(lambda: extract(message), number=1, repeat=3)) < MAX_SECONDS
-
-
-def test_a_message_without_a_cue_is_hardly_looked_at() -> None:
-    """A tenth of what one with a cue costs, so that assistants' and system texts are free."""
-    message = "The tests fail with a timeout when the database is cold, but the second approach works on that machine. "
-    with_cue, without = (
-        min(repeat(lambda text=text: extract(text), number=200, repeat=5))  # type: ignore[misc]
-        for text in (f"I think that my laptop is slow. {message}", message)
-    )
-
-    assert without * 4 < with_cue
+    assert min(repeat(lambda: extract(message), number=1, repeat=3)) < STUCK_SECONDS
 
 
 @settings(max_examples=400, deadline=None)
