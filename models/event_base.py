@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from msgspec import Meta, Struct
 
@@ -15,6 +15,8 @@ TurnNumber = Annotated[int, Meta(ge=0, le=2**53)]
 UtcTime = Annotated[datetime, Meta(tz=True)]
 Scalar = str | int | float | bool | None
 
+NAME_CHARS = 256
+"""Longest reason, or name of a model, taken from an event."""
 MAX_CONTENT_BYTES = 256 * 1024
 """Longest turn content, UTF-8 bytes (design §6)."""
 
@@ -60,4 +62,15 @@ class Output(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     user_id: str
     app_id: str
     timestamp: UtcTime
+    source: Position
+
+
+class OutputFields(TypedDict):
+    """What every output begins with, as keyword arguments."""
+
+    id: str
+    session_id: str
+    user_id: str
+    app_id: str
+    timestamp: datetime
     source: Position

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from models.arrival import SessionInput, SessionTimedOut
+from models.event_base import NAME_CHARS
 from models.events import (
     AlertAcknowledged,
     OutputEvent,
@@ -57,8 +58,6 @@ _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
 """Whose turns are a user's memory (seed 002, `history`)."""
 _UPSTREAM: Final = "upstream"
 _RULES: Final = "rules"
-_NAME_CHARS: Final = 256
-"""Longest reason or model name taken from a control event."""
 
 
 def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[OutputEvent]]:
@@ -138,7 +137,7 @@ class _Step:
     ) -> list[OutputEvent]:
         """Fold the event and give what is to be emitted."""
         if isinstance(event, SessionEnded):
-            return self.close(event.reason[:_NAME_CHARS])
+            return self.close(event.reason[:NAME_CHARS])
         arrival = Arrival.NEW
         if isinstance(event, Turn):
             arrival = admit(self.head, event.turn, self.policy.session.reorder_reach_turns)
@@ -297,7 +296,7 @@ class _Step:
         ref = memory.find(event.first_turn, event.last_turn)
         if ref is not None:
             summary = event.summary[: self.policy.memory.summary_chars]
-            self.emission.segment(memory.replace(ref, summary, event.summarised_by[:_NAME_CHARS]))
+            self.emission.segment(memory.replace(ref, summary, event.summarised_by[:NAME_CHARS]))
 
     def close(self, reason: str) -> list[OutputEvent]:
         """Emit everything that is still open, then keep only a marker (seed 000, `cleanup_memory`)."""

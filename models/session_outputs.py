@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TypedDict
 
 from models.arrival import SessionInput, SessionTimedOut
+from models.event_base import OutputFields
 from models.events import (
     AlertChanged,
     DeadLetter,
     EpisodeClosed,
     ModeTransition,
     OutputEvent,
-    Position,
     ProfileUpdated,
     RiskPoint,
     SegmentCompacted,
@@ -45,15 +44,6 @@ TOPICS_STAGE = "topics"
 """Stage of a dead letter whose bytes are no input: it cannot be replayed."""
 
 
-class _Common(TypedDict):
-    id: str
-    session_id: str
-    user_id: str
-    app_id: str
-    timestamp: datetime
-    source: Position
-
-
 class Emission:
     """Collects what one fold emits.
 
@@ -81,7 +71,7 @@ class Emission:
         """The signals, measured once per input: first looked at when all that moves them has been counted."""
         return measure(self._head, self._policy)
 
-    def _common(self, kind: str) -> _Common:
+    def _common(self, kind: str) -> OutputFields:
         event, position = self._item.event, self._item.position
         first = _TIMED_OUT_ORDINAL if isinstance(event, SessionTimedOut) else 0
         ordinal = self._ordinals[kind] = self._ordinals.get(kind, first - 1) + 1

@@ -154,32 +154,28 @@ DEAD_LETTERS = Topic(
     retention=timedelta(days=90),
     max_message_bytes=4 * _MIB,
 )
-SESSION_STATE = Topic(
-    name="sessions-state.v1",
-    purpose="Changelog of the session role: its state is rebuilt from here. Private.",
-    owner="sessions",
-    key="session_id and part",
-    carries=(),
-    cleanup=Cleanup.COMPACT,
-    retention=None,
-    # Compaction keeps a key's last record. One that a replaced worker wrote late is mended by the next recovery, which
-    # must find what it overruled.
-    compaction_lag=timedelta(hours=1),
-    max_message_bytes=8 * _MIB,
-    public=False,
-)
-MEMORY_STATE = Topic(
-    name="memory-state.v1",
-    purpose="Changelog of the memory role: its state is rebuilt from here. Private.",
-    owner="memory",
-    key="user and part",
-    carries=(),
-    cleanup=Cleanup.COMPACT,
-    retention=None,
-    compaction_lag=timedelta(hours=1),
-    max_message_bytes=8 * _MIB,
-    public=False,
-)
+
+
+def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
+    """Where a role's state is rebuilt from."""
+    return Topic(
+        name=name,
+        purpose=f"Changelog of the {of} role: its state is rebuilt from here. Private.",
+        owner=role,
+        key=f"{key} and part",
+        carries=(),
+        cleanup=Cleanup.COMPACT,
+        retention=None,
+        # Compaction keeps a key's last record. One that a replaced worker wrote late is mended by the next recovery,
+        # which must find what it overruled.
+        compaction_lag=timedelta(hours=1),
+        max_message_bytes=8 * _MIB,
+        public=False,
+    )
+
+
+SESSION_STATE = _changelog("sessions", "sessions-state.v1", of="session", key="session_id")
+MEMORY_STATE = _changelog("memory", "memory-state.v1", of="memory", key="user")
 
 TOPICS: tuple[Topic, ...] = (
     TURNS,

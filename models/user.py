@@ -15,9 +15,9 @@ same in the stream and in replay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Final, TypedDict
+from typing import Final
 
+from models.event_base import NAME_CHARS, OutputFields
 from models.events import (
     EpisodeCompressed,
     EpisodeRequested,
@@ -44,7 +44,6 @@ from models.text.words import estimate_tokens
 from models.user_state import UserState, UserTurn, runs
 
 _RULES: Final = "rules"
-_NAME_CHARS: Final = 256
 
 
 def fold(state: UserState, event: UserEvent, position: Position, policy: Policy) -> list[UserOutput]:
@@ -68,15 +67,6 @@ def fold(state: UserState, event: UserEvent, position: Position, policy: Policy)
         case FactsExtracted():
             step.extracted(event)
     return step.outputs
-
-
-class _Common(TypedDict):
-    id: str
-    session_id: str
-    user_id: str
-    app_id: str
-    timestamp: datetime
-    source: Position
 
 
 class _Step:
@@ -117,17 +107,17 @@ class _Step:
             return
         topics = answer.key_topics[: self._rules.memory.key_topics]
         summary = Summary(
-            answer.summary.strip()[: self._policy.summary_chars], [topic[:_NAME_CHARS] for topic in topics]
+            answer.summary.strip()[: self._policy.summary_chars], [topic[:NAME_CHARS] for topic in topics]
         )
-        by = answer.summarised_by[:_NAME_CHARS]
-        self._compress(place, summary, by, (answer.embedding, answer.embedded_by[:_NAME_CHARS]))
+        by = answer.summarised_by[:NAME_CHARS]
+        self._compress(place, summary, by, (answer.embedding, answer.embedded_by[:NAME_CHARS]))
         self._state.release()
         self._tell_standing(self.outputs[-1].session_id)
 
     def extracted(self, answer: FactsExtracted) -> None:
         """Take what a slower extractor found, or somebody knows."""
-        by = answer.extracted_by[:_NAME_CHARS]
-        said = Said(answer.timestamp, answer.session_id[:_NAME_CHARS], answer.turn, by)
+        by = answer.extracted_by[:NAME_CHARS]
+        said = Said(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
         changes = self._state.facts.take(answer.facts, answer.retractions, said)
         self._tell_facts(changes, said.session_id)
         if changes:
@@ -230,7 +220,7 @@ class _Step:
             )
         )
 
-    def _common(self, kind: str, session_id: str) -> _Common:
+    def _common(self, kind: str, session_id: str) -> OutputFields:
         event = self._event
         ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
         return {

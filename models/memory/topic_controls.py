@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from models.event_base import NAME_CHARS
 from models.events import FeedbackGiven, TopicAdjusted, TopicControl, TopicRestored, TopicSummarised
 from models.memory.buffer import BufferedTurn, encode_turn
 from models.memory.conversation_topics import ConversationTopics, title_of
@@ -20,8 +21,6 @@ from models.memory.topic_changes import Announcer, TopicChange
 from models.memory.topic_packing import SENTENCE_CHARS, pack_history, release_oldest
 from models.memory.topic_state import Topic, TopicSummary, in_time_order
 from models.topic_policy import TopicPolicy
-
-_NAME_CHARS = 256
 
 
 class Moment(Struct, frozen=True, gc=False):
@@ -85,7 +84,7 @@ def _replace_summary(topics: ConversationTopics, event: TopicSummarised, tell: A
         return
     topics.store.touch(slot)
     text = event.summary[: _summary_chars(topics.policy)]
-    topics.store.put_summary(slot, TopicSummary(text, event.summarised_by[:_NAME_CHARS]))
+    topics.store.put_summary(slot, TopicSummary(text, event.summarised_by[:NAME_CHARS]))
     tell.topic(TopicChange(slot, "summarised"))
 
 

@@ -105,7 +105,9 @@ class IndexRole(BatchRole):
         said = [(arrival.event, arrival.position) for arrival in arrivals if isinstance(arrival.event, Turn)]
         turns = [turn for turn, _ in said]
         changes = latest_changes(self._of(CONVERSATION_TOPICS, batches))
-        facts = list(self._of(FACTS, batches))
+        known = latest_of(FACTS, self._of(FACTS, batches), FactChanged, UserMemoryChanged)
+        facts = [(event, offset) for event, offset in known if isinstance(event, FactChanged)]
+        standings = [(event, offset) for event, offset in known if isinstance(event, UserMemoryChanged)]
         episodes = latest_of(USER_EPISODES, self._of(USER_EPISODES, batches), EpisodeCompressed)
         texts = [turn.content for turn in turns]
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
@@ -115,11 +117,11 @@ class IndexRole(BatchRole):
         await asyncio.gather(
             self._answered(partial(self._memory.add_turns, turns, of_turns, risks, [place for _, place in said])),
             self._answered(partial(self._users.add_episodes, episodes)),
-            self._answered(partial(self._users.add_facts, latest_of(FACTS, facts, FactChanged))),
+            self._answered(partial(self._users.add_facts, facts)),
         )
         await asyncio.gather(
             self._answered(partial(self._topics.add_changes, changes, of_topics)),
-            self._answered(partial(self._users.add_standings, latest_of(FACTS, facts, UserMemoryChanged))),
+            self._answered(partial(self._users.add_standings, standings)),
         )
 
     def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
-from models.retrieval.lexical import date_words, document_vector
+from models.retrieval.lexical import document_vector
 from models.user_events import SessionTurns
 from streams.intake import topic_text
 from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore
@@ -57,8 +57,8 @@ class _Recipe(NamedTuple):
     words: Callable[[Payload], str] | None = None
 
 
-def _date_of(payload: Payload, field: str) -> str:
-    return date_words(datetime.fromisoformat(str(payload[field])))
+def _time(payload: Payload, field: str) -> datetime:
+    return datetime.fromisoformat(str(payload[field]))
 
 
 def _topic(payload: Payload) -> str:
@@ -68,13 +68,13 @@ def _topic(payload: Payload) -> str:
 
 def _episode_words(payload: Payload) -> str:
     topics = msgspec.json.decode(str(payload["key_topics"]), type=list[str])
-    return " ".join([str(payload["summary"]), *topics, _date_of(payload, "started_at")])
+    return user_memory.episode_words(str(payload["summary"]), topics, _time(payload, "started_at"))
 
 
 RECIPES: Mapping[str, _Recipe] = {
     session_memory.COLLECTION: _Recipe(
         text=lambda payload: str(payload["content"]),
-        words=lambda payload: f"{payload['content']}\n{_date_of(payload, 'timestamp')}",
+        words=lambda payload: session_memory.turn_words(str(payload["content"]), _time(payload, "timestamp")),
     ),
     topic_memory.COLLECTION: _Recipe(text=_topic),
     user_memory.EPISODES: _Recipe(text=lambda payload: str(payload["summary"]), words=_episode_words),  # see `_rows`

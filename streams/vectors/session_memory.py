@@ -59,9 +59,9 @@ def turn_of_key(key: str) -> tuple[str, int]:
     return session_id, int(turn)
 
 
-def turn_words(turn: Turn) -> str:
+def turn_words(content: str, timestamp: datetime) -> str:
     """What a turn is found by, beside its meaning: its content, and its date as people name it."""
-    return f"{turn.content}\n{date_words(turn.timestamp)}"
+    return f"{content}\n{date_words(timestamp)}"
 
 
 class SessionVectorMemory:
@@ -185,7 +185,9 @@ def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | No
     }
     if place is not None:
         payload |= {"partition": place.partition, "event_offset": place.offset}
-    return Point(turn_key(turn.session_id, turn.turn), vector, payload, document_vector(turn_words(turn)))
+    return Point(
+        turn_key(turn.session_id, turn.turn), vector, payload, document_vector(turn_words(turn.content, turn.timestamp))
+    )
 
 
 def remembered_turn(payload: Mapping[str, PayloadValue], similarity: float | None = None) -> RememberedTurn:

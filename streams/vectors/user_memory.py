@@ -105,8 +105,8 @@ class RememberedUser:
     seen: dict[str, int]
 
 
-def latest_of(topic: Topic, records: Iterable[ConsumerRecord], kind: type[_Event]) -> list[tuple[_Event, int]]:
-    """The last event of a kind for each key, among records in log order, with the offset of its record.
+def latest_of(topic: Topic, records: Iterable[ConsumerRecord], *kinds: type[_Event]) -> list[tuple[_Event, int]]:
+    """The last event of these kinds for each key, among records in log order, with the offset of its record.
 
     A record that is no event of the topic was written by somebody else: it is logged and passed.
     """
@@ -118,7 +118,7 @@ def latest_of(topic: Topic, records: Iterable[ConsumerRecord], kind: type[_Event
             log.warning("event_undecodable", topic=topic.name, partition=record.partition, offset=record.offset)
             log.debug("event_undecodable_detail", detail=error.detail)
             continue
-        if isinstance(event, kind):
+        if isinstance(event, kinds):
             latest[record.key] = (event, record.offset)
     return list(latest.values())
 
@@ -271,8 +271,13 @@ def _episode_point(event: EpisodeCompressed, offset: int, vector: _Vector) -> Po
         "started_at": event.started_at.isoformat(),
         "ended_at": event.ended_at.isoformat(),
     }
-    words = " ".join([event.summary, *event.key_topics, date_words(event.started_at)])
+    words = episode_words(event.summary, event.key_topics, event.started_at)
     return Point(_key(event), vector, payload, document_vector(words))
+
+
+def episode_words(summary: str, key_topics: Sequence[str], started_at: datetime) -> str:
+    """What an episode is found by, beside its meaning."""
+    return " ".join([summary, *key_topics, date_words(started_at)])
 
 
 def remembered_episode(payload: Mapping[str, PayloadValue]) -> RememberedEpisode:
