@@ -220,5 +220,5 @@ def _bounds(schema: Document) -> str:
         low, high = schema["minimum"], schema["maximum"]
         return f" {low} to {high}" if low < 0 else f" {low}-{high}"
     if "maxLength" in schema:
-        return f", {schema['minLength']}-{schema['maxLength']} characters"
+        return f", {schema.get('minLength', 0)}-{schema['maxLength']} characters"
     return ""

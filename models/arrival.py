@@ -9,7 +9,16 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.events import AlertAcknowledged, Position, SegmentSummarised, SessionEnded, TopicControl, Turn, UserEvent
+from models.events import (
+    AlertAcknowledged,
+    CommandEvent,
+    Position,
+    SegmentSummarised,
+    SessionEnded,
+    SessionErased,
+    TopicControl,
+    Turn,
+)
 
 
 class SessionTimedOut(Struct, frozen=True, gc=False):
@@ -23,7 +32,9 @@ class SessionTimedOut(Struct, frozen=True, gc=False):
     reason: Literal["timed_out", "evicted"] = "timed_out"
 
 
-SessionEvent = Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | TopicControl | SessionTimedOut
+SessionEvent = (
+    Turn | SessionEnded | SessionErased | AlertAcknowledged | SegmentSummarised | TopicControl | SessionTimedOut
+)
 
 
 class SessionInput(Struct, frozen=True, gc=False):
@@ -48,6 +59,6 @@ class SessionInput(Struct, frozen=True, gc=False):
 class Command(Struct, frozen=True, gc=False):
     """A decoded record of `commands.v1`."""
 
-    event: UserEvent
+    event: CommandEvent
     position: Position
     appended_at: datetime

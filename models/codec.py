@@ -23,8 +23,18 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
+from models.entities import entity_key
 from models.errors import ConfigurationError, InvalidRecord
-from models.events import ClockTicked, ControlEvent, InputEvent, OutputEvent, Turn, UserEvent, UserTurnAdded, user_key
+from models.events import (
+    ClockTicked,
+    CommandEvent,
+    ControlEvent,
+    ConversationEnded,
+    InputEvent,
+    OutputEvent,
+    Turn,
+    UserTurnAdded,
+)
 from models.policy import IntakePolicy
 from models.topics import Topic
 
@@ -37,7 +47,7 @@ _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
-_command: msgspec.json.Decoder[UserEvent] = msgspec.json.Decoder(UserEvent)
+_command: msgspec.json.Decoder[CommandEvent] = msgspec.json.Decoder(CommandEvent)
 _UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 
@@ -108,7 +118,7 @@ def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, 
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 
-def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> UserEvent:
+def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> CommandEvent:
     """Decode and check one record of `commands.v1`, by the rules of `decode_input`.
 
     Raises:
@@ -122,10 +132,10 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
         raise _refusal(error) from None
     if not (event.user_id.isprintable() and event.app_id.isprintable()):
         raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
-    if key is None or key != user_key(event.app_id, event.user_id).encode():
-        raise InvalidRecord("key_mismatch", "the record key must be user:<app_id>/<user_id>, else order is lost")
-    # A forwarded turn was checked when it came in, against the clock of that time.
-    _check_time(event.timestamp, None if isinstance(event, UserTurnAdded) else appended_at, intake)
+    if key is None or key != entity_key(event).encode():
+        raise InvalidRecord("key_mismatch", "the record key must be that of the user or space, else order is lost")
+    # What the sessions role forwards was checked when it came in, against the clock of that time.
+    _check_time(event.timestamp, None if isinstance(event, UserTurnAdded | ConversationEnded) else appended_at, intake)
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 

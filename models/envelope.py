@@ -12,17 +12,18 @@ from typing import Any
 
 from msgspec import Struct
 
+from models.entities import entity_key
 from models.events import (
+    AppMemoryChanged,
+    ConversationEnded,
     DeadLetter,
     EpisodeCompressed,
-    EpisodeRequested,
     FactChanged,
-    FactsRequested,
     Output,
     OutputEvent,
-    UserMemoryChanged,
+    SpaceOutput,
+    UserOutput,
     UserTurnAdded,
-    user_key,
 )
 from models.topics import TOPIC_OF
 
@@ -71,17 +72,17 @@ def headers_for(event: Struct) -> Headers:
 
 def key_of(event: OutputEvent) -> bytes | None:
     """Key of the record that carries an output, as `models.topics` says."""
-    match event:
-        case DeadLetter():
-            return event.key
-        case UserTurnAdded() | UserMemoryChanged() | EpisodeRequested() | FactsRequested():
-            return user_key(event.app_id, event.user_id).encode()
-        case FactChanged():
-            return f"{user_key(event.app_id, event.user_id)}/{event.category}/{event.key}".encode()
-        case EpisodeCompressed():
-            return f"{user_key(event.app_id, event.user_id)}/episode/{event.first_turn}".encode()
-        case Output():
-            return (event.session_id or event.app_id).encode()
+    if isinstance(event, DeadLetter):
+        return event.key
+    if isinstance(event, FactChanged):
+        return f"{entity_key(event)}/{event.category}/{event.key}".encode()
+    if isinstance(event, EpisodeCompressed):
+        return f"{entity_key(event)}/episode/{event.first_turn}".encode()
+    if isinstance(event, AppMemoryChanged):
+        return f"{entity_key(event)}/memory/{event.slot}".encode()
+    if isinstance(event, UserTurnAdded | ConversationEnded | UserOutput | SpaceOutput):
+        return entity_key(event).encode()
+    return (event.session_id or event.app_id).encode()
 
 
 def _rfc3339(time: datetime) -> bytes:

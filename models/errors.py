@@ -9,9 +9,11 @@ TurntideError
 ├── Fenced                  another worker owns the partition: drop everything in flight
 ├── Stalled                 a partition does not move though records wait: the process ends and is started again
 ├── RecoveryFailed          state could not be rebuilt from its changelog within the deadline
+├── NotCompacted            a space of memories has more than it may have after a compaction: a defect
 ├── StoreUnavailable        a vector store, catalog or sink does not answer: retried, then the role stops
 │   └── EmbedderUnavailable a remote embedder does not answer: as a store; no other embedder's vectors can stand in
 ├── LlmUnavailable          a language model does not answer: what needs no model serves instead
+│   └── LlmTimedOut         it did not answer in time
 └── LlmRubbish              it answers in another form than it was asked for: likewise
 ```
 """
@@ -61,6 +63,10 @@ class RecoveryFailed(TurntideError):  # noqa: N818
     """State could not be rebuilt from its changelog within the deadline."""
 
 
+class NotCompacted(TurntideError):  # noqa: N818
+    """A compaction left another number of memories than it had to."""
+
+
 class StoreUnavailable(TurntideError):  # noqa: N818
     """A vector store, catalog or sink does not answer."""
 
@@ -71,6 +77,10 @@ class EmbedderUnavailable(StoreUnavailable):
 
 class LlmUnavailable(TurntideError):  # noqa: N818
     """A language model does not answer, after all tries."""
+
+
+class LlmTimedOut(LlmUnavailable):
+    """A language model did not answer in time."""
 
 
 class LlmRubbish(TurntideError):  # noqa: N818

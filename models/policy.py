@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from models.app_policy import AppPolicy
 from models.errors import ConfigurationError
 from models.events import Ratio, Role
 from models.retrieval_policy import RetrievalPolicy
@@ -253,6 +254,7 @@ class Policy(Section, frozen=True, kw_only=True):
     memory: MemoryPolicy = MemoryPolicy()
     topics: TopicPolicy = TopicPolicy()
     users: UserPolicy = UserPolicy()
+    apps: AppPolicy = AppPolicy()
     retrieval: RetrievalPolicy = RetrievalPolicy()
     profile: ProfilePolicy = ProfilePolicy()
     risk: RiskPolicy = RiskPolicy()

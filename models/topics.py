@@ -54,6 +54,7 @@ TURNS = Topic(
     carries=(
         events.Turn,
         events.SessionEnded,
+        events.SessionErased,
         events.AlertAcknowledged,
         events.SegmentSummarised,
         events.TopicAdjusted,
@@ -111,10 +112,26 @@ EPISODES = Topic(
 )
 COMMANDS = Topic(
     name="commands.v1",
-    purpose="What changes a user's memory: the turns of the user's sessions, and what slower stages answer.",
+    purpose="What changes users' and apps' memories: turns, ended conversations, answers of slower stages, admins.",
     owner="sessions",
-    key="user:<app_id>/<user_id>, with % and / in the ids percent-encoded",
-    carries=(events.UserTurnAdded, events.EpisodeSummarised, events.FactsExtracted),
+    key="user:<app_id>/<user_id> or app:<app_id>[/<user_id>], with % and / in the ids percent-encoded",
+    carries=(
+        events.UserTurnAdded,
+        events.EpisodeSummarised,
+        events.FactsExtracted,
+        events.ConversationEnded,
+        events.MemoryProposed,
+        events.CompactionDecided,
+        events.WorkDue,
+        events.MemoryEdited,
+        events.MemoryDeleted,
+        events.MemoriesPurged,
+        events.AppUninstalled,
+        events.UserSessionErased,
+        events.UserErased,
+        events.SpaceSessionErased,
+        events.SpaceErased,
+    ),
     max_message_bytes=2 * _MIB,
 )
 REQUESTS = Topic(
@@ -122,7 +139,7 @@ REQUESTS = Topic(
     purpose="What the memory role asks of slower stages; each answers on commands.v1.",
     owner="memory",
     key="as commands.v1",
-    carries=(events.EpisodeRequested, events.FactsRequested),
+    carries=(events.EpisodeRequested, events.FactsRequested, events.MemoryRequested, events.CompactionRequested),
     retention=timedelta(days=7),
     max_message_bytes=2 * _MIB,
     archived=False,
@@ -142,6 +159,32 @@ USER_EPISODES = Topic(
     owner="memory",
     key="<key of commands.v1>/episode/<first turn>",
     carries=(events.EpisodeCompressed,),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+)
+MEMORIES = Topic(
+    name="memories.v1",
+    purpose="Memories of apps, the latest of each slot, and how far each space of them is.",
+    owner="memory",
+    key="<key of commands.v1>/memory/<slot> for a memory, the key of commands.v1 for a space",
+    carries=(events.AppMemoryChanged, events.AppMemoriesChanged),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+)
+MEMORY_EVENTS = Topic(
+    name="memory-events.v1",
+    purpose="What happened to the memories of apps: compactions with their reasons, skipped ones, deeds of admins.",
+    owner="memory",
+    key="as commands.v1",
+    carries=(events.AppMemoriesCompacted, events.AppMemorySkipped, events.AppMemoryAudited),
+    retention=timedelta(days=90),
+)
+ERASURES = Topic(
+    name="erasures.v1",
+    purpose="Erasures: who is to be forgotten, and the proof, which names nobody.",
+    owner="archive",
+    key="<request_id>/<type>",
+    carries=(events.EraseRequested, events.VectorsErasureDue, events.VectorsErased, events.ErasureProved),
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -175,7 +218,7 @@ def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
 
 
 SESSION_STATE = _changelog("sessions", "sessions-state.v1", of="session", key="session_id")
-MEMORY_STATE = _changelog("memory", "memory-state.v1", of="memory", key="user")
+MEMORY_STATE = _changelog("memory", "memory-state.v1", of="memory", key="user or space")
 
 TOPICS: tuple[Topic, ...] = (
     TURNS,
@@ -189,6 +232,9 @@ TOPICS: tuple[Topic, ...] = (
     REQUESTS,
     FACTS,
     USER_EPISODES,
+    MEMORIES,
+    MEMORY_EVENTS,
+    ERASURES,
     DEAD_LETTERS,
     SESSION_STATE,
     MEMORY_STATE,

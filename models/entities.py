@@ -1,0 +1,25 @@
+"""Whose memory an event of `commands.v1`, and what follows from it, belongs to."""
+
+from __future__ import annotations
+
+from models.app_events import ConversationEnded, SpaceCommand, SpaceOutput, space_key
+from models.erase_events import UserErasure
+from models.user_events import UserEvent, UserOutput, user_key
+
+_Told = ConversationEnded | SpaceOutput
+
+
+def entity_key(
+    event: UserEvent | UserErasure | UserOutput | SpaceCommand | ConversationEnded | SpaceOutput,
+) -> str:
+    """Key of the user or space that the event changes or tells of: the record key on `commands.v1`."""
+    if isinstance(event, SpaceCommand):
+        return space_key(event.app_id, event.user_id)
+    if isinstance(event, _Told):
+        return space_key(event.app_id, event.user_id if event.space == "user" else "")
+    return user_key(event.app_id, event.user_id)
+
+
+def is_of_space(event: object) -> bool:
+    """Whether the event changes a space of an app's memories, rather than a user."""
+    return isinstance(event, SpaceCommand | ConversationEnded)

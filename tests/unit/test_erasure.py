@@ -1,0 +1,276 @@
+"""Whose record it is: one row for each kind of event, and what is tied to a subject without naming it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from models import events
+from models.envelope import key_of, schema_of
+from models.erasure import Subject, digest
+from models.events import DeadLetter
+from models.topics import TOPIC_OF
+
+APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"
+"""Whom the contracts' examples tell of."""
+_EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
+
+SUBJECTS = {
+    "session": Subject("session", session_ids=frozenset({SESSION})),
+    "user": Subject("user", APP, USER),
+    "app": Subject("app", APP),
+}
+OTHERS = {
+    "session": Subject("session", session_ids=frozenset({"other"})),
+    "user elsewhere": Subject("user", "other", USER),
+    "user": Subject("user", APP, "other"),
+    "app": Subject("app", "other"),
+}
+ROWS: dict[type[Struct], str] = {
+    events.Turn: "session user app",
+    events.SessionEnded: "session",
+    events.SessionErased: "session",
+    events.AlertAcknowledged: "session",
+    events.SegmentSummarised: "session",
+    events.TopicAdjusted: "session",
+    events.FeedbackGiven: "session",
+    events.TopicSummarised: "session",
+    events.TopicRestored: "session",
+    events.ClockTicked: "session",
+    events.ProfileUpdated: "session user app",
+    events.WindowClosed: "app",
+    events.AlertChanged: "session user app",
+    events.SegmentCompacted: "session user app",
+    events.TopicChanged: "session user app",
+    events.EpisodeClosed: "session user app",
+    events.UserTurnAdded: "session user app",
+    events.EpisodeSummarised: "user app",
+    events.FactsExtracted: "session user app",
+    events.ConversationEnded: "session user app",
+    events.MemoryProposed: "app",
+    events.CompactionDecided: "app",
+    events.WorkDue: "app",
+    events.MemoryEdited: "app",
+    events.MemoryDeleted: "app",
+    events.MemoriesPurged: "app",
+    events.AppUninstalled: "app",
+    events.UserSessionErased: "session user app",
+    events.UserErased: "user app",
+    events.SpaceSessionErased: "session app",
+    events.SpaceErased: "user app",
+    events.EpisodeRequested: "session user app",
+    events.FactsRequested: "session user app",
+    events.MemoryRequested: "session user app",
+    events.CompactionRequested: "session user app",
+    events.FactChanged: "session user app",
+    events.UserMemoryChanged: "session user app",
+    events.EpisodeCompressed: "session user app",
+    events.AppMemoryChanged: "session user app",
+    events.AppMemoriesChanged: "session user app",
+    events.AppMemoriesCompacted: "session user app",
+    events.AppMemorySkipped: "session user app",
+    events.AppMemoryAudited: "app",
+    events.EraseRequested: "user app",
+    events.VectorsErasureDue: "session user app",
+    events.VectorsErased: "",
+    events.ErasureProved: "",
+    events.DeadLetter: "session",
+}
+"""Scopes of the subjects above that the contracts' example of a kind belongs to."""
+_Event = TypeVar("_Event", bound=Struct)
+
+
+def example(kind: type[_Event]) -> _Event:
+    """The contracts' example."""
+    return msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
+
+
+def letter(*, key: bytes | None = None, value: bytes | None = None) -> DeadLetter:
+    """A refused record."""
+    return replace(example(DeadLetter), key=key, value=value)
+
+
+def test_every_kind_has_a_row() -> None:
+    """A new kind of event must say whose it is, else an erasure may leave it."""
+    assert ROWS.keys() == TOPIC_OF.keys()
+
+
+@pytest.mark.parametrize("kind", ROWS, ids=lambda kind: kind.__name__)
+def test_whose_an_event_is(kind: type[Struct]) -> None:
+    """By session, user and app, and never somebody else's."""
+    event = example(kind)
+
+    assert ROWS[kind].split() == [scope for scope, subject in SUBJECTS.items() if subject.concerns(event)]
+    assert [] == [name for name, subject in OTHERS.items() if subject.concerns(event)]
+
+
+def test_a_user_of_all_apps() -> None:
+    """Without an app the user is forgotten in each."""
+    everywhere = Subject("user", user_id=USER)
+
+    assert everywhere.concerns(example(events.Turn))
+    assert everywhere.concerns(replace(example(events.Turn), app_id="another"))
+    assert not everywhere.concerns(replace(example(events.Turn), user_id="another"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        replace(example(events.AppMemoryChanged), session_id="o", user_id="o", related_conversations=["a", SESSION]),
+        replace(example(events.EpisodeCompressed), session_id="o"),
+        replace(example(events.UserMemoryChanged), session_id="o", short_term=[events.SessionTurns(SESSION, [1])]),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_sessions_that_are_listed(event: Struct) -> None:
+    """What was merged from a session, or goes over it, is the session's too."""
+    assert SUBJECTS["session"].concerns(event)
+    assert not OTHERS["session"].concerns(event)
+
+
+MEMORY = replace(example(events.AppMemoryChanged), related_conversations=[])
+"""Memory 3, of the session."""
+STRANGER = {"session_id": "a stranger's", "user_id": "a stranger"}
+OTHER_MEMORY = replace(MEMORY, memory_id=4, **STRANGER)
+FACT = example(events.FactChanged)
+LATER_FACT = replace(
+    FACT,
+    session_id="a stranger's",
+    valid_from=FACT.valid_from + timedelta(days=1),
+    history=[events.PastFact(value=FACT.value, confidence=1, valid_from=FACT.valid_from, valid_until=FACT.valid_from)],
+)
+
+
+def untied(kind: type[_Event], **fields: object) -> _Event:
+    """The example of a kind as if somebody else's conversation had caused it."""
+    return replace(example(kind), session_id="a stranger's", **fields)
+
+
+@pytest.mark.parametrize(
+    ("cause", "tied"),
+    [
+        (MEMORY, replace(MEMORY, **STRANGER)),
+        (MEMORY, untied(events.AppMemoriesCompacted)),
+        (MEMORY, untied(events.CompactionRequested)),
+        (MEMORY, example(events.CompactionDecided)),
+        (MEMORY, replace(example(events.MemoryEdited), memory_id=MEMORY.memory_id)),
+        (MEMORY, replace(example(events.MemoryDeleted), memory_id=MEMORY.memory_id)),
+        (example(events.MemoryRequested), example(events.MemoryProposed)),
+        (example(events.CompactionRequested), replace(example(events.CompactionDecided), target_memory_id=9)),
+        (example(events.EpisodeCompressed), example(events.EpisodeSummarised)),
+        (example(events.EpisodeCompressed), untied(events.EpisodeRequested)),
+        (FACT, LATER_FACT),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_what_is_tied(cause: Struct, tied: Struct) -> None:
+    """Texts that name no session: known by the number of a memory, request or episode, or by since when a value was."""
+    subject = SUBJECTS["session"]
+
+    assert not subject.concerns(tied)
+    assert subject.follow([cause]).concerns(tied)
+    assert not OTHERS["session"].follow([cause]).concerns(tied)
+
+
+def test_ties_do_not_spread_by_lists() -> None:
+    """A compaction lists all memories of the space: those of others stay others'."""
+    compacted = untied(events.AppMemoriesCompacted)
+    followed = SUBJECTS["session"].follow([MEMORY, compacted, OTHER_MEMORY, LATER_FACT])
+
+    assert followed.concerns(compacted)
+    assert not followed.concerns(OTHER_MEMORY)
+
+
+def test_a_confirmed_value_is_whose_it_was() -> None:
+    """A session that confirms what another one said did not bring it: the other's record stays."""
+    said = replace(FACT, session_id="other", cause="stored", history=[])
+
+    assert not SUBJECTS["session"].follow([replace(FACT, cause="confirmed")]).concerns(said)
+
+
+@pytest.mark.parametrize(
+    ("scope", "key", "value", "expected"),
+    [
+        ("session", SESSION, None, True),
+        ("session", "another", b'{"session_id":"order-4711"', True),
+        ("session", "another", b'{"session_id":"order-47110"}', False),
+        ("user", f"user:{APP}/{USER}", None, True),
+        ("user", f"app:{APP}/{USER}", None, True),
+        ("user", f"app:{APP}", None, False),
+        ("user", "x", b'{"user_id":"user-17", broken', True),
+        ("user", "x", b'{"user_id":"user-17","app_id":"another", broken', False),
+        ("user", "x", b'{"user_id":"user-17","app_id":"shop-assistant", broken', True),
+        ("app", f"app:{APP}", None, True),
+        ("app", f"user:{APP}/anna", None, True),
+        ("app", "x", b'{"app_id":"shop-assistant"}', True),
+        ("app", "x", b'{"app_id":"shop-assistant-2"}', False),
+    ],
+)
+def test_dead_letters(scope: str, key: str, value: bytes | None, expected: bool) -> None:
+    """Only bytes are known of a refused record: its key, or an id as a JSON string."""
+    assert SUBJECTS[scope].concerns(letter(key=key.encode(), value=value)) is expected
+
+
+def test_dead_letters_in_escaped_json() -> None:
+    """Some producers escape what is not ASCII."""
+    subject = Subject("user", user_id="jörg")
+
+    assert subject.concerns(letter(value=rb'{"user_id":"j\u00f6rg"}'))
+    assert subject.concerns(letter(value='{"user_id":"jörg"}'.encode()))
+    assert not subject.concerns(letter(value=b'{"user_id":"jorg"}'))
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ("user:a%2Fb/anna", "user all app"),
+        ("user:a%2Fb/anna/identity/name", "user all app"),
+        ("user:other/anna", "all"),
+        ("app:a%2Fb/anna", "user all app"),
+        ("app:a%2Fb", "app"),
+        ("app:a%2Fb/memory/0", "app"),
+        ("app:a%2Fb/anna/memory/0", "user all app"),
+        ("user:a%2Fb/annabel", "app"),
+        ("user:a%2Fb2/anna", "all"),
+        ("anna", ""),
+        ("session:a%2Fb/anna", ""),
+    ],
+)
+def test_keys(key: str, expected: str) -> None:
+    """Users and spaces that are wholly the subject's, and what is kept below them."""
+    subjects = {
+        "user": Subject("user", "a/b", "anna"),
+        "all": Subject("user", user_id="anna"),
+        "app": Subject("app", "a/b"),
+        "session": Subject("session", session_ids=frozenset({"anna"})),
+    }
+
+    assert expected.split() == [name for name, subject in subjects.items() if subject.owns(key)]
+
+
+def test_keys_of_outputs_are_owned() -> None:
+    """Whatever the memory role writes of a user goes by its key alone."""
+    fact, episode = key_of(example(events.FactChanged)), key_of(example(events.EpisodeCompressed))
+    standing = key_of(example(events.UserMemoryChanged))
+
+    assert [True] * 3 == [SUBJECTS["user"].owns((key or b"").decode()) for key in (fact, episode, standing)]
+
+
+def test_digests_tell_subjects_apart() -> None:
+    """Shifting a name from one field to the next gives another proof."""
+    named = {
+        digest("user", "a", "b"),
+        digest("user", "ab"),
+        digest("user", "", "ab"),
+        digest("session", "", "", "ab"),
+        digest("app", "ab"),
+    }
+
+    assert len(named) == 5
+    assert {64} == {len(each) for each in named}
