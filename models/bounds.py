@@ -23,6 +23,7 @@ from collections.abc import Sequence
 import msgspec
 
 from models.events import DeadLetter, OutputEvent, SegmentCompacted, Turn
+from models.memory.buffer import ASKED_CHARS
 from models.memory.topic_packing import SENTENCE_CHARS
 from models.memory.topic_vectors import TOPIC_DIMS
 from models.policy import Policy
@@ -59,6 +60,10 @@ _VECTOR = 73
 _BLOCK_REF = 24
 _TURN_NUMBER = 17
 """As JSON."""
+_NOTABLE = 96
+"""Beside its text: kind, role, turn and weight, as JSON with the fields' names."""
+_ASKED_TURN = 48
+"""Beside its text, as JSON."""
 _HEAD = 1 * KIB
 """Counters, times, mode and alert of an open head."""
 _OUTPUT = 6 * KIB
@@ -87,9 +92,9 @@ class Footprint:
         """A turn: its buffered content, vector and segment, and what it adds to the head."""
         return utf8_bytes(turn.content) + self._turn + 3 * _key(turn.session_id)
 
-    def topics(self, session_id: str, state: SessionState) -> int:
-        """What a fold wrote of topics."""
-        size, parts = state.take_topics_written()
+    def topics_and_notables(self, session_id: str, state: SessionState) -> int:
+        """What a fold wrote of topics and notable sentences."""
+        size, parts = state.take_written()
         return size + parts * _key(session_id)
 
     def segments(self, outputs: Sequence[OutputEvent]) -> int:
@@ -103,7 +108,7 @@ class Footprint:
         if isinstance(head, Open):
             parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs)
         else:
-            parts += state.topic_parts
+            parts += state.lasting_parts
         return parts * _key(session_id) + _PANE * len(head.windows.panes)
 
 
@@ -134,6 +139,7 @@ def largest_state_part_bytes(policy: Policy) -> dict[str, int]:
         "buffered turn": policy.intake.max_content_bytes + 64,
         "segment": _summary_chars(policy) * _CHAR + _ID_CHARS * _CHAR + memory.key_topics * _TOPIC + 512,
         "vector": _VECTOR,
+        "notable sentences": policy.apps.notables * (policy.apps.notable_chars * _CHAR + _NOTABLE) + 16,
         **_largest_topic_part_bytes(policy),
         "app window": panes * _PANE + 16,
     }
@@ -164,7 +170,7 @@ def _messages_at_hand(policy: Policy) -> int:
 
 
 def largest_output_bytes(policy: Policy) -> dict[str, int]:
-    """Kind of output → its largest record."""
+    """Kind of output → its largest record. What goes to `commands.v1` may take more: `largest_command_bytes`."""
     memory, profile, risk = policy.memory, policy.profile, policy.risk
     risky = sum(_ESCAPED_CHAR * len(topic) + 16 for topic in risk.risky_topics)
     topics = memory.key_topics * (_TOPIC + 8) + risky
@@ -183,11 +189,28 @@ def largest_output_bytes(policy: Policy) -> dict[str, int]:
         + talked.tags * (talked.tag_chars * _ESCAPED_CHAR + 4)
         + (talked.summary_sentences * (SENTENCE_CHARS + 1) + 2 * _ID_CHARS) * _ESCAPED_CHAR
         + turns * _TURN_NUMBER,
-        "episode_closed": _OUTPUT
-        + (memory.episode_sentences * (memory.sentence_chars + 1) + _ID_CHARS) * _ESCAPED_CHAR
-        + topics,
+        "episode_closed": _episode_bytes(policy),
         "alert_changed": 2 * _OUTPUT + risky + policy.alerts.evidence_turns * (_ID_CHARS * _CHAR + 256),
     }
+
+
+def largest_command_bytes(policy: Policy) -> dict[str, int]:
+    """Kind of output that goes to `commands.v1`, but for the users' (`models.user_bounds`) → its largest record."""
+    apps, memory = policy.apps, policy.memory
+    at_hand = memory.buffer_turns + memory.segment_turns
+    turns = at_hand * _ASKED_TURN + min(ASKED_CHARS, at_hand * apps.asked_turn_chars) * _ESCAPED_CHAR
+    return {
+        "conversation_ended": _episode_bytes(policy)
+        + apps.notables * (apps.notable_chars * _ESCAPED_CHAR + _NOTABLE)
+        + (turns if apps.ask else 0)
+    }
+
+
+def _episode_bytes(policy: Policy) -> int:
+    memory = policy.memory
+    risky = sum(_ESCAPED_CHAR * len(topic) + 16 for topic in policy.risk.risky_topics)
+    summary = (memory.episode_sentences * (memory.sentence_chars + 1) + _ID_CHARS) * _ESCAPED_CHAR
+    return _OUTPUT + summary + memory.key_topics * (_TOPIC + 8) + risky
 
 
 def _summary_chars(policy: Policy) -> int:

@@ -7,6 +7,7 @@ Clock: the watermark is the highest event time seen, less the allowed lateness; 
 moves it to the broker's time of that record. A session's time-out fires at the first record whose watermark reaches
 its deadline, the nearest deadline first. A record opens one session at most and closes up to `MAX_TIMEOUTS_PER_RECORD`
 (fewer if they are large), so that closing keeps pace; after a jump of the clock the rest follow at the next records.
+An erasure comes before all that is due at its record, and moves no clock: it is of today, whenever the turns were.
 
 Bounds: beyond `partition.open_sessions` the session that is silent longest is closed early (its episode says
 `evicted`); beyond `partition.closed_sessions` the session that closed longest ago is forgotten early. Its late turn
@@ -27,7 +28,7 @@ from models.app_windows import AppWindows
 from models.arrival import SessionInput, SessionTimedOut
 from models.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
 from models.deadlines import Deadlines
-from models.events import AlertChanged, ClockTicked, InputEvent, OutputEvent, Position, Turn
+from models.events import AlertChanged, ClockTicked, InputEvent, OutputEvent, Position, SessionErased, Turn
 from models.policy import Policy
 from models.session import SessionState, fold, read_standing
 
@@ -35,6 +36,8 @@ WARM_SESSIONS = 128
 """Sessions per partition that stay decoded after their state was stored: in a lively one the next turn is near."""
 PARTITION_ENTITY = ""
 """State of the partition itself is kept beside its sessions under this name (no session id is empty)."""
+ERASED_PART = "erased"
+"""Of the partition's own state: offset of the last erasure. A store that finds it changed gives up what was deleted."""
 MAX_TIMEOUTS_PER_RECORD = 100
 
 Parts = Mapping[str, bytes]
@@ -59,12 +62,14 @@ class PartitionFolded(Struct):
         changed: Entity → part → bytes, None to delete.
         outputs: In the order of their causes.
         turns: Arrivals that were turns.
+        erased: Arrivals that were erasures: what they removed must not stay in a store's files.
     """
 
     offset: int
     changed: dict[str, dict[str, bytes | None]]
     outputs: list[OutputEvent]
     turns: int
+    erased: int = 0
 
 
 class _Clock(Struct, array_like=True):
@@ -142,6 +147,8 @@ class PartitionFold:
         for arrival in arrivals:
             if arrival.position.offset <= self._clock.offset:
                 continue
+            if self._touched and isinstance(arrival.event, SessionErased) != bool(self._erased):
+                yield self._result()
             self._fold_one(arrival)
             if self._state_bytes + self._apps.changed_bytes > CHUNK_STATE_BYTES:
                 yield self._result()
@@ -152,10 +159,15 @@ class PartitionFold:
 
     def _fold_one(self, arrival: Arrival) -> None:
         event = arrival.event
-        time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
-        self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
         self._clock.offset = arrival.position.offset
         self._touched = True
+        if isinstance(event, SessionErased):
+            erased = SessionInput(event, arrival.position, self.watermark)
+            self._apply(self._state(event.session_id), erased)
+            self._erased += 1
+            return
+        time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
+        self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
         watermark, policy = self._clock.watermark, self._policy.partition
         if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
             self._time_out(arrival.position)
@@ -213,7 +225,7 @@ class PartitionFold:
         state, outputs = fold(state, item, self._policy)
         self._sessions[session_id] = state
         self._schedule(session_id, state.deadline, state.closed)
-        self._state_bytes += self._footprint.topics(session_id, state)
+        self._state_bytes += self._footprint.topics_and_notables(session_id, state)
         if not outputs:
             return state, 0
         self._outputs += outputs
@@ -246,6 +258,7 @@ class PartitionFold:
         self._sessions: dict[str, SessionState] = {}
         self._outputs: list[OutputEvent] = []
         self._turns = 0
+        self._erased = 0
         self._touched = False
         self._state_bytes = 0
 
@@ -254,7 +267,9 @@ class PartitionFold:
             session_id: parts for session_id, state in self._sessions.items() if (parts := state.changed_parts())
         }
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
-        result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns)
+        if self._erased:
+            changed[PARTITION_ENTITY][ERASED_PART] = msgspec.msgpack.encode(self._clock.offset)
+        result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns, self._erased)
         self._keep_warm()
         self._begin()
         return result

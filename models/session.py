@@ -16,6 +16,7 @@ Rules for what is not in order:
   the windows, and not folded.
 - **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
   that continues the numbering; windows that are still open go on.
+- **Erased**: nothing is emitted and nothing is left, also of a closed session; a later turn begins a new one.
 - **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
 """
 
@@ -32,6 +33,7 @@ from models.events import (
     Role,
     SegmentSummarised,
     SessionEnded,
+    SessionErased,
     TopicControl,
     Turn,
 )
@@ -51,6 +53,7 @@ from models.risk.windows import Windows
 from models.session_outputs import Emission
 from models.session_state import Closed, Open, SessionState, read_deadline, read_standing
 from models.text.features import is_refusal
+from models.text.summary import sentences_in
 
 __all__ = ["SessionState", "fold", "read_deadline", "read_standing"]
 
@@ -76,6 +79,9 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     if isinstance(item.event, SessionTimedOut):
         return state, _time_out(state, item.event, item, policy)
     if item.position.offset <= state.offset:
+        return state, []
+    if isinstance(item.event, SessionErased):
+        state.become(Closed(closed=True))
         return state, []
     head = _open_head(state, item)
     if head is None:
@@ -259,7 +265,11 @@ class _Step:
         if not self.head.open_turns:
             return
         buffer = self.state.buffer
-        segment = compact([buffer.read(turn) for turn in sorted(self.head.open_turns)], self.policy)
+        turns = [buffer.read(turn) for turn in sorted(self.head.open_turns)]
+        said = sentences_in([turn.content for turn in turns])
+        segment = compact(turns, self.policy, said)
+        if self.policy.apps.enabled:
+            self.state.note(turns, said, self.policy)
         self.state.working_memory.append(segment, self.policy.memory.segments)
         self.head.open_turns = []
         self.emission.segment(segment)
@@ -307,6 +317,8 @@ class _Step:
             self.state.topics(policy).close(emission)
         episode = close_episode(self.state.working_memory.all(), head.repeated_topics, policy)
         emission.episode(reason, episode)
+        if policy.apps.enabled:
+            emission.conversation_ended(reason, episode)
         if head.alert is not None:
             emission.alert(resolve(head.alert), "resolved")
         emission.profile(still_open=False)

@@ -9,6 +9,7 @@ from models.arrival import SessionInput, SessionTimedOut
 from models.event_base import OutputFields
 from models.events import (
     AlertChanged,
+    ConversationEnded,
     DeadLetter,
     EpisodeClosed,
     ModeTransition,
@@ -209,6 +210,29 @@ class Emission:
                 alerts=head.alerts_raised,
             )
         )
+
+    def conversation_ended(self, reason: str, summary: Summary) -> None:
+        """The session closed, and may become a memory: one event for each space that the policy names (seed 003)."""
+        head, policy = self._head, self._policy.apps
+        notables = self._state.notables(self._policy)
+        turns = self._state.buffer.asked(policy.asked_turn_chars) if policy.ask else []
+        for space in policy.spaces:
+            self.outputs.append(
+                ConversationEnded(
+                    **self._common("conversation_ended"),
+                    space=space,
+                    reason=reason,
+                    first_turn=head.first_turn,
+                    last_turn=head.last_turn,
+                    turn_count=head.turn_count,
+                    summary=summary.text,
+                    key_topics=summary.key_topics,
+                    notables=notables,
+                    turns=turns,
+                    started_at=head.started_at,
+                    ended_at=head.latest_at,
+                )
+            )
 
     def alert(self, alert: Alert, cause: Cause) -> None:
         """An alert changed."""

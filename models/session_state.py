@@ -7,23 +7,26 @@
 | `s0` … | segments of the working memory, one each | by every fifth turn |
 | `v0` … | int8 vectors of the last user turns, one each | by its turn |
 | `t…` | topics (`memory.topic_state`) | by their messages |
+| `n` | notable sentences, for the app's memories (`memory.notable`) | by every fifth turn that brings one |
 
-All parts of one batch are written together, so they always fit each other. Closed, only a small head and the topics
-are left, until the session is forgotten.
+All parts of one batch are written together, so they always fit each other. Closed, only a small head, the topics and
+the notable sentences are left, until the session is forgotten: who comes back goes on with the same conversation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct
 
 from models.errors import RecoveryFailed
-from models.events import Mode
-from models.memory.buffer import Buffer
+from models.events import Mode, NotableSentence
+from models.memory.buffer import Buffer, BufferedTurn
 from models.memory.conversation_topics import ConversationTopics
+from models.memory.notable import PART as NOTABLES_PART
+from models.memory.notable import Notables
 from models.memory.parts import Parts
 from models.memory.segments import SegmentRef, WorkingMemory
 from models.memory.topic_state import PREFIX as TOPIC_PARTS
@@ -33,10 +36,13 @@ from models.risk.alerts import Alert
 from models.risk.detectors import NO_PATTERN, PatternSignals
 from models.risk.signals import Behaviour
 from models.risk.windows import WindowState
+from models.text.summary import Said
 
 STATE_VERSION = 1
 """Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
+"""What is known of a closed session until it is forgotten, besides its head."""
 
 
 class Prefix(Struct, array_like=True, gc=False):
@@ -166,6 +172,7 @@ class SessionState:
         self.last_point: tuple[datetime, float | None] | None = None
         self._vectors: VectorRing | None = None
         self._topics: ConversationTopics | None = None
+        self._noted_bytes = 0
 
     @classmethod
     def blank(cls) -> SessionState:
@@ -236,20 +243,30 @@ class SessionState:
             self._topics = ConversationTopics(self.parts, policy.topics, policy.risk.risky_topics)
         return self._topics
 
-    def take_topics_written(self) -> tuple[int, int]:
-        """Bytes and parts that topics wrote since the last call."""
-        return (0, 0) if self._topics is None else self._topics.store.take_written()
+    def notables(self, policy: Policy) -> list[NotableSentence]:
+        """What is worth remembering of the conversation, in order of turn; of a closed session too."""
+        return Notables(self.parts, policy.apps).all()
+
+    def note(self, turns: Sequence[BufferedTurn], said: Sequence[Said], policy: Policy) -> None:
+        """Take what is worth remembering of a segment's turns, whose sentences are given."""
+        self._noted_bytes += Notables(self.parts, policy.apps).add(turns, said)
+
+    def take_written(self) -> tuple[int, int]:
+        """Bytes and parts that topics and notable sentences wrote since the last call."""
+        size, parts = (0, 0) if self._topics is None else self._topics.store.take_written()
+        noted, self._noted_bytes = self._noted_bytes, 0
+        return size + noted, parts + (noted > 0)
 
     @property
-    def topic_parts(self) -> int:
-        """Parts that go when the session is forgotten."""
-        return self.parts.count(TOPIC_PARTS)
+    def lasting_parts(self) -> int:
+        """Parts beside the head that go when the session is forgotten."""
+        return sum(self.parts.count(prefix) for prefix in _LASTING_PARTS)
 
     def become(self, head: Open | Closed) -> None:
-        """Begin a new life with an empty memory: every other part is deleted, but for the topics while it is known."""
+        """Begin a new life with an empty memory: all parts go but those that last while the session is known."""
         self.head = head
         self._vectors = None
         forgotten = head.closed and head.deadline is None
-        self.parts.drop_all(but=None if forgotten else TOPIC_PARTS)
+        self.parts.drop_all(but=() if forgotten else _LASTING_PARTS)
         if forgotten:
             self._topics = None

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from models.events import Role
+from models.events import RequestedTurn, Role
 from models.memory.parts import Parts
 
 if TYPE_CHECKING:
     from models.session_state import SessionState
+
+
+ASKED_CHARS = 40_000
+"""Of all turns that a slower stage sees of a conversation: with them it must fit into a record, and a state's part."""
 
 
 class BufferedTurn(Struct, frozen=True, array_like=True, gc=False):
@@ -53,6 +57,19 @@ class Buffer:
         data = self._parts.get(f"b{self.slots[turn]}")
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return decode_turn(data)
+
+    def asked(self, turn_chars: int) -> list[RequestedTurn]:
+        """The turns as a slower stage sees them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
+        turns: list[RequestedTurn] = []
+        left = ASKED_CHARS
+        for number in sorted(self.slots, reverse=True):
+            turn = self.read(number)
+            content = turn.content[:turn_chars]
+            left -= len(content)
+            if left < 0:
+                break
+            turns.append(RequestedTurn(turn.role, content))
+        return turns[::-1]
 
     def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:
         slots = self.slots

@@ -14,6 +14,7 @@
 | anything said before the active value became valid | nothing: a late answer does not undo what was said since |
 | anything said before it was taken back | nothing, also where it was taken back before it was known |
 | a retraction in a message that says the active value | nothing: it is not this value that is meant |
+| a session is erased | what it said goes with its past, past values go that became valid in its time, and retractions |
 
 So no two values of a key are ever valid at once, and what was said last counts, whichever extractor was faster. Of what
 was said at the same time the later to arrive counts.
@@ -21,15 +22,13 @@ was said at the same time the later to arrive counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Struct
 
-from models.errors import RecoveryFailed
-from models.events import ExtractedFact, FactCategory, FactCause, PastFact, Retraction
+from models.events import ExtractedFact, FactCategory, FactCause, Retraction
+from models.memory.fact import Fact, FactChange, Said, TakenBack, read_fact, read_retracted
 from models.memory.parts import Parts
 from models.user_policy import FactPolicy
 
@@ -39,69 +38,9 @@ RETRACTED = "r"
 """The part that holds the latest retractions."""
 RETRACTIONS = 16
 """So many are remembered: as long as a slower extractor may be on its way, not for ever."""
-
-
-class Fact(Struct, frozen=True, array_like=True):
-    """One fact of a user as the state keeps it. Fields as in `models.user_events.FactChanged`."""
-
-    value: str
-    confidence: float
-    importance: float
-    active: bool
-    valid_from: datetime
-    valid_until: datetime | None
-    session_id: str
-    turn: int
-    extracted_by: str
-    history: tuple[tuple[str, float, datetime, datetime], ...] = ()
-    """Value, confidence, valid from, valid until; the oldest first."""
-
-    def past(self) -> list[PastFact]:
-        """The values before this one, as events tell them."""
-        return [
-            PastFact(value=value, confidence=confidence, valid_from=first, valid_until=last)
-            for value, confidence, first, last in self.history
-        ]
-
-
-class FactChange(NamedTuple):
-    """What became of one fact."""
-
-    category: FactCategory
-    key: str
-    fact: Fact
-    cause: FactCause
-
-
-class Said(NamedTuple):
-    """Where and when a fact was said, and who understood it."""
-
-    at: datetime
-    session_id: str
-    turn: int
-    extracted_by: str
-
-
-class _TakenBack(Struct, frozen=True, array_like=True):
-    """A retraction and when it was said. What is None matches anything."""
-
-    category: FactCategory | None
-    key: str | None
-    value: str | None
-    at: datetime
-
-    def names(self, category: FactCategory, key: str, value: str) -> bool:
-        return (
-            self.category in (None, category)
-            and self.key in (None, key)
-            and (self.value is None or self.value.casefold() == value.casefold())
-        )
-
-
-_decode = msgspec.msgpack.Decoder(Fact).decode
-_decode_retracted = msgspec.msgpack.Decoder(list[_TakenBack]).decode
+_ERASURE_BYTES = 1024 * 1024
+"""Of facts whose past values are erased; beyond it these facts lose all of their past, so that a write stays one."""
 _encode = msgspec.msgpack.Encoder().encode
-_Parsed = TypeVar("_Parsed")
 
 
 class Facts:
@@ -119,7 +58,7 @@ class Facts:
     def get(self, category: FactCategory, key: str) -> Fact | None:
         """One fact, active or past."""
         data = self._parts.get(_part(category, key))
-        return None if data is None else _read(data, _decode)
+        return None if data is None else read_fact(data)
 
     def all(self) -> Iterator[tuple[FactCategory, str, Fact]]:
         """Every fact, active or past, by category and key."""
@@ -127,7 +66,7 @@ class Facts:
             data = self._parts.get(name)
             assert data is not None, "a part that is named has bytes"  # noqa: S101
             category, key = name.removeprefix(PREFIX).split("/", 1)
-            yield FactCategory(category), key, _read(data, _decode)
+            yield FactCategory(category), key, read_fact(data)
 
     def count_active(self) -> int:
         """How many are active."""
@@ -146,6 +85,39 @@ class Facts:
             if change is not None:
                 changes.append(change)
         return changes + self._make_room(said) if changes else []
+
+    def erase(self, session_id: str, first: datetime, last: datetime, *, at: datetime) -> list[FactChange]:
+        """Let go of what a session said, and of what it took back.
+
+        A past value does not say which session it is from: it goes if it became valid in the session's time. So does
+        the last value of a fact that another session ended.
+
+        Args:
+            session_id: The session.
+            first: Event time of its first turn.
+            last: Event time of its last.
+            at: Of the erasure.
+
+        Returns:
+            What changed; a fact that is gone has neither value nor past.
+        """
+        self._keep_retracted([each for each in self._retracted() if not first <= each.at <= last])
+        known = list(self.all())
+        of_it = [f.session_id == session_id or (not f.active and first <= f.valid_from <= last) for _, _, f in known]
+        gone = [(category, key) for (category, key, _), goes in zip(known, of_it, strict=True) if goes]
+        for category, key in gone:
+            self._parts.drop(_part(category, key))
+        nothing = Fact("", 0.0, 0.0, False, at, at, session_id, -1, "")
+        changes = [FactChange(category, key, nothing, "erased") for category, key in gone]
+        kept = [each for each, goes in zip(known, of_it, strict=True) if not goes]
+        shortened = [
+            (category, key, msgspec.structs.replace(fact, history=history))
+            for category, key, fact in kept
+            if len(history := tuple(past for past in fact.history if not first <= past[2] <= last)) < len(fact.history)
+        ]
+        if sum(len(_encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
+            shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]
+        return changes + [self._put(category, key, fact, "erased") for category, key, fact in shortened]
 
     def _store(self, extracted: ExtractedFact, said: Said) -> FactChange | None:
         category, key, value = extracted.category, extracted.key, extracted.value
@@ -178,7 +150,7 @@ class Facts:
         return past[len(past) - min(len(past), self._policy.history) :]
 
     def _retract(self, retraction: Retraction, found: Sequence[ExtractedFact], said: Said) -> list[FactChange]:
-        taken_back = _TakenBack(retraction.category, retraction.key, retraction.value, said.at)
+        taken_back = TakenBack(retraction.category, retraction.key, retraction.value, said.at)
         self._remember(taken_back)
         stands = {(fact.category, fact.key, fact.value.casefold()) for fact in found}
         return [
@@ -187,18 +159,24 @@ class Facts:
             if fact.valid_from <= said.at and (category, key, fact.value.casefold()) not in stands
         ]
 
-    def _remember(self, taken_back: _TakenBack) -> None:
+    def _remember(self, taken_back: TakenBack) -> None:
         known = self._retracted()
         same = [each for each in known if msgspec.structs.replace(each, at=taken_back.at) == taken_back]
         latest = max([*same, taken_back], key=lambda each: each.at)
         others = [each for each in known if each not in same]
-        self._parts.put(RETRACTED, _encode([*others, latest][-RETRACTIONS:]))
+        self._keep_retracted([*others, latest][-RETRACTIONS:])
 
-    def _retracted(self) -> list[_TakenBack]:
+    def _keep_retracted(self, latest: Sequence[TakenBack]) -> None:
+        if latest:
+            self._parts.put(RETRACTED, _encode(latest))
+        else:
+            self._parts.drop(RETRACTED)
+
+    def _retracted(self) -> list[TakenBack]:
         data = self._parts.get(RETRACTED)
-        return [] if data is None else _read(data, _decode_retracted)
+        return [] if data is None else read_retracted(data)
 
-    def _active_named(self, taken_back: _TakenBack) -> list[tuple[FactCategory, str, Fact]]:
+    def _active_named(self, taken_back: TakenBack) -> list[tuple[FactCategory, str, Fact]]:
         if taken_back.category is not None and taken_back.key is not None:
             one = self.get(taken_back.category, taken_back.key)
             known = [] if one is None else [(taken_back.category, taken_back.key, one)]
@@ -261,10 +239,3 @@ def _ended(fact: Fact, said: Said) -> Fact:
         turn=turn,
         extracted_by=extracted_by,
     )
-
-
-def _read(data: bytes, decode: Callable[[bytes], _Parsed]) -> _Parsed:
-    try:
-        return decode(data)
-    except msgspec.MsgspecError as error:
-        raise RecoveryFailed(f"user state: a fact is unreadable ({error}). Drop the state topic and replay.") from error

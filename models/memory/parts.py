@@ -47,10 +47,10 @@ class Parts:
             self._changed[name] = None
             self.written_parts += 1
 
-    def drop_all(self, *, but: str | None = None) -> None:
-        """Delete every part, except those whose name begins with `but`."""
+    def drop_all(self, *, but: tuple[str, ...] = ()) -> None:
+        """Delete every part, except those whose name begins with one of `but`."""
         for name in {**self._loaded, **self._changed}:
-            if but is None or not name.startswith(but):
+            if not name.startswith(but):
                 self._changed[name] = None
 
     def names(self, prefix: str) -> list[str]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from models.memory.buffer import BufferedTurn
 from models.memory.parts import Parts
 from models.policy import Policy
-from models.text.summary import Passage, summarise
+from models.text.summary import Passage, Said, summarise
 from models.text.words import estimate_tokens, utf8_bytes
 
 EXTRACTIVE = "extractive"
@@ -59,8 +59,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Segment).decode
 
 
-def compact(turns: Sequence[BufferedTurn], policy: Policy) -> Segment:
-    """Summarise some turns, ordered by number. Topics, rising risk and requests come first (seed 000, layer 2)."""
+def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] | None = None) -> Segment:
+    """Summarise some turns, ordered by number. Topics, rising risk and requests come first (seed 000, layer 2).
+
+    `said` are the turns' sentences, where the caller has them already.
+    """
     memory = policy.memory
     summary = summarise(
         [Passage(turn.content, turn.risk or 0.0) for turn in turns],
@@ -68,6 +71,7 @@ def compact(turns: Sequence[BufferedTurn], policy: Policy) -> Segment:
         sentence_chars=memory.sentence_chars,
         key_topics=memory.key_topics,
         risky=policy.risk.risky_topics,
+        said=said,
     )
     risks = [turn.risk for turn in turns if turn.risk is not None]
     times = [turn.timestamp for turn in turns]

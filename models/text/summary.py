@@ -26,6 +26,10 @@ _RISK_BONUS = 3.0
 """At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (seed 000)."""
 
 
+Said = tuple[int, str, list[str]]
+"""A sentence: the place of its passage, its text, and its words, folded."""
+
+
 class Passage(Struct, frozen=True, gc=False):
     """A piece of conversation to choose sentences from; `risk` 0-1."""
 
@@ -49,23 +53,32 @@ class _Sentence(Struct, frozen=True, gc=False):
     """Of its length in topics and one: a long sentence must earn its place."""
 
 
-def _sentences(passages: Sequence[Passage], risky: tuple[str, ...]) -> list[_Sentence]:
+def ends_of(content: str) -> str:
+    """What is looked at of a passage: all of it, or the opening and the end of a long one."""
+    if len(content) > _HEAD_CHARS + _TAIL_CHARS:
+        return f"{content[:_HEAD_CHARS]}\n{content[-_TAIL_CHARS:]}"
+    return content
+
+
+def sentences_in(contents: Sequence[str]) -> list[Said]:
+    """The sentences of passages in order: the passage's place, the sentence, and its folded words."""
+    places: list[int] = []
     parts: list[str] = []
-    risks: list[float] = []
-    for passage in passages:
-        content = passage.content
-        if len(content) > _HEAD_CHARS + _TAIL_CHARS:
-            content = f"{content[:_HEAD_CHARS]}\n{content[-_TAIL_CHARS:]}"
-        said = _SENTENCE.findall(content)
+    for place, content in enumerate(contents):
+        said = _SENTENCE.findall(ends_of(content))
         parts += said
-        risks += [passage.risk] * len(said)
+        places += [place] * len(said)
+    return list(zip(places, parts, words_of_each(parts), strict=True))
+
+
+def _sentences(passages: Sequence[Passage], risky: tuple[str, ...], said: Sequence[Said]) -> list[_Sentence]:
     found: list[_Sentence] = []
     topic_of = topic_names(risky)
-    for part, risk, words in zip(parts, risks, words_of_each(parts), strict=True):
+    for place, part, words in said:
         if len(words) >= _FEWEST_WORDS:
             topics = frozenset(map(topic_of, words))
             request = part.endswith("?") or words[0] in _REQUEST_WORDS
-            bonus = risk * _RISK_BONUS + _REQUEST_BONUS * request
+            bonus = passages[place].risk * _RISK_BONUS + _REQUEST_BONUS * request
             found.append(_Sentence(len(found), part, topics, bonus, (1 + len(topics)) ** 0.5))
     return found
 
@@ -86,7 +99,13 @@ def _most_shared(weight: dict[str, int], limit: int) -> list[str]:
 
 
 def summarise(
-    passages: Sequence[Passage], *, sentences: int, sentence_chars: int, key_topics: int, risky: tuple[str, ...] = ()
+    passages: Sequence[Passage],
+    *,
+    sentences: int,
+    sentence_chars: int,
+    key_topics: int,
+    risky: tuple[str, ...] = (),
+    said: Sequence[Said] | None = None,
 ) -> Summary:
     """Choose the sentences that say most of the passages (seed 000, layer 2).
 
@@ -100,8 +119,9 @@ def summarise(
         sentence_chars: Longest sentence; the rest is cut with an ellipsis.
         key_topics: How many topics at most.
         risky: Stems that count as one topic in all inflections.
+        said: The passages' sentences (`sentences_in`), where the caller has them already.
     """
-    found = _sentences(passages, risky)
+    found = _sentences(passages, risky, sentences_in([each.content for each in passages]) if said is None else said)
     weight = dict(Counter(chain.from_iterable([sentence.topics for sentence in found])))
     weight[""] = 0
     named = _most_shared(weight, key_topics)

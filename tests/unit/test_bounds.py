@@ -10,11 +10,13 @@ import msgspec
 import numpy as np
 import pytest
 
+from models.app_policy import AppPolicy
 from models.bounds import (
     DEAD_LETTER_BYTES,
     OUTPUT_RECORD_BYTES,
     STATE_WRITE_BYTES,
     fitting_dead_letter,
+    largest_command_bytes,
     largest_output_bytes,
     largest_state_part_bytes,
 )
@@ -54,6 +56,9 @@ def largest_policy() -> Policy:
         risk=largest(RiskPolicy, risky_topics=tuple(f"{n:02d}" + LETTER * 62 for n in range(64))),
         window=shape,
         partition=PartitionPolicy(app_window=shape, watermark_lateness=timedelta(seconds=119)),
+        apps=largest(
+            AppPolicy, ask=True, spaces=("app", "user"), content_chars=800, most_content_chars=800, most_pinned=48
+        ),
     )
 
 
@@ -89,7 +94,8 @@ def wordy(sessions: int, turns: int) -> Iterator[InputEvent]:
         for n in range(sessions):
             session = f"{LONG}{n:08d}"
             words = " ".join(f"{LETTER * 26}{chr(0x4E00 + number * 40 + k)}" for k in range(40))
-            yield turn(session, number, f"Can you {words} now? " * 3, START + timedelta(seconds=number))
+            said = f"I prefer {words}. " + f"Can you {words} now? " * 3
+            yield turn(session, number, said, START + timedelta(seconds=number))
     for n in range(sessions):
         session = f"{LONG}{n:08d}"
         yield SegmentSummarised(
@@ -108,6 +114,7 @@ def test_the_largest_policy_fits() -> None:
     policy = largest_policy()
 
     assert max(largest_output_bytes(policy).values()) <= OUTPUT_RECORD_BYTES < PROFILES.max_message_bytes
+    assert max(largest_command_bytes(policy).values()) <= COMMAND_RECORD_BYTES < COMMANDS.max_message_bytes
     assert max(largest_state_part_bytes(policy).values()) <= OUTPUT_RECORD_BYTES
     assert STATE_WRITE_BYTES < SESSION_STATE.max_message_bytes
     assert DEAD_LETTER_BYTES < DEAD_LETTERS.max_message_bytes
@@ -134,7 +141,8 @@ def test_windows_beyond_what_the_state_can_hold_are_refused() -> None:
 def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
     """Each part and each output of sessions that make everything long is at most what was computed."""
     results, table = folded(wordy(2, 60), policy)
-    parts, outputs = largest_state_part_bytes(policy), largest_output_bytes(policy) | largest_user_output_bytes(policy)
+    parts = largest_state_part_bytes(policy)
+    outputs = largest_output_bytes(policy) | largest_user_output_bytes(policy) | largest_command_bytes(policy)
     kinds = {
         "head": "head",
         "b": "buffered turn",
@@ -146,6 +154,7 @@ def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
         "tm": "topic message",
         "ty": "topic summary",
         "tp": "packed block",
+        "n": "notable sentences",
     }
     kept = [
         (kinds[part.rstrip(".0123456789")], len(value))
@@ -187,7 +196,7 @@ def test_time_outs_of_large_sessions_are_spread_over_records() -> None:
 
     assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES
     closed = [parts for entity, parts in table.entities.items() if entity.startswith(LONG)]
-    assert {part for parts in closed for part in parts if part[0] != "t"} == {"head"}
+    assert {part for parts in closed for part in parts if part[0] not in "tn"} == {"head"}
 
 
 def test_many_apps_at_once_are_written_a_few_at_a_time() -> None:

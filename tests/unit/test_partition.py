@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from models.bounds import CHUNK_STATE_BYTES
-from models.events import ClockTicked, EpisodeClosed, InputEvent, Position, Role, SessionEnded, Turn, WindowClosed
+from models.events import (
+    ClockTicked,
+    EpisodeClosed,
+    InputEvent,
+    Position,
+    Role,
+    SessionEnded,
+    SessionErased,
+    Turn,
+    WindowClosed,
+)
 from models.partition import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 
@@ -177,3 +187,56 @@ def test_moved_deadlines_do_not_count_as_time_outs() -> None:
     kept.take(log(turn("x", 0, START + timedelta(minutes=31)), first=2 * busy + due))
 
     assert len(kept.closed()) == MAX_TIMEOUTS_PER_RECORD
+
+
+def erased(session: str, at: datetime) -> SessionErased:
+    """Somebody is forgotten."""
+    return SessionErased(session_id=session, timestamp=at, request_id="r")
+
+
+def test_an_erased_session_is_counted_no_longer() -> None:
+    """Neither as open nor as closed, and no deadline is left that would look for its state."""
+    kept = Kept()
+    end = SessionEnded(session_id="b", timestamp=START)
+    kept.take(log(turn("a", 0, START), turn("b", 0, START), end, turn("c", 0, START)))
+
+    assert (kept.fold.open_sessions, kept.fold.closed_sessions) == (2, 1)
+
+    kept.take(log(erased("a", START), erased("b", START), erased("unknown", START), first=4))
+
+    assert (kept.fold.open_sessions, kept.fold.closed_sessions, kept.closed()) == (1, 0, ["b"])
+    assert set(kept.entities) == {PARTITION_ENTITY, "c"}
+
+    kept.take(log(turn("c", 1, START + timedelta(days=2)), first=7))
+
+    assert kept.closed() == ["b", "c"]
+    assert PartitionFold(kept.entities, Policy()).offset == 7
+
+
+def test_an_erasure_moves_no_clock_and_closes_nothing() -> None:
+    """It is of today, where the turns may be of last year; what is to be forgotten is not closed first."""
+    kept = Kept()
+    kept.take(log(*(turn(f"{n}", 0, START) for n in range(2 * MAX_TIMEOUTS_PER_RECORD))))
+    before = kept.fold.watermark
+    kept.take(log(erased("0", START + timedelta(days=400)), first=2 * MAX_TIMEOUTS_PER_RECORD))
+
+    assert (before, []) == (kept.fold.watermark, kept.closed())
+
+    late = turn("later", 0, START + timedelta(days=1))
+    kept.take(log(late, erased("199", START), turn("0", 0, START), first=2 * MAX_TIMEOUTS_PER_RECORD + 1))
+
+    assert "199" not in kept.closed()
+    assert len(kept.closed()) == len(set(kept.closed()))
+
+
+def test_erasures_come_out_the_same_however_the_log_is_cut() -> None:
+    """A turn behind the erasure begins anew, whether both are in one batch or a restart lies between."""
+    events = log(*(turn("a", n, START) for n in range(7)), erased("a", START), turn("a", 2, START), turn("a", 9, START))
+    whole, cut = Kept(), Kept()
+    whole.take(events)
+    for arrival in events:
+        cut.take([arrival])
+        cut.fold = PartitionFold(cut.entities, Policy())
+
+    assert (whole.entities, whole.outputs) == (cut.entities, cut.outputs)
+    assert "b2" not in whole.entities["a"]

@@ -11,6 +11,7 @@ from models.arrival import SessionInput, SessionTimedOut
 from models.errors import RecoveryFailed
 from models.events import (
     AlertChanged,
+    ConversationEnded,
     EpisodeClosed,
     Output,
     Position,
@@ -24,7 +25,7 @@ from tests.session_driver import NOON, POLICY, Session, said
 
 
 def test_closing_emits_everything_in_order() -> None:
-    """Windows, segment, topic, episode, the alert's end, the last profile; a marker and the topics are kept."""
+    """Windows, segment, topic, episode, conversation, the alert's end, the last profile; marker and topics are kept."""
     session = Session()
     for turn in range(7):
         session.say(turn, risk=0.95)
@@ -34,7 +35,15 @@ def test_closing_emits_everything_in_order() -> None:
     kinds = list(dict.fromkeys(type(output) for output in session.outputs[already:]))
     session.store()
 
-    assert [WindowClosed, SegmentCompacted, TopicChanged, EpisodeClosed, AlertChanged, ProfileUpdated] == kinds
+    assert [
+        WindowClosed,
+        SegmentCompacted,
+        TopicChanged,
+        EpisodeClosed,
+        ConversationEnded,
+        AlertChanged,
+        ProfileUpdated,
+    ] == kinds
     assert (False, [5, 6]) == (session.profile.open, session.segments[-1].turns)
     assert {"head", "ti", "t0", *(f"tm0.{turn}" for turn in range(7))} == set(session.stored)
     (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))

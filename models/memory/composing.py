@@ -1,0 +1,146 @@
+"""What a conversation leaves: one memory of a few sentences, of what was notable in it (seed 003, Memory Creation)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from models.app_events import ConversationEnded, NotableKind, NotableSentence
+from models.app_policy import AppPolicy
+from models.memory.contradiction import conflicts, sentences_of
+from models.memory.likeness import adds_nothing, told_words
+from models.memory.notable import clipped, corrects, is_barred
+from models.memory.retelling import retold
+from models.text.features import features_of
+
+
+class Draft(Struct, frozen=True):
+    """A memory before it has a place: its text, its importance 0-1, and its tags."""
+
+    content: str
+    importance: float
+    tags: list[str]
+
+
+_KIND_IMPORTANCE = {
+    NotableKind.DECISION: 0.3,
+    NotableKind.PREFERENCE: 0.25,
+    NotableKind.OUTCOME: 0.2,
+    NotableKind.FACT: 0.15,
+}
+_LEAST, _EACH_FURTHER_KIND, _OF_WEIGHT, _OF_LENGTH, _MIDDLE_TURNS = 0.2, 0.08, 0.2, 0.15, 20
+_TAG_CHARS = 32
+_MOST_TOPIC_TAGS = 3
+_FEWEST_WORDS, _FEWEST_CHARS = 4, 60
+"""Of a summary that tells something: "Hi" and "Nice to meet you!" do not."""
+
+
+class _Line(Struct, frozen=True, gc=False):
+    text: str
+    notable: NotableSentence
+
+
+def compose(ended: ConversationEnded, policy: AppPolicy) -> Draft | None:
+    """A memory of an ended conversation, or None if nothing was said that could be one.
+
+    The weightiest notable sentences that fit, a decision, preference, fact and outcome before a second of any, told by
+    a third person in the order they were said. What was said later contradicts what was said before: the later counts.
+    Without notable sentences the summary speaks.
+    """
+    chosen = _chosen(_lines(ended.notables), policy)
+    if not chosen:
+        content = _from_summary(ended, policy)
+        return Draft(content, importance_of([], ended.turn_count), tags_of(ended, [], policy)) if content else None
+    notables = [line.notable for line in chosen]
+    content = " ".join(line.text for line in chosen)
+    if len(chosen) == 1:
+        content = _with_topics(content, ended, policy)
+    return Draft(content, importance_of(notables, ended.turn_count), tags_of(ended, notables, policy))
+
+
+def importance_of(notables: Sequence[NotableSentence], turn_count: int) -> float:
+    """0-1: from the kinds that are told, how sure they are, and how long the conversation was."""
+    kinds = {notable.kind for notable in notables}
+    value = _LEAST + _OF_LENGTH * turn_count / (turn_count + _MIDDLE_TURNS)
+    if kinds:
+        value += max(_KIND_IMPORTANCE[kind] for kind in kinds) + _EACH_FURTHER_KIND * (len(kinds) - 1)
+        value += _OF_WEIGHT * sum(notable.weight for notable in notables) / len(notables)
+    return round(min(max(value, 0.0), 1.0), 3)
+
+
+def tags_of(ended: ConversationEnded, notables: Sequence[NotableSentence], policy: AppPolicy) -> list[str]:
+    """Topics first, then the kinds of what is told, then further topics."""
+    topics = [topic[:_TAG_CHARS] for topic in ended.key_topics]
+    kinds = [notable.kind.value for notable in sorted(notables, key=lambda notable: -notable.weight)]
+    return list(dict.fromkeys([*topics[:_MOST_TOPIC_TAGS], *kinds, *topics]))[: policy.tags]
+
+
+def _lines(notables: Sequence[NotableSentence]) -> list[_Line]:
+    """Told by a third person, in order of turn; of what contradicts itself the later."""
+    lines: list[_Line] = []
+    for notable in sorted(notables, key=lambda each: each.turn):
+        text = retold(notable.text, notable.role)
+        if text and not text.endswith("?"):
+            lines = [line for line in lines if not (conflicts(line.text, text) or _replaces(notable, line.notable))]
+            lines.append(_Line(text, notable))
+    return lines
+
+
+def _replaces(later: NotableSentence, earlier: NotableSentence) -> bool:
+    """Whether a decision corrects an earlier one of the same kind: "Actually, let's use … instead."."""
+    same = later.kind is earlier.kind is NotableKind.DECISION and later.role is earlier.role
+    return same and corrects(later.text) and not told_words(later.text).isdisjoint(told_words(earlier.text))
+
+
+def _chosen(lines: list[_Line], policy: AppPolicy) -> list[_Line]:
+    left, chosen = list(lines), list[_Line]()
+    while left and len(chosen) < policy.sentences:
+        told = {line.notable.kind for line in chosen}
+        best = max(left, key=lambda line: (line.notable.kind not in told, line.notable.weight, line.notable.turn))
+        left.remove(best)
+        length = sum(len(line.text) + 1 for line in chosen) + len(best.text)
+        said = any(adds_nothing(best.text, line.text) for line in chosen)
+        if length <= policy.content_chars and not said:
+            chosen.append(best)
+    if not chosen and lines:
+        best = max(lines, key=lambda line: (line.notable.weight, line.notable.turn))
+        chosen = [_Line(_shortened(best.text, policy.content_chars), best.notable)]
+    place = {id(line): number for number, line in enumerate(lines)}
+    return sorted(chosen, key=lambda line: place.get(id(line), 0))
+
+
+def _shortened(text: str, chars: int) -> str:
+    """A sentence that does not fit, cut between clauses if that leaves half of it, else between words."""
+    clause = max(text.rfind(mark, 0, chars - 1) for mark in (", ", "; ", ": ", " - "))
+    return f"{text[:clause]}…" if clause > chars // 2 else clipped(text, chars)
+
+
+def _with_topics(content: str, ended: ConversationEnded, policy: AppPolicy) -> str:
+    about = _about(ended)
+    fits = policy.sentences > 1 and len(about) + 1 + len(content) <= policy.content_chars
+    return f"{about} {content}" if about and fits else content
+
+
+def _about(ended: ConversationEnded) -> str:
+    topics = [topic[:_TAG_CHARS] for topic in ended.key_topics[:_MOST_TOPIC_TAGS]]
+    return f"Conversation about {_listed(topics)}." if topics else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
+    told = [_about(ended)] if ended.key_topics else []
+    told_of: set[str] = set()
+    for sentence in sentences_of(ended.summary):
+        if features_of(sentence).question or is_barred(sentence):
+            continue
+        told_of.update(told_words(sentence))
+        line = sentence if sentence[-1] in ".!…" else f"{sentence}."
+        if len(told) < policy.sentences and len(" ".join([*told, line])) <= policy.content_chars:
+            told.append(line)
+    if len(told_of) < _FEWEST_WORDS and len(ended.summary) < _FEWEST_CHARS:
+        return ""
+    return clipped(" ".join(told), policy.content_chars)

@@ -1,0 +1,94 @@
+"""How much two short texts say the same: by the words that carry something, lightly stemmed."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from models.text.words import fold_text, word_set
+
+WORD = re.compile(r"[^\W_]+(?:[.,:/'@+-][^\W_]+)*[+#%]*")
+"""A word, and whole: "2.5", "14:30", "v1.2", "e-mail", "c++"."""
+EMPTY_WORDS = word_set(
+    "a an the this that these those it its it's of to in on at for from by with as and or but so than then there "
+    "here is are was were be been being am do does did done has have had having will would can could shall may might "
+    "must i i'm i've i'd i'll me my mine we we're we've our us you your yours they them their he she him her his user "
+    "user's assistant assistant's said says asked about also just very really please now already still too into out up"
+)
+"""Words that say little of what a memory is about. A word that denies is none of them."""
+_RELATIONS = word_set(
+    "prefer like enjoy love hat want need us hav liv work decid choos ask go tak mak conversation told said wa"
+)
+"""Plain forms that say how somebody stands to something: two memories are not alike by them."""
+_NAMES = re.compile(r"\b(?:[^\W\d_a-z]\w*|\w*\d[\w.,:]*\w|\d)")
+"""Words with a capital, and numbers."""
+_NEARLY_ALL = 0.75
+_FEWEST = 2
+_SHORTEST_STEMMED = 4
+
+
+@lru_cache(maxsize=256)
+def told_words(text: str) -> frozenset[str]:
+    """The words that carry what a text tells.
+
+    >>> sorted(told_words("User prefers meetings after 14:30."))
+    ['14:30', 'after', 'meeting', 'prefer']
+    """
+    words = (word.removesuffix("'s") for word in WORD.findall(fold_text(text)))
+    return frozenset(plain_form(word) for word in words if word not in EMPTY_WORDS)
+
+
+def plain_form(word: str) -> str:
+    """A folded word without its inflection; verbs too, unlike topics.
+
+    >>> [plain_form(word) for word in ("booking", "booked", "shipped", "decided", "decide", "cities", "process")]
+    ['book', 'book', 'ship', 'decid', 'decid', 'city', 'process']
+    """
+    if not word.isalpha() or len(word) < _SHORTEST_STEMMED:
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    for ending in ("ing", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) > _FEWEST and not word.endswith(("ss", "us", "is")):
+            word = word[: -len(ending)] if ending != "es" or word[-3] in "sxzh" else word[:-1]
+            break
+    if len(word) > _SHORTEST_STEMMED - 1 and word[-1] == word[-2] and word[-1] in "bdgmnprt":
+        return word[:-1]
+    return word.removesuffix("e")
+
+
+def likeness(one: str, other: str) -> float:
+    """0-1: the mean of what two texts share of both (Dice) and of what the shorter has in the longer.
+
+    How somebody stands to a thing does not count: "prefers tea" is not half of "prefers coffee".
+
+    >>> likeness("User prefers meetings after 2pm.", "User prefers meetings after 2pm.")
+    1.0
+    >>> likeness("User lives in Oslo.", "User prefers tea.")
+    0.0
+    """
+    a, b = told_words(one) - _RELATIONS, told_words(other) - _RELATIONS
+    if not a or not b:
+        return float(one == other)
+    shared = len(a & b)
+    return (2 * shared / (len(a) + len(b)) + shared / min(len(a), len(b))) / 2
+
+
+def contained(part: str, whole: str) -> float:
+    """0-1: how much of what the first text tells the second tells too."""
+    told = told_words(part)
+    return len(told & told_words(whole)) / len(told) if told else 1.0
+
+
+def adds_nothing(sentence: str, other: str) -> bool:
+    """Whether another text tells nearly all that a sentence tells, and no name or number is only in the sentence.
+
+    >>> adds_nothing("User met Bo in Vienna at noon.", "User met Bo in Vienna at noon, by train.")
+    True
+    >>> adds_nothing("User met Bo in Vienna at noon.", "User met Cy in Vienna at noon.")
+    False
+    """
+    if contained(sentence, other) < _NEARLY_ALL:
+        return False
+    missing = told_words(sentence) - told_words(other)
+    return not any(plain_form(name.lower()) in missing for name in _NAMES.findall(sentence))

@@ -1,0 +1,87 @@
+"""What holds for every memory that rules make or decide on, whatever was said."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.app_events import ConversationEnded, MemoryToKeep, NotableKind, NotableSentence
+from models.app_policy import AppPolicy
+from models.events import Position, Role
+from models.memory.app_memories import compose, conflicts, decide, merged_into, oldest, refusal
+from models.memory.buffer import BufferedTurn
+from models.memory.notable import notables_of
+from tests.session_driver import NOON
+
+PHRASES = (
+    "I", "I've", "we", "decided", "to", "prefer", "let's", "go with", "not", "my", "deadline", "is", "Nov 1", "2pm",
+    "if", "maybe", "you", "booked", "the", "problem was", ".", "!", "?", ",", "\n", "…", "Ünï", "\U0001f984", '"',
+    "```", "x" * 90,
+)  # fmt: skip
+SAID = st.one_of(st.lists(st.sampled_from(PHRASES), max_size=40).map(" ".join), st.text(max_size=80))
+POLICIES = st.builds(
+    AppPolicy,
+    sentences=st.integers(1, 8),
+    content_chars=st.integers(40, 200),
+    notable_chars=st.integers(40, 300),
+    redundant_similarity=st.floats(0, 1),
+)
+SPOKEN = st.lists(st.tuples(st.sampled_from(list(Role)), SAID), max_size=6)
+KEPT = st.tuples(SAID, st.floats(0, 1), st.booleans(), st.integers(-5, 400))
+
+
+@given(SPOKEN, SAID, POLICIES)
+def test_memories_fit_and_ask_nothing(spoken: list[tuple[Role, str]], summary: str, policy: AppPolicy) -> None:
+    """Notable sentences and memories are as long as the policy says at the most, and are no questions."""
+    turns = [BufferedTurn(number, role, content, NOON, None) for number, (role, content) in enumerate(spoken)]
+    notables = notables_of(turns, policy)
+    odd = [
+        NotableSentence(NotableKind.FACT, role, number, content, 0.5) for number, (role, content) in enumerate(spoken)
+    ]
+    for found in (notables, odd):
+        event = ConversationEnded(
+            id="i", session_id="s", user_id="u", app_id="a", timestamp=NOON, source=Position("t", 0, 0), space="app",
+            reason="ended", first_turn=0, last_turn=5, turn_count=len(spoken), summary=summary, key_topics=["boat"],
+            notables=found, turns=[], started_at=NOON, ended_at=NOON,
+        )  # fmt: skip
+        draft = compose(event, policy)
+
+        assert draft == compose(event, policy)
+        if draft is not None:
+            assert 0 < len(draft.content) <= policy.content_chars
+            assert 0 <= draft.importance <= 1
+            assert len(draft.tags) <= policy.tags
+    assert all(0 < len(notable.text) <= policy.notable_chars and 0 <= notable.weight <= 1 for notable in notables)
+    assert all(notable.role in {Role.USER, Role.ASSISTANT} and notable.text[-1] != "?" for notable in notables)
+
+
+@given(st.lists(KEPT, min_size=11, max_size=11), POLICIES)
+def test_decisions_can_be_carried_out(kept: list[tuple[str, float, bool, int]], policy: AppPolicy) -> None:
+    """Whatever the memories say; only where two are free, as the policy of pins ensures."""
+    memories = [
+        MemoryToKeep(
+            memory_id=number,
+            content=content,
+            importance=importance,
+            pinned=pinned and number < 9,
+            created_at=NOON - timedelta(days=days),
+            updated_at=NOON - timedelta(days=days),
+        )
+        for number, (content, importance, pinned, days) in enumerate(kept, 1)
+    ]
+    known, new = memories[:10], memories[10]
+    made = decide(known, new, NOON, policy)
+
+    assert refusal(made, known, new, policy) == ""
+    assert made == decide(known[::-1], new, NOON, policy)
+    assert refusal(oldest(known, new), known, new, policy) == ""
+    if made.action == "edit":
+        assert merged_into(made, known, new) == made.merged_memory_id
+
+
+@given(SAID, SAID)
+def test_conflicts_go_both_ways(one: str, other: str) -> None:
+    """And no text contradicts another that is the same, sentence by sentence."""
+    assert conflicts(one, other) == conflicts(other, one)

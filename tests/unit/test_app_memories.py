@@ -1,0 +1,185 @@
+"""Which memory goes when there is one too many, and which decisions of others can be carried out."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from models.app_events import MemoryToKeep
+from models.app_policy import AppPolicy
+from models.memory.app_memories import Decision, decide, merged_into, oldest, refusal
+from tests.session_driver import NOON
+
+POLICY = AppPolicy()
+HOBBIES = ["chess", "sailing", "pottery", "judo", "baking", "opera", "skiing", "poker", "yoga", "surfing", "fencing"]
+
+
+def memory(
+    number: int,
+    content: str = "",
+    *,
+    importance: float = 0.5,
+    pinned: bool = False,
+    at: datetime = NOON,
+    days: float = 0,
+) -> MemoryToKeep:
+    """A memory that was last changed so many days ago."""
+    at -= timedelta(days=days)
+    return MemoryToKeep(
+        memory_id=number,
+        content=content or f"User enjoys {HOBBIES[number % 11]}.",
+        importance=importance,
+        pinned=pinned,
+        created_at=at,
+        updated_at=at,
+    )
+
+
+def decision(action: str, target: int, content: str | None = None, merged: int | None = None) -> Decision:
+    """What somebody decided."""
+    return Decision(action=action, target_memory_id=target, new_content=content, reason="", merged_memory_id=merged)
+
+
+TEN = [memory(number) for number in range(1, 11)]
+NEW = memory(11, "User owns a boat.")
+
+
+def test_two_that_say_the_same_are_merged() -> None:
+    """Into the earlier one; what both say is said once, and the reason names the numbers."""
+    known = memory(3, "User prefers meetings after 2pm. User lives in Oslo.")
+    new = memory(11, "User prefers meetings after 2pm. User works in Bergen.")
+    made = decide([*TEN[:2], known, *TEN[3:]], new, NOON, POLICY)
+
+    assert ("edit", 3, 11) == (made.action, made.target_memory_id, made.merged_memory_id)
+    assert made.new_content == "User lives in Oslo. User prefers meetings after 2pm. User works in Bergen."
+    assert made.reason.startswith("memories 3 and 11 say much the same: likeness 0.")
+
+
+def test_of_what_contradicts_itself_the_merged_memory_keeps_the_later() -> None:
+    """By the time of change, not by number."""
+    known = memory(3, "User prefers meetings after 4pm on weekdays. User has a dog.")
+    new = memory(11, "User prefers meetings after 2pm on weekdays.", days=2)
+    made = decide([*TEN[:2], known, *TEN[3:]], new, NOON, POLICY)
+
+    assert made.new_content == "User prefers meetings after 4pm on weekdays. User has a dog."
+
+
+def test_a_merged_memory_fits_the_policy() -> None:
+    """No more sentences, and no longer, than a memory may be; what is short goes first."""
+    sentences = [f"User met {name} of the accounting department in Vienna." for name in ("Bo", "Cy", "Di", "Ed", "Flo")]
+    one, other = memory(3, " ".join(sentences[:3])), memory(11, " ".join(sentences[2:]))
+    made = decide([one], other, NOON, AppPolicy(redundant_similarity=0.4))
+
+    assert made.new_content is not None
+    assert made.new_content.count(".") == 4
+    assert all(sentence in made.new_content for sentence in sentences[2:])
+
+    narrow = AppPolicy(redundant_similarity=0.4, content_chars=120, most_content_chars=160)
+
+    assert decide([one], other, NOON, narrow).action == "delete"
+
+
+def test_else_the_one_goes_that_is_worth_least() -> None:
+    """Importance, halved with every half-life; here 0.8 of 60 days is less than 0.3 of today."""
+    old = memory(4, importance=0.8, days=60)
+    made = decide([*TEN[:3], old, memory(5, importance=0.3), *TEN[5:]], NEW, NOON, POLICY)
+
+    assert ("delete", 4, None) == (made.action, made.target_memory_id, made.merged_memory_id)
+    assert made.reason == (
+        "memory 4 is worth least: importance 0.80, unchanged for 60.0 days, half-life 30 days, worth 0.200; "
+        "the next, memory 5, 0.300"
+    )
+
+
+def test_the_new_one_can_be_the_one_that_goes() -> None:
+    """It has no right to a place."""
+    assert decide(TEN, memory(11, importance=0.1), NOON, POLICY).target_memory_id == 11
+
+
+def test_of_equals_the_one_changed_longest_ago_goes_then_the_lowest_number() -> None:
+    """So that the decision never hangs on the order in which they are given."""
+    late = [memory(number, at=NOON + timedelta(days=number % 3)) for number in range(1, 11)]
+    made = decide(late, memory(11, at=NOON + timedelta(days=5)), NOON, POLICY)
+
+    assert made.target_memory_id == 3
+    assert made == decide(late[::-1], memory(11, at=NOON + timedelta(days=5)), NOON, POLICY)
+
+
+def test_pinned_memories_are_neither_deleted_nor_merged() -> None:
+    """Not even the oldest, the least, or one that says the same."""
+    pinned = memory(1, "User owns a boat.", importance=0.0, pinned=True, days=900)
+    made = decide([pinned, *TEN[1:]], NEW, NOON, POLICY)
+
+    assert (made.action, made.target_memory_id) == ("delete", 2)
+    assert oldest([pinned, *TEN[1:]], NEW).target_memory_id == 2
+    with pytest.raises(ValueError, match="every memory is pinned"):
+        decide([pinned], memory(11, pinned=True), NOON, POLICY)
+
+
+def test_what_the_rules_decide_can_always_be_carried_out() -> None:
+    """With any similarity that the policy could ask for."""
+    alike = [memory(number, f"User prefers tea in cup {number}.") for number in range(1, 11)]
+    for similarity in (0.0, 0.3, 0.5, 0.9, 1.0):
+        policy = AppPolicy(redundant_similarity=similarity)
+        for memories in (TEN, alike):
+            assert refusal(decide(memories, NEW, NOON, policy), memories, NEW, policy) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (decision("delete", 3), ""),
+        (decision("delete", 11), ""),
+        (decision("edit", 3, "User has hobbies."), ""),
+        (decision("edit", 3, "User has hobbies.", merged=11), ""),
+        (decision("edit", 3, "x" * 400), ""),
+        (decision("keep", 3), "unknown_action"),
+        (decision("DELETE", 3), "unknown_action"),
+        (decision("", 3), "unknown_action"),
+        (decision("delete", 12), "unknown_memory"),
+        (decision("delete", 0), "unknown_memory"),
+        (decision("edit", 12, "User has hobbies."), "unknown_memory"),
+        (decision("edit", 3, "User has hobbies.", merged=12), "unknown_memory"),
+        (decision("edit", 3, "User has hobbies.", merged=3), "unknown_memory"),
+        (decision("delete", 1), "pinned"),
+        (decision("edit", 1, "User has hobbies."), "pinned"),
+        (decision("edit", 3, "User has hobbies.", merged=1), "pinned"),
+        (decision("edit", 3), "empty_content"),
+        (decision("edit", 3, " \n"), "empty_content"),
+        (decision("edit", 3, "x" * 401), "too_long"),
+    ],
+)
+def test_decisions_are_checked(made: Decision, expected: str) -> None:
+    """Whoever made them; a language model says anything."""
+    assert expected == refusal(made, [memory(1, pinned=True), *TEN[1:]], NEW, POLICY)
+
+
+def test_an_edit_needs_another_that_can_go() -> None:
+    """All but the target are pinned: nothing can be merged into it."""
+    pinned = [memory(number, pinned=True) for number in range(1, 11)]
+
+    assert refusal(decision("edit", 11, "User has hobbies."), pinned, NEW, POLICY) == "pinned"
+
+
+def test_first_in_first_out() -> None:
+    """The memory made first, not the one changed first; the new one only where all others are pinned."""
+    first = memory(7, days=9)
+    pinned = [memory(number, pinned=True) for number in range(1, 11)]
+
+    assert ("delete", 7) == (
+        oldest([*TEN[:6], first], NEW).action,
+        oldest([*TEN[:6], first], NEW).target_memory_id,
+    )
+    assert oldest(TEN, memory(11, days=99)).target_memory_id == 1
+    assert oldest(pinned, NEW).target_memory_id == 11
+    assert "made 2026-02-20T12:00:00+00:00" in oldest([*TEN[:6], first], NEW).reason
+
+
+def test_an_edit_says_what_goes_or_its_content_does() -> None:
+    """The memory whose words the new content has; of equals the new one."""
+    assert merged_into(decision("edit", 3, "User enjoys judo.", merged=8), TEN, NEW) == 8
+    assert merged_into(decision("edit", 3, "User enjoys judo and baking."), TEN, NEW) == 4
+    assert merged_into(decision("edit", 3, "User enjoys judo, owns a boat."), TEN, NEW) == 11
+    assert merged_into(decision("edit", 3, "Something else entirely."), TEN, NEW) == 11
+    assert merged_into(decision("edit", 11, "Something else entirely."), TEN, NEW) == 10

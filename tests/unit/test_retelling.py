@@ -1,0 +1,74 @@
+"""First person becomes third, or stays as it was said with who said it."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from models.events import Role
+from models.memory import likeness, notable, retelling
+from models.memory.retelling import retold
+
+
+@pytest.mark.parametrize("module", [likeness, notable, retelling])
+def test_examples_hold(module: object) -> None:
+    """Every example gives what it says, and there is at least one."""
+    actual = doctest.testmod(module)  # type: ignore[arg-type]
+
+    assert (0, True) == (actual.failed, actual.attempted > 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I prefer meetings after 2pm on weekdays", "User prefers meetings after 2pm on weekdays."),
+        (
+            "Actually I usually work from home and I'm based in Oslo.",
+            "User usually works from home and they're based in Oslo.",
+        ),
+        ("I don't like spicy food!", "User does not like spicy food."),
+        ("I've already paid.", "User has already paid."),
+        ("I'd rather fly in the morning", "User would rather fly in the morning."),
+        ("I'd better go by train", "User had better go by train."),
+        ("I was charged twice", "User was charged twice."),
+        ("My order number is 88213 btw", "User's order number is 88213."),
+        (
+            "My wife is vegetarian and I'm allergic to nuts",
+            "User's wife is vegetarian and the user is allergic to nuts.",
+        ),
+        ("My wife and I live in Porto.", "User and their wife live in Porto."),
+        ("The app crashes when I open my camera", "The app crashes when the user opens their camera."),
+        ("I want you to use metric units.", "User wants the assistant to use metric units."),
+        ("You were right, the cable was broken", "The assistant was right, the cable was broken."),
+        ("Ok, let's go with PostgreSQL 16 then.", "User decided to go with PostgreSQL 16."),
+        ("Let's not use Mongo", "User decided not to use Mongo."),
+        ("Please always answer in Spanish.", "User asked to always answer in Spanish."),
+        ("don't call me in the morning please", "User asked not to call them in the morning."),
+        ("Exchange please, I'll take size 43.", "User will take size 43."),
+        ("Reinstalling fixed it, thank you so much!", "Reinstalling fixed it."),
+        ("I moved to Rotterdam, please update my address.", "User moved to Rotterdam."),
+        ("We prefer small hotels.", "User: We prefer small hotels."),
+        ("The deadline is Nov 1.", "The deadline is Nov 1."),
+        ("I\u2019m from Graz", "User is from Graz."),
+        ("Ich bevorzuge Rechnungen per E-Mail", "Ich bevorzuge Rechnungen per E-Mail."),
+        ("...", ""),
+    ],
+)
+def test_what_a_user_says_is_told_of_the_user(said: str, told: str) -> None:
+    """With a capital and a full stop, without greetings and thanks."""
+    assert told == retold(said, Role.USER)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("I've refunded 20 euros to your card.", "Assistant has refunded 20 euros to the user's card."),
+        ("You are now on the Pro plan and you have 5 seats.", "The user is now on the Pro plan and they have 5 seats."),
+        ("I recommend that you restart your router", "Assistant recommends that the user restarts their router."),
+        ("We've shipped it.", "Assistant: We've shipped it."),
+    ],
+)
+def test_what_an_assistant_says_is_told_of_it(said: str, told: str) -> None:
+    """And "you" is the user."""
+    assert told == retold(said, Role.ASSISTANT)

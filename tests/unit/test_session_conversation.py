@@ -1,0 +1,182 @@
+"""What a session that ends hands to the app's memories, and what is left of one that is erased."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from models.app_policy import AppPolicy
+from models.arrival import SessionTimedOut
+from models.codec import encode
+from models.entities import entity_key
+from models.events import ConversationEnded, EpisodeClosed, Role, SessionErased
+from models.memory.buffer import ASKED_CHARS
+from models.policy import MemoryPolicy, Policy
+from tests.session_driver import NOON, Session
+
+ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
+
+
+def ends(session: Session) -> list[ConversationEnded]:
+    """Every end so far."""
+    return [output for output in session.outputs if isinstance(output, ConversationEnded)]
+
+
+def with_apps(**more: object) -> Policy:
+    """The default policy with other rules for apps."""
+    return Policy(apps=AppPolicy(**more))  # type: ignore[arg-type]
+
+
+def talk(session: Session, *contents: str, first: int = 0) -> None:
+    """Turns of a user and an assistant by turns, each stored."""
+    for number, content in enumerate(contents, first):
+        session.say(number, content, role=Role.ASSISTANT if number % 2 else Role.USER)
+        session.store()
+
+
+def test_an_end_tells_what_was_notable() -> None:
+    """With the episode's summary, topics and times, in the order of the turns; no turns where nobody is asked."""
+    session = Session()
+    talk(session, "I decided to sail.", "Good.", "I prefer oak.", "I've booked a berth.", "Bye", "Bye", "I own a dog.")
+    session.end(minute=9)
+    (event,), (episode,) = ends(session), [o for o in session.outputs if isinstance(o, EpisodeClosed)]
+
+    assert [0, 2, 3, 6] == [notable.turn for notable in event.notables]
+    assert ("app", "bye", 0, 6, 7, []) == (
+        event.space,
+        event.reason,
+        event.first_turn,
+        event.last_turn,
+        event.turn_count,
+        event.turns,
+    )
+    assert (episode.summary, episode.key_topics, episode.source) == (event.summary, event.key_topics, event.source)
+    assert (NOON, NOON + timedelta(minutes=6)) == (event.started_at, event.ended_at)
+
+
+def test_an_end_goes_to_each_space_that_the_policy_names() -> None:
+    """Under the key of its space, each with an id of its own."""
+    session = Session(with_apps(spaces=("app", "user")))
+    session.say(0)
+    session.end()
+
+    assert ["app:a", "app:a/u"] == [entity_key(event) for event in ends(session)]
+    assert len({event.id for event in ends(session)}) == 2
+
+
+def test_without_apps_nothing_is_kept_or_emitted() -> None:
+    """Turned off, a session is what it was before."""
+    session = Session(with_apps(enabled=False))
+    talk(session, *["I decided to sail."] * 6)
+
+    assert "n" not in session.stored
+    session.end()
+    assert ends(session) == []
+
+
+def test_a_time_out_is_an_end_too() -> None:
+    """With its reason."""
+    session = Session()
+    session.say(0, "I decided to sail.")
+    session.put(SessionTimedOut("s", session.deadline))
+
+    assert ["timed_out"] == [event.reason for event in ends(session)]
+
+
+def test_a_turn_costs_nothing_until_its_segment_is_compacted() -> None:
+    """The part is written by the fifth turn, and by no other unless something notable is in its segment."""
+    session = Session()
+    talk(session, "I decided to sail.", "Good.", "Yes.", "Well.")
+    assert "n" not in session.stored
+    talk(session, "Ok.", first=4)
+    kept = session.stored["n"]
+    talk(session, *["Hello."] * 5, first=5)
+
+    assert kept is session.stored["n"]
+
+
+def test_who_comes_back_goes_on_with_the_same_conversation() -> None:
+    """Its memory is made anew, of what was notable before and after; forgotten, it begins afresh."""
+    session = Session()
+    talk(session, "I decided to sail.")
+    session.end(minute=1)
+    session.store()
+    assert {"head", "n"} <= set(session.stored)
+
+    session.say(1, "I prefer oak.", timestamp=NOON + timedelta(minutes=2))
+    session.end(minute=3)
+
+    assert [["I decided to sail."], ["I decided to sail.", "I prefer oak."]] == [
+        [notable.text for notable in event.notables] for event in ends(session)
+    ]
+
+    session.put(SessionTimedOut("s", session.deadline))
+    session.store()
+
+    assert session.stored == {}
+
+
+def test_a_language_model_sees_the_last_turns() -> None:
+    """Each cut as the policy says, as far back as a record can hold."""
+    session = Session(Policy(memory=MemoryPolicy(buffer_turns=50), apps=AppPolicy(ask=True, asked_turn_chars=4_000)))
+    talk(session, *[f"{number} " * 5_000 for number in range(20)])
+    session.end()
+    (event,) = ends(session)
+
+    assert [10, 19] == [int(event.turns[n].content.split()[0]) for n in (0, -1)]
+    assert sum(len(turn.content) for turn in event.turns) == ASKED_CHARS
+    assert [Role.USER, Role.ASSISTANT] * 5 == [turn.role for turn in event.turns]
+
+
+def test_the_same_end_has_the_same_bytes() -> None:
+    """However often the state was stored and loaded on the way."""
+    told = []
+    for stores in (True, False):
+        session = Session()
+        for number in range(12):
+            session.say(number, "I decided to sail." if number % 3 else "I prefer oak.")
+            if stores:
+                session.store()
+        session.end()
+        told.append([encode(event) for event in ends(session)])
+
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_an_erased_session_leaves_nothing(closed: bool) -> None:
+    """No part, no output, no deadline; neither of an open session nor of a closed one."""
+    session = Session()
+    talk(session, *["I decided to sail with Dana."] * 7)
+    if closed:
+        session.end(minute=8)
+        session.store()
+    already = len(session.outputs)
+    session.put(ERASED)
+
+    assert (session.state is None or session.state.deadline is None, len(session.outputs)) == (True, already)
+    session.store()
+    assert session.stored == {}
+
+
+def test_after_an_erasure_a_turn_begins_a_new_session() -> None:
+    """Also one with a low number, in the same batch; it knows nothing of before."""
+    session = Session()
+    talk(session, *["I decided to sail."] * 7)
+    session.put(ERASED)
+    session.say(3, "I prefer oak.", timestamp=NOON + timedelta(minutes=10))
+    session.store()
+    session.end()
+    (event,) = ends(session)
+
+    assert (3, 1, ["I prefer oak."]) == (event.first_turn, event.turn_count, [n.text for n in event.notables])
+
+
+def test_erasing_twice_or_what_never_was_is_nothing() -> None:
+    """An erasure may be repeated, and is sent to the partition of every session concerned."""
+    session = Session()
+    session.put(ERASED)
+    session.put(ERASED)
+
+    assert ([], {}) == (session.outputs, {} if session.state is None else session.state.changed_parts())
