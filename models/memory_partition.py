@@ -1,4 +1,4 @@
-"""The fold of one partition of `commands.v1`: its users, in log order.
+"""The fold of one partition of `commands.v1`: its users and its spaces of memories, in log order.
 
 `streams` calls it with the records of a micro-batch, replay with all records of a log; how the records are cut into
 calls, and where a partition is recovered in between, changes nothing about what comes out.
@@ -6,19 +6,44 @@ calls, and where a partition is recovered in between, changes nothing about what
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
+from models import app, user
+from models.app_bounds import space_event_bytes, space_touched_bytes
+from models.app_state import SpaceState
 from models.arrival import Command
 from models.bounds import CHUNK_STATE_BYTES
-from models.events import OutputEvent, UserTurnAdded, user_key
-from models.partition import PARTITION_ENTITY, PartitionFolded, Parts
+from models.entities import entity_key
+from models.erase_events import SpaceErasure, UserErasure
+from models.events import (
+    ConversationEnded,
+    OutputEvent,
+    SpaceCommand,
+    UserTurnAdded,
+)
+from models.memory.energy import Work
+from models.partition import ERASED_PART, PARTITION_ENTITY, PartitionFolded, Parts
 from models.policy import Policy
-from models.user import fold
+from models.space_standings import SpaceStandings
 from models.user_bounds import record_bytes, touched_bytes
 from models.user_state import UserState
+
+
+class Entity(Protocol):
+    """The state of a user or a space, between two writes."""
+
+    @property
+    def written(self) -> tuple[int, int]:
+        """Bytes and parts written so far, without the head."""
+        ...
+
+    def changed_parts(self) -> dict[str, bytes | None]:
+        """Parts that differ from what was loaded; None deletes. Empty where nothing is kept and nothing was."""
+        ...
 
 
 class _Clock(Struct, array_like=True):
@@ -31,24 +56,44 @@ def commands_offset(entities: Mapping[str, Parts]) -> int:
     return msgspec.msgpack.decode(clock, type=_Clock).offset if clock else -1
 
 
+def _no_clock() -> float:
+    return 0.0
+
+
 class MemoryPartitionFold:
     """Folds commands of one partition over the state in `entities`, which the caller updates with each result.
 
     Args:
         entities: Live view of the partition's state: entity → part → bytes.
         policy: The rules.
+        seconds: A clock to measure with how long spaces take; what is folded does not depend on it.
+
+    Attributes:
+        standings: Which spaces there are, and for which something is due.
     """
 
-    def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
+    def __init__(
+        self, entities: Mapping[str, Parts], policy: Policy, *, seconds: Callable[[], float] = _no_clock
+    ) -> None:
         self._entities = entities
         self._policy = policy
         self._offset = commands_offset(entities)
+        self._seconds = seconds
+        self.standings = SpaceStandings(entities, policy)
+        self._space_seconds = 0.0
+        self._spent: dict[Work, float] = {}
         self._begin()
 
     @property
     def offset(self) -> int:
         """Offset of the last command folded in, −1 at first: what lies at or below it changes nothing."""
         return self._offset
+
+    def take_spent(self) -> tuple[float, dict[Work, float]]:
+        """Seconds that spaces took since this was last asked, and units of energy by kind of work."""
+        taken = self._space_seconds, self._spent
+        self._space_seconds, self._spent = 0.0, {}
+        return taken
 
     def fold(self, arrivals: Sequence[Command]) -> Iterator[PartitionFolded]:
         """Fold commands in order, yielding results of bounded size.
@@ -59,6 +104,8 @@ class MemoryPartitionFold:
         for command in arrivals:
             if command.position.offset <= self._offset:
                 continue
+            if self._touched and isinstance(command.event, UserErasure | SpaceErasure) != bool(self._erased):
+                yield self._result()
             self._fold_one(command)
             if self._changed_bytes > CHUNK_STATE_BYTES:
                 yield self._result()
@@ -67,29 +114,64 @@ class MemoryPartitionFold:
 
     def _fold_one(self, command: Command) -> None:
         event = command.event
-        key = user_key(event.app_id, event.user_id)
+        key = entity_key(event)
+        if isinstance(event, SpaceCommand | ConversationEnded):
+            begun = self._seconds()
+            space = self._space(key)
+            before = space.written
+            self._outputs += app.fold(space, event, command.position, command.appended_at, self._policy)
+            self._changed_bytes += space_event_bytes() + _growth(key, space, before)
+            self._space_seconds += self._seconds() - begun
+        else:
+            known = self._user(key)
+            before = known.written
+            self._outputs += user.fold(known, event, command.position, self._policy)
+            self._changed_bytes += _growth(key, known, before)
+        self._turns += isinstance(event, UserTurnAdded)
+        self._erased += isinstance(event, UserErasure | SpaceErasure)
+        self._offset = command.position.offset
+        self._touched = True
+
+    def _user(self, key: str) -> UserState:
         state = self._users.get(key)
         if state is None:
             state = self._users[key] = UserState.load(self._entities.get(key), self._policy)
             self._changed_bytes += touched_bytes(key)
-        bytes_before, parts_before = state.written
-        self._outputs += fold(state, event, command.position, self._policy)
-        bytes_after, parts_after = state.written
-        self._changed_bytes += bytes_after - bytes_before + (parts_after - parts_before) * record_bytes(key)
-        self._turns += isinstance(event, UserTurnAdded)
-        self._offset = command.position.offset
-        self._touched = True
+        return state
+
+    def _space(self, key: str) -> SpaceState:
+        state = self._spaces.get(key)
+        if state is None:
+            parts = self._entities.get(key)
+            state = self._spaces[key] = SpaceState.load(parts, self._policy)
+            self._changed_bytes += space_touched_bytes(key, parts)
+        return state
 
     def _begin(self) -> None:
         self._users: dict[str, UserState] = {}
+        self._spaces: dict[str, SpaceState] = {}
         self._outputs: list[OutputEvent] = []
         self._turns = 0
+        self._erased = 0
         self._touched = False
         self._changed_bytes: int = 0
 
     def _result(self) -> PartitionFolded:
-        changed: dict[str, dict[str, bytes | None]] = {key: state.changed_parts() for key, state in self._users.items()}
+        states: dict[str, Entity] = {**self._users, **self._spaces}
+        changed = {key: parts for key, state in states.items() if (parts := state.changed_parts())}
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(_Clock(self._offset))}
-        result = PartitionFolded(self._offset, changed, self._outputs, self._turns)
+        if self._erased:
+            changed[PARTITION_ENTITY][ERASED_PART] = msgspec.msgpack.encode(self._offset)
+        for key, space in self._spaces.items():
+            self.standings.note(key, space)
+            for kind, units in space.spent.items():
+                self._spent[kind] = self._spent.get(kind, 0.0) + units
+        result = PartitionFolded(self._offset, changed, self._outputs, self._turns, self._erased)
         self._begin()
         return result
+
+
+def _growth(key: str, state: Entity, before: tuple[int, int]) -> int:
+    """What a fold added to the write."""
+    bytes_after, parts_after = state.written
+    return bytes_after - before[0] + (parts_after - before[1]) * record_bytes(key)

@@ -6,36 +6,13 @@ id of a session, user or app is never one, since each value is a time series for
 
 from __future__ import annotations
 
-from enum import StrEnum
+from models.app_metrics import APP_METRICS
+from models.metric import Kind, Metric
+from models.metric import counter as _counter
+from models.metric import gauge as _gauge
+from models.metric import histogram as _histogram
 
-from msgspec import Struct
-
-
-class Kind(StrEnum):
-    """How a metric behaves."""
-
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-class Metric(Struct, frozen=True, kw_only=True):
-    """One metric.
-
-    Attributes:
-        unit: What one means: `turns`, `seconds`, `bytes`, …
-        what_to_do: What its reader should do when it stands out.
-        buckets: Upper bounds of a histogram, in `unit`.
-    """
-
-    name: str
-    kind: Kind
-    unit: str
-    help: str
-    what_to_do: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-
+__all__ = ["LABELS", "METRICS", "METRIC_OF", "STAGES", "Kind", "Metric"]
 
 STAGES = ("decode", "embed", "score", "fold", "outputs", "state")
 """Values of the label `stage`: where a micro-batch spends its time."""
@@ -46,18 +23,6 @@ LABELS = frozenset({"stage", "partition", "reason", "severity", "cause", "mode",
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _RECOVERY_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 _TURNS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500)
-
-
-def _counter(name: str, unit: str, *labels: str, means: str, do: str) -> Metric:
-    return Metric(name=name, kind=Kind.COUNTER, unit=unit, help=means, what_to_do=do, labels=labels)
-
-
-def _gauge(name: str, unit: str, *labels: str, means: str, do: str) -> Metric:
-    return Metric(name=name, kind=Kind.GAUGE, unit=unit, help=means, what_to_do=do, labels=labels)
-
-
-def _histogram(name: str, unit: str, *labels: str, means: str, do: str, buckets: tuple[float, ...]) -> Metric:
-    return Metric(name=name, kind=Kind.HISTOGRAM, unit=unit, help=means, what_to_do=do, labels=labels, buckets=buckets)
 
 
 _FOLDING = (
@@ -186,8 +151,8 @@ _USERS = (
         "requests_answered_total",
         "requests",
         "result",
-        means="Requests of the memory role: `answered` as wished, `extractive` or `empty` where the language model "
-        "failed.",
+        means="Requests of the memory role: `answered` as wished; `extractive` (episodes), `empty` (facts) or `failed` "
+        "(memories of apps) where the language model failed.",
         do="Hardly any answered while a model is configured: `turntide doctor`, then the log of the enrich role.",
     ),
 )
@@ -290,6 +255,12 @@ _STORES = (
         means="Records in the log that are not in the archive yet.",
         do="Rising for minutes: the disk or the catalog is slow.",
     ),
+    _gauge(
+        "erasures_pending",
+        "erasures",
+        means="Erasures that are asked for and not proved, as the archive worker sees it that carries them out.",
+        do="Above zero for an hour: the archive role's log names the role it waits for, `turntide erase --status` too.",
+    ),
     _counter(
         "sink_deliveries_total",
         "alerts",
@@ -300,6 +271,18 @@ _STORES = (
     ),
 )
 
-METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_USERS, *_STATE, *_STORES)
+_CONTEXT = (
+    _counter(
+        "contexts_total",
+        "prompts",
+        "result",
+        means="Prompts put together for which memories of the app were wanted: `with_memories` or `without`; the first "
+        "by both is the injection rate (seed 003).",
+        do="Nearly all without: conversations end without anything to remember, or callers name another app than "
+        "producers do.",
+    ),
+)
+
+METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_USERS, *APP_METRICS, *_STATE, *_STORES, *_CONTEXT)
 METRIC_OF: dict[str, Metric] = {metric.name: metric for metric in METRICS}
 """By name."""

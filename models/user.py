@@ -10,6 +10,10 @@ same in the stream and in replay.
   that stays away for long is not waited for: the extractive summary is made here.
 - **Facts**: rules read every message of the user; what a slower extractor finds comes as an event. `memory/facts.py`
   has the rules of what replaces what.
+
+What is erased leaves no trace here: of a user nothing at all, of a session neither its turns nor what they said. Its
+places in the short-term tier stay empty, so that ranges of episodes stay right; an episode that waits for an answer
+with such a turn is made here of the others at once, and the answer is nobody's. What nobody knows is not erased.
 """
 
 from __future__ import annotations
@@ -28,15 +32,18 @@ from models.events import (
     Position,
     RequestedTurn,
     Role,
+    UserErased,
+    UserErasure,
     UserEvent,
     UserMemoryChanged,
     UserOutput,
+    UserSessionErased,
     UserTurnAdded,
     user_key,
 )
 from models.facts.extraction import extract
 from models.ids import event_id
-from models.memory.facts import FactChange, Said
+from models.memory.fact import FactChange, Said
 from models.memory.segments import EXTRACTIVE
 from models.policy import Policy
 from models.text.summary import Passage, Summary, summarise
@@ -46,7 +53,7 @@ from models.user_state import UserState, UserTurn, runs
 _RULES: Final = "rules"
 
 
-def fold(state: UserState, event: UserEvent, position: Position, policy: Policy) -> list[UserOutput]:
+def fold(state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> list[UserOutput]:
     """Fold one event into a user, who is changed in place.
 
     Args:
@@ -58,6 +65,8 @@ def fold(state: UserState, event: UserEvent, position: Position, policy: Policy)
     Returns:
         What is to be emitted, in order.
     """
+    if not state.known and not _begins(event):
+        return []
     step = _Step(state, event, position, policy)
     match event:
         case UserTurnAdded():
@@ -66,13 +75,27 @@ def fold(state: UserState, event: UserEvent, position: Position, policy: Policy)
             step.summarised(event)
         case FactsExtracted():
             step.extracted(event)
+        case UserSessionErased():
+            step.session_erased(event)
+        case UserErased():
+            state.erase()
     return step.outputs
+
+
+def _begins(event: UserEvent | UserErasure) -> bool:
+    """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
+    match event:
+        case UserTurnAdded():
+            return True
+        case FactsExtracted():
+            return bool(event.facts or event.retractions)
+    return False
 
 
 class _Step:
     """One event on its way into a user."""
 
-    def __init__(self, state: UserState, event: UserEvent, position: Position, policy: Policy) -> None:
+    def __init__(self, state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> None:
         self.outputs: list[UserOutput] = []
         self._state = state
         self._head = state.head
@@ -93,7 +116,7 @@ class _Step:
         if turn.role is Role.USER:
             found = extract(turn.content)
             said = Said(turn.timestamp, turn.session_id, turn.turn, _RULES)
-            self._tell_facts(self._state.facts.take(found.facts, found.retractions, said), turn.session_id)
+            self._tell_facts(self._state.facts.take(found.facts, found.retractions, said))
             if self._policy.facts.ask and turn.content.strip():
                 self._ask_for_facts(turn)
         self._ask_for_episodes(turn.session_id)
@@ -119,9 +142,24 @@ class _Step:
         by = answer.extracted_by[:NAME_CHARS]
         said = Said(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
         changes = self._state.facts.take(answer.facts, answer.retractions, said)
-        self._tell_facts(changes, said.session_id)
+        self._tell_facts(changes)
         if changes:
             self._tell_standing(said.session_id)
+
+    def session_erased(self, erased: UserSessionErased) -> None:
+        """Let go of a session's turns, of what they said, and of answers that could bring them back."""
+        state, session_id = self._state, erased.session_id
+        concerned = [place for place in self._head.waiting if session_id in state.sessions(*place)]
+        state.erase_turns(session_id)
+        for place in concerned:
+            if state.sessions(*place):
+                self._compress(place, self._summary_of(*place), EXTRACTIVE, ([], ""))
+            else:
+                self._head.waiting.remove(place)
+        state.release()
+        self._tell_facts(state.facts.erase(session_id, erased.started_at, erased.ended_at, at=erased.timestamp))
+        # Under no session's name: who forgets this one elsewhere must not lose how far the user is.
+        self._tell_standing("")
 
     # --- episodes
 
@@ -130,8 +168,10 @@ class _Step:
         while head.turn_count - head.requested >= policy.high_turns:
             first, last = head.requested + 1, head.requested + policy.high_turns
             head.requested = last
-            head.waiting.append((first, last))
             turns = self._state.turns(first, last)
+            if not turns:
+                continue
+            head.waiting.append((first, last))
             asked = [RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
             common = self._common("episode_requested", session_id)
             self.outputs.append(EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked))
@@ -181,11 +221,11 @@ class _Step:
         common = self._common("facts_requested", turn.session_id)
         self.outputs.append(FactsRequested(**common, turn=turn.turn, content=content))
 
-    def _tell_facts(self, changes: list[FactChange], session_id: str) -> None:
+    def _tell_facts(self, changes: list[FactChange]) -> None:
         for category, key, fact, cause in changes:
             self.outputs.append(
                 FactChanged(
-                    **self._common("fact_changed", session_id),
+                    **self._common("fact_changed", fact.session_id),
                     category=category,
                     key=key,
                     value=fact.value,

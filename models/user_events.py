@@ -170,7 +170,9 @@ class EpisodeCompressed(Output, frozen=True, kw_only=True, tag="episode_compress
     tokens_after: int
 
 
-FactCause = Literal["stored", "updated", "confirmed", "retracted", "evicted"]
+FactCause = Literal["stored", "updated", "confirmed", "retracted", "evicted", "erased"]
+"""`erased`: a session is to be forgotten. What it said is gone, with its value and those before; of a fact that stays,
+past values are."""
 
 
 class PastFact(Struct, frozen=True, kw_only=True, gc=False):

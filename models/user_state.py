@@ -3,7 +3,7 @@
 | part | content | written |
 |---|---|---|
 | `head` | counters, what was seen, requests without an answer, the present runs of turns | with every input |
-| `t0` … | turns at hand, one each, in a ring | by its turn |
+| `t0` … | turns at hand, one each, in a ring; no bytes where the turn was erased | by its turn |
 | `f:<category>/<key>` | facts (`memory.facts`) | when one changes |
 | `r` | the latest retractions (`memory.facts`) | with each |
 
@@ -12,7 +12,7 @@ All parts of one batch are written together, so they always fit each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -100,11 +100,17 @@ class UserState:
         Raises:
             RecoveryFailed: The head is missing, damaged or of another state version.
         """
-        return cls(parts or {}, UserHead() if parts is None else _read_head(parts), policy)
+        return cls(parts or {}, _read_head(parts) if parts else UserHead(), policy)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is kept of the user."""
+        return bool(self.head.app_id)
 
     def changed_parts(self) -> dict[str, bytes | None]:
-        """Parts that differ from what was loaded; None deletes."""
-        self._parts.put("head", _encode(self.head))
+        """Parts that differ from what was loaded; None deletes. Of a user who is not known none is written."""
+        if self.known:
+            self._parts.put("head", _encode(self.head))
         return self._parts.changes()
 
     @property
@@ -120,14 +126,18 @@ class UserState:
         self._parts.put(self._part(self.head.turn_count), _encode(kept))
 
     def turns(self, first: int, last: int) -> list[UserTurn]:
-        """Turns of the ring by the user's numbers, both ends inside."""
-        return [_decode_turn(self._data(number)) for number in range(max(first, self.head.low), last + 1)]
+        """Turns of the ring by the user's numbers, both ends inside, without those that were erased."""
+        return [_decode_turn(data) for data in self._places(first, last) if data]
+
+    def sessions(self, first: int, last: int) -> set[str]:
+        """Sessions of the turns of the ring by the user's numbers, both ends inside."""
+        return {_decode_place(data).session_id for data in self._places(first, last) if data}
 
     def at_hand(self) -> list[SessionTurns]:
         """The short-term tier: what is in no episode and not asked for, and at least the last `keep_turns`."""
         head = self.head
         first = min(head.requested, head.turn_count - self._policy.keep_turns) + 1
-        return runs([_decode_place(self._data(number)) for number in range(max(first, head.low), head.turn_count + 1)])
+        return runs([_decode_place(data) for data in self._places(first, head.turn_count) if data])
 
     def release(self) -> None:
         """Let go of turns that an episode has and that are not among the last."""
@@ -136,6 +146,24 @@ class UserState:
         for number in range(head.low, keep_from):
             self._parts.drop(self._part(number))
         head.low = max(head.low, keep_from)
+
+    def erase(self) -> None:
+        """Let go of everything: what comes next begins a new user."""
+        # Written and deleted: another worker may have stored a head of what came since this one loaded.
+        self._parts.put("head", b"")
+        for name in self._parts.names(""):
+            self._parts.drop(name)
+        self.head = UserHead()
+
+    def erase_turns(self, session_id: str) -> None:
+        """Leave the places of a session's turns empty: the others keep their numbers, and episodes their ranges."""
+        for number in range(self.head.low, self.head.turn_count + 1):
+            data = self._data(number)
+            if data and _decode_place(data).session_id == session_id:
+                self._parts.put(self._part(number), b"")
+
+    def _places(self, first: int, last: int) -> Iterator[bytes]:
+        return (self._data(number) for number in range(max(first, self.head.low), last + 1))
 
     def _data(self, number: int) -> bytes:
         data = self._parts.get(self._part(number))

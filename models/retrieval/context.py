@@ -1,7 +1,8 @@
 """What a language model is told of a user: the seed's texts, and which parts of them fit a token budget (seed 002).
 
 `format_for_injection` and `long_term_prompt` write the seed's layouts (stage 3, "Final Prompt Injection").
-`fit_prompt` chooses what goes in when not everything does.
+`fit_prompt` chooses what goes in when not everything does. What an app remembers stands before all of it
+(`models.retrieval.app_context`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ MIN_TOKENS = 64
 _ELLIPSIS = "…"
 _LAST_TURN_CHARS = 40
 """Characters of the last turn that facts never displace; headings and these make less than `MIN_TOKENS`."""
+_AFTER_PREFACE = "\n\n"
 _MEMORY = "# Long-term Memory"
 _PROFILE = "## User Profile"
 _EPISODES = "\n## Recent Context"
@@ -105,8 +107,23 @@ def long_term_prompt(facts: Sequence[Fact], episodes: Sequence[Episode], recent:
     return "\n".join([_MEMORY, format_for_injection(facts, episodes), _CONVERSATION, *said, _CLOSING])
 
 
+def preface_room(token_budget: int) -> int:
+    """Characters that a preface of `fit_prompt` may have: half of the budget, so that a user's facts find room too.
+
+    >>> preface_room(2_000), preface_room(MIN_TOKENS)
+    (3998, 0)
+    """
+    tokens = min(token_budget // 2, token_budget - MIN_TOKENS)
+    return max(0, tokens * CHARS_PER_TOKEN - len(_AFTER_PREFACE))
+
+
 def fit_prompt(
-    facts: Sequence[Fact], episodes: Sequence[Episode], recent: Sequence[Said], *, token_budget: int
+    facts: Sequence[Fact],
+    episodes: Sequence[Episode],
+    recent: Sequence[Said],
+    *,
+    token_budget: int,
+    preface: str = "",
 ) -> Fitted:
     """As much of the prompt as the budget allows.
 
@@ -119,13 +136,16 @@ def fit_prompt(
         episodes: The nearest first.
         recent: In order of time.
         token_budget: For the whole prompt, at least `MIN_TOKENS`.
+        preface: Stands first, whole; at most `preface_room` characters.
 
     Raises:
-        ValueError: The budget is below `MIN_TOKENS`.
+        ValueError: The budget is below `MIN_TOKENS`, or the preface leaves less.
     """
-    if token_budget < MIN_TOKENS:
-        raise ValueError(f"a prompt takes at least {MIN_TOKENS} tokens, not {token_budget}")
-    room = token_budget * CHARS_PER_TOKEN - len(long_term_prompt((), (), ()))
+    head = preface + _AFTER_PREFACE if preface else ""
+    room = token_budget * CHARS_PER_TOKEN - len(head)
+    if room < MIN_TOKENS * CHARS_PER_TOKEN:
+        raise ValueError(f"a prompt takes at least {MIN_TOKENS} tokens, not {room // CHARS_PER_TOKEN}")
+    room -= len(long_term_prompt((), (), ()))
     last = recent[-1] if recent else None
     kept_for_last = 0 if last is None else 1 + len(_said_line(last.role, last.content[:_LAST_TURN_CHARS] + _ELLIPSIS))
     n_facts, left = _those_that_fit([_fact_line(fact) for fact in facts], room - kept_for_last)
@@ -134,7 +154,7 @@ def fit_prompt(
     if n_facts == len(facts):
         n_episodes, _ = _those_that_fit([_episode_line(episode) for episode in episodes], left)
     lines = [*map(_fact_line, facts[:n_facts]), _EPISODES, *map(_episode_line, episodes[:n_episodes])]
-    prompt = "\n".join([_MEMORY, _PROFILE, *lines, _CONVERSATION, *said, _CLOSING])
+    prompt = head + "\n".join([_MEMORY, _PROFILE, *lines, _CONVERSATION, *said, _CLOSING])
     return Fitted(prompt, estimate_tokens(prompt), n_facts, n_episodes, len(said), cut)
 
 

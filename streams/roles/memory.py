@@ -1,29 +1,50 @@
-"""Role memory: what changes users in; facts, episodes and requests to slower stages out (seed 002).
+"""Role memory: what changes users and apps' memories in; facts, episodes, memories and requests to slower stages out.
 
-Start reading at `models/user.py`.
+Start reading at `models/user.py` (seed 002) and `models/app.py` (seed 003).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from time import monotonic, perf_counter
 
 from aiokafka.structs import ConsumerRecord
 
 from models.arrival import Command
-from models.events import EpisodeCompressed, FactChanged, Position
+from models.codec import encode
+from models.entities import entity_key
+from models.envelope import headers_for
+from models.events import (
+    AppMemoriesCompacted,
+    AppMemoryChanged,
+    AppMemorySkipped,
+    CompactionRequested,
+    EpisodeCompressed,
+    FactChanged,
+    MemoryRequested,
+    OutputEvent,
+    Position,
+    WorkDue,
+)
 from models.memory_partition import MemoryPartitionFold, commands_offset
 from models.partition import PartitionFolded, Parts
 from models.policy import Policy
 from models.topics import COMMANDS, MEMORY_STATE
 from streams.intake import Decoded, decode_commands
+from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
 from streams.roles.folding_role import FoldingRole
+from streams.roles.reminders import Reminders
 from streams.settings import Settings
 from streams.telemetry import metrics
 
+DUE_PER_BEAT = 100
+"""Spaces of a partition that are told within a second that their work can go on."""
+
 
 class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
-    """Folds every user of the partitions that this worker owns."""
+    """Folds every user and every space of memories of the partitions that this worker owns."""
 
     name = "memory"
     sources = (COMMANDS,)
@@ -31,6 +52,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
 
     def __init__(self, settings: Settings, policy: Policy) -> None:
         super().__init__(settings, policy, http_port=settings.http.memory_port)
+        self._reminders = Reminders(policy.apps.answer_within)
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Command]]:
         """Decoded and checked."""
@@ -38,8 +60,8 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         return {n: decode_commands(records, rules, above=self.folds[n].offset) for n, records in batches.items()}
 
     def new_fold(self, entities: Mapping[str, Parts]) -> MemoryPartitionFold:
-        """Users of one partition."""
-        return MemoryPartitionFold(entities, self.policy)
+        """Users and spaces of one partition."""
+        return MemoryPartitionFold(entities, self.policy, seconds=perf_counter)
 
     def loss_rule(self) -> LossRule:
         """Commands that were folded are in the state, or were dead letters."""
@@ -48,12 +70,57 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
     def _usable(self, records: list[ConsumerRecord]) -> list[Position]:
         return [command.position for command in decode_commands(records, self.policy.intake).arrivals]
 
-    def count(self, number: int, folded: PartitionFolded) -> None:  # noqa: ARG002 - what others count by partition
-        """Facts and episodes."""
+    def count(self, number: int, folded: PartitionFolded) -> None:
+        """Facts, episodes and memories, and what memories cost."""
         for event in folded.outputs:
-            if isinstance(event, FactChanged):
-                metrics.counter("fact_changes_total", cause=event.cause).inc()
-            elif isinstance(event, EpisodeCompressed):
-                metrics.counter("episodes_total").inc()
-                metrics.counter("episode_tokens_total").inc(event.tokens_after)
-                metrics.counter("episode_turn_tokens_total").inc(event.tokens_before)
+            _count(event)
+            if isinstance(event, MemoryRequested | CompactionRequested):
+                self._reminders.asked(event, monotonic())
+        fold, partition = self.folds[number], str(number)
+        seconds, spent = fold.take_spent()
+        metrics.counter("app_memory_work_seconds_total").inc(seconds)
+        for work, units in spent.items():
+            metrics.counter("app_memory_energy_units_total", cause=work).inc(units)
+        metrics.gauge("app_memories_waiting", partition=partition).set(fold.standings.waiting)
+        metrics.gauge("app_memory_spaces", partition=partition).set(fold.standings.spaces)
+        metrics.gauge("app_memory_spaces_used", partition=partition).set(fold.standings.with_memories)
+
+    async def on_idle(self) -> None:
+        """Go on with work of spaces that waited for energy, or in vain for an answer."""
+        now = datetime.now(UTC)
+        topic = COMMANDS.full_name(self.settings.topic_prefix)
+        for number, fold in self.folds.items():
+            due = self._reminders.choose(fold.standings.due(now), monotonic(), DUE_PER_BEAT)
+            if not due:
+                continue
+            events = [WorkDue(app_id=space.app_id, user_id=space.user_id, timestamp=now) for space in due]
+            records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
+            await acknowledged(await self.producer.write(topic, number, records))
+
+
+def _count(event: OutputEvent) -> None:
+    match event:
+        case FactChanged():
+            metrics.counter("fact_changes_total", cause=event.cause).inc()
+        case EpisodeCompressed():
+            metrics.counter("episodes_total").inc()
+            metrics.counter("episode_tokens_total").inc(event.tokens_after)
+            metrics.counter("episode_turn_tokens_total").inc(event.tokens_before)
+        case AppMemoryChanged(active=False):
+            metrics.counter("app_memories_deleted_total", cause=event.cause).inc()
+        case AppMemoryChanged(cause="created"):
+            metrics.counter("app_memories_created_total").inc()
+        case AppMemoryChanged(cause="edited"):
+            metrics.counter("app_memories_edited_total").inc()
+        case AppMemorySkipped():
+            metrics.counter("app_memories_skipped_total", reason=event.reason).inc()
+        case AppMemoriesCompacted():
+            _count_compaction(event)
+
+
+def _count_compaction(event: AppMemoriesCompacted) -> None:
+    decider = event.decided_by if event.decided_by in {"rules", "fifo"} else "model"
+    metrics.counter("app_memory_compactions_total", result=decider, reason=event.fallback or "none").inc()
+    # A new memory that went at once was made all the same, though no reader heard of it.
+    kept = {memory.memory_id for memory in event.after}
+    metrics.counter("app_memories_created_total").inc(event.before[-1].memory_id not in kept)

@@ -1,0 +1,405 @@
+"""What holds for every space of memories, whatever ends, is answered, commanded and repeated, wherever it is cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from copy import deepcopy
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.app_bounds import largest_space_output_bytes, largest_space_part_bytes
+from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.app_policy import AppPolicy, EnergyPolicy
+from models.arrival import Command
+from models.codec import encode
+from models.entities import entity_key
+from models.envelope import tag_of
+from models.erase_events import SpaceErased, SpaceSessionErased
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoriesCompacted,
+    AppMemoryChanged,
+    AppMemorySkipped,
+    CommandEvent,
+    CompactionDecided,
+    ConversationEnded,
+    MemoryCause,
+    MemoryProposed,
+    Position,
+    SpaceOutput,
+    WorkDue,
+)
+from models.memory_partition import MemoryPartitionFold
+from models.partition import PARTITION_ENTITY
+from models.policy import Policy
+from tests.app_driver import NOON, Space, ended
+from tests.user_partition import Entities, gather, keep
+
+ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
+SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_content_chars=200, energy=ENERGY)
+"""Small numbers, so that everything happens often."""
+RULES = Policy(apps=SMALL)
+ASKING = Policy(apps=msgspec.structs.replace(SMALL, ask=True))
+POLICIES = st.sampled_from([RULES, ASKING])
+TEXTS = (
+    *(
+        "I live in Oslo.",
+        "I live in Lima.",
+        "I prefer tea.",
+        "I decided to buy a red bicycle.",
+        "We chose the night train.",
+    ),
+    *("I decided to buy a red bicycle for Anna.", "", "Ünïcödé \U0001f984 is my favourite thing."),
+)
+SPACES = (("a", ""), ("b", ""), ("a", "u/1"))
+ACTIONS = ("delete", "edit", "edit", "keep")
+KINDS = (
+    "end",
+    "end",
+    "end",
+    "end",
+    "propose",
+    "propose",
+    "decide",
+    "wait",
+    "again",
+    "edit",
+    "delete",
+    "purge",
+    "erase",
+)
+
+STEP = st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 9), st.integers(0, 20))
+Step = tuple[str, int, int, int]
+STEPS = st.one_of(st.lists(STEP, max_size=12), st.lists(STEP, min_size=25, max_size=60))
+
+
+class Talker:
+    """Makes the commands of one space from steps, with the times of their records; its clock only goes on."""
+
+    def __init__(self, app: str = "a", user: str = "") -> None:
+        self.ids = {"app_id": app, "user_id": user}
+        self.now = NOON
+        self.ends: list[ConversationEnded] = []
+
+    def events(self, step: Step) -> list[tuple[CommandEvent, datetime]]:
+        """What one step puts on the log."""
+        kind, pick, other, minutes = step
+        self.now += timedelta(minutes=minutes)
+        return [(event, self.now) for event in self._events(kind, pick, other)]
+
+    def _events(self, kind: str, pick: int, other: int) -> Sequence[CommandEvent]:  # noqa: PLR0911 - one for each kind
+        common: dict[str, Any] = {"timestamp": self.now} | self.ids
+        admin = common | {"request_id": f"r{pick}", "by": "root"}
+        match kind:
+            case "end":
+                return [self._end(pick, other)]
+            case "propose":
+                answer: dict[str, Any] = {
+                    "content": TEXTS[pick % len(TEXTS)],
+                    "tokens": 100 * other,
+                    "elapsed_ms": 900 * pick,
+                }
+                failure = "timeout" if other == 9 else ""
+                return [
+                    MemoryProposed(request=1 + pick % 4 + 2 * other, failure=failure, made_by="llm", **answer, **common)
+                ]
+            case "decide":
+                action: dict[str, Any] = {
+                    "action": ACTIONS[other % 4],
+                    "new_content": TEXTS[other % len(TEXTS)] or None,
+                    "reason": "so",
+                }
+                return [
+                    CompactionDecided(request=1 + n, target_memory_id=1 + pick, decided_by="llm", **action, **common)
+                    for n in range(2 * other, 2 * other + 4)
+                ]
+            case "wait":
+                return [WorkDue(**common)]
+            case "again":
+                return self.ends[-other - 1 :]
+            case "edit":
+                pinned = (None, True, False)[pick % 3]
+                content = TEXTS[pick % len(TEXTS)] or None
+                return [MemoryEdited(memory_id=1 + other, pinned=pinned, content=content, **admin)]
+            case "delete":
+                return [MemoryDeleted(memory_id=1 + other, **admin)]
+            case "purge":
+                purges = pick > 4
+                return [MemoriesPurged(**admin) if other < 2 else AppUninstalled(purge_memories=purges, **admin)]
+        if other == 0:
+            return [SpaceErased(request_id="e", **common)]
+        return [SpaceSessionErased(session_ids=[f"s{pick}", f"s{other}"], request_id="e", **common)]
+
+    def _end(self, pick: int, other: int) -> ConversationEnded:
+        number = len(self.ends)
+        # Two ends at one record of the log now and then, as time-outs do.
+        source = Position("turns", 0, number - number % 2)
+        space = {"space": "user" if self.ids["user_id"] else "app", "user_id": self.ids["user_id"] or f"u{pick % 2}"}
+        turns = {"first_turn": number * 4, "last_turn": number * 4 + 3, "turn_count": 0 if pick == other == 9 else 4}
+        event = ended(
+            TEXTS[other % len(TEXTS)], f"s{pick}", source, self.now, **self.ids | space | turns, id=f"end {number}"
+        )
+        self.ends.append(event)
+        return event
+
+
+def log_of(steps: Sequence[Step]) -> list[Command]:
+    """A partition's log of three spaces, taking turns."""
+    talkers = [Talker(*owner) for owner in SPACES]
+    events = [event for number, step in enumerate(steps) for event in talkers[number % 3].events(step)]
+    return [Command(event, Position("commands", 5, n), at) for n, (event, at) in enumerate(events)]
+
+
+@given(STEPS, POLICIES, st.lists(st.integers(1, 9), min_size=1), st.lists(st.integers(0, 9), min_size=1), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_batches_and_crashes_change_nothing(
+    steps: list[Step], policy: Policy, cuts: list[int], rewinds: list[int], small_chunks: bool
+) -> None:
+    """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
+    log = log_of(steps)
+    whole: Entities = {}
+    whole_outputs: dict[str, bytes] = {}
+    fold = MemoryPartitionFold(whole, policy)
+    gather(whole_outputs, keep(whole, fold, log))
+
+    cut: Entities = {}
+    cut_outputs: dict[str, bytes] = {}
+    position, step = 0, 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.memory_partition.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        while position < len(log):
+            size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
+            batch = log[max(0, position - rewind) : position + size]
+            if rewind > 6:
+                lost = deepcopy(cut)
+                gather(cut_outputs, keep(lost, MemoryPartitionFold(lost, policy), batch))
+            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, policy), batch))
+            position, step = position + size, step + 1
+
+    assert _present(cut) == _present(whole)
+    assert cut_outputs == whole_outputs
+    standings, anew = fold.standings, MemoryPartitionFold(whole, policy).standings
+    for one in (lambda s: (s.spaces, s.with_memories, s.waiting), lambda s: s.due(NOON + timedelta(days=9))):
+        assert one(anew) == one(standings)
+
+
+def _present(entities: Entities) -> Entities:
+    return {key: parts for key, parts in entities.items() if parts}
+
+
+@given(STEPS, POLICIES)
+@settings(max_examples=40, deadline=None)
+def test_spaces_do_not_touch_each_other(steps: list[Step], policy: Policy) -> None:
+    """A space's memories and events are what they would be without any other space on the partition."""
+    log = log_of(steps)
+    together: Entities = {}
+    outputs = keep(together, MemoryPartitionFold(together, policy), log)
+    for key in {entity_key(command.event) for command in log}:
+        own = [command for command in log if entity_key(command.event) == key]
+        alone: Entities = {}
+        expected = keep(alone, MemoryPartitionFold(alone, policy), own)
+
+        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]  # type: ignore[arg-type]
+        assert alone.get(key, {}) == together.get(key, {})
+
+
+class Watched(Space):
+    """A space whose memories are held against what was told of them."""
+
+    def __init__(self, policy: Policy) -> None:
+        super().__init__(policy, app="a")
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing was told yet."""
+        self.told, self.outputs = {}, []
+        self.gone = self.dropped = self.compacted = self.passed = 0
+        self.last: AppMemoriesChanged | None = None
+
+    def take(self, event: CommandEvent, at: datetime) -> None:
+        """Fold an event, and look at everything."""
+        self.now = max(self.now, at)
+        before = self.state.head.spent_units
+        level = self.last.energy_units if self.last else ENERGY.capacity_units
+        outputs = self.put(event)  # type: ignore[arg-type]
+        if isinstance(event, SpaceErased):
+            # The executor of the erasure removes what was told; the counts begin anew.
+            self.forget()
+            return
+        for output in outputs:
+            self.count(output)
+        self.check()
+        self.check_energy(before, level)
+        for output in outputs:
+            assert len(encode(output)) <= largest_space_output_bytes(self.policy)[tag_of(type(output))]
+
+    def count(self, output: SpaceOutput) -> None:
+        """Note what was told."""
+        match output:
+            case AppMemoryChanged():
+                self.gone += not output.active
+            case AppMemoriesCompacted():
+                most = self.policy.apps.most
+                assert (len(output.before), len(output.after)) == (most + 1, most)
+                self.compacted += 1
+                self.dropped += output.before[-1].memory_id not in {memory.memory_id for memory in output.after}
+            case AppMemorySkipped():
+                self.passed += 1
+            case AppMemoriesChanged():
+                self.last = output
+
+    def check(self) -> None:
+        """What a reader of the compacted topic has is what is kept; none is lost, never too many."""
+        head, apps = self.state.head, self.policy.apps
+        assert {m.memory_id: m.content for m in self.active.values()} == {
+            n: m.content for n, m in self.memories.items()
+        }
+        assert {n: tuple(m.conflicts_with) for n, m in self.active.items()} == {
+            n: m.conflicts_with for n, m in self.memories.items()
+        }
+        assert len(self.memories) <= apps.most
+        assert set(self.told) <= set(range(apps.most))
+        assert sum(m.pinned for m in self.memories.values()) <= apps.most_pinned
+        for number, memory in self.memories.items():
+            assert 0 < len(memory.content) <= apps.most_content_chars
+            assert all(number in self.memories[other].conflicts_with for other in memory.conflicts_with)
+        assert self.state.queued <= apps.waiting
+        if self.state.candidate is not None:
+            assert len(self.memories) == apps.most
+        assert (head.compactions, head.skipped) == (self.compacted, self.passed)
+        assert head.created >= len(self.memories) + self.gone + self.dropped
+        if self.last:
+            told = (self.last.memories, self.last.waiting, self.last.created)
+            assert told == (len(self.memories), self.state.waiting, head.created)
+
+    def check_energy(self, spent_before: float, level_before: float) -> None:
+        """It lies between nothing and the capacity; below the floor only what was begun above it, or could not wait."""
+        if self.last is None:
+            return
+        level, spent = self.last.energy_units, self.state.head.spent_units - spent_before
+        assert 0 <= level <= ENERGY.capacity_units
+        assert spent >= 0
+        # What is asked for is paid when it is answered: one answer, and what began above the floor.
+        most = ENERGY.creation_most_units + ENERGY.compaction_most_units
+        if level < ENERGY.floor_ratio * ENERGY.capacity_units - most - 1e-6:
+            assert level_before < ENERGY.floor_ratio * ENERGY.capacity_units or self.state.queued == SMALL.waiting
+
+    def check_sizes(self) -> None:
+        """Parts, by the policy."""
+        parts = largest_space_part_bytes(self.policy)
+        kinds = {"h": "head", "m": "memory", "c": "candidate", "w": "waiting"}
+        assert [part for part, value in self.stored.items() if len(value) > parts[kinds[part[0]]]] == []
+        assert len(self.stored) <= 2 + SMALL.most + SMALL.waiting
+
+
+@given(STEPS, POLICIES, st.data())
+@settings(max_examples=50, deadline=None)
+def test_what_is_told_is_what_is_kept(steps: list[Step], policy: Policy, data: st.DataObject) -> None:
+    """After every event, whether or not the state was stored in between."""
+    talker, space = Talker(), Watched(policy)
+    for step in steps:
+        for event, at in talker.events(step):
+            space.take(event, at)
+        if data.draw(st.booleans()):
+            space.store()
+            space.check()
+            space.check_sizes()
+
+
+@given(STEPS, POLICIES)
+@settings(max_examples=60, deadline=None)
+def test_ends_that_come_again_change_no_memory(steps: list[Step], policy: Policy) -> None:
+    """After a crash of the sessions role: right behind each end all before it again, and nothing else comes of it."""
+    found: list[tuple[Entities, list[bytes]]] = []
+    for repeats in (False, True):
+        talker = Talker()
+        log: list[tuple[CommandEvent, datetime]] = []
+        for step in (step for step in steps if step[0] not in {"again", "erase"}):
+            log += talker.events(step)
+            if repeats and step[0] == "end":
+                log += [(event, talker.now) for event in talker.ends[-4:]]
+        entities: Entities = {}
+        commands = [Command(event, Position("commands", 5, n), at) for n, (event, at) in enumerate(log)]
+        outputs = keep(entities, MemoryPartitionFold(entities, policy), commands)
+        entities.pop(PARTITION_ENTITY, None)
+        told = [encode(msgspec.structs.replace(o, id="", source=Position("", 0, 0))) for o in outputs]
+        found.append((entities, told))
+
+    assert found[0] == found[1]
+
+
+@given(STEPS, POLICIES)
+@settings(max_examples=60, deadline=None)
+def test_nothing_of_an_erased_session_is_left(steps: list[Step], policy: Policy) -> None:
+    """Its canary is in no part, and in nothing that is told afterwards, but for answers of those who still have it."""
+    talker, space = Talker(), Space(policy, app="a")
+    canary = "zebrafinch"
+    for number, step in enumerate(steps):
+        for event, at in talker.events(step):
+            if isinstance(event, MemoryProposed | CompactionDecided | MemoryEdited):
+                continue
+            if isinstance(event, ConversationEnded) and event.session_id == "s1":
+                notables = [
+                    msgspec.structs.replace(each, text=f"I decided on {canary} {number}.") for each in event.notables
+                ]
+                event = msgspec.structs.replace(event, notables=notables, summary=canary)  # noqa: PLW2901
+            space.now = max(space.now, at)
+            space.put(event)  # type: ignore[arg-type]
+    space.put(SpaceSessionErased(app_id="a", timestamp=space.now, session_ids=["s1"], request_id="e"))
+    after = len(space.outputs)
+    for _ in range(5):
+        space.wait(hours=1)
+        space.end(session="s2", said="I prefer tea.")
+        space.store()
+
+    assert canary not in str(space.stored)
+    assert canary not in b"".join(map(encode, space.outputs[after:])).decode()
+
+
+def _aimed(event: CommandEvent, space: Space, random: Random) -> CommandEvent:
+    """Mostly at what is there, which the steps do not know."""
+    number = random.choice([*space.memories, 1])
+    match event:
+        case _ if random.random() < 0.3:
+            return event
+        case CompactionDecided():
+            return msgspec.structs.replace(event, request=space.state.head.requests, target_memory_id=number)
+        case MemoryProposed():
+            return msgspec.structs.replace(event, request=space.state.head.requests)
+        case MemoryEdited() | MemoryDeleted():
+            return msgspec.structs.replace(event, memory_id=number)
+    return event
+
+
+def test_the_steps_reach_everything() -> None:
+    """These properties would hold of a silent space too: a fixed run shows that each kind of thing happens."""
+    kinds, causes, fallbacks, skips, outcomes = (Counter[str]() for _ in range(5))
+    weights = [3, 3, 3, 3, 4, 4, 3, 3, 1, 1, 0.5, 0.5, 0.3]
+    for policy in (RULES, ASKING):
+        talker, space, random = Talker(), Watched(policy), Random(3)
+        for n in range(700):
+            (kind,) = random.choices(KINDS, weights)
+            minutes = random.randint(0, 20) if n % 100 > 30 else 0
+            for event, at in talker.events((kind, random.randrange(10), random.randrange(10), minutes)):
+                before = len(space.outputs)
+                space.take(_aimed(event, space, random), at)
+                for output in space.outputs[before:]:
+                    kinds[tag_of(type(output))] += 1
+                    causes[getattr(output, "cause", "")] += 1
+                    fallbacks[getattr(output, "fallback", "")] += 1
+                    skips[output.reason if isinstance(output, AppMemorySkipped) else ""] += 1
+                    outcomes[getattr(output, "outcome", "")] += 1
+
+    assert len(kinds) == 7
+    assert set(causes) - {""} == set(get_args(MemoryCause))
+    assert {"unknown_action", "unknown_memory", "empty_content", "no_answer"} <= set(fallbacks)
+    assert {"nothing_said", "timeout", "no_answer"} <= set(skips)
+    assert {"done", "unchanged", "not_found", "too_many_pinned"} <= set(outcomes)

@@ -1,0 +1,155 @@
+"""What admins do to a space: edit, pin, share, delete; each command is audited and answered, whatever it comes to."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from tests.app_driver import Space, causes
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "outcome"),
+    [
+        (MemoryEdited, {"memory_id": 1, "content": "x"}, "not_found"),
+        (MemoryDeleted, {"memory_id": 1}, "not_found"),
+        (MemoriesPurged, {}, "unchanged"),
+        (AppUninstalled, {"purge_memories": True}, "done"),
+    ],
+)
+def test_a_command_to_an_unknown_space_is_answered(kind: type, fields: dict[str, Any], outcome: str) -> None:
+    """Whoever waits for the answer finds it."""
+    space = Space()
+    audited = space.command(kind, **fields)
+
+    assert (audited.outcome, audited.count, audited.request_id, audited.by) == (outcome, 0, "r0", "root")
+    assert [(r.request_id, r.outcome, r.count) for r in space.standing.results] == [("r0", outcome, 0)]
+
+
+def test_deleting_twice_is_no_error() -> None:
+    """The first removes it, with its text; the second finds it gone, and says so."""
+    space = Space()
+    space.fill(3)
+    first, second = space.command(MemoryDeleted, memory_id=2), space.command(MemoryDeleted, memory_id=2)
+
+    assert [(a.outcome, a.count, a.memory_id) for a in (first, second)] == [("done", 1, 2), ("not_found", 0, 2)]
+    assert (sorted(space.active), space.told[1].content, space.standing.memories) == ([1, 3], "", 2)
+    space.end()
+    assert (space.active[4].slot, sorted(space.active)) == (1, [1, 3, 4])
+
+
+def test_an_edit_changes_what_it_names() -> None:
+    """And nothing else; what is written by hand says so, on one line."""
+    space = Space()
+    space.end(said="I decided to buy a red bicycle.")
+    before = space.active[1]
+    space.now += timedelta(hours=1)
+    at = space.now
+    audited = space.command(MemoryEdited, memory_id=1, content=" User wants\n a blue bicycle. ")
+    after = space.active[1]
+
+    assert (audited.outcome, audited.count, after.cause) == ("done", 1, "edited")
+    assert (after.content, after.made_by, after.updated_at) == ("User wants a blue bicycle.", "admin", at)
+    assert (after.importance, after.tags, after.created_at) == (before.importance, before.tags, before.created_at)
+    space.command(MemoryEdited, memory_id=1, importance=1.0, tags=["bike", "bike", " wheels "])
+    assert (space.active[1].importance, space.active[1].tags) == (1.0, ["bike", "wheels"])
+    assert space.standing.edited == 2
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"content": "User wants a boat."}, {"content": "  "}, {"pinned": False}, {"shared_with": ["shop"]}]
+)
+def test_an_edit_that_changes_nothing_says_so(fields: dict[str, Any]) -> None:
+    """Also one of the same text, of blanks, or that shares it with its own app."""
+    space = Space()
+    space.end()
+    space.command(MemoryEdited, memory_id=1, content="User wants a boat.")
+    before = space.active[1]
+    audited = space.command(MemoryEdited, memory_id=1, **fields)
+
+    assert (audited.outcome, audited.count) == ("unchanged", 0)
+    assert (space.active[1], space.standing.edited) == (before, 1)
+
+
+def test_a_text_that_is_too_long_is_refused_as_a_whole() -> None:
+    """The policy's most, not the command's."""
+    space = Space()
+    space.end()
+    before = space.active[1]
+    assert space.command(MemoryEdited, memory_id=1, content="x" * 401, pinned=True).outcome == "too_long"
+    assert space.active[1] == before
+    assert space.command(MemoryEdited, memory_id=1, content="x" * 400).outcome == "done"
+
+
+def test_pinned_memories_are_never_compacted() -> None:
+    """However weak and old; there may be so many that two others are left."""
+    space = Space()
+    space.fill()
+    outcomes = [space.command(MemoryEdited, memory_id=n, pinned=True, importance=0.0).outcome for n in range(1, 10)]
+    assert outcomes == ["done"] * 8 + ["too_many_pinned"]
+    for _ in range(12):
+        space.end()
+
+    assert sorted(space.active)[:8] == [*range(1, 9)]
+    assert [m.pinned for _, m in sorted(space.active.items())] == [True] * 8 + [False] * 2
+    assert space.command(MemoryEdited, memory_id=3, pinned=True).outcome == "unchanged"
+    space.command(MemoryEdited, memory_id=3, pinned=False)
+    assert space.command(MemoryEdited, memory_id=max(space.active), pinned=True).outcome == "done"
+
+
+def test_sharing_is_explicit_and_ends_where_texts_are_merged() -> None:
+    """Seed 003, phase 3. A merged text goes no further than both of its parts did."""
+    space = Space(ask=True, most=2, most_pinned=0)
+    for n in range(3):
+        space.end()
+        space.propose(f"User likes thing {'abc'[n]}.")
+        if n < 2:
+            space.command(MemoryEdited, memory_id=n + 1, shared_with=["x", "shop", "y", "x"][n:])
+    assert [m.shared_with for m in space.active.values()] == [["x", "y"], ["y", "x"]]
+    space.decide("edit", 1, new_content="User likes thing a and thing c.")
+    assert space.active[1].shared_with == []
+    space.command(MemoryEdited, memory_id=2, shared_with=[])
+    assert space.active[2].shared_with == []
+
+
+def test_a_memory_that_says_more_is_shared_no_longer() -> None:
+    """Whoever shared it has not seen what the conversation came to since; the same again stays shared."""
+    space = Space()
+    space.end(said="I prefer tea.", session="s")
+    space.command(MemoryEdited, memory_id=1, shared_with=["x"])
+    space.end(said="I prefer tea.", session="s", first_turn=6, last_turn=7)
+    assert space.active[1].shared_with == ["x"]
+    space.end(said="I decided to buy a red bicycle.", session="s", first_turn=8, last_turn=9)
+    assert space.active[1].shared_with == []
+
+
+def test_memories_that_contradict_each_other_are_marked() -> None:
+    """Seed 003, phase 3: on both sides, when one comes, is edited, and until one goes."""
+    space = Space()
+    space.end(said="I live in Oslo.")
+    space.end(said="I decided to buy a red bicycle.")
+    space.end(said="I live in Lima.")
+    assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [3], 2: [], 3: [1]}
+    assert causes(space.outputs)[-2:] == [(3, "created"), (1, "conflict")]
+    space.command(MemoryEdited, memory_id=3, content="User lives in Oslo.")
+    assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [], 2: [], 3: []}
+    space.command(MemoryEdited, memory_id=2, content="User lives in Lima.")
+    assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [2], 2: [1, 3], 3: [2]}
+    space.command(MemoryDeleted, memory_id=2)
+    assert {n: m.conflicts_with for n, m in space.active.items()} == {1: [], 3: []}
+    assert space.memories[1].conflicts_with == ()
+
+
+def test_the_latest_outcomes_are_remembered() -> None:
+    """So many as the policy says: whoever waits longer than that finds nothing."""
+    space = Space(results=3)
+    for n in range(5):
+        space.command(MemoryDeleted, memory_id=n + 1, request_id=f"q{n}")
+    space.store()
+
+    assert [r.request_id for r in space.standing.results] == ["q2", "q3", "q4"]
+    assert space.command(MemoriesPurged, request_id="q5").outcome == "unchanged"
+    assert [r.request_id for r in space.standing.results] == ["q3", "q4", "q5"]

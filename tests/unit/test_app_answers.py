@@ -1,0 +1,301 @@
+"""A slower stage makes memories and decides on compactions: what is asked, taken, refused and not waited for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from models.app_events import MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events import MemoryRequested, RequestedTurn, Role
+from tests.app_driver import THINGS, Space, causes
+
+
+def asked(**apps: Any) -> Space:
+    """A space whose ten memories a language model made, and an eleventh that waits for a decision."""
+    space = Space(ask=True, **apps)
+    for n in range(space.policy.apps.most + 1):
+        space.end()
+        space.propose(f"User bought {THINGS[n]}.")
+    return space
+
+
+def test_a_memory_is_asked_for_and_made_of_the_answer() -> None:
+    """One line of it, with what it says of importance and tags."""
+    space = Space(ask=True)
+    turns = [RequestedTurn(Role.USER, "I decided to buy a red bicycle.")]
+    request, standing = space.end(session="s1", turns=turns)
+    assert isinstance(request, MemoryRequested)
+    assert (request.request, request.session_id, request.turns, standing.waiting) == (1, "s1", turns, 1)  # type: ignore[union-attr]
+    space.propose(
+        " User buys\n a red bicycle. ", importance=0.7, tags=["bike", "bike", " "], tokens=500, elapsed_ms=2_000
+    )
+    memory = space.active[1]
+
+    assert (memory.content, memory.importance, memory.tags) == ("User buys a red bicycle.", 0.7, ["bike"])
+    assert (memory.session_id, memory.made_by, space.standing.waiting) == ("s1", "llm", 0)
+    assert space.standing.spent_units == pytest.approx(10 + 500 / 1_000 * 2 + 2)
+
+
+def test_one_request_at_a_time() -> None:
+    """Conversations become memories in the order in which they ended."""
+    space = Space(ask=True)
+    for session in "abc":
+        space.end(session=session)
+    assert ([r.session_id for r in space.asked_for_memories], space.standing.waiting) == (["a"], 3)
+    for n in range(3):
+        space.store()
+        space.propose(f"User likes thing {n}.")
+
+    assert [r.session_id for r in space.asked_for_memories] == ["a", "b", "c"]
+    assert [(m.session_id, m.content[-2]) for m in space.active.values()] == [("a", "0"), ("b", "1"), ("c", "2")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"failure": "timeout"}, "timeout"),
+        ({"failure": "llm_error"}, "llm_error"),
+        ({"failure": "something else"}, "rubbish"),
+        ({"content": "x" * 401}, "rubbish"),
+        ({"content": "y" * 50_000}, "rubbish"),
+        ({"content": " \n"}, "nothing_said"),
+    ],
+)
+def test_an_answer_without_a_usable_memory_skips_it(answer: dict[str, Any], reason: str) -> None:
+    """Seed 003, Memory Creation Failures; the next conversation is not held up."""
+    space = Space(ask=True)
+    space.end(session="a")
+    space.end(session="b")
+    space.propose(**answer)
+    space.propose("User likes tea.")
+
+    assert (space.skipped, space.contents, space.standing.skipped) == ([("a", reason)], ["User likes tea."], 1)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_rules_make_it_instead_if_the_policy_says_so(answered: bool) -> None:
+    """`when_it_fails: extractive`: for a failed call, and for one that never answers."""
+    space = Space(ask=True, when_it_fails="extractive")
+    space.end(said="I decided to buy a red bicycle.")
+    space.propose(failure="timeout") if answered else space.wait(minutes=5)
+
+    assert "red bicycle" in space.contents[0]
+    assert space.active[1].made_by == "extractive"
+
+
+@pytest.mark.parametrize("request_number", [0, 2, 99])
+def test_answers_that_nobody_waits_for_change_nothing(request_number: int) -> None:
+    """To what was never asked; again; a decision where a memory was asked for, and the other way round."""
+    space = Space(ask=True)
+    space.end()
+    space.end()
+    space.store()
+    stored, outputs = dict(space.stored), list(space.outputs)
+    if request_number:
+        space.propose(request=request_number)
+    space.decide(request=1)
+    space.store()
+
+    assert (space.stored, space.outputs) == (stored, outputs)
+
+
+def test_an_answer_that_comes_twice_is_taken_once() -> None:
+    """The enrich role repeats it after a crash; also when the next request is open by then."""
+    space = Space(ask=True)
+    space.end()
+    space.end()
+    space.propose("User likes tea.", request=1)
+    before = len(space.outputs)
+    space.propose("User likes tea.", request=1)
+
+    assert (space.contents, len(space.outputs)) == (["User likes tea."], before)
+
+
+def test_an_answer_that_never_comes_is_not_waited_for() -> None:
+    """After the policy's time the memory is skipped; the state says when that is due, and a late answer is nobody's."""
+    space = Space(ask=True)
+    space.end(session="a")
+    due = space.now + timedelta(minutes=5)
+    before = space.state.due
+    space.store()
+    assert (before, space.state.due) == (due, due)
+    space.wait(seconds=200)
+    assert space.skipped == []
+    space.wait(seconds=100)
+    space.propose("User likes tea.", request=1)
+
+    assert (space.skipped, space.contents, space.state.due) == ([("a", "no_answer")], [], None)
+    assert space.standing.spent_units == 10
+
+
+def test_only_the_worker_says_that_an_answer_is_overdue() -> None:
+    """Records of an hour that are folded in a moment leave the answer no time: the request has just gone out."""
+    space = Space(ask=True)
+    for session in "ab":
+        space.end(session=session)
+        space.now += timedelta(hours=1)
+    space.command(MemoryDeleted, memory_id=9)
+    space.propose("User likes tea.", request=1)
+
+    assert (space.skipped, [m.session_id for m in space.active.values()]) == ([], ["a"])
+
+
+def test_a_conversation_that_went_on_is_asked_with_what_was_known() -> None:
+    """The turns before are not at hand any more: the memory stands for them."""
+    space = Space(ask=True)
+    space.end(session="s")
+    space.propose("User bought a bicycle.")
+    space.end(session="s", summary="They spoke of Oslo.", first_turn=6, last_turn=9)
+    assert space.asked_for_memories[-1].summary == "User bought a bicycle. They spoke of Oslo."
+    space.propose("User bought a bicycle for Oslo.")
+
+    assert (space.contents, causes(space.outputs)[-1]) == (["User bought a bicycle for Oslo."], (1, "remade"))
+
+
+# --- decisions
+
+
+def test_nobody_knows_the_candidate_before_it_is_decided() -> None:
+    """Ten are told, and counted, while the eleventh waits; it is the request's new memory."""
+    space = asked()
+    (request,) = space.asked_for_compactions
+
+    assert sorted(space.active) == [m.memory_id for m in request.memories] == [*range(1, 11)]
+    assert (request.new_memory.memory_id, request.new_memory.content) == (11, f"User bought {THINGS[10]}.")
+    assert (space.standing.memories, space.standing.waiting, space.standing.created) == (10, 1, 11)
+
+
+@pytest.mark.parametrize("target", [1, 5, 10, 11])
+def test_the_decided_one_goes(target: int) -> None:
+    """One of the ten, or the new one, of which then nobody ever hears."""
+    space = asked()
+    space.decide("delete", target, reason=" it is\n old ", tokens=1_000, elapsed_ms=3_000)
+    (compaction,) = space.compactions
+
+    assert sorted(space.active) == [n for n in range(1, 12) if n != target]
+    assert (compaction.action, compaction.target_memory_id, compaction.merged_memory_id) == ("delete", target, None)
+    assert (compaction.decided_by, compaction.fallback, compaction.reason) == ("llm", "", "it is old")
+    assert space.standing.spent_units == pytest.approx(11 * 10 + 20 + 2 + 3)
+
+
+@pytest.mark.parametrize(
+    ("target", "content", "gone"),
+    [
+        (3, f"User bought {THINGS[2]} and {THINGS[10]}.", 11),
+        (3, f"User bought {THINGS[2]} and {THINGS[6]}.", 7),
+        (11, f"{THINGS[10]} and {THINGS[4]}", 5),
+    ],
+)
+def test_two_are_merged(target: int, content: str, gone: int) -> None:
+    """The target gets the text and names the other's conversation; the other goes; ten are left."""
+    space = asked()
+    space.decide("edit", target, new_content=content)
+    (compaction,) = space.compactions
+
+    assert sorted(space.active) == [n for n in range(1, 12) if n != gone]
+    assert (compaction.merged_memory_id, compaction.new_content) == (gone, content)
+    assert space.active[target].content == content
+    assert space.active[target].related_conversations == [f"s{gone - 1}"]
+    assert space.active[target].importance == max(
+        memory.importance for memory in compaction.before if memory.memory_id in {target, gone}
+    )
+
+
+@pytest.mark.parametrize("target", [1, 2])
+def test_a_merged_memory_is_as_important_as_the_more_important(target: int) -> None:
+    """Whichever of the two it is."""
+    space = Space(ask=True, most=2, most_pinned=0)
+    for n, importance in enumerate((0.9, 0.2, 0.5)):
+        space.end()
+        space.propose(f"User bought {THINGS[n]}.", importance=importance)
+    space.decide("edit", target, new_content=f"User bought {THINGS[0]} and {THINGS[1]}.")
+
+    assert (sorted(space.active), space.active[target].importance) == ([target, 3], 0.9)
+
+
+@pytest.mark.parametrize(
+    ("decision", "fallback"),
+    [
+        ({"action": "keep"}, "unknown_action"),
+        ({"action": ""}, "unknown_action"),
+        ({"action": "delete", "target": 0}, "unknown_memory"),
+        ({"action": "delete", "target": 12}, "unknown_memory"),
+        ({"action": "edit", "target": 999, "new_content": "x"}, "unknown_memory"),
+        ({"action": "edit", "target": 3}, "empty_content"),
+        ({"action": "edit", "target": 3, "new_content": "  "}, "empty_content"),
+        ({"action": "edit", "target": 3, "new_content": "x" * 401}, "too_long"),
+        ({"action": "edit", "target": 3, "new_content": "x" * 50_000}, "too_long"),
+        ({"action": "delete", "target": 2}, "pinned"),
+        ({"failure": "timeout"}, "timeout"),
+        ({"failure": "llm_error"}, "llm_error"),
+        ({"failure": "rubbish"}, "rubbish"),
+        ({"failure": "\N{GRINNING FACE}"}, "rubbish"),
+    ],
+)
+def test_a_decision_that_cannot_be_carried_out_lets_the_oldest_go(decision: dict[str, Any], fallback: str) -> None:
+    """Seed 003, Memory Compaction Failures: FIFO, and the event says so. Another app's memory is unknown here."""
+    space = asked()
+    space.command(MemoryEdited, memory_id=2, pinned=True)
+    space.decide(**decision)
+    (compaction,) = space.compactions
+
+    assert (compaction.decided_by, compaction.fallback) == ("fifo", fallback)
+    assert (compaction.action, compaction.target_memory_id) == ("delete", 1)
+    assert sorted(space.active) == [*range(2, 12)]
+
+
+def test_a_decision_that_never_comes_lets_the_oldest_go() -> None:
+    """Also here nobody is waited for without end."""
+    space = asked()
+    space.wait(minutes=6)
+    (compaction,) = space.compactions
+
+    assert (compaction.decided_by, compaction.fallback, compaction.target_memory_id) == ("fifo", "no_answer", 1)
+    assert space.decide(request=12) == []
+    assert space.standing.spent_units == 11 * 10 + 20
+
+
+def test_a_restart_in_the_middle_of_a_compaction() -> None:
+    """Stored and loaded between request and answer, and the answer comes twice: as if nothing had happened."""
+    space, steady = asked(), asked()
+    space.store()
+    decided = space.decide("delete", 4, request=12)
+    assert decided == steady.decide("delete", 4, request=12)
+    space.store()
+    assert space.decide("delete", 5, request=12) == []
+    space.store()
+
+    assert sorted(space.active) == [1, 2, 3, *range(5, 12)]
+    assert [(c.target_memory_id, c.fallback) for c in space.compactions] == [(4, "")]
+
+
+def test_where_a_memory_was_deleted_meanwhile_the_candidate_takes_its_place() -> None:
+    """Then no decision is needed, and the one that comes is nobody's."""
+    space = asked()
+    space.command(MemoryDeleted, memory_id=4)
+    assert sorted(space.active) == [1, 2, 3, *range(5, 12)]
+    assert space.active[11].slot == 3
+    space.decide("delete", 1, request=12)
+
+    assert (sorted(space.active), space.compactions, space.standing.waiting) == ([1, 2, 3, *range(5, 12)], [], 0)
+    space.end(session="next")
+    assert space.asked_for_memories[-1].session_id == "next"
+
+
+def test_a_purge_takes_the_candidate_and_what_waits_with_it() -> None:
+    """Answers to requests of before are nobody's; the next conversation begins anew."""
+    space = asked()
+    space.end()
+    space.end()
+    audited = space.command(MemoriesPurged)
+    assert (audited.count, space.standing.memories, space.standing.waiting) == (10, 0, 0)
+    space.decide("delete", 1, request=12)
+    space.propose("User likes tea.", request=12)
+    space.end()
+    space.propose("User likes coffee.", request=12)
+    assert space.contents == []
+    space.propose("User likes water.")
+
+    assert [(m.memory_id, m.content) for m in space.active.values()] == [(12, "User likes water.")]

@@ -1,0 +1,191 @@
+"""What the end of a conversation does to a space: new, again, without anything said, after it went on, too many."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from models.app_events import MemoryDeleted, MemoryEdited
+from models.app_state import SpaceState
+from models.errors import RecoveryFailed
+from models.events import AppMemoriesChanged, AppMemorySkipped, Position
+from models.policy import Policy
+from tests.app_driver import NOON, THINGS, Space, causes, ended
+
+
+def test_an_end_that_comes_again_changes_nothing() -> None:
+    """The sessions role repeats what it forwarded after a crash, from some record on."""
+    space = Space()
+    ends = [space.ended() for _ in range(4)]
+    for end in ends:
+        space.put(end)
+    space.store()
+    stored, outputs = dict(space.stored), list(space.outputs)
+    for end in [*ends, ends[0], ends[3]]:
+        space.put(end)
+    space.store()
+
+    assert (space.stored, space.outputs) == (stored, outputs)
+
+
+def test_several_sessions_can_end_at_one_record() -> None:
+    """A time-out closes a hundred; a crash in their midst repeats some of them, and all are told apart."""
+    space, place = Space(), Position("turns", 3, 7)
+    ends = [ended(f"I decided on tour {n}.", f"s{n}", place, NOON) for n in range(5)]
+    for end in [*ends[:3], *ends]:
+        space.put(end)
+
+    assert [m.session_id for m in space.active.values()] == ["s0", "s1", "s2", "s3", "s4"]
+
+
+def test_partitions_of_turns_are_told_apart() -> None:
+    """An offset of one says nothing about another."""
+    space = Space()
+    for partition, offset in [(0, 90), (1, 3), (0, 91), (1, 3), (1, 2), (2, 0)]:
+        said = f"I decided on tour {partition} {offset}."
+        space.put(ended(said, f"s{partition}-{offset}", Position("turns", partition, offset), NOON))
+
+    assert [m.session_id for m in space.active.values()] == ["s0-90", "s1-3", "s0-91", "s2-0"]
+
+
+@pytest.mark.parametrize("ask", [False, True])
+def test_an_end_without_turns_is_skipped_at_once(ask: bool) -> None:
+    """And costs nothing."""
+    space = Space(ask=ask)
+    outputs = space.end(session="s9", turn_count=0, notables=[], summary="")
+
+    assert [type(output) for output in outputs] == [AppMemorySkipped, AppMemoriesChanged]
+    assert (space.skipped, space.standing.skipped, space.standing.spent_units) == ([("s9", "nothing_said")], 1, 0.0)
+
+
+def test_a_conversation_that_leaves_nothing_is_skipped() -> None:
+    """There are turns, but what was said of them is blank."""
+    space = Space()
+    space.end(session="s9", notables=[], summary=" \n ")
+
+    assert (space.skipped, space.active) == ([("s9", "nothing_said")], {})
+
+
+def test_a_conversation_that_went_on_has_its_memory_remade() -> None:
+    """In place, with the same number: what was said since is added, since the end tells of that alone."""
+    space = Space()
+    space.end(said="I decided to buy a red bicycle.", session="s")
+    space.end(said="I decided to visit Oslo.")
+    space.end(said="I prefer to ride in the morning.", session="s", first_turn=6, last_turn=9, turn_count=4)
+    remade = space.active[1]
+
+    assert causes(space.outputs) == [(1, "created"), (2, "created"), (1, "remade")]
+    assert "red bicycle" in remade.content
+    assert "morning" in remade.content
+    assert (remade.created_at, remade.updated_at) == (NOON, NOON + timedelta(seconds=2))
+    assert space.standing.created == 2
+
+
+def test_what_was_decided_anew_stands_alone() -> None:
+    """A memory does not contradict itself, and holds nothing twice."""
+    space = Space()
+    space.end(said="I live in Oslo.", session="s")
+    space.end(said="I live in Lima.", session="s", first_turn=6, last_turn=9)
+    space.end(said="I live in Lima.", session="s", first_turn=10, last_turn=12)
+
+    assert "Oslo" not in space.active[1].content
+    assert space.active[1].content.count("Lima") == 1
+
+
+def test_a_memory_that_is_continued_stays_within_its_limits() -> None:
+    """The earliest sentences make room."""
+    space = Space(most_content_chars=200, sentences=3)
+    for n in range(12):
+        said = f"I decided to take tour number {n} through the mountains."
+        space.end(said=said, session="s", first_turn=6 * n, last_turn=6 * n + 5)
+    (memory,) = space.active.values()
+
+    assert len(memory.content) <= 200
+    assert "number 11" in memory.content
+    assert "number 0" not in memory.content
+
+
+def test_the_same_turns_again_replace_the_memory() -> None:
+    """A session that was forgotten and played again is told as it ended last."""
+    space = Space()
+    space.end(said="I decided to buy a red bicycle.", session="s")
+    space.end(said="I decided to visit Oslo.", session="s")
+
+    assert "bicycle" not in space.active[1].content
+
+
+def test_a_merged_memory_keeps_what_it_has_of_others() -> None:
+    """Also where its own conversation comes again: the other's text is not of it."""
+    space = Space(ask=True, most=2, most_pinned=0)
+    for n in range(3):
+        space.end(session=f"s{n}")
+        space.propose(f"User bought {THINGS[n]}.")
+    space.decide("edit", 1, new_content="User bought a bicycle and took lessons.")
+    space.policy = Policy(apps=msgspec.structs.replace(space.policy.apps, ask=False))
+    space.end(session="s0", said="I decided to visit Oslo.")
+
+    assert "took lessons" in space.active[1].content
+    assert "Oslo" in space.active[1].content
+
+
+def test_a_remade_memory_is_no_less_important_and_knows_its_last_turn() -> None:
+    """A word of thanks at the end does not make it less; turns told before are not told again as new."""
+    space = Space()
+    space.end(said="I decided to buy a red bicycle.", session="s", last_turn=9)
+    before = space.active[1].importance
+    space.end(
+        session="s",
+        notables=[],
+        summary="The parcel with the bicycle comes on Monday morning.",
+        first_turn=10,
+        last_turn=30,
+        turn_count=1,
+    )
+    assert (space.active[1].cause, space.active[1].importance) == ("remade", before)
+    space.end(said="I decided to visit Oslo.", session="s", first_turn=12, last_turn=30)
+
+    assert "bicycle" not in space.active[1].content
+
+
+@pytest.mark.parametrize("command", [(MemoryDeleted, {}), (MemoryEdited, {"pinned": True})])
+def test_a_memory_that_is_gone_or_pinned_is_not_remade(command: tuple[type, dict[str, bool]]) -> None:
+    """Then there is a new one: what an admin pinned stays as it is."""
+    space = Space()
+    space.end(said="I decided to buy a red bicycle.", session="s")
+    space.command(command[0], memory_id=1, **command[1])
+    before = space.active.get(1)
+    space.end(said="I decided to visit Oslo.", session="s", first_turn=6, last_turn=9)
+
+    assert space.active.get(1) == before
+    assert "bicycle" not in space.active[2].content
+
+
+def test_nothing_is_made_where_it_is_switched_off() -> None:
+    """Memories that are there stay, and admins can still remove them."""
+    space = Space()
+    space.fill(2)
+    space.policy = Policy(apps=msgspec.structs.replace(space.policy.apps, enabled=False))
+    assert space.end() == []
+    assert space.command(MemoryDeleted, memory_id=1).outcome == "done"
+
+
+@pytest.mark.parametrize(
+    ("part", "data", "message"),
+    [
+        ("head", None, "part head is missing"),
+        ("head", b"\xc1", "part head is unreadable"),
+        ("head", msgspec.msgpack.encode([2]), "has version 2, this release reads 1"),
+        ("m0", b"\x90", "part m0 is unreadable"),
+    ],
+)
+def test_a_damaged_state_is_refused(part: str, data: bytes | None, message: str) -> None:
+    """Rather than misread; the role sets the record aside."""
+    space = Space()
+    space.end()
+    space.store()
+    damaged = {name: value for name, value in (space.stored | {part: data}).items() if value is not None}
+
+    with pytest.raises(RecoveryFailed, match=message):
+        SpaceState.load(damaged, space.policy)

@@ -1,0 +1,174 @@
+"""The energy budget of a space: what work costs, when it may begin, and what waits meanwhile (seed 003)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from models.app_policy import EnergyPolicy
+from models.events import AppMemoriesChanged
+from models.memory.energy import Energy, Work, begins_at, charge, cost_units, level_units, may_begin
+from tests.app_driver import NOON, THINGS, Space
+
+POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)
+HOUR = timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("work", "tokens", "seconds", "units"),
+    [
+        ("creation", 0, 0, 10),
+        ("creation", 1_000, 0, 12),
+        ("creation", 1_000, 2, 14),
+        ("creation", 0, 30, 15),
+        ("creation", 2**31, 2**31 / 1_000, 15),
+        ("compaction", 0, 0, 20),
+        ("compaction", 500, 1.5, 22.5),
+        ("compaction", 0, 30, 30),
+    ],
+)
+def test_work_costs_what_it_took_within_its_limits(work: Work, tokens: int, seconds: float, units: float) -> None:
+    """Seed 003: 10-15 and 20-30 units; by tokens and time."""
+    assert cost_units(work, tokens, timedelta(seconds=seconds), POLICY) == pytest.approx(units)
+
+
+def test_the_budget_refills_up_to_its_capacity() -> None:
+    """With time, not with events; a clock that goes back takes nothing away."""
+    energy = Energy(20.0, NOON)
+    minutes = (-60, 0, 30, 79, 80, 100_000)
+
+    assert [level_units(energy, NOON + timedelta(minutes=n), POLICY) for n in minutes] == [20, 20, 50, 99, 100, 100]
+    assert level_units(None, NOON, POLICY) == 100
+
+
+def test_paying_never_leaves_a_debt_nor_turns_the_clock_back() -> None:
+    """What could not wait takes what is there."""
+    assert charge(Energy(20.0, NOON), 15, NOON - HOUR, POLICY) == Energy(5.0, NOON)
+    assert charge(Energy(20.0, NOON), 90, NOON + HOUR, POLICY) == Energy(0.0, NOON + HOUR)
+    assert charge(None, 15, NOON, POLICY) == Energy(85.0, NOON)
+
+
+@pytest.mark.parametrize(("level", "begins"), [(19.9, False), (20.0, False), (20.1, True), (100.0, True)])
+def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
+    """Seed 003: only when energy > 20 %."""
+    assert may_begin(Energy(level, NOON), NOON, POLICY) is begins
+
+
+@pytest.mark.parametrize("level", [0.0, 7.77, 19.999, 20.0])
+def test_when_work_begins_again_is_known(level: float) -> None:
+    """At that time it may, and hardly before."""
+    energy = Energy(level, NOON)
+    at = begins_at(energy, POLICY)
+
+    assert at is not None
+    assert may_begin(energy, at, POLICY)
+    assert not may_begin(energy, at - timedelta(milliseconds=2), POLICY)
+
+
+def test_what_never_begins_has_no_time() -> None:
+    """A budget that does not refill, or hardly; a space that never worked had not to wait."""
+    assert begins_at(Energy(0.0, NOON), EnergyPolicy(refill_units_per_hour=0)) is None
+    assert begins_at(Energy(0.0, NOON), EnergyPolicy(refill_units_per_hour=1e-12)) is None
+    assert begins_at(None, POLICY) is None
+    with pytest.raises(ValueError, match="floor_ratio must be below 1"):
+        EnergyPolicy(floor_ratio=1.0)
+
+
+def poor(capacity: float = 50.0, **apps: Any) -> Space:
+    """A space whose energy is for few memories: above 10 of 50 units one may begin, 60 come back in an hour."""
+    return Space(energy={"capacity_units": capacity, "refill_units_per_hour": 60.0}, **apps)
+
+
+def test_without_energy_conversations_wait_and_none_is_lost() -> None:
+    """Deferred, not dropped: they become memories in their order when energy is back."""
+    space = poor()
+    for _ in range(7):
+        space.end()
+        space.store()
+    assert (len(space.active), space.standing.waiting) == (4, 3)
+    assert space.standing.energy_units <= 10
+    for left in (2, 1, 0):
+        due = space.state.due
+        assert due is not None
+        space.now = due - timedelta(seconds=1)
+        space.wait()
+        space.store()
+        assert space.standing.waiting == left
+
+    assert [m.session_id for m in space.active.values()] == [f"s{n}" for n in range(7)]
+    assert space.state.due is None
+
+
+def test_other_events_move_waiting_work_on_too() -> None:
+    """Whatever comes next, if there is energy by then; an event for which there is still none says nothing."""
+    space = poor()
+    space.fill(5)
+    assert space.standing.waiting == 1
+    assert space.wait(seconds=1) == []
+    space.now += timedelta(hours=1)
+    space.end()
+
+    assert (space.standing.waiting, len(space.active)) == (0, 6)
+
+
+def test_the_candidate_waits_for_energy_too() -> None:
+    """It is told of when there is energy to decide which goes."""
+    space = poor(capacity=35.0, most=2, most_pinned=0, redundant_similarity=1.0)
+    space.fill(3)
+    assert (len(space.active), space.standing.waiting, space.compactions, space.standing.created) == (2, 1, [], 3)
+    space.store()
+    space.wait(hours=1)
+
+    assert (space.standing.waiting, len(space.compactions), space.standing.memories) == (0, 1, 2)
+
+
+def test_where_too_many_wait_the_first_does_not_any_longer() -> None:
+    """The state stays bounded: beyond the policy's number the rules work whatever the budget says."""
+    space = poor(waiting=3, most=2, most_pinned=0)
+    for n in range(40):
+        space.end()
+        assert space.state.queued <= 3, n
+
+    assert space.standing.created == 37
+    assert space.standing.energy_units >= 0
+    assert space.standing.memories == 2
+
+
+def test_where_too_many_wait_for_an_answer_the_rules_work() -> None:
+    """A stage that stays away does not hold up memories for ever, nor is its late answer taken."""
+    space = Space(ask=True, waiting=2)
+    for n in range(4):
+        space.end(said=f"I decided on tour {n}.")
+    assert [m.made_by for m in space.active.values()] == ["extractive"] * 2
+    assert space.propose("User likes tea.", request=1) == []
+    space.propose("User likes tea.")
+    assert [m.session_id for m in space.active.values()] == ["s0", "s1", "s2"]
+
+
+def test_spending_is_told_by_kind() -> None:
+    """For the metric, beside the sum of all time that readers see."""
+    space = Space(most=2, most_pinned=0)
+    space.fill(3)
+    spent = dict(space.state.spent)
+
+    assert set(spent) == {"creation", "compaction"}
+    assert 30 <= spent["creation"] <= 45
+    assert 20 <= spent["compaction"] <= 30
+    assert space.standing.spent_units == pytest.approx(sum(spent.values()))
+    assert [s.spent_units for s in space.of(AppMemoriesChanged)] == sorted(
+        s.spent_units for s in space.of(AppMemoriesChanged)
+    )
+
+
+def test_a_candidate_without_energy_is_told_by_the_standing_alone() -> None:
+    """It was made, and paid for: whoever reads how far the space is sees that, though no memory changed."""
+    space = poor(capacity=42.0, ask=True, most=2, most_pinned=0)
+    for n in range(3):
+        space.end()
+        outputs = space.propose(f"User bought {THINGS[n]}.", elapsed_ms=2_000)
+    (standing,) = outputs
+
+    assert isinstance(standing, AppMemoriesChanged)
+    assert (standing.memories, standing.created, standing.waiting) == (2, 3, 1)

@@ -1,0 +1,181 @@
+"""What an erasure removes from a space: all of it, or what was made of some sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.app_events import AppUninstalled, MemoryEdited
+from models.codec import encode
+from models.erase_events import SpaceErased, SpaceSessionErased
+from models.events import AppMemoriesChanged, AppMemoryChanged, SpaceOutput
+from models.memory.app_memory import MOST_SHORT_IDS
+from models.memory_partition import MemoryPartitionFold
+from models.partition import PARTITION_ENTITY
+from models.policy import Policy
+from tests.app_driver import NOON, THINGS, Space
+from tests.user_partition import Entities, commands, keep
+
+CANARY = "zebrafinch"
+
+
+def erase_sessions(space: Space, *session_ids: str) -> list[SpaceOutput]:
+    """Erase sessions; gives the outputs."""
+    ids = list(session_ids)
+    return space.put(SpaceSessionErased(timestamp=space.now, session_ids=ids, request_id="e", **space.ids))
+
+
+def erase_space(space: Space) -> list[SpaceOutput]:
+    """Erase the space; gives the outputs."""
+    return space.put(SpaceErased(timestamp=space.now, request_id="e", **space.ids))
+
+
+def test_an_erased_space_leaves_nothing() -> None:
+    """No part, no count; what comes next begins a new one."""
+    space = Space()
+    space.fill(12)
+    space.command(AppUninstalled)
+    space.store()
+    assert erase_space(space) == []
+    space.store()
+    assert space.stored == {}
+    space.told.clear()
+    space.end()
+
+    assert (space.standing.memories, space.standing.created, space.standing.results) == (1, 1, [])
+    assert space.standing.energy_units == pytest.approx(10_000, abs=20)
+
+
+def test_nothing_is_written_of_a_space_that_nobody_knows() -> None:
+    """Nor by a late answer, work that is due, or sessions that were never here: a forgotten name does not come back."""
+    space = Space()
+    assert [erase_space(space), space.propose(request=1), space.decide(request=1), space.wait()] == [[], [], [], []]
+    assert erase_sessions(space, "s1") == []
+    assert space.state.changed_parts() == {}
+    entities: Entities = {}
+    erased = SpaceErased(timestamp=NOON, request_id="e", app_id="shop")
+    (result,) = MemoryPartitionFold(entities, Policy()).fold(commands(erased))
+    assert (set(result.changed), result.outputs, result.erased) == ({PARTITION_ENTITY}, [], 1)
+
+
+def test_a_space_that_is_erased_and_begun_again_in_one_batch() -> None:
+    """What was stored of the old one goes all the same."""
+    space, entities = Space(), Entities()
+    keep(entities, MemoryPartitionFold(entities, Policy()), commands(*[space.ended() for _ in range(5)]))
+    log = commands(SpaceErased(timestamp=NOON, request_id="e", app_id="shop"), space.ended(), first=5)
+    fold = MemoryPartitionFold(entities, Policy())
+    keep(entities, fold, log)
+
+    assert sorted(entities["app:shop"]) == ["head", "m0"]
+    assert (fold.standings.spaces, fold.standings.with_memories) == (1, 1)
+
+
+def test_memories_of_erased_sessions_go() -> None:
+    """Made of one, or merged with one that was; what is told of them names nobody."""
+    space = Space(ask=True, most=3, most_pinned=0)
+    for n in range(4):
+        space.end(session=f"session {n} {CANARY if n == 3 else ''}", user_id=f"u{n}")
+        space.propose(f"User bought {THINGS[n]}.")
+    space.decide("edit", 2, new_content=f"User bought {THINGS[1]} and {THINGS[3]}.")
+    outputs = erase_sessions(space, "session 0 ", f"session 3 {CANARY}", "session of nobody")
+    gone = [output for output in outputs if isinstance(output, AppMemoryChanged)]
+
+    assert sorted(space.active) == [3]
+    assert [(o.memory_id, o.active, o.cause, o.session_id, o.user_id, o.content) for o in gone] == [
+        (1, False, "erased", "", "", ""),
+        (2, False, "erased", "", "", ""),
+    ]
+    assert isinstance(outputs[-1], AppMemoriesChanged)
+    assert outputs[-1].memories == 1
+    space.store()
+    assert CANARY not in str(space.stored) + "".join(encode(output).decode() for output in outputs)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2, 3])
+def test_what_waits_of_erased_sessions_goes(which: int) -> None:
+    """The candidate, the conversation that is asked about, one behind it; answers to such requests are nobody's."""
+    space = Space(ask=True, most=2, most_pinned=0)
+    for n in range(3):
+        space.end(session=f"s{n}")
+        space.propose(f"User bought {THINGS[n]}.")
+    assert space.standing.waiting == 1
+    if which > 1:
+        space.decide("delete", 1)
+        space.end(session="s3")
+        space.end(session="s4", said=f"I decided on the {CANARY}.")
+    session = {0: "s2", 1: "s1", 2: "s3", 3: "s4"}[which]
+    request = space.state.head.requests
+    space.store()
+    outputs = erase_sessions(space, session)
+    space.store()
+
+    assert isinstance(outputs[-1], AppMemoriesChanged)
+    if which == 0:
+        assert (sorted(space.active), outputs[-1].waiting) == ([1, 2], 0)
+        assert space.decide("delete", 1, request=request) == []
+        space.end(session="next")
+        assert space.asked_for_memories[-1].session_id == "next"
+    elif which == 1:
+        assert (sorted(space.active), outputs[-1].waiting, space.compactions) == ([1, 3], 0, [])
+    elif which == 2:
+        assert space.asked_for_memories[-1].session_id == "s4"
+        assert space.propose("User bought nothing.", request=request) == []
+    else:
+        assert outputs[-1].waiting == 1
+        assert CANARY not in str(space.stored)
+        space.propose("User bought all.", request=request)
+        assert space.standing.created == 4
+
+
+def test_what_is_asked_of_others_is_still_waited_for() -> None:
+    """A decision on the candidate is taken though the conversation behind it was erased."""
+    space = Space(ask=True, most=2, most_pinned=0)
+    for n in range(3):
+        space.end(session=f"s{n}")
+        space.propose(f"User bought {THINGS[n]}.")
+    request = space.state.head.requests
+    space.end(session="s3")
+    erase_sessions(space, "s3")
+    space.decide("delete", 1, request=request)
+
+    assert (sorted(space.active), space.standing.waiting) == ([2, 3], 0)
+
+
+def test_conversations_beyond_those_that_are_named_are_found() -> None:
+    """A memory names the latest of its conversations; an erasure also finds those before."""
+    space = Space(ask=True, most=2, most_pinned=0, related=1)
+    for n in range(5):
+        space.end(session=f"s{n}")
+        space.propose(f"User bought {THINGS[n]}.")
+        if n > 1:
+            space.decide("edit", 1, new_content=f"User bought {THINGS[0]} and {THINGS[n]}.")
+    assert space.active[1].related_conversations == ["s4"]
+    assert sorted(space.active) == [1, 2]
+    erase_sessions(space, "s2")
+
+    assert sorted(space.active) == [2]
+
+
+def test_a_memory_of_too_many_conversations_goes_with_any() -> None:
+    """Where nobody can tell any longer, forgetting comes first."""
+    space = Space(ask=True, most=2, most_pinned=0, related=1)
+    for n in range(MOST_SHORT_IDS + 4):
+        space.end(session=f"s{n}")
+        space.propose(f"User bought {THINGS[n % 13]}.")
+        if n > 1:
+            space.decide("edit", 1, new_content="User buys a lot.")
+    space.store()
+    assert max(map(len, space.stored.values())) < 2_000
+    erase_sessions(space, "of another")
+
+    assert sorted(space.active) == [2]
+
+
+def test_erasing_does_not_undo_what_admins_did() -> None:
+    """Other memories, their pins and the counts stay."""
+    space = Space()
+    space.fill(3)
+    space.command(MemoryEdited, memory_id=2, pinned=True)
+    erase_sessions(space, "s0")
+
+    assert [(m.memory_id, m.pinned) for m in space.active.values()] == [(2, True), (3, False)]
+    assert (space.standing.created, space.standing.edited) == (3, 1)

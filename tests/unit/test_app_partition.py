@@ -1,0 +1,112 @@
+"""Users and spaces of one partition of commands, and what the memory role sees of the spaces."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import count
+
+from models.app_events import MemoriesPurged
+from models.erase_events import SpaceErased, UserErased
+from models.events import CommandEvent, Position, UserMemoryChanged
+from models.memory_partition import MemoryPartitionFold
+from models.policy import Policy
+from models.space_standings import DueSpace
+from tests.app_driver import NOON, Space
+from tests.user_driver import added
+from tests.user_partition import Entities, commands, keep
+
+
+def test_a_partition_folds_a_space_as_the_space_alone() -> None:
+    """The same parts and bytes as `models.app.fold`, whatever else is folded between."""
+    space, entities = Space(), Entities()
+    log: list[CommandEvent] = [space.ended() for _ in range(14)]
+    for event in log:
+        space.now = event.timestamp - timedelta(seconds=1)
+        space.put(event)  # type: ignore[arg-type]
+    space.store()
+    outputs = keep(entities, MemoryPartitionFold(entities, space.policy), commands(*log))
+
+    assert entities["app:shop"] == space.stored
+    assert outputs == space.outputs
+
+
+def test_users_and_spaces_do_not_touch_each_other() -> None:
+    """They share the partition and its clock, and the names of an app and a user."""
+    space, entities = Space(app="a", user="u"), Entities()
+    log: list[CommandEvent] = []
+    for n in range(3):
+        log += [space.ended(), added("I live in Oslo.", "s", n, Position("turns", 0, n), NOON)]
+    fold = MemoryPartitionFold(entities, Policy())
+    outputs = keep(entities, fold, commands(*log))
+    assert sorted(entities) == ["", "app:a/u", "user:a/u"]
+    assert [o.turn_count for o in outputs if isinstance(o, UserMemoryChanged)] == [1, 2, 3]
+    keep(entities, fold, commands(UserErased(app_id="a", user_id="u", timestamp=NOON, request_id="e"), first=6))
+    assert sorted(entities) == ["", "app:a/u"]
+    (result,) = fold.fold(
+        commands(SpaceErased(app_id="a", user_id="u", timestamp=NOON, request_id="e"), first=7),
+    )
+    assert (set(result.changed["app:a/u"].values()), result.erased) == ({None}, 1)
+
+
+def test_only_spaces_that_were_spoken_to_are_written() -> None:
+    """And of them only what changed."""
+    entities: Entities = {}
+    fold = MemoryPartitionFold(entities, Policy())
+    spaces = [Space(app=f"app{n}") for n in range(5)]
+    keep(entities, fold, commands(*[space.ended() for space in spaces]))
+    (result,) = fold.fold(commands(spaces[3].ended(), first=5))
+
+    assert {key: set(parts) for key, parts in result.changed.items()} == {"": {"clock"}, "app:app3": {"head", "m1"}}
+
+
+def test_spaces_are_counted() -> None:
+    """For the gauges: also by a fold that was made anew over what is kept."""
+    entities: Entities = {}
+    fold = MemoryPartitionFold(entities, Policy())
+    spaces = [Space(app=f"app{n}") for n in range(3)]
+    keep(entities, fold, commands(*[space.ended() for space in spaces]))
+    erased = SpaceErased(app_id="app2", timestamp=NOON, request_id="e")
+    keep(entities, fold, commands(MemoriesPurged(app_id="app1", timestamp=NOON), erased, first=3))
+    anew = MemoryPartitionFold(entities, Policy())
+
+    for standings in (fold.standings, anew.standings):
+        assert (standings.spaces, standings.with_memories, standings.waiting) == (2, 1, 0)
+
+
+def test_due_spaces_are_known() -> None:
+    """The longest due first; after a recovery as before; not before their time, nor after what waits was purged."""
+    entities: Entities = {}
+    space = Space(ask=True)
+    fold = MemoryPartitionFold(entities, space.policy)
+    spaces = [Space(app=f"app{n}", user="u" if n else "") for n in range(3)]
+    log = []
+    for number, each in enumerate(spaces):
+        each.now = NOON + timedelta(minutes=number)
+        log.append(each.ended())
+    keep(entities, fold, commands(*log))
+    first = NOON + timedelta(minutes=5)
+    minute = timedelta(minutes=1)
+    expected = [
+        DueSpace(first, "app0", "", awaits_answer=True),
+        DueSpace(first + minute, "app1", "u", awaits_answer=True),
+    ]
+
+    for standings in (fold.standings, MemoryPartitionFold(entities, space.policy).standings):
+        assert standings.due(first - timedelta(seconds=1)) == []
+        assert standings.due(first + minute) == expected
+        assert standings.waiting == 3
+    keep(entities, fold, commands(MemoriesPurged(app_id="app0", timestamp=NOON), first=3))
+    assert [due.app_id for due in fold.standings.due(first + 9 * minute)] == ["app1", "app2"]
+
+
+def test_the_cost_of_spaces_is_told_once() -> None:
+    """Seconds by the clock that is given, energy by kind; users cost spaces nothing."""
+    ticks = count()
+    fold = MemoryPartitionFold({}, Policy(), seconds=lambda: float(next(ticks)))
+    space = Space()
+    log: list[CommandEvent] = [space.ended(), added("Hello", "s", 0, Position("turns", 0, 0), NOON), space.ended()]
+    keep({}, fold, commands(*log))
+    seconds, spent = fold.take_spent()
+
+    assert (seconds, set(spent), 20 <= spent["creation"] <= 30) == (2.0, {"creation"}, True)
+    assert fold.take_spent() == (0.0, {})

@@ -1,0 +1,227 @@
+"""Seed 003's own scenarios and success criteria, as far as they are of the fold, and what compactions come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.app_events import AppUninstalled, MemoriesPurged
+from models.arrival import SessionTimedOut
+from models.codec import decode_command, encode
+from models.envelope import key_of
+from models.events import AppMemoriesChanged, AppMemoriesCompacted, AppMemoryChanged, ConversationEnded, Role
+from models.memory.segments import EXTRACTIVE
+from models.memory_partition import MemoryPartitionFold
+from models.partition import PARTITION_ENTITY
+from models.policy import Policy
+from tests.app_driver import NOON, Space, causes
+from tests.session_driver import Session
+from tests.user_partition import Entities, commands, keep
+
+
+def test_creates_memory_when_conversation_ends() -> None:
+    """Seed 003: it is told of at once, with its source, importance, tags and times."""
+    space = Space()
+    told, standing = space.end(said="I decided to buy a red bicycle.", session="s1", key_topics=["bicycle"])
+
+    assert isinstance(told, AppMemoryChanged)
+    assert "decided to buy a red bicycle" in told.content
+    assert len(told.content) <= 200
+    assert (told.memory_id, told.slot, told.active, told.cause) == (1, 0, True, "created")
+    assert (told.app_id, told.session_id, told.user_id, told.space) == ("shop", "s1", "anna", "app")
+    assert (told.created_at, told.updated_at, told.made_by) == (NOON, NOON, EXTRACTIVE)
+    assert 0 < told.importance <= 1
+    assert "bicycle" in told.tags
+    assert isinstance(standing, AppMemoriesChanged)
+    assert (standing.memories, standing.created, standing.waiting) == (1, 1, 0)
+
+
+def test_isolates_memories_between_apps() -> None:
+    """Seed 003: what is put to one app's space is told under no other, whatever the apps and users are called."""
+    apps = [("a", ""), ("b", ""), ("a/b", ""), ("a", "b"), ("a%2Fb", ""), ("ü \N{GRINNING FACE}", "")]
+    spaces = [Space(app=app, user=user) for app, user in apps]
+    log: list[ConversationEnded] = []
+    for number, space in enumerate(spaces):
+        log += [space.ended(said=f"I decided on plan {number}.", session=f"s{number}")]
+    entities: Entities = {}
+    outputs = keep(entities, MemoryPartitionFold(entities, Policy()), commands(*log))
+    told = [
+        (o.app_id, o.user_id if o.space == "user" else "", o.session_id)
+        for o in outputs
+        if isinstance(o, AppMemoryChanged)
+    ]
+
+    assert told == [(app, user, f"s{number}") for number, (app, user) in enumerate(apps)]
+    assert len([key for key in entities if key != PARTITION_ENTITY]) == len(apps)
+
+
+def test_compacts_memories_when_limit_reached() -> None:
+    """Seed 003: the eleventh leaves ten; one event says what was before and after, who decided what and why."""
+    space = Space()
+    space.fill()
+    assert (len(space.active), space.compactions) == (10, [])
+    space.end()
+    (compaction,) = space.compactions
+
+    assert len(space.active) == len(space.memories) == space.standing.memories == 10
+    assert ([m.memory_id for m in compaction.before], len(compaction.after)) == ([*range(1, 12)], 10)
+    assert {m.memory_id: m.content for m in compaction.after} == {n: m.content for n, m in space.active.items()}
+    assert (compaction.decided_by, compaction.fallback) == ("rules", "")
+    assert compaction.reason
+    assert (space.standing.created, space.standing.compactions) == (11, 1)
+
+
+def test_retains_memories_after_app_uninstall() -> None:
+    """Seed 003: unless asked otherwise; the next conversation says that the app is back."""
+    space = Space()
+    space.fill(3)
+    before = dict(space.active)
+    audited = space.command(AppUninstalled)
+
+    assert (audited.action, audited.outcome, audited.count) == ("app_uninstalled", "done", 0)
+    assert space.active == before
+    assert space.standing.uninstalled
+    assert space.command(AppUninstalled).outcome == "unchanged"
+    space.end()
+    assert (space.standing.uninstalled, space.standing.memories) == (False, 4)
+
+
+def test_purges_memories_after_app_uninstall_if_asked() -> None:
+    """`purge_memories` (seed 003, `uninstallApp`)."""
+    space = Space()
+    space.fill(3)
+    audited = space.command(AppUninstalled, purge_memories=True)
+
+    assert (audited.outcome, audited.count, space.active) == ("done", 3, {})
+    assert (space.standing.uninstalled, space.standing.memories) == (True, 0)
+
+
+def test_purges_memories_on_admin_request() -> None:
+    """Seed 003: each is told gone without its text; again it finds nothing, which is no error; numbers go on."""
+    space = Space()
+    space.fill(8)
+    audited = space.command(MemoriesPurged)
+    gone = space.outputs[-10:-2]
+
+    assert (audited.outcome, audited.count, audited.by) == ("done", 8, "root")
+    assert causes(gone) == [(number, "purged") for number in range(1, 9)]
+    assert {(o.active, o.content, tuple(o.tags)) for o in gone if isinstance(o, AppMemoryChanged)} == {(False, "", ())}
+    assert (space.active, space.memories) == ({}, {})
+    again = space.command(MemoriesPurged)
+    assert (again.outcome, again.count) == ("unchanged", 0)
+    space.end()
+    assert list(space.active) == [9]
+
+
+def test_memories_persist_across_restarts() -> None:
+    """Seed 003: written and read back after each event, the space goes on as if it never stopped."""
+    steady, restarted = Space(), Space()
+    for _ in range(15):
+        steady.end()
+        restarted.end()
+        restarted.store()
+
+    assert restarted.outputs == steady.outputs
+    steady.store()
+    assert restarted.stored == steady.stored
+
+
+def test_a_hundred_ends_at_once_become_memories_or_compactions() -> None:
+    """All in one batch on one space: none is lost, and never is an eleventh told."""
+    source, entities = Space(), Entities()
+    log = commands(*[source.ended(said=f"I decided to visit city {n} by train.") for n in range(100)])
+    active: dict[int, bool] = {}
+    outputs = keep(entities, MemoryPartitionFold(entities, Policy()), log)
+    for output in outputs:
+        if isinstance(output, AppMemoryChanged):
+            active[output.slot] = output.active
+            assert sum(active.values()) <= 10
+    standing = [output for output in outputs if isinstance(output, AppMemoriesChanged)][-1]
+
+    assert (standing.created, standing.compactions, standing.memories, standing.waiting) == (100, 90, 10, 0)
+    assert len([output for output in outputs if isinstance(output, AppMemoriesCompacted)]) == 90
+    assert {slot for slot, is_active in active.items() if is_active} == set(range(10))
+
+
+@pytest.mark.parametrize("most", [2, 3, 20])
+def test_other_policies_keep_as_many(most: int) -> None:
+    """The number is the policy's."""
+    space = Space(most=most, most_pinned=0)
+    space.fill(most + 3)
+
+    assert (len(space.active), len(space.compactions)) == (most, 3)
+
+
+def test_spaces_of_users_have_ten_each() -> None:
+    """Seed 003, phase 3: the same rules, told with their user."""
+    space = Space(user="bo")
+    space.fill(12)
+
+    assert (len(space.active), {o.user_id for o in space.outputs}, space.standing.space) == (10, {"bo"}, "user")
+
+
+def test_the_freed_slot_is_taken_first() -> None:
+    """So the compacted topic has no more records than there were memories at once."""
+    space = Space(redundant_similarity=1.0)
+    space.fill(40)
+
+    assert set(space.told) == set(range(10))
+    assert space.standing.memories == 10
+
+
+def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
+    """With the next event, each with its own compaction; one that allows more leaves them."""
+    space = Space()
+    space.fill()
+    space.store()
+    space.policy = Policy(apps=Space(most=7, most_pinned=5).policy.apps)
+    space.state = type(space.state).load(space.stored, space.policy)
+    space.wait(seconds=1)
+
+    assert list(space.active) == [4, 5, 6, 7, 8, 9, 10]
+    assert [(c.decided_by, c.fallback, c.target_memory_id) for c in space.compactions] == [
+        ("fifo", "too_many", number) for number in (1, 2, 3)
+    ]
+
+
+def test_memory_work_is_cheap_in_energy() -> None:
+    """Seed 003: 10-15 units a memory, 20-30 a compaction."""
+    space = Space()
+    space.end()
+    created = space.standing.spent_units
+    space.fill(9)
+    before = space.standing.spent_units
+    space.end()
+    compacted = space.standing.spent_units - before - created
+
+    assert 10 <= created <= 15
+    assert 20 <= compacted <= 30
+    assert space.standing.energy_units == pytest.approx(10_000, abs=200)
+    space.wait(hours=1)
+    space.end()
+    assert space.standing.energy_units > 9_960
+
+
+@pytest.mark.parametrize("times_out", [False, True])
+def test_turns_of_a_session_become_a_memory(times_out: bool) -> None:
+    """From the first turn to the memory: through the session's fold, the topic between, and the space's."""
+    session = Session()
+    said = [
+        "Which bicycle is good?",
+        "A red one.",
+        "I decided to buy the red bicycle.",
+        "Good.",
+        "I prefer tea.",
+    ]
+    for turn, content in enumerate(said):
+        session.say(turn, content, role=Role.ASSISTANT if turn % 2 else Role.USER)
+    session.put(SessionTimedOut("s", session.deadline)) if times_out else session.end()
+    (end,) = [output for output in session.outputs if isinstance(output, ConversationEnded)]
+    received = decode_command(encode(end), key_of(end), end.timestamp, Policy().intake)
+    space = Space(app=end.app_id)
+    assert isinstance(received, ConversationEnded)
+    space.put(received)
+
+    assert received == end
+    assert [(memory.session_id, memory.user_id) for memory in space.active.values()] == [("s", end.user_id)]
+    assert "red bicycle" in space.contents[0]
+    assert "tea" in space.contents[0]
