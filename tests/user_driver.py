@@ -21,9 +21,12 @@ from models.events import (
     Position,
     Retraction,
     Role,
+    UserErased,
+    UserErasure,
     UserEvent,
     UserMemoryChanged,
     UserOutput,
+    UserSessionErased,
     UserTurnAdded,
 )
 from models.policy import Policy, UserPolicy
@@ -47,7 +50,7 @@ class User:
         self._offsets: dict[int, int] = {}
         self._numbers: dict[str, int] = {}
 
-    def put(self, event: UserEvent) -> list[UserOutput]:
+    def put(self, event: UserEvent | UserErasure) -> list[UserOutput]:
         """Fold one event; gives its outputs."""
         outputs = fold(self.state, event, Position("commands", 5, self.offset), self.policy)
         self.offset += 1
@@ -84,6 +87,10 @@ class User:
     def forget(self, *retractions: Retraction, **more: Any) -> list[FactChanged]:
         """A slower extractor found that the user takes something back; gives what changed."""
         return self.learn(retractions=list(retractions), **more)
+
+    def erase(self, session: str = "", first: int = -10_000, last: int = 10_000) -> list[UserOutput]:
+        """A session is erased, by default whenever it was (minutes from noon), or without one the user."""
+        return self.put(session_erased(session, first, last) if session else user_erased())
 
     def store(self) -> None:
         """Write changed parts, forget the working copy and read it back."""
@@ -147,6 +154,19 @@ def summarised(first: int, last: int, summary: str = "They spoke of boats.", **m
     """An answer to a request for an episode."""
     fields: dict[str, Any] = {"app_id": "a", "user_id": "u", "timestamp": NOON, "summarised_by": "llm"} | more
     return EpisodeSummarised(first_turn=first, last_turn=last, summary=summary, **fields)
+
+
+def session_erased(session: str, first: int = -10_000, last: int = 10_000, **more: Any) -> UserSessionErased:
+    """The erasure of a session that lasted from one minute to another, counted from noon."""
+    times = {"started_at": NOON + timedelta(minutes=first), "ended_at": NOON + timedelta(minutes=last)}
+    fields: dict[str, Any] = {"app_id": "a", "user_id": "u", "timestamp": NOON, "request_id": "r"} | times | more
+    return UserSessionErased(session_id=session, **fields)
+
+
+def user_erased(**more: Any) -> UserErased:
+    """The erasure of a user."""
+    fields: dict[str, Any] = {"app_id": "a", "user_id": "u", "timestamp": NOON, "request_id": "r"} | more
+    return UserErased(**fields)
 
 
 def fact(key: str, value: str, confidence: float = 1.0, **more: Any) -> ExtractedFact:

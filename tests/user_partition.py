@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from models.arrival import Command
 from models.codec import encode
-from models.events import OutputEvent, Position, UserEvent
+from models.events import CommandEvent, OutputEvent, Position
 from models.memory_partition import MemoryPartitionFold
 
 Entities = dict[str, dict[str, bytes]]
 
 
-def commands(*events: UserEvent, first: int = 0) -> list[Command]:
+def commands(*events: CommandEvent, first: int = 0) -> list[Command]:
     """Commands at successive offsets, appended at their event time."""
     return [Command(event, Position("commands", 5, first + n), event.timestamp) for n, event in enumerate(events)]
 
@@ -28,6 +28,8 @@ def keep(entities: Entities, fold: MemoryPartitionFold, log: Sequence[Command]) 
                 kept.pop(part, None)
                 if value is not None:
                     kept[part] = value
+            if not kept:
+                del entities[entity]
     return outputs
 
 

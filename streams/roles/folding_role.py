@@ -19,11 +19,11 @@ from faust.types import TP
 
 from models.codec import encode
 from models.envelope import headers_for, key_of
-from models.events import DeadLetter, OutputEvent, Position, UserTurnAdded
+from models.events import DeadLetter, OutputEvent, Position
 from models.flood import FloodGauge
 from models.partition import PartitionFolded, Parts
 from models.policy import Policy
-from models.topics import TOPIC_OF, Topic
+from models.topics import COMMANDS, TOPIC_OF, Topic
 from streams.intake import Decoded, unfoldable
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
@@ -78,6 +78,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         super().__init__(settings, http_port=http_port)
         self.policy = policy
         self.producer = Producer(settings)
+        self._commands = COMMANDS.full_name(settings.topic_prefix)
         self._topics = {kind: topic.full_name(settings.topic_prefix) for kind, topic in TOPIC_OF.items()}
         self._table = StateTable(settings, self.changelog.full_name(settings.topic_prefix), self.producer)
         self.folds: dict[int, _Fold] = {}
@@ -186,7 +187,10 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         await self.fence()
         with stage("state"):
             written = await asyncio.gather(
-                *[self._table.write(number, chunk.offset, chunk.changed) for number, chunk in folded.items()]
+                *[
+                    self._table.write(number, chunk.offset, chunk.changed, erased=bool(chunk.erased))
+                    for number, chunk in folded.items()
+                ]
             )
         for (number, chunk), changelog_bytes in zip(folded.items(), written, strict=True):
             self._count(number, chunk, changelog_bytes)
@@ -235,7 +239,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
             for event in caused:
                 topic, key = self._topics[type(event)], key_of(event)
                 place = partition
-                if isinstance(event, UserTurnAdded) and key is not None:
+                if topic == self._commands and key is not None:
                     place = await self.producer.partition_of(topic, key)
                 by_place.setdefault((topic, place), []).append(Record(key, encode(event), headers_for(event)))
         if not by_place:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from sys import intern
 
 from streams.state.changelog import name_of
@@ -29,6 +29,9 @@ class MemoryTable:
         for key, value in parts.items():
             self._set(*name_of(key), value)
         self.standing = Standing(applied, offset, tail, now_ms)
+
+    def forget(self, entities: Collection[str] | None = None) -> None:
+        """Nothing else is kept of what was deleted."""
 
     def close(self) -> None:
         """Nothing is held."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from msgspec import Struct
@@ -66,6 +66,18 @@ class PartitionTable(Protocol):
             applied: Next changelog offset to apply.
             tail: The last of the changelog's records below it.
             now_ms: Wall clock of this.
+        """
+        ...
+
+    def forget(self, entities: Collection[str] | None = None) -> None:
+        """Give up the bytes of what was deleted or replaced, in files too; what is stored stays.
+
+        Args:
+            entities: Of these, which an erasure has just changed. None: of all, if an erasure was applied
+                (`models.partition.ERASED_PART`) and its bytes were not given up yet.
+
+        Raises:
+            RecoveryFailed: The files cannot be opened again; the next start brings it to an end.
         """
         ...
 

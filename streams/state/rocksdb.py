@@ -6,21 +6,28 @@ all heads stand side by side, and the time-outs of a partition are read without 
 A fold is one write batch together with its `applied`, written after the changelog has it and without fsync: killed at
 any moment, the process leaves what stands after some fold, and recovery reads on from there. What cannot be read, is
 of another layout or is not of this changelog (`streams.state.recovery`) is dropped and rebuilt.
+
+RocksDB keeps what was deleted until it merges files, keys also in its manifest and its own log. After an erasure
+`forget` merges them at once and opens the table anew. The table notes which erasure it has done so for: killed before
+the end, or behind another worker's erasure, it does it when it is recovered.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import ItemsView, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 
 import msgspec
 import structlog
 from msgspec import Struct
 from rocksdict import (
     BlockBasedOptions,
+    BottommostLevelCompaction,
     Cache,
+    CompactOptions,
     DbClosedError,
     DBCompressionType,
     Options,
@@ -30,17 +37,20 @@ from rocksdict import (
 )
 
 from models.errors import RecoveryFailed
-from streams.state.changelog import SEPARATOR, key_of, name_of
+from models.partition import ERASED_PART, PARTITION_ENTITY
+from streams.state.changelog import key_of
 from streams.state.partition import Parts, Standing, Tail
+from streams.state.rocksdb_entities import HEAD, RocksEntities, stored_key
 
 log = structlog.get_logger(__name__)
 
 LAYOUT = 1
 """Raised when keys or values change their meaning; a cache of another layout is dropped."""
-_HEAD = "head"
-_HEAD_SUFFIX = f"{SEPARATOR}{_HEAD}".encode()
 _META = b"m"
+_ERASURE = stored_key(key_of(PARTITION_ENTITY, ERASED_PART))
 _MIB = 1024 * 1024
+_MOST_RANGES = 8
+"""Entities whose keys are rewritten one by one; of more, everything is."""
 _MAX_FOLDERS = 16
 _LOCKED = ("While lock file", "lock hold by current process")
 """How RocksDB says that a folder is open already, elsewhere or in this process."""
@@ -51,6 +61,8 @@ class _Meta(Struct, array_like=True):
     standing: Standing
     size_bytes: int
     heads: int
+    forgotten: bytes = b""
+    """The erasure (`ERASED_PART`) whose bytes were given up; none yet if empty."""
 
 
 def open_table(folder: Path, *, cache_bytes: int, write_buffer_bytes: int) -> RocksTable:
@@ -112,7 +124,7 @@ def _opened(place: Path, options: Options) -> RocksTable:
             raise _Held from error
         raise _Unusable(str(error)) from error
     try:
-        return RocksTable(db, place, _meta_of(db))
+        return RocksTable(db, place, _meta_of(db), options)
     except Exception as error:
         db.close()
         raise _Unusable(str(error)) from error
@@ -152,9 +164,12 @@ def _options(cache_bytes: int, write_buffer_bytes: int) -> Options:
 class RocksTable:
     """See `PartitionTable`. Numbers of entities and bytes are counted along, in the same write batch."""
 
-    def __init__(self, db: Rdict, folder: Path, meta: _Meta) -> None:
+    def __init__(self, db: Rdict, folder: Path, meta: _Meta, options: Options) -> None:
         self.folder = folder
         self._db = db
+        self._options = options
+        self._forgotten = meta.forgotten
+        self._rewriting = RLock()
         self.standing = meta.standing
         self.size_bytes = meta.size_bytes
         self.heads = meta.heads
@@ -162,14 +177,14 @@ class RocksTable:
     @property
     def entities(self) -> Mapping[str, Parts]:
         """See `PartitionTable`."""
-        return _Entities(self)
+        return RocksEntities(self)
 
     def apply(
         self, parts: Mapping[bytes, bytes | None], *, offset: int, applied: int, tail: Tail | None, now_ms: int
     ) -> None:
         """See `PartitionTable`."""
         batch = WriteBatch(raw_mode=True)
-        keys = [_stored_key(key) for key in parts]
+        keys = [stored_key(key) for key in parts]
         with self._guarded():
             old_values: list[bytes | None] = self._db.get(keys) or []  # type: ignore[arg-type]  # its list is invariant
         size, heads = self.size_bytes, self.heads
@@ -182,10 +197,35 @@ class RocksTable:
             elif old is not None:
                 batch.delete(key)
         standing = Standing(applied, offset, tail, now_ms)
-        batch.put(_META, msgspec.msgpack.encode(_Meta(LAYOUT, standing, size, heads)))
+        batch.put(_META, msgspec.msgpack.encode(_Meta(LAYOUT, standing, size, heads, self._forgotten)))
         with self._guarded():
             self._db.write(batch)
         self.standing, self.size_bytes, self.heads = standing, size, heads
+
+    def forget(self, entities: Collection[str] | None = None) -> None:
+        """See `PartitionTable`. Other threads may run meanwhile; the table is not written to."""
+        erasure = self.get(_ERASURE) or b""
+        if entities is None and erasure == self._forgotten:
+            return
+        with self._rewriting, self._guarded():
+            for first, last in _ranges(entities):
+                self._db.compact_range(first, last, _all_levels())
+            meta = _Meta(LAYOUT, self.standing, self.size_bytes, self.heads, erasure)
+            self._db[_META] = msgspec.msgpack.encode(meta)
+            self._forgotten = erasure
+            self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Open the table again: only then RocksDB writes its manifest and its log anew, which name deleted keys."""
+        self._db.close()
+        try:
+            self._db = Rdict(str(self.folder), self._options)
+        except Exception as error:
+            raise RecoveryFailed(
+                f"state folder {self.folder} cannot be opened again after an erasure ({error}): start the worker again"
+            ) from error
+        for log_file in self.folder.glob("LOG.old*"):
+            log_file.unlink()
 
     def get(self, key: bytes) -> bytes | None:
         """One stored value."""
@@ -224,7 +264,8 @@ class RocksTable:
 
     def close(self) -> None:
         """See `PartitionTable`."""
-        self._db.close()
+        with self._rewriting:
+            self._db.close()
 
     def drop(self) -> None:
         """Close and delete."""
@@ -232,63 +273,19 @@ class RocksTable:
         shutil.rmtree(self.folder)
 
 
-class _Entities(Mapping[str, Parts]):
-    """Sessions by their heads, and the partition's own entity, which has none."""
-
-    def __init__(self, table: RocksTable) -> None:
-        self._table = table
-
-    def __getitem__(self, entity: str) -> Parts:
-        head = self._table.get(_stored_key(key_of(entity, _HEAD)))
-        parts = {} if head is None else {_HEAD: head}
-        for key, value in self._table.between(b"p" + key_of(entity, "")):
-            parts[name_of(key[1:])[1]] = value
-        if not parts:
-            raise KeyError(entity)
-        return parts
-
-    def __iter__(self) -> Iterator[str]:
-        return (entity for entity, _ in self.heads())
-
-    def __len__(self) -> int:
-        return self._table.heads + bool(self.get(""))
-
-    def items(self) -> ItemsView[str, Parts]:
-        """Heads are read along the way, other parts when they are asked for."""
-        return _Items(self)
-
-    def heads(self) -> Iterator[tuple[str, Parts]]:
-        """Entity and parts, of which no more than the head is loaded."""
-        own = self.get("")
-        if own:
-            yield "", own
-        for key, head in self._table.between(b"h"):
-            entity = name_of(key[1:] + SEPARATOR.encode())[0]
-            yield entity, _LazyParts(self, entity, head)
+def _all_levels() -> CompactOptions:
+    """The lowest too: files that were merged while somebody read may hold there what was deleted."""
+    options = CompactOptions()
+    options.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+    return options
 
 
-class _Items(ItemsView[str, Parts]):
-    _mapping: _Entities
-
-    def __iter__(self) -> Iterator[tuple[str, Parts]]:
-        return self._mapping.heads()
-
-
-class _LazyParts(Mapping[str, bytes]):
-    """An entity's parts as of when they are asked for; its head as of the iteration."""
-
-    def __init__(self, entities: _Entities, entity: str, head: bytes) -> None:
-        self._entities, self._entity, self._head = entities, entity, head
-
-    def __getitem__(self, part: str) -> bytes:
-        return self._head if part == _HEAD else self._entities[self._entity][part]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entities[self._entity])
-
-    def __len__(self) -> int:
-        return len(self._entities[self._entity])
-
-
-def _stored_key(key: bytes) -> bytes:
-    return b"h" + key[: -len(_HEAD_SUFFIX)] if key.endswith(_HEAD_SUFFIX) else b"p" + key
+def _ranges(entities: Collection[str] | None) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """First and last key of what is rewritten."""
+    if entities is None or len(entities) > _MOST_RANGES:
+        yield None, None
+        return
+    for entity in entities:
+        head, parts = stored_key(key_of(entity, HEAD)), b"p" + key_of(entity, "")
+        yield head, head
+        yield parts, parts[:-1] + bytes([parts[-1] + 1])

@@ -7,9 +7,11 @@ what a crash would lose. Tables live in memory or, for state larger than that, i
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from time import monotonic
 
 import structlog
 
@@ -60,13 +62,14 @@ class StateTable:
         """Release all of them."""
         self.keep_only(())
 
-    async def write(self, number: int, offset: int, changes: Changes) -> int:
+    async def write(self, number: int, offset: int, changes: Changes, *, erased: bool = False) -> int:
         """Write through: changelog acknowledged first, then the table.
 
         Args:
             number: The partition.
             offset: Source offset of the last input folded in.
             changes: What changed.
+            erased: Whether by erasures: then the bytes of what was there are gone from files too, on return.
 
         Returns:
             Bytes written to the changelog.
@@ -91,6 +94,8 @@ class StateTable:
         applied = first + len(records)
         tail = tail_of(applied - 1, records[-1])
         table.apply(parts, offset=offset, applied=applied, tail=tail, now_ms=round(time.time() * 1000))
+        if erased:
+            await self._forget(number, changes)
         return sum(record.size_bytes for record in records)
 
     async def recover(self, numbers: Iterable[int]) -> None:
@@ -116,6 +121,9 @@ class StateTable:
         try:
             while await self._pass(recovery):
                 pass
+            for number in wanted:
+                await self._forget(number)
+            await self._drop_outdated()
         finally:
             self._recovering = None
         log.info(
@@ -126,6 +134,20 @@ class StateTable:
             seconds=round(recovery.progress.seconds, 3),
         )
         metrics.histogram("recovery_seconds").observe(recovery.progress.seconds)
+
+    async def _forget(self, number: int, entities: Collection[str] | None = None) -> None:
+        began_s = monotonic()
+        await asyncio.to_thread(self._partitions[number].forget, entities)
+        if entities is not None:
+            log.info("state_erased", topic=self._topic, partition=number, seconds=round(monotonic() - began_s, 3))
+
+    async def _drop_outdated(self) -> None:
+        """Of partitions that other workers have by now: what is erased there must not stay here."""
+        if self._settings.state.store == "rocksdb" and self._producer is not None:
+            from streams.state.rocksdb_leftovers import drop_outdated  # noqa: PLC0415 - extra `rocksdb`
+
+            parent, max_age = self._folder(0).parent, self._settings.state.max_age
+            await asyncio.to_thread(drop_outdated, parent, max_age, now_s=time.time())
 
     async def _pass(self, recovery: Recovery) -> bool:
         """Read to the end once.

@@ -8,7 +8,8 @@ import pytest
 
 from models.errors import RecoveryFailed
 from models.events import ExtractedFact, FactCategory, Retraction
-from models.memory.facts import RETRACTED, RETRACTIONS, Fact, FactChange, Facts, Said
+from models.memory.fact import Fact, FactChange, Said
+from models.memory.facts import RETRACTED, RETRACTIONS, Facts
 from models.memory.parts import Parts
 from models.policy import FactPolicy
 from tests.user_driver import NOON, fact

@@ -17,7 +17,7 @@ from models.policy import FactPolicy, MemoryPolicy, Policy, UserPolicy
 from models.user_bounds import largest_user_output_bytes, largest_user_part_bytes
 from streams.state.changelog import keyed, records_of
 from streams.state.memory import MemoryTable
-from tests.user_driver import NOON, User, added, summarised
+from tests.user_driver import NOON, User, added, session_erased, summarised, user_erased
 from tests.user_partition import commands
 
 WIDE = "\N{GRINNING FACE}"
@@ -128,3 +128,38 @@ def test_a_partition_s_results_are_bounded() -> None:
 
     assert len(written) > 5
     assert max(written) <= 2 * CHUNK_STATE_BYTES < STATE_WRITE_BYTES
+
+
+@pytest.mark.parametrize("of_user", [False, True])
+def test_an_erasure_is_one_write(of_user: bool) -> None:
+    """It stands alone in its result: as many turns and facts as there can be, with pasts that all go, fit."""
+    policy, table = POLICIES["largest"], MemoryTable()
+    said = f"{WIDE * 397}001"
+    events: list[Any] = []
+    for n in range(policy.users.most_turns):
+        session = WIDE * 256 if n % 2 else "t"
+        events.append(added("A boat.", session, n, Position("turns", 0, n), NOON, **IDS, role=Role.ASSISTANT))
+    for change in range(3):
+        at = NOON + timedelta(minutes=change)
+        for first in range(0, policy.users.facts.most, 64):
+            keys = [f"{'k' * 60}{n:04d}" for n in range(first, min(first + 64, policy.users.facts.most))]
+            found = [
+                ExtractedFact(
+                    category=FactCategory.INSTRUCTION, key=key, value=f"{said}{change}"[-400:], confidence=0.9
+                )
+                for key in keys
+            ]
+            events.append(
+                FactsExtracted(**IDS, timestamp=at, facts=found, session_id="t", extracted_by=WIDE * 256)  # type: ignore[arg-type]
+            )
+    erased = user_erased(**IDS) if of_user else session_erased(WIDE * 256, 0, 1, **IDS)
+    results = []
+    for result in MemoryPartitionFold(table.entities, policy).fold(commands(*events, erased)):
+        results.append(result)
+        table.apply(keyed(result.changed), offset=result.offset, applied=0, tail=None, now_ms=0)
+    (user,) = (parts for entity, parts in results[-1].changed.items() if entity)
+    size = sum(record.size_bytes for record in records_of(keyed(results[-1].changed), results[-1].offset))
+
+    assert (results[-1].erased, len(user) > policy.users.facts.most) == (1, True)
+    assert ({*user.values()} == {None}) is of_user
+    assert CHUNK_STATE_BYTES < size <= STATE_WRITE_BYTES

@@ -1,0 +1,199 @@
+"""What is erased from a user's memory does not come back, and erasures are cut into batches like anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from random import Random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.events import (
+    CommandEvent,
+    ExtractedFact,
+    FactChanged,
+    FactsExtracted,
+    Position,
+    Retraction,
+    Role,
+    UserTurnAdded,
+)
+from models.memory_partition import MemoryPartitionFold
+from models.policy import FactPolicy, Policy, UserPolicy
+from tests.property.test_users import POLICY, STEPS, Speaker, Step
+from tests.user_driver import NOON, added, fact, session_erased, summarised, user_erased
+from tests.user_partition import Entities, commands, gather, keep
+
+CANARY = "Zanzibarcanary"
+_TRACE = CANARY.lower().encode()
+GONE = "s1"
+"""The session that is erased."""
+TALK = (
+    "My name is {0}. I live in {0}.",
+    "I prefer {0}. Always answer in {0}.",
+    "I'm allergic to {0}.",
+    "I no longer live in {0}. Forget my name.",
+    "What of the {0}?",
+)
+Said = tuple[str, int, int, int]
+SAID = st.tuples(
+    st.sampled_from(["say", "say", "say", "answer", "learn", "forget", "repeat"]),
+    st.integers(0, 4),
+    st.integers(0, 2),
+    st.integers(-3, 5),
+)
+
+
+class Log:
+    """Commands of one user, of whom session `GONE` says the canary in everything, and no other session."""
+
+    def __init__(self) -> None:
+        self.events: list[CommandEvent] = []
+        self.turns: list[UserTurnAdded] = []
+        self.now = NOON
+        self.counted_before: int | None = None
+        """Turns when the session was erased; None until it is."""
+
+    def put(self, step: Said) -> None:
+        """Let something happen; after the erasure its session is silent, but for what comes again or late."""
+        kind, pick, where, minutes = step
+        self.now += timedelta(minutes=minutes)
+        session = f"s{where}" if self.counted_before is None or where != 1 else "s2"
+        word = CANARY if session == GONE else f"Boat{pick}"
+        match kind:
+            case "say":
+                place = Position("turns", 0, len(self.turns))
+                role = Role.ASSISTANT if pick == 4 else Role.USER
+                self.turns.append(added(TALK[pick].format(word), session, pick, place, self.now, role=role))
+                self.events.append(self.turns[-1])
+            case "answer":
+                first = max(len(self.turns) // 4 - pick, 0) * 4 + 1
+                self.events.append(summarised(first, first + 3, self._summary(first, first + 3)))
+            case "learn":
+                self._found(session, facts=[fact(f"k{pick}", word)])
+            case "forget":
+                self._found(session, retractions=[Retraction(value=word)])
+            case "repeat":
+                self.events += self.turns[-pick - 1 :]
+
+    def _found(self, session: str, facts: Sequence[ExtractedFact] = (), retractions: Sequence[Retraction] = ()) -> None:
+        """What a slower extractor finds in the session's last turn, if it spoke."""
+        of_it = [turn for turn in self.turns if turn.session_id == session]
+        if of_it:
+            at = of_it[-1].timestamp
+            said = {"app_id": "a", "user_id": "u", "timestamp": at, "session_id": session}
+            self.events.append(FactsExtracted(facts=list(facts), retractions=list(retractions), **said))  # type: ignore[arg-type]
+
+    def erase(self) -> int:
+        """Erase the session; gives the offset."""
+        self.counted_before = len(self.turns)
+        times = [turn.timestamp for turn in self.turns if turn.session_id == GONE] or [NOON]
+        self.events.append(session_erased(GONE, started_at=min(times), ended_at=max(times)))
+        return len(self.events) - 1
+
+    def _summary(self, first: int, last: int) -> str:
+        """Of turns that were asked for before the erasure the canary is told, if the session is among them."""
+        asked = self.turns[first - 1 : last]
+        told_before = self.counted_before is None or last <= self.counted_before
+        return CANARY if told_before and any(turn.session_id == GONE for turn in asked) else "They spoke of boats."
+
+
+def batches(log: Sequence[object], cuts: Sequence[int]) -> Iterator[slice]:
+    """Where a log is cut."""
+    position, step = 0, 0
+    while position < len(log):
+        size = cuts[step % len(cuts)]
+        yield slice(position, position + size)
+        position, step = position + size, step + 1
+
+
+@given(
+    st.lists(SAID, min_size=4, max_size=40),
+    st.lists(SAID, max_size=20),
+    st.lists(st.integers(1, 9), min_size=1),
+    st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_what_an_erased_session_said_never_comes_back(
+    before: list[Said], after: list[Said], cuts: list[int], ask: bool
+) -> None:
+    """Not in the state after the erasure, nor in anything told from then on, wherever the log is cut."""
+    users = UserPolicy(high_turns=4, keep_turns=3, waiting_episodes=3, facts=FactPolicy(most=4, history=3, ask=ask))
+    told = Log()
+    for step in before:
+        told.put(step)
+    erased_at = told.erase()
+    for step in after:
+        told.put(step)
+    log, entities = commands(*told.events), Entities()
+    for cut in batches(log, cuts):
+        outputs: dict[str, bytes] = {}
+        gather(outputs, keep(entities, MemoryPartitionFold(entities, Policy(users=users)), log[cut]))
+        if cut.stop <= erased_at:
+            continue
+        later = [] if cut.start <= erased_at else [*outputs.values()]
+        values = [value for parts in entities.values() for value in parts.values()]
+        assert [data for data in [*values, *later] if _TRACE in data.lower()] == []
+
+
+def test_the_erasure_s_own_outputs_are_without_it() -> None:
+    """Those of its very record, but for keys of facts; before it the canary is in every tier."""
+    told = Log()
+    for n in range(30):
+        told.put(("say", n % 5, n % 3, 1))
+    erased_at = told.erase()
+    users = UserPolicy(high_turns=4, keep_turns=3, waiting_episodes=3, facts=FactPolicy(history=3))
+    log, entities = commands(*told.events), Entities()
+    fold = MemoryPartitionFold(entities, Policy(users=users))
+    keep(entities, fold, log[:erased_at])
+    held = {part[0] for part, value in entities["user:a/u"].items() if _TRACE in value.lower()}
+    outputs: dict[str, bytes] = {}
+    gather(outputs, keep(entities, fold, log[erased_at:]))
+
+    told_of = [data for data in outputs.values() if _TRACE in data.lower()]
+
+    assert held == {"t", "f", "r"}
+    # A topic forgets a fact by its key, and a key may be made of what was said: it stands under the session's name.
+    changes = [msgspec.json.decode(data, type=FactChanged) for data in told_of]
+    assert {(c.session_id, c.value, c.active, len(c.history)) for c in changes} == {(GONE, "", False, 0)}
+    assert len(outputs) > len(told_of) > 0
+
+
+ERASURES = st.tuples(st.just("erase"), st.integers(0, 9), st.integers(0, 9), st.integers(-90, 90))
+
+
+@given(STEPS, st.lists(ERASURES, min_size=1, max_size=5), st.lists(st.integers(1, 9), min_size=1), st.randoms())
+@settings(max_examples=75, deadline=None)
+def test_batches_change_nothing_with_erasures_among_them(
+    steps: list[Step], erasures: list[Step], cuts: list[int], random: Random
+) -> None:
+    """One call over the whole log equals many, each by a fresh fold, results being cut small."""
+    mixed = [*steps, *erasures]
+    random.shuffle(mixed)
+    log = commands(*_events(mixed))
+    whole, cut = Entities(), Entities()
+    whole_outputs: dict[str, bytes] = {}
+    cut_outputs: dict[str, bytes] = {}
+    gather(whole_outputs, keep(whole, MemoryPartitionFold(whole, POLICY), log))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("models.memory_partition.CHUNK_STATE_BYTES", 1_000)
+        for each in batches(log, cuts):
+            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, POLICY), log[each]))
+
+    assert (cut, cut_outputs) == (whole, whole_outputs)
+
+
+def _events(steps: Sequence[Step]) -> Iterator[CommandEvent]:
+    speaker = Speaker()
+    for step in steps:
+        kind, pick, other, _ = step
+        if kind != "erase":
+            yield from speaker.events(step)
+        elif other == 9:
+            yield user_erased(timestamp=speaker.now)
+        else:
+            minute = round((speaker.now - NOON) / timedelta(minutes=1))
+            yield session_erased(f"s{pick}", minute - 60 * other, minute, timestamp=speaker.now)

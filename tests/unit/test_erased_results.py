@@ -1,0 +1,87 @@
+"""Erasures are written by themselves, in both folds, so that a store gives up their bytes and nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from models.events import CommandEvent, InputEvent, Position, Role, SessionErased, Turn
+from models.memory_partition import MemoryPartitionFold
+from models.partition import ERASED_PART, PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
+from models.policy import Policy
+from tests.user_driver import User, session_erased, user_erased
+from tests.user_partition import commands
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def marks(results: Sequence[PartitionFolded]) -> list[tuple[int, set[str], int | None]]:
+    """Of each result: erasures, what it changes, and the erasure it names."""
+    return [
+        (
+            result.erased,
+            set(result.changed),
+            None if mark is None else msgspec.msgpack.decode(mark, type=int),
+        )
+        for result in results
+        for mark in [result.changed[PARTITION_ENTITY].get(ERASED_PART)]
+    ]
+
+
+def test_users_erased_among_others() -> None:
+    """Two erasures side by side are one result; what was never there counts like the rest."""
+    user = User()
+    log: list[CommandEvent] = [
+        user.turn(),
+        user.turn(user_id="v"),
+        session_erased("s"),
+        user_erased(user_id="nobody"),
+        user.turn(user_id="v"),
+        user_erased(user_id="v"),
+    ]
+    results = [*MemoryPartitionFold({}, Policy()).fold(commands(*log))]
+
+    assert marks(results) == [
+        (0, {"user:a/u", "user:a/v", ""}, None),
+        (2, {""}, 3),
+        (0, {"user:a/v", ""}, None),
+        (1, {""}, 5),
+    ]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_session_erased_among_others(known: bool) -> None:
+    """An erasure of a session that is not there is written alone too."""
+    events: list[InputEvent] = [
+        turn("s", 0),
+        turn("t", 0),
+        SessionErased(session_id="s" if known else "x", timestamp=NOON, request_id="r"),
+        turn("t", 1),
+    ]
+    entities: dict[str, dict[str, bytes]] = {}
+    results = []
+    arrivals = [Arrival(event, Position("turns", 0, n), NOON) for n, event in enumerate(events)]
+    for result in PartitionFold(entities, Policy()).fold(arrivals):
+        results.append(result)
+        for entity, parts in result.changed.items():
+            kept = {name: value for name, value in (entities.get(entity, {}) | parts).items() if value is not None}
+            entities[entity] = kept
+
+    assert marks(results) == [(0, {"s", "t", ""}, None), (1, {"s", ""} if known else {""}, 2), (0, {"t", ""}, None)]
+    assert entities["s"] == {} if known else entities["s"] != {}
+
+
+def turn(session: str, number: int) -> Turn:
+    """A turn of a user."""
+    return Turn(
+        session_id=session,
+        user_id="u",
+        app_id="a",
+        turn=number,
+        role=Role.USER,
+        content="What of boats?",
+        timestamp=NOON,
+    )

@@ -1,0 +1,264 @@
+"""What a user's memory forgets when a session or the user is erased, and what stays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from models.events import EpisodeCompressed, EpisodeRequested, FactChanged, Retraction, UserMemoryChanged
+from models.memory.segments import EXTRACTIVE
+from tests.user_driver import NOON, User, causes, fact, flat, summarised
+
+
+def two_sessions(user: User, turns: int = 4) -> None:
+    """Session `gone` and session `kept` speak by turns."""
+    for n in range(turns):
+        user.say(f"What of canary {n}?", session="gone")
+        user.say(f"What of boat {n}?", session="kept")
+
+
+def test_a_user_who_is_erased_leaves_nothing() -> None:
+    """Every part goes, nothing is told, and neither is anything of a user who was never there."""
+    user = User(high_turns=4, keep_turns=2)
+    user.say("My name is Alex. I live in Oslo.")
+    user.forget(Retraction(key="location"))
+    two_sessions(user)
+    user.store()
+    outputs = user.erase()
+    parts = user.state.changed_parts()
+
+    assert (outputs, set(parts), {*parts.values()}) == ([], {*user.stored}, {None})
+    user.store()
+    assert (user.stored, user.erase(), user.erase("s"), user.state.changed_parts()) == ({}, [], [], {})
+
+
+def test_erased_before_it_was_stored_the_head_is_deleted_all_the_same() -> None:
+    """A worker that was replaced may have stored one of what came in between."""
+    user = User()
+    user.say()
+    user.erase()
+
+    assert user.state.changed_parts() == {"head": None, "t1": None}
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_who_comes_again_is_new(stored: bool) -> None:
+    """Numbers, episodes and facts begin anew, whether or not the erasure was written meanwhile."""
+    user = User()
+    user.chat(25)
+    user.say("My name is Alex.")
+    user.store()
+    user.erase()
+    if stored:
+        user.store()
+    user.say("I live in Oslo.", session="new")
+    user.store()
+
+    assert (user.standing.turn_count, user.standing.episodes, user.at_hand) == (1, 0, [("new", 0)])
+    assert (user.profile, set(user.stored)) == ({"location": "Oslo"}, {"head", "t1", "f:identity/location"})
+
+
+def test_answers_to_nobody_make_nobody_known() -> None:
+    """An answer that was under way when its user was erased leaves no head with the user's name."""
+    user = User()
+    user.answer(1, 20)
+    user.learn()
+    user.store()
+
+    assert (user.outputs, user.stored) == ([], {})
+
+
+def test_turns_of_the_session_are_no_longer_at_hand() -> None:
+    """The others keep their places, and the next turn its number."""
+    user = User(high_turns=20, keep_turns=10)
+    two_sessions(user)
+    user.erase("gone")
+
+    assert user.at_hand == [("kept", n) for n in range(4)]
+    assert (user.standing.turn_count, user.standing.session_id) == (8, "")
+    user.say(session="kept")
+    assert (user.at_hand[-1], user.standing.turn_count) == (("kept", 4), 9)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_an_episode_asked_for_later_has_the_other_turns(stored: bool) -> None:
+    """Its range counts the places that are empty; what is asked and told is of the rest."""
+    user = User(high_turns=8, keep_turns=2)
+    two_sessions(user, 3)
+    user.erase("gone")
+    if stored:
+        user.store()
+    (*_, asked, _) = [*user.say("What of the sea?", session="kept"), *user.say("What of it?", session="kept")]
+    assert isinstance(asked, EpisodeRequested)
+    assert [turn.content for turn in asked.turns] == [
+        "What of boat 0?", "What of boat 1?", "What of boat 2?", "What of the sea?", "What of it?",
+    ]  # fmt: skip
+    user.answer(1, 8)
+    (episode,) = user.episodes
+
+    assert (episode.turn_range, flat(episode.turns)) == ("turns 1-8", [("kept", n) for n in range(5)])
+
+
+def test_an_episode_that_waits_is_made_of_the_other_turns_and_its_answer_is_nobody_s() -> None:
+    """What the slower stage was told and has not answered cannot come back; another request is left alone."""
+    user = User(high_turns=4, keep_turns=1)
+    user.chat(4, session="other")
+    two_sessions(user, 2)
+    assert user.requests == [(1, 4), (5, 8)]
+    user.erase("gone")
+    (episode,) = user.episodes
+
+    assert (episode.turn_range, episode.summarised_by) == ("turns 5-8", EXTRACTIVE)
+    assert flat(episode.turns) == [("kept", 0), ("kept", 1)]
+    assert "canary" not in episode.summary
+    assert episode.started_at == NOON + timedelta(minutes=6)
+    assert user.answer(5, 8, "The canary.") == []
+    assert user.answer(1, 4) != []
+
+
+def test_an_episode_of_nothing_else_is_not_made() -> None:
+    """Neither one that waits nor one that would be asked for; the numbers of turns go on, those of episodes too."""
+    user = User(high_turns=4, keep_turns=0)
+    user.chat(6, session="gone")
+    outputs = user.erase("gone")
+    assert [type(output) for output in outputs] == [UserMemoryChanged]
+    assert user.answer(1, 4, "The canary.") == []
+    user.chat(2, session="kept")
+    asked = [output for output in user.outputs if isinstance(output, EpisodeRequested)][-1]
+    assert [turn.content for turn in asked.turns] == ["What of boat 0?", "What of boat 1?"]
+    user.chat(2, session="gone")
+    user.erase("gone", 0, 0)
+    user.chat(2, session="kept")
+    user.answer(5, 8)
+    user.answer(9, 12)
+
+    assert [(e.episode, e.turn_range, flat(e.turns)) for e in user.episodes] == [
+        (1, "turns 5-8", [("kept", 0), ("kept", 1)]),
+        (2, "turns 9-12", [("kept", 2), ("kept", 3)]),
+    ]
+
+
+def test_a_whole_range_of_empty_places_is_never_asked_for() -> None:
+    """Nor waited for: a policy that asks for more turns finds nothing in them."""
+    user = User(high_turns=20, keep_turns=0)
+    user.chat(6, session="gone")
+    user.erase("gone")
+    user.store()
+    smaller = User(high_turns=4, keep_turns=0)
+    smaller.state, smaller.stored, smaller.now = user.state, user.stored, user.now
+    smaller.store()
+    turn = user.turn("What of it?", session="kept")
+
+    assert [type(output) for output in smaller.put(turn)] == [UserMemoryChanged]
+    assert (smaller.standing.requested_turns, smaller.standing.compressed_turns) == (4, 4)
+
+
+def test_facts_that_the_session_said_go_with_their_past() -> None:
+    """Told with neither value nor past under the session's name, so that whoever keeps them forgets them by it."""
+    user = User()
+    user.say("I live in Oslo.", session="kept")
+    user.say("My name is Alex.", session="kept")
+    user.say("I live in Lima.", session="gone")
+    outputs = user.erase("gone", 3, 3)
+    (change,) = [output for output in outputs if isinstance(output, FactChanged)]
+
+    assert (change.key, change.value, change.active, change.cause) == ("location", "", False, "erased")
+    assert (change.history, change.session_id, change.turn, change.extracted_by) == ([], "gone", -1, "")
+    assert (change.confidence, change.importance, change.valid_from) == (0.0, 0.0, NOON)
+    assert (user.profile, user.standing.facts) == ({"name": "Alex"}, 1)
+    assert type(outputs[-1]) is UserMemoryChanged
+
+
+def test_past_values_of_the_session_s_time_go() -> None:
+    """Both ends inside; the fact stays, and is told with what remains of its past."""
+    user = User()
+    for minute, city in enumerate(["Oslo", "Lima", "Rome", "Bonn", "Kyiv"], 1):
+        session = "gone" if city in ("Lima", "Rome") else "kept"
+        user.say(f"I live in {city}.", session=session)
+        assert user.now == NOON + timedelta(minutes=minute)
+    (change,) = [o for o in user.erase("gone", 2, 3) if isinstance(o, FactChanged)]
+
+    assert (change.value, change.active, change.cause, change.session_id) == ("Kyiv", True, "erased", "kept")
+    assert [past.value for past in change.history] == ["Oslo", "Bonn"]
+    user.store()
+    assert user.state.facts.count_active() == 1
+    assert [type(o) for o in user.erase("gone", 2, 3)] == [UserMemoryChanged]
+
+
+def test_a_value_that_another_session_took_back_goes_too() -> None:
+    """A fact that is past bears the name of the session that ended it: the time says where it is from."""
+    user = User()
+    user.say("I live in Oslo.", session="gone")
+    user.say("My name is Alex.", session="kept")
+    user.forget(Retraction(key="location"), session_id="kept")
+    user.forget(Retraction(key="name"), session_id="kept")
+    changes = [o for o in user.erase("gone", 1, 1) if isinstance(o, FactChanged)]
+
+    assert causes(changes) == [("location", "", "erased")]
+    assert [(key, f.value) for _, key, f in user.state.facts.all()] == [("name", "Alex")]
+
+
+def test_what_the_session_took_back_is_forgotten() -> None:
+    """Its words stand in the retraction; those of other times stay, and the last one gone leaves no part."""
+    user = User()
+    user.say()
+    user.forget(Retraction(value="canary"), session_id="gone", timestamp=NOON)
+    user.forget(Retraction(value="parrot"), session_id="kept", timestamp=NOON + timedelta(minutes=2))
+    user.erase("gone", 0, 1)
+    user.store()
+
+    assert (b"canary" in user.stored["r"], b"parrot" in user.stored["r"]) == (False, True)
+    user.erase("kept", 2, 2)
+    user.store()
+    assert "r" not in user.stored
+
+
+def test_a_session_of_which_nothing_is_kept_changes_nothing_else() -> None:
+    """The standing is told, since the last one may bear the erased session's name."""
+    user = User()
+    two_sessions(user)
+    user.say("My name is Alex.", session="kept")
+    user.store()
+    before = dict(user.stored)
+    outputs = user.erase("elsewhere", 500, 600)
+    user.store()
+
+    assert ([type(o) for o in outputs], user.stored) == ([UserMemoryChanged], before)
+
+
+def test_a_turn_that_comes_again_after_the_erasure_stays_away() -> None:
+    """A crash of the sessions role repeats it; its place in the log was seen."""
+    user = User()
+    turn = user.turn("My name is Canary.", session="gone")
+    user.put(turn)
+    user.erase("gone")
+
+    assert (user.put(turn), user.at_hand, user.profile) == ([], [], {})
+
+
+def test_long_pasts_go_whole_so_that_one_write_takes_them() -> None:
+    """Many facts with long values, each with a past value of the session's time: more than a megabyte as they are."""
+    user = User(facts={"most": 1_000, "history": 64})
+    for n in range(10):
+        at, long = NOON + timedelta(minutes=n), "\N{GRINNING FACE}" * 390
+        for first in range(0, 128, 64):
+            user.learn(*[fact(f"k{first + k}", f"{n}{long}") for k in range(64)], timestamp=at, session_id=f"s{n}")
+    user.store()
+    bytes_before, _ = user.state.written
+    changes = [o for o in user.erase("s3", 3, 3) if isinstance(o, FactChanged)]
+    bytes_after, _ = user.state.written
+
+    assert (len(changes), {len(change.history) for change in changes}) == (128, {0})
+    assert bytes_after - bytes_before < 1024 * 1024
+    assert len(user.profile) == 128
+
+
+def test_the_remade_episode_comes_before_the_standing() -> None:
+    """As everywhere: who reads how far a user is has what that says."""
+    user = User(high_turns=4, keep_turns=1)
+    two_sessions(user, 2)
+
+    assert [type(o) for o in user.erase("gone")] == [EpisodeCompressed, UserMemoryChanged]
+    assert (user.standing.episodes, user.standing.compressed_turns) == (1, 4)
+    assert user.put(summarised(1, 4)) == []
