@@ -17,7 +17,7 @@ from msgspec import Struct
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
-from models.topics import CONVERSATION_TOPICS, FACTS, TURNS, USER_EPISODES
+from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, MEMORIES, TURNS, USER_EPISODES
 from streams.kafka.client import admin, consumer, require_topic
 from streams.settings import Settings, load_settings
 from streams.vectors.generations import FIRST, GenerationRecord, generation_name
@@ -27,7 +27,7 @@ from streams.wiring import embedder_of
 if TYPE_CHECKING:
     from streams.ports import Embedder, VectorStore
 
-INDEX_SOURCES = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES)
+INDEX_SOURCES = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES)
 """What the index role reads."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _GENERATION = re.compile(r"[A-Za-z0-9_-]{1,32}")
@@ -161,15 +161,11 @@ async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[_Plac
             await server.close()
         return
     from streams.vectors.edge import EdgeStore
-    from streams.vectors.reindex_edge import EdgeSource
 
-    folder = settings.data_dir / "vectors"
-    store = EdgeStore(folder, embedder=embedder.name)
-    shards = EdgeSource(folder)
+    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
     try:
-        yield _Places(shards, store)
+        yield _Places(store, store)
     finally:
-        shards.close()
         await store.close()
 
 

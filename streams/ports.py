@@ -7,7 +7,7 @@ has one contract suite in `tests/contract/` that runs on every implementation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -71,12 +71,20 @@ class Hit(msgspec.Struct, frozen=True):
     payload: dict[str, PayloadValue]
 
 
+class Stored(NamedTuple):
+    """A point without its vectors."""
+
+    key: str
+    payload: dict[str, PayloadValue]
+
+
 class VectorStore(Protocol):
     """Vectors and payloads, filtered exactly. Every entry of a `where` must hold.
 
     A collection takes one dimension and one embedder for ever; nothing is found in one that was never written.
     All methods raise `models.errors.StoreUnavailable` when the store does not answer, and
-    `models.errors.ConfigurationError` when the collection belongs to another embedder.
+    `models.errors.ConfigurationError` when the collection belongs to another embedder; but what an erasure needs
+    (`count`, `delete`, `collections`, `page`, `forget`) reaches those as well.
     """
 
     async def ensure(self, collection: str, dim: int) -> None:
@@ -144,6 +152,21 @@ class VectorStore(Protocol):
         below: tuple[str, int] | None = None,
     ) -> None:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
+        ...
+
+    async def collections(self) -> list[str]:
+        """Names of all that were written, in order."""
+        ...
+
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
+        ...
+
+    async def forget(self, collection: str) -> None:
+        """Give up the bytes of what was deleted or replaced; on return they are gone as far as the store can say.
+
+        A store that keeps its own files leaves no byte of them. A server removes them in its own time.
+        """
         ...
 
     async def close(self) -> None:

@@ -12,8 +12,9 @@ fusion 0.4. Over a whole app of 100,000 turns: 19 ms, as both searches look at a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from models.retrieval import fusion
 from models.retrieval.fusion import Place
@@ -24,6 +25,14 @@ from streams.scope import Scope
 from streams.vectors import session_memory, user_memory
 from streams.vectors.session_memory import RememberedTurn, remembered_turn, turn_key, turn_of_key
 from streams.vectors.user_memory import RememberedEpisode, remembered_episode
+
+
+class Ranking(StrEnum):
+    """By what points are ranked: their words, their meaning, or both."""
+
+    KEYWORD = "keyword"
+    SEMANTIC = "semantic"
+    HYBRID = "hybrid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +94,28 @@ class HybridSearch:
             StoreUnavailable: The store does not answer.
         """
         collection, where = user_memory.EPISODES, scope.where()
-        lexical, dense = await self._rankings(collection, query, where, top_k)
-        fused, _ = fusion.fuse(lexical, dense, self._policy)
-        best = fusion.ranked(fused)[:top_k]
+        best = await self.keys(collection, query, where, top_k)
         payloads = await self._store.read(collection, [key for key, _ in best], where=where)
         return [(remembered_episode(payloads[key]), score) for key, score in best if key in payloads]
+
+    async def keys(
+        self,
+        collection: str,
+        query: str,
+        where: Mapping[str, Condition],
+        top_k: int,
+        *,
+        by: Ranking = Ranking.HYBRID,
+    ) -> list[tuple[str, float]]:
+        """Keys of points that answer the query, best first, each with its score: fused, or that of the one ranking.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        lexical, dense = await self._rankings(collection, query, where, top_k, by)
+        if by is Ranking.HYBRID:
+            lexical, _ = fusion.fuse(lexical, dense, self._policy)
+        return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
 
     async def _ranked_turns(self, query: str, scope: Scope, top_k: int) -> tuple[dict[Place, float], list[Place]]:
         """Scores of turns with what their neighbours give, and which of them are known to be there."""
@@ -98,22 +124,29 @@ class HybridSearch:
         return fusion.carried(fused, average, self._policy), list(fused)
 
     async def _rankings(
-        self, collection: str, query: str, where: Mapping[str, Condition], top_k: int
+        self,
+        collection: str,
+        query: str,
+        where: Mapping[str, Condition],
+        top_k: int,
+        by: Ranking = Ranking.HYBRID,
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """BM25 and cosines of the best points of each ranking, by key."""
-        candidates = max(self._policy.candidates, top_k)
-        # Embedded first, not meanwhile: threads that want the interpreter at once cost more than they save.
-        vectors = await asyncio.to_thread(self._embedder.embed, [query])
-        words = self._store.search_lexical(collection, query_vector(query), where=where, top_k=candidates, fields=())
-        if not vectors.any():
-            return _scores(await words), {}
-        near = self._store.search(collection, vectors[0], where=where, top_k=candidates, fields=())
-        lexical, dense = await asyncio.gather(words, near)
-        return _scores(lexical), _scores(dense)
+        """BM25 and cosines of the best points of each ranking that is asked for, by key."""
+        most = max(self._policy.candidates, top_k)
+        words = near = None
+        if by is not Ranking.KEYWORD:
+            # Embedded first, not meanwhile: threads that want the interpreter at once cost more than they save.
+            vector = (await asyncio.to_thread(self._embedder.embed, [query]))[0]
+            if vector.any():
+                near = self._store.search(collection, vector, where=where, top_k=most, fields=())
+        if by is not Ranking.SEMANTIC:
+            words = self._store.search_lexical(collection, query_vector(query), where=where, top_k=most, fields=())
+        lexical, dense = await asyncio.gather(_scores(words), _scores(near))
+        return lexical, dense
 
 
-def _scores(hits: Iterable[Hit]) -> dict[str, float]:
-    return {hit.key: hit.score for hit in hits}
+async def _scores(hits: Awaitable[Iterable[Hit]] | None) -> dict[str, float]:
+    return {} if hits is None else {hit.key: hit.score for hit in await hits}
 
 
 def _by_place(scores: Mapping[str, float]) -> dict[Place, float]:

@@ -34,7 +34,8 @@ class MatterEmbedder:
         """The matters' directions, added."""
         self.embedded += texts
         words = [words_of(text.lower()) for text in texts]
-        rows = np.array([[said.count(matter) for matter in MATTERS] for said in words], dtype=np.float32)
+        counts = [[said.count(matter) for matter in MATTERS] for said in words]
+        rows = np.array(counts, dtype=np.float32).reshape(-1, self.dim)
         lengths: NDArray[np.float32] = np.linalg.norm(rows, axis=1, keepdims=True)
         found: NDArray[np.float32] = (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
         return found

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from models.retrieval.lexical import SparseVector
 from streams.api.security import asking
-from streams.ports import Condition, Hit, PayloadValue, Point, VectorStore
+from streams.ports import Condition, Hit, PayloadValue, Point, Stored, VectorStore
 
 _APP = "app_id"
 
@@ -89,6 +89,19 @@ class ScopedStore:
     ) -> None:
         """As the store does."""
         await self._store.delete(collection, where=where, below=below)
+
+    async def collections(self) -> list[str]:
+        """As the store does."""
+        return await self._store.collections()
+
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+        """Those of the store's page that the caller may read."""
+        stored, following = await self._store.page(collection, after, limit)
+        return [each for each in stored if _scoped({_APP: str(each.payload.get(_APP, ""))}) is not None], following
+
+    async def forget(self, collection: str) -> None:
+        """As the store does."""
+        await self._store.forget(collection)
 
     async def close(self) -> None:
         """As the store does."""

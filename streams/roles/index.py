@@ -1,9 +1,10 @@
-"""Role index: turns, topics and users' memories, embedded in batches and upserted to the vector store for readers.
+"""Role index: turns, topics, users' and apps' memories, embedded in batches and upserted for readers.
 
 At-least-once into upserts keyed by what they say: a repeat changes nothing. A poll's turns are written before its
-topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. A user's facts are
-written before the standing that says they are in. Its own consumer group: a vector store that is down holds up the
-index, never an alert. While the store does not answer the batch is retried here, and the offset stays where it is.
+topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. A user's facts and an
+app's memories are written before the standing that says they are in. Who is to be forgotten goes last, and the index
+says what it removed. Its own consumer group: a vector store that is down holds up the index, never an alert. While the
+store does not answer the batch is retried here, and the offset stays where it is.
 """
 
 from __future__ import annotations
@@ -11,47 +12,98 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 from fastapi import APIRouter
 from faust.types import TP
 
+from models.erase_events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.errors import StoreUnavailable
-from models.events import EpisodeCompressed, FactChanged, Turn, UserMemoryChanged
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoryChanged,
+    EpisodeCompressed,
+    FactChanged,
+    SessionErased,
+    Turn,
+    UserMemoryChanged,
+)
+from models.partition import Arrival
 from models.policy import Policy
-from models.topics import CONVERSATION_TOPICS, FACTS, TURNS, USER_EPISODES, Topic
+from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, MEMORIES, TURNS, USER_EPISODES, Topic
 from streams.api.assembly import memory_api
 from streams.api.health import Endpoint
+from streams.api.ports import CommandSender, EraseRequests
+from streams.erase.record import PLACE, recorded
 from streams.intake import decode, topic_text
+from streams.kafka.producer import Producer, acknowledged
 from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 from streams.telemetry import metrics, stage
+from streams.vectors.app_memory import AppMemories
+from streams.vectors.erasing import VectorErasing
 from streams.vectors.generations import generation_name
+from streams.vectors.latest import latest_of
 from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory, latest_changes
-from streams.vectors.user_memory import UserMemory, latest_of
+from streams.vectors.user_memory import UserMemory
 
 log = structlog.get_logger(__name__)
 
 _Answer = TypeVar("_Answer")
+_Ask = Callable[[], Awaitable[None]]
 RETRY_S = 2.0
 COUNT_EVERY_BEATS = 15
 """Counting 100,000 points takes 12 ms."""
+_RESTED_ON, _RESTING, _LAST = range(3)
+"""Steps in which a poll is written; of each step the store makes everything durable at once."""
+
+
+class _Write(NamedTuple):
+    """What becomes of events that are the last word on their key.
+
+    Attributes:
+        to: Takes them with the offsets of their records, and is called with none as well.
+    """
+
+    step: int
+    topic: Topic
+    kinds: tuple[type[Any], ...]
+    to: Callable[[list[tuple[Any, int]]], Awaitable[None]]
 
 
 class IndexRole(BatchRole):
-    """Keeps vectors and payloads of turns, topics, episodes and facts, and serves reading them over HTTP."""
+    """Keeps vectors and payloads of all that is remembered, and serves reading them over HTTP.
+
+    Args:
+        settings: Which cluster and prefix.
+        policy: What is kept and scored.
+        embedder: Makes the vectors.
+        scorer: Of turns without a risk.
+        store: Where they are kept; closed with the role.
+        commands: Where what admins do goes; None: such requests are refused.
+        erasures: Where requests to forget somebody go; None: likewise.
+    """
 
     name = "index"
-    sources = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES)
+    sources = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES)
 
     def __init__(
-        self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer, store: VectorStore
+        self,
+        settings: Settings,
+        policy: Policy,
+        embedder: Embedder,
+        scorer: TurnScorer,
+        store: VectorStore,
+        *,
+        commands: CommandSender | None = None,
+        erasures: EraseRequests | None = None,
     ) -> None:
         generation = settings.vectors.generation
         super().__init__(settings, http_port=settings.http.index_port, group=generation_name(self.name, generation))
@@ -61,10 +113,27 @@ class IndexRole(BatchRole):
         self._store = store
         self._beats = 0
         self._caught_up = False
+        self._erased: dict[str, int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
-        self._users = UserMemory(store, embedder)
-        self._api = memory_api(store, embedder, policy, settings.http, topic_prefix=settings.topic_prefix)
+        users, apps = UserMemory(store, embedder), AppMemories(store, embedder)
+        self._writes = (
+            _Write(_RESTED_ON, USER_EPISODES, (EpisodeCompressed,), users.add_episodes),
+            _Write(_RESTED_ON, FACTS, (FactChanged,), users.add_facts),
+            _Write(_RESTED_ON, MEMORIES, (AppMemoryChanged,), apps.add_changes),
+            _Write(_RESTING, FACTS, (UserMemoryChanged,), users.add_standings),
+            _Write(_RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_standings),
+            _Write(_LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase),
+        )
+        self._api = memory_api(
+            store,
+            embedder,
+            policy,
+            settings.http,
+            topic_prefix=settings.topic_prefix,
+            commands=commands,
+            erasures=erasures,
+        )
         self._topics = TopicMemory(
             store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
         )
@@ -98,31 +167,86 @@ class IndexRole(BatchRole):
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Embed and upsert; the sessions role makes the dead letters.
 
-        In two steps, so that the store makes everything of a step durable at once: what is rested on, then what rests
-        on it (topics on turns, a user's standing on the facts).
+        In steps, so that the store makes everything of a step durable at once: what is rested on, then what rests on it
+        (topics on turns, a standing on facts or memories), then what is to be forgotten goes.
         """
         arrivals = decode(self._of(TURNS, batches), self._policy.intake).arrivals
-        said = [(arrival.event, arrival.position) for arrival in arrivals if isinstance(arrival.event, Turn)]
+        erased = self._forgotten(arrivals)
+        said = [(each.event, each.position) for each in arrivals if isinstance(each.event, Turn)]
+        said = [(turn, place) for turn, place in said if self._stays(turn.session_id, place.offset)]
         turns = [turn for turn, _ in said]
         changes = latest_changes(self._of(CONVERSATION_TOPICS, batches))
-        known = latest_of(FACTS, self._of(FACTS, batches), FactChanged, UserMemoryChanged)
-        facts = [(event, offset) for event, offset in known if isinstance(event, FactChanged)]
-        standings = [(event, offset) for event, offset in known if isinstance(event, UserMemoryChanged)]
-        episodes = latest_of(USER_EPISODES, self._of(USER_EPISODES, batches), EpisodeCompressed)
+        changes = [each for each in changes if self._stays(each.event.session_id, each.event.source.offset)]
         texts = [turn.content for turn in turns]
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
             risks = self._risks(turns)
-        await asyncio.gather(
-            self._answered(partial(self._memory.add_turns, turns, of_turns, risks, [place for _, place in said])),
-            self._answered(partial(self._users.add_episodes, episodes)),
-            self._answered(partial(self._users.add_facts, facts)),
-        )
-        await asyncio.gather(
-            self._answered(partial(self._topics.add_changes, changes, of_topics)),
-            self._answered(partial(self._users.add_standings, standings)),
-        )
+        places = [place for _, place in said]
+        asks: dict[int, list[_Ask]] = {
+            _RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
+            _RESTING: [partial(self._topics.add_changes, changes, of_topics)],
+            _LAST: [partial(self._memory.forget_before, erased), partial(self._topics.forget_before, erased)],
+        }
+        for step, ask in self._asks(batches):
+            asks[step].append(ask)
+        for step in sorted(asks):
+            await asyncio.gather(*map(self._answered, asks[step]))
+
+    def _forgotten(self, arrivals: Iterable[Arrival]) -> dict[str, int]:
+        """Note which sessions were erased, and where; give those whose points must go at once.
+
+        An index that is made anew reads what came before for as long as the log has it. One that is up to date waits
+        until it is asked (`VectorsErasureDue`), and counts what it removes.
+        """
+        events = [(each.event, each.position.offset) for each in arrivals]
+        erased = {event.session_id: offset for event, offset in events if isinstance(event, SessionErased)}
+        self._erased |= erased
+        return {} if self._caught_up else erased
+
+    def _stays(self, session_id: str, offset: int) -> bool:
+        """Whether what came of a place in `turns.v1` is not of before the session's erasure."""
+        return offset > self._erased.get(session_id, -1)
+
+    def _asks(self, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[tuple[int, _Ask]]:
+        """What the table of writes asks for; a topic is decoded once."""
+        kinds: dict[str, list[_Write]] = {}
+        for write in self._writes:
+            kinds.setdefault(write.topic.name, []).append(write)
+        for writes in kinds.values():
+            topic = writes[0].topic
+            wanted = chain.from_iterable(write.kinds for write in writes)
+            known = latest_of(topic, self._of(topic, batches), *wanted)
+            for write in writes:
+                yield write.step, partial(write.to, [each for each in known if isinstance(each[0], write.kinds)])
+
+    async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
+        """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""
+        dues = [event for event, _ in events if isinstance(event, VectorsErasureDue)]
+        said = {event.request_id for event, _ in events if isinstance(event, VectorsErased)}
+        if not dues:
+            return
+        erasing = asyncio.ensure_future(VectorErasing(self._store).erase(dues))
+        try:
+            while not (await asyncio.wait({erasing}, timeout=RETRY_S))[0]:
+                self.watchdog.stir()  # a large store takes minutes: no stall
+        finally:
+            erasing.cancel()
+        stores = {due.request_id: told for due, told in zip(dues, erasing.result(), strict=True)}
+        await self.fence()
+        if unsaid := [(request, told) for request, told in stores.items() if request not in said]:
+            await self._tell(unsaid)
+
+    async def _tell(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
+        """Write what was removed for requests; so rarely that the connection is made for it."""
+        topic = ERASURES.full_name(self.settings.topic_prefix)
+        now, producer = datetime.now(UTC), Producer(self.settings)
+        events = [VectorsErased(request_id=request, timestamp=now, stores=stores) for request, stores in answers]
+        await producer.start()
+        try:
+            await acknowledged(await producer.write(topic, PLACE, map(recorded, events)))
+        finally:
+            await producer.stop()
 
     def _of(self, topic: Topic, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[ConsumerRecord]:
         name = topic.full_name(self.settings.topic_prefix)

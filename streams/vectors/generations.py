@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, Hit, PayloadValue, Point, VectorStore
+from streams.ports import Condition, Hit, PayloadValue, Point, Stored, VectorStore
 
 FIRST = ""
 """Generation of collections without a suffix: the one there is before any `turntide reindex`."""
@@ -176,9 +176,26 @@ class GenerationStore:
         """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
         await self._store.delete(self._name(collection), where=where, below=below)
 
+    async def collections(self) -> list[str]:
+        """Names of all of this generation that were written, in order."""
+        ending = self._name("")
+        return [name.removesuffix(ending) for name in await self._store.collections() if name.endswith(ending)]
+
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
+        return await self._store.page(self._name(collection), after, limit)
+
+    async def forget(self, collection: str) -> None:
+        """Give up the bytes of what was deleted or replaced."""
+        await self._store.forget(self._name(collection))
+
     async def close(self) -> None:
         """Flush and release."""
         await self._store.close()
+
+    def all_generations(self) -> VectorStore:
+        """The store with the collections of all of them, under their whole names."""
+        return self._store
 
     def _name(self, collection: str) -> str:
         return generation_name(collection, self._generation)

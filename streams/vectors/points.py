@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.ids import named_id
-from streams.ports import Condition, Hit, PayloadValue, Point
+from streams.ports import Condition, Hit, PayloadValue, Point, Stored
 
 KEY_FIELD = "_key"
 """Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
 LEXICAL = "lexical"
 """Name of the sparse vector for BM25; the dense one has none."""
-KEYWORD_FIELDS = ("session_id", "user_id", "app_id")
+KEYWORD_FIELDS = ("session_id", "user_id", "app_id", "owner_key")
 INTEGER_FIELDS = ("turn", "event_offset")
 """Payload fields with an index: those of large sets and those to order by. A filter on another field is exact too, but
 scans what the others leave."""
@@ -81,6 +81,11 @@ def selected(fields: Sequence[str] | None) -> list[str] | bool:
 def hit(stored: dict[str, PayloadValue], score: float) -> Hit:
     """A search result from what is stored."""
     return Hit(key=str(stored[KEY_FIELD]), score=score, payload=given_payload(stored))
+
+
+def stored(payload: dict[str, PayloadValue]) -> Stored:
+    """A point without its vectors from what is stored."""
+    return Stored(str(payload[KEY_FIELD]), given_payload(payload))
 
 
 def require_collection_name(collection: str) -> None:

@@ -21,21 +21,14 @@ from msgspec import Struct
 from models.retrieval.lexical import document_vector
 from models.user_events import SessionTurns
 from streams.intake import topic_text
-from streams.ports import Embedder, PayloadValue, Point, Vectors, VectorStore
-from streams.vectors import session_memory, topic_memory, user_memory
+from streams.ports import Embedder, PayloadValue, Point, Stored, Vectors, VectorStore
+from streams.vectors import app_memory, app_points, session_memory, topic_memory, user_memory, user_points
 from streams.vectors.generations import GenerationRecord, Progress, generation_name
 
 PAGE_POINTS = 256
 Payload = Mapping[str, PayloadValue]
 Report = Callable[[str, int], None]
 """Collection, and points of it that are copied."""
-
-
-class Stored(NamedTuple):
-    """A point without its vectors."""
-
-    key: str
-    payload: dict[str, PayloadValue]
 
 
 class Source(Protocol):
@@ -68,7 +61,12 @@ def _topic(payload: Payload) -> str:
 
 def _episode_words(payload: Payload) -> str:
     topics = msgspec.json.decode(str(payload["key_topics"]), type=list[str])
-    return user_memory.episode_words(str(payload["summary"]), topics, _time(payload, "started_at"))
+    return user_points.episode_words(str(payload["summary"]), topics, _time(payload, "started_at"))
+
+
+def _memory_words(payload: Payload) -> str:
+    tags = msgspec.json.decode(str(payload["tags"]), type=list[str])
+    return app_points.memory_words(str(payload["content"]), tags, _time(payload, "created_at"))
 
 
 RECIPES: Mapping[str, _Recipe] = {
@@ -80,6 +78,8 @@ RECIPES: Mapping[str, _Recipe] = {
     user_memory.EPISODES: _Recipe(text=lambda payload: str(payload["summary"]), words=_episode_words),  # see `_rows`
     user_memory.FACTS: _Recipe(),
     user_memory.USERS: _Recipe(),
+    app_memory.MEMORIES: _Recipe(text=lambda payload: str(payload["content"]), words=_memory_words),
+    app_memory.SPACES: _Recipe(),
 }
 """Every collection that the index role writes, made as it makes them."""
 

@@ -16,7 +16,7 @@ from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedR
 
 from models.errors import ConfigurationError, StoreUnavailable
 from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, Hit, PayloadValue, Point
+from streams.ports import Condition, Hit, PayloadValue, Point, Stored
 from streams.vectors import points as rules
 from streams.vectors.server_requests import filter_of, requests_of, sparse_of, struct_of
 
@@ -86,7 +86,7 @@ class ServerStore:
         fields: Sequence[str] | None = None,
     ) -> list[Hit]:
         """Nearest by cosine among the points that match every entry of `where`."""
-        if (info := await self._info(collection)) is None:
+        if (info := await self._own(collection)) is None:
             return []
         rules.require_vector(collection, vector, info.dim)
         found = await self._call(
@@ -109,7 +109,7 @@ class ServerStore:
         fields: Sequence[str] | None = None,
     ) -> list[Hit]:
         """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
-        if (info := await self._info(collection)) is None:
+        if (info := await self._own(collection)) is None:
             return []
         info.require_lexical(collection)
         if not len(query):
@@ -131,7 +131,7 @@ class ServerStore:
         self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
     ) -> dict[str, dict[str, PayloadValue]]:
         """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
-        if not keys or await self._info(collection) is None:
+        if not keys or await self._own(collection) is None:
             return {}
         records, _ = await self._call(
             self._client.scroll, collection, scroll_filter=filter_of(where, keys=keys), limit=len(keys)
@@ -143,7 +143,7 @@ class ServerStore:
         self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
     ) -> list[dict[str, PayloadValue]]:
         """Payloads of the matching points with the highest integer field `by`, highest first."""
-        if await self._info(collection) is None:
+        if await self._own(collection) is None:
             return []
         records, _ = await self._call(
             self._client.scroll,
@@ -174,6 +174,28 @@ class ServerStore:
             selector = models.FilterSelector(filter=filter_of(where, below=below))
             await self._call(self._client.delete, collection, selector, wait=True)
 
+    async def collections(self) -> list[str]:
+        """Names of all that were written, in order; collections that others made are left out."""
+        named = [each.name for each in (await self._call(self._client.get_collections)).collections]
+        return sorted([name for name in named if await self.embedder_of(name)])
+
+    async def embedder_of(self, collection: str) -> str | None:
+        """Whose vectors a collection holds, empty if it does not say; None if there is no such collection."""
+        if not await self._call(self._client.collection_exists, collection):
+            return None
+        described = (await self._call(self._client.get_collection, collection)).config
+        return str((described.metadata or {}).get("embedder", ""))
+
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
+        if await self._info(collection) is None:
+            return [], ""
+        records, following = await self._call(self._client.scroll, collection, limit=limit, offset=after or None)
+        return [rules.stored(record.payload or {}) for record in records], "" if following is None else str(following)
+
+    async def forget(self, collection: str) -> None:
+        """Nothing: the server rewrites a segment by itself once a fifth of it is deleted, and its log as that grows."""
+
     async def close(self) -> None:
         """Release the connections."""
         await self._client.close()
@@ -192,7 +214,7 @@ class ServerStore:
         return info
 
     async def _info(self, collection: str) -> rules.CollectionInfo | None:
-        """What a collection of this embedder takes, asked once; None if it does not exist."""
+        """What a collection takes, asked once; None if it does not exist."""
         if collection in self._infos:
             return self._infos[collection]
         rules.require_collection_name(collection)
@@ -207,8 +229,13 @@ class ServerStore:
             )
         lexical = rules.LEXICAL in (described.params.sparse_vectors or {})
         info = rules.CollectionInfo(str(metadata["embedder"]), vectors.size, lexical)
-        info.require(collection, embedder=self._embedder, dim=None)
         self._infos[collection] = info
+        return info
+
+    async def _own(self, collection: str) -> rules.CollectionInfo | None:
+        """As `_info`, if the vectors are of this store's embedder."""
+        if info := await self._info(collection):
+            info.require(collection, embedder=self._embedder, dim=None)
         return info
 
     async def _create(self, collection: str, dim: int) -> None:

@@ -138,6 +138,11 @@ class SessionVectorMemory:
         payloads = await self._store.latest(COLLECTION, where=where, by="turn", limit=limit)
         return [remembered_turn(payload) for payload in reversed(payloads)]
 
+    async def forget_before(self, erased: Mapping[str, int]) -> None:
+        """Remove turns of sessions that were erased, by the offset of the erasure: what came later is of a new life."""
+        for session_id, offset in erased.items():
+            await self._store.delete(COLLECTION, where={"session_id": session_id}, below=("event_offset", offset))
+
     async def count(self) -> int:
         """Turns of all sessions."""
         return await self._store.count(COLLECTION)

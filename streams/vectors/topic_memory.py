@@ -158,6 +158,11 @@ class TopicMemory:
         await self._store.upsert(COLLECTION, points)
         await self._forget_gone(changes)
 
+    async def forget_before(self, erased: Mapping[str, int]) -> None:
+        """Remove topics of sessions that were erased, by the offset of the erasure in `turns.v1`."""
+        for session_id, offset in erased.items():
+            await self._store.delete(COLLECTION, where={"session_id": session_id}, below=("source_offset", offset))
+
     async def _forget_gone(self, changes: Sequence[LoggedChange]) -> None:
         newest: dict[str, int] = {}
         for event, _ in changes:
@@ -274,6 +279,7 @@ def _point(change: LoggedChange, vector: Vectors) -> Point:
         "released_messages": event.released_messages,
         "session_topics": event.session_topics,
         "event_offset": change.offset,
+        "source_offset": event.source.offset,
     }
     payload |= {field: msgspec.json.encode(getattr(event, field)).decode() for field in _LISTS}
     return Point(topic_key(event.session_id, event.topic_id), vector, payload)

@@ -16,6 +16,7 @@ from models.events import EpisodeCompressed, FactCategory, FactChanged, Position
 from models.retrieval.lexical import query_vector
 from models.user_events import PastFact, SessionTurns
 from streams.ports import Point, Vectors, VectorStore
+from streams.vectors.app_memory import AppMemories
 from streams.vectors.edge import EdgeStore
 from streams.vectors.generations import (
     FIRST,
@@ -26,11 +27,11 @@ from streams.vectors.generations import (
     require_finished,
 )
 from streams.vectors.reindex import RECIPES, Copied, Source, copy_collections
-from streams.vectors.reindex_edge import EdgeSource
 from streams.vectors.reindex_server import ServerSource, alias_of
 from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.user_memory import UserMemory
+from tests import apps_indexed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
@@ -80,10 +81,8 @@ class Place:
 
     def source(self, store: VectorStore) -> Source:
         """What is copied."""
-        if self._folder is not None:
-            return EdgeSource(self._folder)
-        assert isinstance(store, ServerStore)
-        return ServerSource.beside(store)
+        assert isinstance(store, EdgeStore | ServerStore)
+        return store
 
 
 class _LeftOpen(ServerStore):
@@ -106,8 +105,6 @@ async def copied(place: Place) -> AsyncIterator[tuple[VectorStore, list[Copied]]
     target = place.store(NEW)
     source = place.source(target)
     done = await copy_collections(source, target, NEW, before=FIRST, generation="new", page_points=4)
-    if isinstance(source, EdgeSource):
-        source.close()
     yield target, done
     await target.close()
 
@@ -236,6 +233,35 @@ async def test_the_copy_reads_as_if_it_had_been_indexed(
     await expected.close()
 
 
+async def test_memories_of_apps_are_copied(place: Place) -> None:
+    """With their words and new vectors, and where they are shared."""
+
+    async def fill_apps(store: VectorStore, embedder: Toy) -> AppMemories:
+        apps = AppMemories(store, embedder)
+        shared = apps_indexed.memory(0, SUBJECTS[1], app="app", shared_with=["b"])
+        await apps.add_changes([(shared, 0), (apps_indexed.memory(1, SUBJECTS[2], app="app"), 1)])
+        await apps.add_standings([(apps_indexed.standing("app"), 2)])
+        return apps
+
+    async def read(apps: AppMemories) -> list[object]:
+        found = [await apps.find("app", "", query, top_k=2) for query in (SUBJECTS[1], "sea January")]
+        scores = [(each.memory_id, round(score, 4)) for hits in found for each, score in hits]
+        return [await apps.memories("app"), await apps.shared_with("b"), await apps.standing("app"), scores]
+
+    store = place.store(OLD)
+    await fill_apps(store, OLD)
+    await store.close()
+    target = place.store(NEW)
+    done = await copy_collections(place.source(target), target, NEW, before=FIRST, generation="new")
+    anew = ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
+    expected = await read(await fill_apps(anew, NEW))
+
+    assert expected == await read(AppMemories(GenerationStore(target, "new"), NEW))
+    assert [("memories", 3), ("spaces", 1)] == [(each.collection, each.points) for each in done]
+    await anew.close()
+    await target.close()
+
+
 async def test_an_episode_without_its_turns_is_embedded_by_its_summary(place: Place) -> None:
     """Sessions keep their newest turns only; older episodes must still be found."""
     store = place.store(OLD)
@@ -244,8 +270,6 @@ async def test_an_episode_without_its_turns_is_embedded_by_its_summary(place: Pl
     target = place.store(NEW)
     source = place.source(target)
     await copy_collections(source, target, NEW, before=FIRST, generation="new")
-    if isinstance(source, EdgeSource):
-        source.close()
     users = UserMemory(GenerationStore(target, "new"), NEW)
     near = await users.find_episodes("app", "u", "User asked about vector databases.", max_distance=0.01, top_k=3)
 
@@ -284,6 +308,7 @@ class Failing:
         self.ensure, self.search, self.search_lexical = store.ensure, store.search, store.search_lexical
         self.read, self.latest, self.count = store.read, store.latest, store.count
         self.delete, self.close = store.delete, store.close
+        self.collections, self.page, self.forget = store.collections, store.page, store.forget
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """Write, or fail."""
@@ -306,8 +331,6 @@ async def test_a_copy_cut_short_goes_on(place: Place, writes: int) -> None:
         await copy_collections(source, Failing(target, writes), embedder, before=FIRST, generation="new", page_points=4)
     done = await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
     again = await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
-    if isinstance(source, EdgeSource):
-        source.close()
 
     assert [each.points for each in done] == [11, 1, 2, 1]
     assert [each.now for each in again] == [0, 0, 0, 0]

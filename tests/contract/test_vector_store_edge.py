@@ -99,7 +99,7 @@ async def test_vectors_of_another_embedder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"wordllama with 4 dimensions.*minilm"):
         await other.upsert("turns", _points(range(1)))
     with pytest.raises(ConfigurationError, match=r"set vectors\.embedder back"):
-        await other.count("turns")
+        await other.read("turns", ["a_0"], where={})
     await other.close()
 
 

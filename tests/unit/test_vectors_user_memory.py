@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
+import msgspec
 import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
@@ -16,8 +17,9 @@ from models.envelope import key_of
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
 from models.retrieval.lexical import query_vector
 from models.topics import FACTS, USER_EPISODES
+from streams.vectors.latest import latest_of
 from streams.vectors.server import ServerStore
-from streams.vectors.user_memory import EPISODES, latest_of
+from streams.vectors.user_memory import EPISODES
 from tests.user_driver import fact
 from tests.users_indexed import MATTERS, IndexedUser
 
@@ -140,6 +142,29 @@ def test_what_is_no_event_of_the_topic_is_passed(store: ServerStore) -> None:
     ]
 
     assert [e.episode for e, _ in latest_of(USER_EPISODES, [*strange, *log, *strange], EpisodeCompressed)] == [1]
+
+
+async def test_what_an_erasure_takes_from_a_fact_goes(store: ServerStore) -> None:
+    """Earlier values that the event no longer names, or the fact with all of them; other facts and users stay."""
+    users = [IndexedUser(store), IndexedUser(store, user="v", first=100)]
+    for user in users:
+        for value in ("Paris", "Oslo", "Rome"):
+            user.learn(fact("city", value))
+            user.learn(fact("name", value))
+            user.now += timedelta(days=1)
+        await user.index()
+    changes = {event.key: event for event, _ in users[0].log if isinstance(event, FactChanged)}
+    kept = [past for past in changes["city"].history if past.value != "Paris"]
+    await users[0].memory.add_facts(
+        [
+            (msgspec.structs.replace(changes["city"], cause="erased", history=kept), 50),
+            (msgspec.structs.replace(changes["name"], cause="erased", active=False, value="", history=[]), 51),
+        ]
+    )
+    found = [await user.memory.facts("a", name, include_past=True) for user, name in zip(users, "uv", strict=True)]
+
+    assert [("city", "Rome"), ("city", "Oslo")] == [(each.key, each.value) for each in found[0]]
+    assert len(found[1]) == 6
 
 
 @pytest.mark.parametrize("seed", range(3))

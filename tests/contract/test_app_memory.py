@@ -1,0 +1,232 @@
+"""Memories of apps, on Qdrant Edge and on the server's client: whose they are, who reads them, how they are found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.events import AppMemoryChanged
+from streams.api import security
+from streams.api.security import Caller
+from streams.api.tenancy import ScopedStore
+from streams.ports import VectorStore
+from streams.vectors.app_memory import MEMORIES, AppMemories
+from streams.vectors.edge import EdgeStore
+from streams.vectors.server import ServerStore
+from tests.apps_indexed import NOW, gone, memory, standing
+from tests.users_indexed import MatterEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+@pytest.fixture(params=["edge", "server"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
+    """An empty store of each kind."""
+    made: VectorStore = (
+        EdgeStore(tmp_path / "vectors", embedder="matter")
+        if request.param == "edge"
+        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def apps(store: VectorStore) -> AppMemories:
+    """Over the store itself, as the index role has it."""
+    return AppMemories(store, MatterEmbedder())
+
+
+@contextmanager
+def asked_by(*names: str) -> Iterator[None]:
+    """As within a request of a caller of these apps."""
+    token = security._caller.set(Caller(frozenset(names)))
+    try:
+        yield
+    finally:
+        security._caller.reset(token)
+
+
+async def index(apps: AppMemories, *events: AppMemoryChanged) -> None:
+    """Index events as one batch of the log, at offsets from 0."""
+    await apps.add_changes([(event, offset) for offset, event in enumerate(events)])
+
+
+async def numbers(apps: AppMemories, app: str, user: str = "", *, shared: bool = False) -> list[int]:
+    """Numbers of a space's memories, in the order in which they come."""
+    return [found.memory_id for found in await apps.memories(app, user, shared=shared)]
+
+
+async def test_nothing_is_known_of_an_app_that_never_spoke(apps: AppMemories) -> None:
+    """A reader that comes first finds nothing, and no error."""
+    assert await apps.memories("a") == []
+    assert await apps.shared_with("a") == []
+    assert await apps.find("a", "", "boats") == []
+    assert await apps.standing("a") is None
+    assert await apps.spaces(10) == []
+
+
+async def test_a_memory_reads_as_it_was_told(apps: AppMemories) -> None:
+    """Every field of the event that readers see."""
+    event = memory(
+        2, pinned=True, related_conversations=["s7"], conflicts_with=[1], shared_with=["b"], session_id="s/2"
+    )
+    await index(apps, event)
+    (found,) = await apps.memories("a")
+    told = {field: getattr(event, field) for field in event.__struct_fields__ if hasattr(found, field)}
+
+    assert {**told, "space_user_id": "", "said_by": "u"} == msgspec.structs.asdict(
+        msgspec.convert(found, msgspec.defstruct("Told", list(found.__slots__)), from_attributes=True)
+    )
+
+
+async def test_the_latest_changed_come_first(apps: AppMemories) -> None:
+    """Whatever the order of slots and of the log."""
+    await index(apps, memory(1), memory(0, updated_at=NOW.replace(hour=23)), memory(2))
+
+    assert await numbers(apps, "a") == [1, 3, 2]
+
+
+async def test_a_slot_holds_its_last_memory(apps: AppMemories) -> None:
+    """A memory that changed, one that went, and one that took the place of another."""
+    await index(apps, memory(0), memory(1), memory(2))
+    await index(apps, memory(0, "Bread, then."), gone(1), memory(2, memory_id=9))
+    await index(apps, gone(5))
+
+    assert [(9, "The user spoke of boats."), (1, "Bread, then.")] == [
+        (found.memory_id, found.content) for found in await apps.memories("a")
+    ]
+
+
+async def test_spaces_stay_apart(apps: AppMemories) -> None:
+    """Of apps, of users in an app, and of names that look alike."""
+    await index(
+        apps,
+        memory(0, app="a"),
+        memory(1, app="a/u"),
+        memory(2, app="a", space="user"),
+        memory(3, app="a", space="user", user_id="v"),
+    )
+
+    assert [1] == await numbers(apps, "a")
+    assert [2] == await numbers(apps, "a/u")
+    assert ([3], [4], []) == (
+        await numbers(apps, "a", "u"),
+        await numbers(apps, "a", "v"),
+        await numbers(apps, "b", "u"),
+    )
+
+
+async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemories) -> None:
+    """Only by the apps it names, only if they ask for what is shared, and without what is nobody's business there."""
+    event = memory(0, related_conversations=["s7"], conflicts_with=[2], shared_with=["b", "c", "b", "a"])
+    await index(apps, event, memory(1), memory(4, app="b"))
+    (seen,) = await apps.shared_with("b")
+
+    assert [[5], [5, 1], [1], []] == [
+        await numbers(apps, "b"),
+        await numbers(apps, "b", shared=True),
+        await numbers(apps, "c", shared=True),
+        await numbers(apps, "d", shared=True),
+    ]
+    assert ("a", event.content, ["b"]) == (seen.app_id, seen.content, seen.shared_with)
+    assert ("", "", [], []) == (seen.session_id, seen.said_by, seen.related_conversations, seen.conflicts_with)
+    assert [2, 1] == await numbers(apps, "a", shared=True)
+
+
+async def test_a_user_s_memory_is_shared_with_the_same_user(apps: AppMemories) -> None:
+    """Another app's own space, and its other users, never see it."""
+    await index(apps, memory(0, space="user", shared_with=["b"]))
+
+    assert [[1], [], []] == [await numbers(apps, "b", user, shared=True) for user in ("u", "v", "")]
+
+
+@pytest.mark.parametrize("later", [memory(0, shared_with=["c"]), memory(0), gone(0), gone(0, shared_with=["b"])])
+async def test_sharing_ends(apps: AppMemories, store: VectorStore, later: AppMemoryChanged) -> None:
+    """With the last event that does not name the app, and with the memory."""
+    await index(apps, memory(0, shared_with=["b"]), memory(1, shared_with=["b"]))
+    await apps.add_changes([(later, 5)])
+
+    assert [2] == await numbers(apps, "b", shared=True)
+    assert 2 + later.active * (1 + len(later.shared_with)) == await store.count(MEMORIES)
+
+
+async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, apps: AppMemories) -> None:
+    """The tenants' border lets exactly that through, by every way of reading, and nothing of the owner's app."""
+    await index(apps, memory(0, "boats here", shared_with=["b"]), memory(1, "boats there"))
+    await apps.add_standings([(standing("a"), 1), (standing("b"), 2)])
+    scoped = AppMemories(ScopedStore(store), MatterEmbedder())
+    with asked_by("b"):
+        listed = await numbers(scoped, "b", shared=True)
+        found = [each.memory_id for each, _ in await scoped.find("b", "", "boats", shared=True)]
+        owners = [
+            await scoped.memories("a", shared=True),
+            await scoped.find("a", "", "boats"),
+            await scoped.standing("a"),
+        ]
+        spaces = [space.app_id for space in await scoped.spaces(10)]
+        page, _ = await ScopedStore(store).page(MEMORIES, "", 10)
+
+    assert (listed, found, spaces) == ([1], [1], ["b"])
+    assert owners == [[], [], None]
+    assert [each.payload["app_id"] for each in page] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "query", "expected"),
+    [
+        ("keyword", "harbour", [1]),
+        ("keyword", "5 January 2026 sea", [3, 2, 1]),
+        ("keyword", "taxes", []),
+        ("semantic", "music", [3]),
+        ("semantic", "harbour", []),
+        ("hybrid", "harbour", [1]),
+        ("hybrid", "bread", [2]),
+        ("hybrid", "", []),
+    ],
+)
+async def test_memories_are_found(
+    apps: AppMemories, mode: Literal["keyword", "semantic", "hybrid"], query: str, expected: list[int]
+) -> None:
+    """By their words, their tags and their date, by their meaning, or by both; a query of neither finds nothing."""
+    await index(
+        apps, memory(0, "Harbour of boats"), memory(1, "On bread"), memory(2, "About music"), memory(3, app="b")
+    )
+    found = await apps.find("a", "", query, mode=mode, top_k=3)
+
+    assert sorted(expected) == sorted(each.memory_id for each, score in found if score > 0.1)
+    assert sorted((score for _, score in found), reverse=True) == [score for _, score in found]
+
+
+async def test_the_standing_is_the_last_one(apps: AppMemories) -> None:
+    """With what commands came to, and with the last event that the space knows."""
+    await apps.add_standings([(standing("a"), 1), (standing("b", uninstalled=True), 2), (standing(space="user"), 3)])
+    await apps.add_standings([(standing("a", memories=3), 9)])
+    own, other, of_user = await apps.standing("a"), await apps.standing("b"), await apps.standing("a", "u")
+    assert own is not None
+    assert other is not None
+    assert of_user is not None
+
+    assert (own.memories, own.partition, own.offset, own.results) == (3, 3, 70, standing().results)
+    assert [(own.user_id, own.uninstalled), (other.user_id, other.uninstalled)] == [("", False), ("", True)]
+    assert (of_user.user_id, await apps.standing("a", "v")) == ("u", None)
+    assert {("a", ""), ("b", ""), ("a", "u")} == {(each.app_id, each.user_id) for each in await apps.spaces(10)}
+
+
+async def test_indexing_again_changes_nothing(apps: AppMemories, store: VectorStore) -> None:
+    """A batch that comes again after a crash, also one of before the last."""
+    first, last = [memory(0, shared_with=["b"]), memory(1)], [memory(0, "changed", shared_with=["c"]), gone(1)]
+    await index(apps, *first)
+    await apps.add_changes([(event, 2 + offset) for offset, event in enumerate(last)])
+    before = [await apps.memories(app, shared=True) for app in "abc"]
+    await index(apps, *first)
+    await apps.add_changes([(event, 2 + offset) for offset, event in enumerate(last)])
+
+    assert before == [await apps.memories(app, shared=True) for app in "abc"]
+    assert await store.count(MEMORIES) == 2

@@ -1,0 +1,201 @@
+"""Erasing somebody from the vector store: which points go, which stay, and what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.erase_events import ErasedStore, VectorsErasureDue
+from models.user_events import SessionTurns
+from streams.ports import PayloadValue, Point, VectorStore
+from streams.vectors.app_memory import AppMemories
+from streams.vectors.edge import EdgeStore
+from streams.vectors.erasing import VectorErasing
+from streams.vectors.generations import GenerationStore
+from streams.vectors.server import ServerStore
+from tests.apps_indexed import memory, standing
+from tests.bytes_left import files_with
+from tests.users_indexed import MatterEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+CANARY = "zanzibarcanary"
+MINE, OTHERS = f"{CANARY}/1", "s2"
+"""A session of the user u of the app a, and one of v of b."""
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[VectorStore]:
+    """A store with points of two users of two apps in every collection."""
+    made = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+    await fill(made)
+    yield made
+    await made.close()
+
+
+def point(key: str, **payload: PayloadValue) -> Point:
+    """A point of some collection."""
+    return Point(key, np.ones(6, dtype=np.float32), payload)
+
+
+def turns_of(*sessions: str) -> str:
+    """A payload's field that names turns of sessions."""
+    return msgspec.json.encode([SessionTurns(session, [1]) for session in sessions]).decode()
+
+
+async def fill(store: VectorStore) -> None:
+    """User u speaks in app a and, in one session, in b; v speaks in b, in a session of its own and beside u."""
+    owners = [("a", "u", MINE), ("b", "v", OTHERS), ("b", "u", "s3")]
+    for collection in ("turns", "topics"):
+        await store.upsert(
+            collection,
+            [
+                point(f"{s}_{t}", session_id=s, user_id=u, app_id=a, turn=t, content=f"of {s}")
+                for a, u, s in owners
+                for t in (1, 2)
+            ],
+        )
+    await store.upsert(
+        "facts",
+        [
+            point(f"{a}/{u}/{s}", session_id=s, user_id=u, app_id=a, event_offset=1, value=f"of {s}")
+            for a, u, s in [*owners, ("b", "v", MINE)]
+        ],
+    )
+    episodes = {1: (MINE,), 21: (OTHERS,), 41: (OTHERS, MINE)}
+    await store.upsert(
+        "episodes",
+        [point(f"b/v/{n}", user_id="v", app_id="b", turn=n, turns=turns_of(*held)) for n, held in episodes.items()]
+        + [point("a/u/1", user_id="u", app_id="a", turn=1, turns=turns_of(MINE))],
+    )
+    await store.upsert(
+        "users", [point(f"{a}/{u}", user_id=u, app_id=a, event_offset=1, short_term=turns_of(s)) for a, u, s in owners]
+    )
+    apps = AppMemories(store, MatterEmbedder())
+    memories = [
+        memory(0, f"of {MINE}", app="a", session_id=MINE, shared_with=["b"]),
+        memory(1, app="a", session_id="s9", user_id="w"),
+        memory(0, app="b", session_id=OTHERS, user_id="v", related_conversations=["s7", MINE], shared_with=["a"]),
+        memory(1, app="b", session_id=OTHERS, user_id="v", shared_with=["a"]),
+        memory(0, f"of {MINE}", app="a", space="user", session_id=MINE),
+        memory(1, app="b", space="user", session_id="s3"),
+    ]
+    await apps.add_changes([(event, n) for n, event in enumerate(memories)])
+    await apps.add_standings([(standing("a"), 1), (standing("b"), 2), (standing("a", space="user"), 3)])
+
+
+def due(scope: Any, sessions: Iterable[str], **who: str) -> VectorsErasureDue:
+    """Somebody is to be forgotten."""
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    return VectorsErasureDue(request_id="r", timestamp=now, scope=scope, session_ids=list(sessions), **who)
+
+
+async def keys_of(store: VectorStore) -> dict[str, set[str]]:
+    """Keys of all points, by collection."""
+    return {name: {each.key for each in (await store.page(name, "", 1_000))[0]} for name in await store.collections()}
+
+
+SESSION = {
+    "turns": {f"{MINE}_1", f"{MINE}_2"},
+    "topics": {f"{MINE}_1", f"{MINE}_2"},
+    "facts": {f"a/u/{MINE}", f"b/v/{MINE}"},
+    "episodes": {"b/v/1", "b/v/41", "a/u/1"},
+    "users": {"a/u"},
+    "memories": {"app:a/memory/0", "app:a/memory/0@b", "app:b/memory/0", "app:b/memory/0@a", "app:a/u/memory/0"},
+    "spaces": set[str](),
+}
+USER_OF_APP = {**SESSION, "spaces": {"app:a/u"}}
+USER = {
+    **{name: {*SESSION[name], "s3_1", "s3_2"} for name in ("turns", "topics")},
+    "facts": {*SESSION["facts"], "b/u/s3"},
+    "episodes": SESSION["episodes"],
+    "users": {"a/u", "b/u"},
+    "memories": {*SESSION["memories"], "app:b/u/memory/1"},
+    "spaces": {"app:a/u"},
+}
+APP = {
+    **SESSION,
+    "memories": {*SESSION["memories"], "app:a/memory/1", "app:b/memory/1@a"},
+    "spaces": {"app:a", "app:a/u"},
+}
+CASES = [
+    (due("session", [MINE]), SESSION),
+    (due("user", [MINE], app_id="a", user_id="u"), USER_OF_APP),
+    (due("user", [MINE, "s3"], user_id="u"), USER),
+    (due("app", [MINE], app_id="a"), APP),
+    (due("user", [], app_id="nobody's", user_id="u"), {name: set[str]() for name in SESSION}),
+]
+
+
+@pytest.mark.parametrize(("wanted", "removed"), CASES, ids=["session", "user of an app", "user", "app", "nobody"])
+async def test_what_goes_and_what_stays(
+    store: VectorStore, wanted: VectorsErasureDue, removed: dict[str, set[str]]
+) -> None:
+    """In every collection, with the counts of the proof; a second erasure finds nothing more."""
+    before = await keys_of(store)
+    (told,) = await VectorErasing(store).erase([wanted])
+    after = await keys_of(store)
+    (again,) = await VectorErasing(store).erase([wanted])
+
+    assert removed == {name: before[name] - after[name] for name in before}
+    assert told == [
+        ErasedStore(store=f"vectors {name}", looked_at=len(before[name]), removed=len(removed[name]), remaining=0)
+        for name in sorted(before)
+    ]
+    assert [(0, 0)] * len(before) == [(each.removed, each.remaining) for each in again]
+
+
+async def test_several_at_once_are_counted_apart(store: VectorStore) -> None:
+    """Each has a proof of its own; what two of them name is counted with the first."""
+    told = await VectorErasing(store).erase([due("session", ["s3"]), due("user", [MINE, "s3"], user_id="u")])
+    counted = [{each.store.removeprefix("vectors "): each.removed for each in stores} for stores in told]
+
+    assert [(2, 1), (2, 2)] == [(each["turns"], each["facts"]) for each in counted]
+
+
+async def test_more_sessions_than_a_condition_holds(store: VectorStore) -> None:
+    """A user of a thousand conversations."""
+    sessions = [f"s-{n}" for n in range(1_001)]
+    turns = [point(f"{s}_1", session_id=s, user_id="x", app_id="a", turn=1, content="") for s in sessions]
+    await store.upsert("turns", turns)
+    (told,) = await VectorErasing(store).erase([due("session", sessions)])
+
+    assert {"vectors turns": 1_001} == {each.store: each.removed for each in told if each.removed}
+
+
+async def test_every_generation_is_gone_through(tmp_path: Path) -> None:
+    """Also the one of another embedder that nobody serves any more."""
+    old = EdgeStore(tmp_path, embedder="matter")
+    await old.upsert("turns", [point(f"{n}", session_id=MINE, turn=n) for n in (1, 2)])
+    await old.close()
+    whole = EdgeStore(tmp_path, embedder="new")
+    serving = GenerationStore(whole, "new")
+    await serving.upsert("turns", [point("x", session_id=MINE, turn=1), point("y", session_id="z", turn=1)])
+    (told,) = await VectorErasing(serving).erase([due("session", [MINE])])
+
+    assert [("vectors turns", 2), ("vectors turns-new", 1)] == [
+        (each.store, each.removed) for each in told if "turns" in each.store
+    ]
+    assert [0, 1] == [await whole.count("turns"), await whole.count("turns-new")]
+    await whole.close()
+
+
+async def test_no_byte_of_a_user_is_left_on_qdrant_edge(tmp_path: Path) -> None:
+    """The same points go as on a server; searched in every file of the folder, in what was said as in ids."""
+    store = EdgeStore(tmp_path, embedder="matter")
+    await fill(store)
+    before = await keys_of(store)
+    (told,) = await VectorErasing(store).erase([due("user", [MINE, "s3"], user_id="u")])
+    after = await keys_of(store)
+    await store.close()
+
+    assert {name: before[name] - after[name] for name in before} == USER
+    assert [len(USER[name]) for name in sorted(before)] == [each.removed for each in told]
+    assert files_with(tmp_path, CANARY.encode()) == []

@@ -1,0 +1,76 @@
+"""The index role and an erasure, over a real broker: asked on `erasures.v1`, answered there."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from jobs.broker.config import free_port
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.envelope import headers_for, key_of
+from models.events import ErasedStore, VectorsErased, VectorsErasureDue
+from models.risk.scorer import RuleScorer
+from models.topics import ERASURES, MEMORIES
+from streams.erase.logs import opened
+from streams.erase.record import PLACE, ErasureRecords, recorded
+from streams.kafka.producer import Producer, Record, acknowledged
+from streams.roles.index import IndexRole
+from streams.settings import Settings, load_settings
+from streams.wiring import embedder_of, policy_of, vector_store_of
+from tests.apps_indexed import memory
+from tests.bytes_left import files_with
+from tests.fault_driver import until
+
+CANARY = "zanzibarcanary"
+
+
+async def answered(settings: Settings, request_id: str) -> VectorsErased | None:
+    """What the index said to a request."""
+    records = ErasureRecords()
+    async with opened(settings, policy_of(settings).intake) as logs:
+        await records.refresh(logs)
+    return records.vectors.get(request_id)
+
+
+@pytest.mark.kafka
+async def test_the_index_removes_who_is_to_be_forgotten_and_says_so(
+    kafka: str, topic_prefix: str, tmp_path: Path
+) -> None:
+    """What was indexed of them is in no file any more, and the counts stand where the erasure is carried out."""
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 2},
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path,
+        http={"index_port": free_port()},
+    )
+    await apply_topics(settings)
+    embedder, stop = embedder_of(settings), asyncio.Event()
+    store, producer = vector_store_of(settings, embedder), Producer(settings)
+    role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), store)
+    running = asyncio.create_task(role.run(stop))
+    await producer.start()
+    try:
+        for event in (memory(0, f"Likes {CANARY}."), memory(1)):
+            record = Record(key_of(event), encode(event), headers_for(event))
+            await acknowledged(await producer.write(MEMORIES.full_name(topic_prefix), 1, [record]))
+
+        async def indexed() -> bool:
+            return await store.count("memories") == 2
+
+        await until(indexed, "both memories are indexed")
+        due = VectorsErasureDue(request_id="r", timestamp=datetime.now(UTC), scope="session", session_ids=["s0"])
+        await acknowledged(await producer.write(ERASURES.full_name(topic_prefix), PLACE, [recorded(due)]))
+        answer = await until(partial(answered, settings, "r"), "the index answers")
+        left = [await store.count("memories"), files_with(tmp_path, CANARY.encode())]
+    finally:
+        await producer.stop()
+        stop.set()
+        await running
+
+    assert answer.stores == [ErasedStore(store="vectors memories", looked_at=2, removed=1, remaining=0)]
+    assert left == [1, []]

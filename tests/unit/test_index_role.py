@@ -1,0 +1,200 @@
+"""The index role's polls: what is written in which step, and what it says of who was forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+from msgspec import Struct
+from qdrant_client import AsyncQdrantClient
+
+from models.codec import encode
+from models.envelope import key_of
+from models.erase_events import ErasedStore, VectorsErased, VectorsErasureDue
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoryChanged,
+    Position,
+    SessionErased,
+    TopicChanged,
+    Turn,
+)
+from models.policy import Policy
+from models.risk.scorer import RuleScorer
+from models.topics import CONVERSATION_TOPICS, ERASURES, MEMORIES, TURNS, Topic
+from streams.ports import Point
+from streams.roles.index import IndexRole
+from streams.settings import load_settings
+from streams.vectors.app_memory import AppMemories
+from streams.vectors.server import ServerStore
+from tests.apps_indexed import memory, standing
+from tests.session_driver import said
+from tests.users_indexed import MatterEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+
+_LATER_MS = 2_000_000_000_000
+
+
+class Noting(ServerStore):
+    """A store without network that notes which collections are written, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(AsyncQdrantClient(":memory:"), embedder="matter")
+        self.written: list[str] = []
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        """Write, and note it once that is durable."""
+        await super().upsert(collection, points)
+        self.written.append(collection)
+
+
+class Quiet(IndexRole):
+    """The role without a broker: it owns what it reads, and notes what it would tell."""
+
+    def __init__(self, store: ServerStore, folder: Path) -> None:
+        settings = load_settings(data_dir=folder)
+        super().__init__(settings, Policy(), MatterEmbedder(), RuleScorer(), store)
+        self.told: list[tuple[str, list[ErasedStore]]] = []
+
+    async def fence(self) -> None:
+        """Nobody else is there."""
+
+    async def _tell(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:
+        self.told += answers
+
+    async def take(self, *events: Struct, first: int = 0) -> None:
+        """Take a poll of events, in this order in their topics, at offsets from `first`."""
+        batches: dict[TP, list[ConsumerRecord]] = {}
+        for offset, event in enumerate(events, first):
+            topic, key = place_of(event)
+            name = topic.full_name(self.settings.topic_prefix)
+            record = ConsumerRecord(name, 0, offset, _LATER_MS, 1, key, value := encode(event), None, 1, len(value), ())
+            batches.setdefault(TP(name, 0), []).append(record)
+        await self.on_records(batches)
+
+
+def place_of(event: Struct) -> tuple[Topic, bytes | None]:
+    """Where an event lies, and under which key."""
+    if isinstance(event, Turn | SessionErased):
+        return TURNS, event.session_id.encode()
+    if isinstance(event, TopicChanged):
+        return CONVERSATION_TOPICS, key_of(event)
+    if isinstance(event, AppMemoryChanged | AppMemoriesChanged):
+        return MEMORIES, key_of(event)
+    assert isinstance(event, VectorsErasureDue | VectorsErased)
+    return ERASURES, f"{event.request_id}/{type(event).__name__}".encode()
+
+
+def due(request: str, *sessions: str) -> VectorsErasureDue:
+    """Sessions are to be forgotten."""
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    return VectorsErasureDue(request_id=request, timestamp=now, scope="session", session_ids=list(sessions))
+
+
+def ended(session: str) -> SessionErased:
+    """A session is erased."""
+    return SessionErased(session_id=session, timestamp=datetime(2026, 1, 5, tzinfo=UTC), request_id="r")
+
+
+def changed(offset: int, topic: str) -> TopicChanged:
+    """A topic of session s, as it is after the turn at this offset."""
+    now = datetime(2026, 1, 5, tzinfo=UTC)
+    names = {"id": topic, "session_id": "s", "user_id": "u", "app_id": "a", "topic_id": topic}
+    numbers = "turn message_count access_count importance priority half_life_days released_messages packed_bytes"
+    counts = dict.fromkeys([*numbers.split(), "session_topics"], 1)
+    words = dict.fromkeys(["title", "detail", "memory_type", "summary", "summarised_by"], "boats")
+    times = dict.fromkeys(["timestamp", "created_at", "last_active_at"], now)
+    lists = {"tags": [], "active_turns": [1], "packed_turns": []}
+    rest = {
+        "cause": "started",
+        "active": True,
+        "kept": True,
+        "compaction": None,
+        "source": Position("turns", 0, offset),
+    }
+    return TopicChanged(**names | counts | words | times | lists | rest)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def role(tmp_path: Path) -> AsyncIterator[Quiet]:
+    """The role over an empty store."""
+    made = Quiet(Noting(), tmp_path)
+    yield made
+    await made.close()
+
+
+def stored(role: Quiet) -> Noting:
+    """The role's store."""
+    assert isinstance(role._store, Noting)
+    return role._store
+
+
+async def test_memories_are_there_before_their_standing_says_so(role: Quiet) -> None:
+    """Whoever waits for a command's result reads what it did; also when the log has them the other way round."""
+    await role.take(standing(), memory(0), memory(1))
+
+    assert stored(role).written == ["memories", "spaces"]
+
+
+async def test_a_poll_again_changes_nothing(role: Quiet) -> None:
+    """As after a crash between the store and the offset."""
+    apps = AppMemories(stored(role), MatterEmbedder())
+    poll = [memory(0, shared_with=["b"]), memory(1), standing(), memory(1, "On bread."), standing(memories=2)]
+    await role.take(*poll)
+    before = [await apps.memories("a"), await apps.shared_with("b"), await apps.standing("a")]
+    await role.take(*poll)
+
+    assert before == [await apps.memories("a"), await apps.shared_with("b"), await apps.standing("a")]
+    assert await stored(role).count("memories") == 3
+
+
+async def test_who_is_to_be_forgotten_goes_last(role: Quiet) -> None:
+    """What a poll brings of them goes with what was there, and the counts are told for each request."""
+    await role.take(memory(0, session_id="x"), memory(1, session_id="y"))
+    await role.take(due("r1", "x", "z"), due("r2", "y"), memory(2, session_id="z"), memory(3, session_id="kept"))
+    found = await AppMemories(stored(role), MatterEmbedder()).memories("a")
+
+    assert ["kept"] == [each.session_id for each in found]
+    assert [
+        ("r1", [ErasedStore(store="vectors memories", looked_at=4, removed=2, remaining=0)]),
+        ("r2", [ErasedStore(store="vectors memories", looked_at=2, removed=1, remaining=0)]),
+    ] == role.told
+
+
+async def test_what_was_told_stands(role: Quiet) -> None:
+    """A repeat finds nothing any more: its counts must not replace those of the first time."""
+    await role.take(memory(0, session_id="x"), due("r", "x"))
+    told = VectorsErased(request_id="r", timestamp=datetime(2026, 1, 5, tzinfo=UTC), stores=role.told[0][1])
+    await role.take(memory(0, session_id="x"), due("r", "x"), told)
+
+    assert ([1], ["r"]) == ([each.removed for each in role.told[0][1]], [request for request, _ in role.told])
+    assert await stored(role).count("memories") == 0
+
+
+@pytest.mark.parametrize("polls", [1, 2, 6])
+async def test_an_index_made_anew_leaves_out_who_was_erased(role: Quiet, polls: int) -> None:
+    """However the log is cut: neither turns nor topics of before; those of a later life of the session stay."""
+    log = [said(0), said(0, session_id="other"), changed(0, "t"), ended("s"), said(1), changed(4, "u"), changed(0, "v")]
+    for start in range(0, len(log), -(-len(log) // polls)):
+        await role.take(*log[start : start + -(-len(log) // polls)], first=start)
+    turns, topics = [await stored(role).page(name, "", 9) for name in ("turns", "topics")]
+
+    assert {"other_0", "s_1"} == {each.key for each in turns[0]}
+    assert {"u"} == {str(each.payload["topic_id"]) for each in topics[0]}
+
+
+async def test_an_index_that_is_up_to_date_waits_until_it_is_asked(role: Quiet) -> None:
+    """So that the proof has the counts of what was removed."""
+    await role.take(said(0))
+    role._caught_up = True
+    await role.take(ended("s"), first=1)
+    waiting = await stored(role).count("turns")
+    await role.take(due("r", "s"))
+
+    assert (waiting, [("vectors turns", 1)]) == (1, [(each.store, each.removed) for each in role.told[0][1]])
