@@ -93,7 +93,12 @@ class ApiToken(BaseModel):
 
     token: SecretStr = Field(min_length=16, description="As the caller sends it: letters, digits and `-._~+/=`.")
     apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
-    admin: bool = Field(False, description="Also /metrics where the role does not listen on loopback.")
+    admin: bool = Field(
+        False,
+        description="Also memories of its apps, to read, edit and delete, and erasures; and /metrics where the role "
+        "does not listen on loopback.",
+    )
+    name: str = Field("", max_length=256, description="Who holds it, for the audit of what admins do.")
 
 
 class HttpSettings(BaseModel):
@@ -132,10 +137,10 @@ class EmbeddingServerSettings(BaseModel):
 
 
 class LlmSettings(BaseModel):
-    """A language model behind OpenAI's API, for summaries of episodes and for facts; off unless one is named.
+    """A language model behind OpenAI's API, for episodes, facts and memories of apps; off unless one is named.
 
-    Nothing waits for it but these: where it fails, the extractive summary and the rules' facts stand. Text of turns
-    goes to that server.
+    Nothing waits for it but these: where it fails, the extractive summary and the rules' facts stand, a memory is
+    skipped or made extractively (policy), and of eleven memories the oldest goes. Text of turns goes to that server.
     """
 
     base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
@@ -146,6 +151,16 @@ class LlmSettings(BaseModel):
         "json_schema", description="How the server is told to answer in JSON."
     )
     extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
+    make_memories: bool = Field(
+        True,
+        description="Also make apps' memories of conversations that end, and decide which of eleven goes (seed 003).",
+    )
+    memory_timeout: timedelta = Field(
+        timedelta(seconds=30),
+        gt=timedelta(0),
+        description="Of a memory or such a decision, all tries together (seed 003: 30 s). Less than the policy's "
+        "apps.answer_within.",
+    )
 
 
 class VectorSettings(BaseModel):

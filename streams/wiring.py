@@ -16,7 +16,7 @@ from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
 from streams.ports import Embedder, VectorStore
-from streams.settings import Settings
+from streams.settings import LlmSettings, Settings
 from streams.vectors.generations import GenerationStore, require_finished
 
 if TYPE_CHECKING:
@@ -31,18 +31,29 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 def policy_of(settings: Settings) -> Policy:
     """The policy file's, or the seeds' defaults; where it names no threshold for topics, with the embedder's own.
 
-    Facts are asked of a language model where one is configured for it. No weights are loaded.
+    Facts and memories of apps are asked of a language model where one is configured for it. No weights are loaded.
 
     Raises:
-        ConfigurationError: The file cannot be read or is wrong.
+        ConfigurationError: The file cannot be read or is wrong, or a memory is waited for too shortly.
     """
     policy = _policy_from(settings.policy_file)
     if policy.topics.similarity_threshold is None:
         topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings).topic_similarity)
         policy = structs.replace(policy, topics=topics)
-    if settings.llm.base_url and settings.llm.extract_facts:
+    return _asking(policy, settings.llm) if settings.llm.base_url else policy
+
+
+def _asking(policy: Policy, llm: LlmSettings) -> Policy:
+    if llm.extract_facts:
         facts = structs.replace(policy.users.facts, ask=True)
         policy = structs.replace(policy, users=structs.replace(policy.users, facts=facts))
+    if llm.make_memories:
+        if policy.apps.answer_within <= llm.memory_timeout:
+            raise ConfigurationError(
+                f"the policy's apps.answer_within ({policy.apps.answer_within}) must exceed llm.memory_timeout "
+                f"({llm.memory_timeout}): nobody would wait for the answers"
+            )
+        policy = structs.replace(policy, apps=structs.replace(policy.apps, ask=True))
     return policy
 
 
@@ -172,32 +183,44 @@ async def run_memory(settings: Settings, stop: asyncio.Event) -> None:
 async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
     """Answer what the memory role asks for."""
     from streams.llm.extraction import LlmFactExtractor  # noqa: PLC0415
+    from streams.llm.memories import MemoryWriter  # noqa: PLC0415
+    from streams.llm.requests import answerers  # noqa: PLC0415
     from streams.roles.enrich import EnrichRole  # noqa: PLC0415
 
     llm = llm_of(settings)
     extractor = LlmFactExtractor(llm) if llm is not None and settings.llm.extract_facts else None
+    writer = MemoryWriter(llm, policy_of(settings).apps, within=settings.llm.memory_timeout)
     try:
-        await EnrichRole(settings, embedder_of(settings), summariser_of(settings, llm), extractor).run(stop)
+        answering = answerers(summariser_of(settings, llm), extractor, writer)
+        await EnrichRole(settings, embedder_of(settings), answering).run(stop)
     finally:
         if llm is not None:
             await llm.close()
 
 
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
-    """Index turns and serve reading."""
+    """Index everything that is remembered, and serve reading and what admins do."""
+    from streams.api.commands import KafkaCommands  # noqa: PLC0415
+    from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
-    embedder = embedder_of(settings)
-    role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), await finished_store_of(settings, embedder))
-    await role.run(stop)
+    embedder, commands, erasures = embedder_of(settings), KafkaCommands(settings), KafkaEraseRequests(settings)
+    store, policy = await finished_store_of(settings, embedder), policy_of(settings)
+    role = IndexRole(settings, policy, embedder, RuleScorer(), store, commands=commands, erasures=erasures)
+    try:
+        await role.run(stop)
+    finally:
+        await commands.close()
 
 
 async def run_api(settings: Settings, stop: asyncio.Event) -> None:
-    """Serve reading, over a Qdrant server.
+    """Serve reading and what admins do, over a Qdrant server.
 
     Raises:
         ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
     """
+    from streams.api.commands import KafkaCommands  # noqa: PLC0415
+    from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
     from streams.roles.api import ApiRole  # noqa: PLC0415
 
     if not settings.vectors.url:
@@ -205,9 +228,14 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
             "role api reads from a Qdrant server: set vectors.url. Without one the index role serves the same, at "
             f"port {settings.http.index_port}"
         )
-    embedder = embedder_of(settings)
+    embedder, commands = embedder_of(settings), KafkaCommands(settings)
     store = await finished_store_of(settings, embedder)
-    await ApiRole(settings, policy_of(settings), embedder, store).run(stop)
+    try:
+        erasures = KafkaEraseRequests(settings)
+        role = ApiRole(settings, policy_of(settings), embedder, store, commands=commands, erasures=erasures)
+        await role.run(stop)
+    finally:
+        await commands.close()
 
 
 async def run_archive(settings: Settings, stop: asyncio.Event) -> None:

@@ -62,6 +62,7 @@ class StandIn:
         modes: What is wrong with each request in turn; then `mode` is.
         asked: Every request that came.
         say: The model.
+        usage: What a completion says that it took; None: nothing.
         retry_after: Header of 429.
         refuses: Texts that an embedding request must not have; it gets 400.
         most_texts: Texts that an embedding request may have; more get 413.
@@ -72,6 +73,7 @@ class StandIn:
         self.modes: list[Mode] = []
         self.asked: list[Asked] = []
         self.say: Say = lambda _system, _user: "{}"
+        self.usage: object = None
         self.retry_after = "0"
         self.refuses: Callable[[str], bool] = lambda _text: False
         self.most_texts = 2_048
@@ -131,7 +133,8 @@ class StandIn:
             said = said[: len(said) // 2]
         message = {"role": "assistant", "content": said, "refusal": None}
         choice = {"index": 0, "finish_reason": "stop", "logprobs": None, "message": message}
-        return {"id": "chat-1", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
+        head = {"id": "chat-1", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
+        return head if self.usage is None else head | {"usage": self.usage}
 
     def _embeddings(self, texts: list[str], mode: Mode) -> dict[str, Any]:
         vectors = self._embed(texts) * 3.0  # not of unit length

@@ -6,6 +6,7 @@ put into an error's message.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -16,10 +17,35 @@ from models.errors import LlmRubbish
 Answer = TypeVar("Answer", bound=Struct)
 
 
+class Said(Struct, frozen=True):
+    """What a language model said, not decoded yet.
+
+    Attributes:
+        tokens: Of question and answer together, as its server counts them; None where it does not tell.
+    """
+
+    text: str
+    tokens: int | None = None
+
+
 class Llm(Protocol):
     """A language model."""
 
     name: str
+
+    async def complete(self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None) -> Said:
+        """As `complete_json`, for who wants to know what it took, also if it was rubbish.
+
+        Args:
+            system: What to do. Our own words only: text of conversations goes into `user`.
+            user: What to do it with.
+            schema: The answer's type, for the server; `decode_answer` makes one of the text.
+            within: All tries together; None: as its settings say.
+
+        Raises:
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+        """
+        ...
 
     async def complete_json(self, system: str, user: str, schema: type[Answer]) -> Answer:
         """Its answer, decoded.
@@ -30,7 +56,7 @@ class Llm(Protocol):
             schema: The answer's type.
 
         Raises:
-            LlmUnavailable: No answer, after all tries.
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
             LlmRubbish: An answer of another form.
         """
         ...

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 import openai
-from msgspec import Struct
+from msgspec import Meta, Struct
 from openai.types.shared_params import ResponseFormatJSONObject, ResponseFormatJSONSchema, ResponseFormatText
 from pydantic import SecretStr
 
-from models.errors import LlmUnavailable
-from streams.llm.answers import Answer, decode_answer, json_schema
+from models.errors import LlmTimedOut, LlmUnavailable
+from streams.llm.answers import Answer, Said, decode_answer, json_schema
 from streams.llm.failures import NotTheApi, judge, key_of
 from streams.resilience import CallFailed, Guard, Retry
 
@@ -58,25 +59,39 @@ class OpenAiLlm:
             max_retries=0,  # the guard's budget is the only one
         )
 
+    async def complete(self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None) -> Said:
+        """What it says, not decoded.
+
+        Raises:
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+        """
+        try:
+            async with asyncio.timeout(within.total_seconds() if within is not None else None):
+                return await self._guard.call(lambda: self._said(system, user, schema))
+        except TimeoutError as error:
+            self._guard.breaker.failed()  # for the guard the call was cancelled; the server let it come to that
+            raise LlmTimedOut(f"language model {self._model}: no answer within {within}") from error
+        except CallFailed as error:
+            timed_out = isinstance(error.__cause__, TimeoutError | openai.APITimeoutError)
+            kind = LlmTimedOut if timed_out else LlmUnavailable
+            raise kind(f"{error}: check llm.base_url, llm.model and llm.api_key") from error
+
     async def complete_json(self, system: str, user: str, schema: type[Answer]) -> Answer:
         """Its answer, decoded.
 
         Raises:
-            LlmUnavailable: No answer, after all tries.
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
             LlmRubbish: An answer of another form.
         """
-        try:
-            said = await self._guard.call(lambda: self._said(system, user, schema))
-        except CallFailed as error:
-            raise LlmUnavailable(f"{error}: check llm.base_url, llm.model and llm.api_key") from error
-        return decode_answer(said, schema)
+        said = await self.complete(system, user, schema)
+        return decode_answer(said.text, schema)
 
     async def close(self) -> None:
         """Release connections."""
         await self._client.close()
 
-    async def _said(self, system: str, user: str, schema: type[Answer]) -> str:
-        """Text of the first choice.
+    async def _said(self, system: str, user: str, schema: type[Struct]) -> Said:
+        """Text of the first choice that has one.
 
         The body is decoded here: the client builds its own objects of it without looking.
         """
@@ -90,7 +105,8 @@ class OpenAiLlm:
             completion = msgspec.json.decode(response.content, type=_Completion)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise NotTheApi from error
-        return next((choice.message.content for choice in completion.choices if choice.message.content), "")
+        text = next((choice.message.content for choice in completion.choices if choice.message.content), "")
+        return Said(text, _tokens(completion.usage))
 
 
 def _response_format(
@@ -102,6 +118,18 @@ def _response_format(
             "json_schema": {"name": schema.__name__.strip("_"), "schema": json_schema(schema)},
         }
     return {"type": "json_object"} if mode == "json_object" else {"type": "text"}
+
+
+def _tokens(usage: msgspec.Raw) -> int | None:
+    """What the server counted; an answer is none the worse for a count that is none."""
+    try:
+        return msgspec.json.decode(usage, type=_Usage).total_tokens
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+class _Usage(Struct, frozen=True):
+    total_tokens: Annotated[int, Meta(ge=1, le=2**31)]
 
 
 class _Message(Struct, frozen=True):
@@ -116,3 +144,4 @@ class _Completion(Struct, frozen=True):
     """As much of a chat completion as is read."""
 
     choices: list[_Choice] = []
+    usage: msgspec.Raw = msgspec.Raw(b"null")

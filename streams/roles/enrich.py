@@ -1,8 +1,8 @@
 """Role enrich: answers what the memory role asks of slower stages, so that no fold waits for a summary (seed 002).
 
-Its own consumer group: a language model that is slow or away holds up episodes, never a turn. An answer goes back on
-`commands.v1` under the user's key; one that comes again, because this role died before its offset was committed,
-changes nothing there. Summariser and extractor fall back by themselves: every request for an episode gets an answer.
+Its own consumer group: a language model that is slow or away holds up episodes and memories of apps, never a turn. An
+answer goes back on `commands.v1` under the key of who asked; one that comes again, because this role died before its
+offset was committed, changes nothing there. Who answers what is a table in `streams.llm.requests`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import structlog
 from aiokafka.structs import ConsumerRecord
@@ -19,48 +20,48 @@ from msgspec import structs
 from models.codec import decode_output, encode
 from models.envelope import headers_for, key_of
 from models.errors import EmbedderUnavailable, InvalidRecord
-from models.events import EpisodeRequested, EpisodeSummarised, FactsExtracted, FactsRequested
+from models.events import EpisodeRequested, EpisodeSummarised
 from models.topics import COMMANDS, REQUESTS
-from models.user_events import MOST_SUMMARY_CHARS
 from streams.embed.episodes import episode_vectors
 from streams.kafka.producer import Producer, Record, acknowledged
-from streams.llm.extraction import FactExtractor
-from streams.llm.summaries import Summarised, Summariser
+from streams.llm.requests import Answerers, Reply, Request
 from streams.ports import Embedder
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import metrics, stage
+from streams.telemetry import stage
 
 log = structlog.get_logger(__name__)
 
-Request = EpisodeRequested | FactsRequested
-_Answer = tuple[bytes, EpisodeSummarised | FactsExtracted, Request]
-"""Key of the record, the answer, and what it answers."""
 AT_ONCE = 8
 """Requests to the language model under way; it serves others too."""
-STIR_EVERY_S = 5.0
+WRITE_EVERY_S = 5.0
+"""What is answered by then is written: one slow answer does not hold up the rest of its poll."""
+_Answered = tuple[Request, Reply]
+
+
+class _Asked(NamedTuple):
+    """A request of the poll that is being answered."""
+
+    request: Request
+    answering: asyncio.Future[Reply | None]
 
 
 class EnrichRole(BatchRole):
-    """Summarises and embeds episodes, and extracts facts with a language model where one is configured.
+    """Has requests answered, embeds the episodes among the answers and sends all of them back.
 
     Args:
         settings: Which cluster and prefix.
         embedder: Embeds summaries.
-        summariser: Summarises the turns of an episode.
-        extractor: Finds facts in messages; None where nothing slower than the rules is configured.
+        answerers: Who answers which kind of request.
     """
 
     name = "enrich"
     sources = (REQUESTS,)
 
-    def __init__(
-        self, settings: Settings, embedder: Embedder, summariser: Summariser, extractor: FactExtractor | None
-    ) -> None:
+    def __init__(self, settings: Settings, embedder: Embedder, answerers: Answerers) -> None:
         super().__init__(settings, http_port=settings.http.enrich_port)
         self._embedder = embedder
-        self._summariser = summariser
-        self._extractor = extractor
+        self._answerers = answerers
         self._producer = Producer(settings)
         self._commands = COMMANDS.full_name(settings.topic_prefix)
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -79,40 +80,27 @@ class EnrichRole(BatchRole):
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Answer every request; on return the answers are acknowledged."""
         requests = _requests(chain.from_iterable(batches.values()))
-        waiting = asyncio.gather(*[self._answer(request) for request in requests])
-        while not waiting.done():
-            await asyncio.wait({waiting}, timeout=STIR_EVERY_S)
-            self.watchdog.stir()  # a model that takes its time is waited for, not a stall
-        answers = [answer for answer in waiting.result() if answer is not None]
-        if answers:
-            await self._write(await asyncio.to_thread(self._with_embeddings, answers))
+        waiting = [_Asked(request, asyncio.ensure_future(self._answer(request))) for request in requests]
+        try:
+            while waiting:
+                await asyncio.wait([asked.answering for asked in waiting], timeout=WRITE_EVERY_S)
+                self.watchdog.stir()  # a model that takes its time is waited for, not a stall
+                answered, waiting = _first_answered(waiting)
+                if answered:
+                    await self._write(await asyncio.to_thread(self._with_embeddings, answered))
+        finally:
+            for asked in waiting:
+                asked.answering.cancel()
 
-    async def _answer(self, request: Request) -> _Answer | None:
-        key = key_of(request) or b""
+    async def _answer(self, request: Request) -> Reply | None:
         async with self._places:
-            if isinstance(request, EpisodeRequested):
-                return key, _episode(request, await self._summariser.summarise(request.turns)), request
-            if self._extractor is None:
-                return None
-            found = await self._extractor.extract(request.content)
-        metrics.counter("requests_answered_total", result="answered" if found else "empty").inc()
-        if found is None:
-            return None
-        answer = FactsExtracted(
-            app_id=request.app_id,
-            user_id=request.user_id,
-            timestamp=request.timestamp,
-            facts=found.facts,
-            retractions=found.retractions,
-            session_id=request.session_id,
-            turn=request.turn,
-            extracted_by=self._extractor.name,
-        )
-        return key, answer, request
+            return await self._answerers[type(request)](request)
 
-    def _with_embeddings(self, answers: Sequence[_Answer]) -> list[tuple[bytes, EpisodeSummarised | FactsExtracted]]:
+    def _with_embeddings(self, answers: Sequence[_Answered]) -> list[_Answered]:
         """Episodes with their embeddings, all of a batch at once."""
-        requests = [request for _, _, request in answers if isinstance(request, EpisodeRequested)]
+        requests = [request for request, _ in answers if isinstance(request, EpisodeRequested)]
+        if not requests:
+            return list(answers)
         try:
             with stage("embed"):
                 made = episode_vectors(
@@ -121,20 +109,21 @@ class EnrichRole(BatchRole):
         except EmbedderUnavailable as error:
             # Whoever indexes the episode embeds it then; it waits for the embedder anyway.
             log.warning("episodes_not_embedded", episodes=len(requests), error=type(error).__name__)
-            return [(key, answer) for key, answer, _ in answers]
+            return list(answers)
         rows = iter(made.round(_DECIMALS).tolist())
         return [
-            (key, structs.replace(answer, embedding=next(rows), embedded_by=self._embedder.name))
-            if isinstance(answer, EpisodeSummarised)
-            else (key, answer)
-            for key, answer, _ in answers
+            (request, structs.replace(reply, embedding=next(rows), embedded_by=self._embedder.name))
+            if isinstance(reply, EpisodeSummarised)
+            else (request, reply)
+            for request, reply in answers
         ]
 
-    async def _write(self, answers: Sequence[tuple[bytes, EpisodeSummarised | FactsExtracted]]) -> None:
+    async def _write(self, answers: Sequence[_Answered]) -> None:
         by_partition: dict[int, list[Record]] = {}
-        for key, answer in answers:
+        for request, reply in answers:
+            key = key_of(request) or b""
             place = await self._producer.partition_of(self._commands, key)
-            by_partition.setdefault(place, []).append(Record(key, encode(answer), headers_for(answer)))
+            by_partition.setdefault(place, []).append(Record(key, encode(reply), headers_for(reply)))
         await self.fence()
         with stage("outputs"):
             pending = []
@@ -145,6 +134,21 @@ class EnrichRole(BatchRole):
 
 _DECIMALS = 5
 """Of an embedding in an event: cosines change by less than 0.0001."""
+
+
+def _first_answered(waiting: Sequence[_Asked]) -> tuple[list[_Answered], list[_Asked]]:
+    """What can be written, and what still waits: of a user or a space answers go out in the order of the requests."""
+    answered: list[_Answered] = []
+    later: list[_Asked] = []
+    held: set[bytes | None] = set()
+    for asked in waiting:
+        key = key_of(asked.request)
+        if key in held or not asked.answering.done():
+            held.add(key)
+            later.append(asked)
+        elif (reply := asked.answering.result()) is not None:
+            answered.append((asked.request, reply))
+    return answered, later
 
 
 def _requests(records: Iterable[ConsumerRecord]) -> list[Request]:
@@ -159,18 +163,3 @@ def _requests(records: Iterable[ConsumerRecord]) -> list[Request]:
         if isinstance(event, Request):
             found.append(event)
     return found
-
-
-def _episode(request: EpisodeRequested, made: Summarised) -> EpisodeSummarised:
-    result = "extractive" if made.fell_back else "answered"
-    metrics.counter("requests_answered_total", result=result).inc()
-    return EpisodeSummarised(
-        app_id=request.app_id,
-        user_id=request.user_id,
-        timestamp=request.timestamp,
-        first_turn=request.first_turn,
-        last_turn=request.last_turn,
-        summary=made.text[:MOST_SUMMARY_CHARS] or "(no text)",
-        summarised_by=made.summarised_by,
-        key_topics=made.key_topics,
-    )

@@ -11,8 +11,8 @@ import pytest
 from msgspec import Struct
 from pydantic import SecretStr
 
-from models.errors import LlmRubbish, LlmUnavailable
-from streams.llm.answers import json_schema
+from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
+from streams.llm.answers import Said, json_schema
 from streams.llm.client import JsonMode, OpenAiLlm
 from streams.llm.failures import judge
 from streams.resilience import Breaker, Guard, Retry
@@ -193,11 +193,49 @@ async def test_a_server_that_never_ends_is_left(server: StandIn, mode: Mode) -> 
     client = OpenAiLlm(server.base_url, "small", guard=guard(timeout=0.2))
     server.mode = mode
     async with asyncio.timeout(5):
-        with pytest.raises(LlmUnavailable, match="TimeoutError"):
+        with pytest.raises(LlmTimedOut, match="TimeoutError"):
             await client.complete_json("", "", Weather)
     await client.close()
 
     assert len(server.asked) == 2
+
+
+async def test_all_tries_together_end_within_a_limit(server: StandIn) -> None:
+    """Also while the first one still may go on; such a server is left alone like one that answers 500."""
+    client = OpenAiLlm(server.base_url, "small", guard=guard(failures=2))
+    server.mode = Mode.HANG
+    for _ in range(2):
+        with pytest.raises(LlmTimedOut, match="within 0:00:00"):
+            await client.complete("", "", Weather, within=timedelta(seconds=0.1))
+    with pytest.raises(LlmUnavailable, match="left alone") as refusal:
+        await client.complete("", "", Weather, within=timedelta(seconds=0.1))
+    await client.close()
+
+    assert not isinstance(refusal.value, LlmTimedOut)
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 30, "completion_tokens": 4, "total_tokens": 34}, 34),
+        (None, None),
+        ({}, None),
+        ({"total_tokens": 0}, None),
+        ({"total_tokens": -1}, None),
+        ({"total_tokens": "many"}, None),
+        ("none", None),
+        ({"total_tokens": 10**30}, None),
+    ],
+    ids=str,
+)
+async def test_what_it_took_is_taken_from_the_server(
+    server: StandIn, llm: OpenAiLlm, usage: object, tokens: int | None
+) -> None:
+    """A count that is none costs the answer nothing."""
+    server.usage = usage
+
+    assert await llm.complete("", "", Weather) == Said(GOOD, tokens)
 
 
 async def test_nobody_listens(server: StandIn) -> None:

@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 from msgspec import structs
 
+from models.errors import ConfigurationError
 from models.policy import Policy
 from streams.embed.minilm import MiniLmEmbedder
 from streams.embed.wordllama import WordLlamaEmbedder
@@ -49,3 +50,36 @@ def test_a_policy_file_that_names_none_has_the_embedders(tmp_path: Path) -> None
     topics = policy_of(load_settings(policy_file=file)).topics
 
     assert (topics.max_topics, topics.similarity_threshold) == (7, WordLlamaEmbedder.topic_similarity)
+
+
+@pytest.mark.parametrize(
+    ("llm", "asked"),
+    [
+        ({}, (False, False)),
+        ({"base_url": "http://127.0.0.1:1/v1"}, (True, True)),
+        ({"base_url": "http://127.0.0.1:1/v1", "extract_facts": False}, (False, True)),
+        ({"base_url": "http://127.0.0.1:1/v1", "make_memories": False}, (True, False)),
+        ({"memory_timeout": "PT1H"}, (False, False)),
+    ],
+    ids=str,
+)
+def test_a_language_model_is_asked_where_one_is_configured(llm: dict[str, object], asked: tuple[bool, bool]) -> None:
+    """For facts of users and for memories of apps, each unless told otherwise."""
+    policy = policy_of(load_settings(llm=llm))
+
+    assert (policy.users.facts.ask, policy.apps.ask) == asked
+
+
+def test_a_policy_file_may_ask_by_itself(tmp_path: Path) -> None:
+    """The roles that fold need not know the model that role enrich has."""
+    file = tmp_path / "p.toml"
+    file.write_text("[apps]\nask = true\n")
+
+    assert policy_of(load_settings(policy_file=file)).apps.ask
+
+
+@pytest.mark.parametrize("within", ["PT5M", "PT6M"])
+def test_a_memory_must_not_take_longer_than_it_is_waited_for(within: str) -> None:
+    """Every answer would come too late, and nobody would know why there are no memories."""
+    with pytest.raises(ConfigurationError, match=r"apps\.answer_within .* llm\.memory_timeout"):
+        policy_of(load_settings(llm={"base_url": "http://127.0.0.1:1/v1", "memory_timeout": within}))

@@ -1,0 +1,262 @@
+"""Role enrich: who answers what, and that no answer waits for another that takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+
+from models.codec import encode
+from models.events import (
+    CompactionDecided,
+    CompactionRequested,
+    EpisodeRequested,
+    EpisodeSummarised,
+    FactsExtracted,
+    FactsRequested,
+    MemoryProposed,
+    MemoryRequested,
+    MemoryToKeep,
+    Position,
+    RequestedTurn,
+    Role,
+)
+from models.policy import Policy
+from models.topics import REQUESTS
+from models.user_events import ExtractedFact, FactCategory
+from streams.kafka.producer import Record
+from streams.llm.answers import Said, decode_answer
+from streams.llm.extraction import Extracted
+from streams.llm.memories import MemoryWriter
+from streams.llm.requests import Answerers, Reply, Request, answerers
+from streams.llm.summaries import ExtractiveSummariser
+from streams.roles import enrich
+from streams.roles.enrich import EnrichRole
+from streams.settings import load_settings
+from streams.telemetry import metrics
+
+NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
+HEAD: dict[str, Any] = {
+    "id": "i",
+    "session_id": "s",
+    "app_id": "a",
+    "timestamp": NOW,
+    "source": Position("commands.v1", 0, 0),
+}
+TURNS = [RequestedTurn(Role.USER, "I would like to hire a boat in May.")]
+NEW = MemoryToKeep(memory_id=3, content="c", importance=0.5, pinned=False, created_at=NOW, updated_at=NOW)
+
+
+def facts(user: str = "u", turn: int = 1) -> FactsRequested:
+    """A question about a message."""
+    return FactsRequested(**HEAD, user_id=user, turn=turn, content="My name is Mira")
+
+
+EPISODE = EpisodeRequested(**HEAD, user_id="u", first_turn=1, last_turn=20, turns=TURNS)
+MEMORY = MemoryRequested(**HEAD, user_id="u", space="app", request=1, summary="s", notables=[], turns=TURNS)
+COMPACTION = CompactionRequested(**HEAD, user_id="u", space="user", request=2, memories=[], new_memory=NEW)
+
+
+class Extractor:
+    """Finds a name."""
+
+    name = "double"
+
+    async def extract(self, content: str) -> Extracted | None:
+        """The last word."""
+        value = content.rsplit(maxsplit=1)[-1]
+        fact = ExtractedFact(category=FactCategory.IDENTITY, key="name", value=value, confidence=1.0)
+        return Extracted(facts=[fact], retractions=[])
+
+
+class Model:
+    """A language model that says this, or fails so."""
+
+    name = "double"
+
+    def __init__(self, said: str) -> None:
+        self.said = said
+        self.within: list[timedelta | None] = []
+
+    async def complete(
+        self, system: str, user: str, schema: type[msgspec.Struct], *, within: timedelta | None = None
+    ) -> Said:
+        """At once."""
+        _ = system, user, schema
+        self.within.append(within)
+        return Said(self.said, 7)
+
+    async def complete_json(self, system: str, user: str, schema: type[Any]) -> Any:
+        """Decoded."""
+        return decode_answer((await self.complete(system, user, schema)).text, schema)
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+class Log:
+    """A producer that remembers; every user and space has the same partition."""
+
+    def __init__(self) -> None:
+        self.writes: list[list[Record]] = []
+
+    async def partition_of(self, _topic: str, _key: bytes) -> int:
+        """The only one."""
+        return 0
+
+    async def write(self, _topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
+        """Acknowledged at once."""
+        self.writes.append(list(records))
+        return []
+
+
+def table(said: str = '{"content": "User hires a boat.", "action": "delete", "targetMemoryId": 3}') -> Answerers:
+    """All answerers, with a model that says this."""
+    writer = MemoryWriter(Model(said), Policy().apps, within=timedelta(seconds=30))
+    return answerers(ExtractiveSummariser(Policy()), Extractor(), writer)
+
+
+def test_every_kind_of_request_has_its_answerer() -> None:
+    """What a topic carries and nobody answers would be waited for in vain."""
+    assert set(table()) == set(get_args(Request)) == set(REQUESTS.carries)
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind"),
+    [
+        (EPISODE, EpisodeSummarised),
+        (facts(), FactsExtracted),
+        (MEMORY, MemoryProposed),
+        (COMPACTION, CompactionDecided),
+    ],
+)
+async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) -> None:
+    """With what it took, where that is asked for."""
+    reply = await table()[type(request_)](request_)
+
+    assert type(reply) is kind
+    assert getattr(reply, "tokens", 7) == 7
+
+
+async def test_memories_and_decisions_have_a_limit_of_all_tries() -> None:
+    """Seed 003: 30 seconds, whatever a single try may take."""
+    model = Model("{}")
+    writer = MemoryWriter(model, Policy().apps, within=load_settings().llm.memory_timeout)
+    await writer.propose(MEMORY)
+    await writer.decide(COMPACTION)
+
+    assert model.within == [timedelta(seconds=30)] * 2
+
+
+@pytest.mark.parametrize("request_", [MEMORY, COMPACTION])
+@pytest.mark.parametrize(("said", "result"), [('{"content": "x", "action": "edit", "targetMemoryId": 1}', "answered"),
+                                              ("I'd rather not", "failed")])  # fmt: skip
+async def test_failures_are_counted(request_: Request, said: str, result: str) -> None:
+    """An operator sees that a model says nothing useful."""
+    counter = metrics.counter("requests_answered_total", result=result)
+    before = counter._value.get()
+    await table(said)[type(request_)](request_)
+
+    assert counter._value.get() == before + 1
+
+
+@pytest.fixture
+def log() -> Log:
+    """What the role writes."""
+    return Log()
+
+
+@pytest.fixture
+def role(log: Log, monkeypatch: pytest.MonkeyPatch) -> Callable[[Answerers], EnrichRole]:
+    """Makes a role without a broker, which looks for answers all the time."""
+
+    async def no_fence(_self: EnrichRole) -> None:
+        """The partition is ours."""
+
+    monkeypatch.setattr(enrich, "WRITE_EVERY_S", 0.001)
+    monkeypatch.setattr(EnrichRole, "fence", no_fence)
+    monkeypatch.setattr(enrich, "Producer", lambda _settings: log)
+    return lambda asked: EnrichRole(load_settings(), NoWeights(), asked)
+
+
+class NoWeights:
+    """An embedder that nothing is to be embedded with."""
+
+    name = "none"
+    dim = 1
+    rephrased_similarity = topic_similarity = episode_distance = 0.5
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        """Refuse."""
+        raise AssertionError(texts)
+
+
+def poll(*requests: Request) -> dict[TP, list[ConsumerRecord]]:
+    """A poll with these requests."""
+    records = [
+        ConsumerRecord("t", 0, n, 0, 0, b"k", value, None, 1, len(value), ())
+        for n, value in enumerate(map(encode, requests))
+    ]
+    return {TP("t", 0): records}
+
+
+async def written(log: Log, count: int) -> None:
+    """Wait until so many records are."""
+    async with asyncio.timeout(10):
+        while sum(map(len, log.writes)) < count:  # noqa: ASYNC110 - a list says nothing when it grows
+            await asyncio.sleep(0)
+
+
+async def test_a_slow_answer_holds_up_its_own_user_only(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+    """Others are written meanwhile; what the same user was asked later waits, so that their order stays."""
+    slow = asyncio.Event()
+
+    async def answer(request: FactsRequested) -> FactsExtracted:
+        if (request.user_id, request.turn) == ("u", 1):
+            await slow.wait()
+        return FactsExtracted(app_id="a", user_id=request.user_id, timestamp=NOW, turn=request.turn)
+
+    enriching = asyncio.ensure_future(
+        role({FactsRequested: answer}).on_records(poll(facts("u", 1), facts("u", 2), facts("v", 1)))
+    )
+    await written(log, 1)
+    first = [record.key for records in log.writes for record in records]
+    slow.set()
+    await enriching
+    (last,) = log.writes[1:]
+
+    assert first == [b"user:a/v"]
+    assert [msgspec.json.decode(record.value or b"")["turn"] for record in last] == [1, 2]
+
+
+async def test_answers_go_back_under_the_key_of_who_asked(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+    """The app's space, the user's space in the app, and the user are three."""
+    await role(table()).on_records(poll(MEMORY, COMPACTION, facts()))
+
+    assert {record.key for records in log.writes for record in records} == {b"app:a", b"app:a/u", b"user:a/u"}
+
+
+async def test_an_error_leaves_nothing_running(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+    """The poll comes again; what was under way is not written behind it."""
+    cancelled: list[str] = []
+
+    async def answer(request: FactsRequested) -> FactsExtracted:
+        if request.user_id == "u":
+            raise RuntimeError("a bug")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.append(request.user_id)
+        raise AssertionError
+
+    with pytest.raises(RuntimeError, match="a bug"):
+        await role({FactsRequested: answer}).on_records(poll(facts("u"), facts("v")))
+    await asyncio.sleep(0)
+
+    assert (cancelled, log.writes) == (["v"], [])
