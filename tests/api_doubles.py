@@ -24,6 +24,8 @@ from models.events import Position, Role, Turn
 from models.policy import Policy
 from models.text.words import fold_text, words_of
 from models.user_events import FactCategory, TurnRef
+from streams.api.apps_context import AppContext
+from streams.api.assembly import admin_routers
 from streams.api.health import create_api
 from streams.api.mcp import McpEndpoint
 from streams.api.memory import memory_router
@@ -42,6 +44,7 @@ from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory
 from streams.vectors.user_memory import RememberedEpisode, RememberedFact, RememberedUser
+from tests.api_apps import Apps, Erasures
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -51,9 +54,9 @@ def token_of(app: str) -> str:
     return f"token-of-the-app-{app}"
 
 
-def settings_of(*apps: str, **more: Any) -> HttpSettings:
+def settings_of(*apps: str, admin: bool = False, **more: Any) -> HttpSettings:
     """Settings with one token for each app."""
-    tokens = [ApiToken(token=SecretStr(token_of(app)), apps=[app]) for app in apps]
+    tokens = [ApiToken(token=SecretStr(token_of(app)), apps=[app], admin=admin, name=f"admin-{app}") for app in apps]
     return HttpSettings(tokens=tokens, **more)
 
 
@@ -201,6 +204,8 @@ class Served:
         users: What is known of users.
         turns: Turns, read through the tenants' border.
         topics: Topics, likewise.
+        apps: Memories of apps, and what carries out commands to them.
+        erasures: Takes erasures.
     """
 
     def __init__(self, *, settings: HttpSettings | None = None, **more: Any) -> None:
@@ -212,12 +217,15 @@ class Served:
         self.topics = TopicMemory(scoped, self.embedder, self.turns)
         self.sessions: dict[str, SessionVectorMemory] = {}
         self.search = Search(self.users, self.sessions)
+        self.apps = Apps()
+        self.erasures = Erasures()
         self.reader = MemoryReader(
             self.users,
             self.turns,
             self.search,
             MemoryVisibility(self.turns, self.users),
             episode_distance=0.7,
+            apps=AppContext(self.apps),
             **more,
         )
         access: Access | None = None if settings is None else access_of(settings)
@@ -229,6 +237,7 @@ class Served:
                 similar_router(self.turns),
                 index_router(self.turns, topic_prefix="test"),
                 topics_router(self.topics, Policy().topics),
+                *admin_routers(self.apps, Policy().apps, self.apps, self.erasures),
             ],
             access=access,
             endpoints=[McpEndpoint(self.reader)],

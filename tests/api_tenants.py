@@ -1,12 +1,24 @@
-"""Two tenants with a canary in everything that is remembered: turns, topics, facts, episodes."""
+"""Two tenants with a canary in everything that is remembered: turns, topics, facts, episodes, memories of apps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from models.events import EpisodeCompressed, FactChanged, Position, TopicChanged, Turn, UserMemoryChanged
-from models.topics import TURNS
+from models.app_events import AdminCommand
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoryChanged,
+    CommandResult,
+    EpisodeCompressed,
+    FactChanged,
+    Position,
+    TopicChanged,
+    Turn,
+    UserMemoryChanged,
+)
+from models.topics import COMMANDS, TURNS
 from models.user_events import FactCategory, SessionTurns
+from streams.vectors.app_memory import AppMemories
 from tests.api_doubles import AT, said
 
 TENANTS = ("a", "b")
@@ -118,3 +130,57 @@ def user_events_of(app: str, user: str, session: str) -> tuple[FactChanged, Epis
         seen={"0": 10},
     )
     return changed, compressed, stands
+
+
+def app_memory_of(app: str) -> AppMemoryChanged:
+    """A memory of an app."""
+    return AppMemoryChanged(
+        **_common(app, f"user-{app}", f"session-{app}"),
+        space="app",
+        slot=0,
+        memory_id=1,
+        active=True,
+        cause="created",
+        content=f"{canary(app)}: {QUERY}",
+        importance=0.5,
+        tags=[canary(app)],
+        related_conversations=[],
+        created_at=AT,
+        updated_at=AT,
+        pinned=False,
+        shared_with=[],
+        conflicts_with=[],
+        made_by="rules",
+    )
+
+
+def app_space_of(app: str, *results: CommandResult) -> AppMemoriesChanged:
+    """How far an app's memories are."""
+    return AppMemoriesChanged(
+        **_common(app, "", ""),
+        space="app",
+        memories=1,
+        created=1,
+        compactions=0,
+        skipped=0,
+        edited=0,
+        waiting=0,
+        energy_units=1.0,
+        energy_capacity_units=1.0,
+        spent_units=0.0,
+        uninstalled=False,
+        results=list(results),
+    )
+
+
+class Carrying:
+    """A `CommandSender` that says of each command that it was carried out."""
+
+    def __init__(self, memories: AppMemories) -> None:
+        self._memories = memories
+
+    async def send(self, command: AdminCommand) -> Position:
+        """As the port says."""
+        result = CommandResult(request_id=command.request_id, outcome="done", count=1)
+        await self._memories.add_standings([(app_space_of(command.app_id, result), 9)])
+        return Position(COMMANDS.name, 0, 9)

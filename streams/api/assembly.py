@@ -1,4 +1,4 @@
-"""Everything that reads memory over HTTP, put together over one store, behind the tenants' border.
+"""Everything that reads and puts right memory over HTTP, over one store, behind the tenants' border.
 
 Whoever serves memory makes it here: the readers below never get the store itself, only what the caller may read of it.
 """
@@ -11,9 +11,17 @@ from typing import NamedTuple
 import structlog
 from fastapi import APIRouter
 
+from models.app_policy import AppPolicy
 from models.policy import Policy
+from streams.api import apps_ports
+from streams.api.apps import apps_router
+from streams.api.apps_context import AppContext
+from streams.api.apps_statistics import statistics_router
+from streams.api.commands import SpaceCommands
+from streams.api.erasing import erase_router
 from streams.api.health import Endpoint
 from streams.api.memory import memory_router
+from streams.api.ports import CommandSender, EraseRequests
 from streams.api.reading import MemoryReader
 from streams.api.security import is_loopback
 from streams.api.similar import index_router, similar_router
@@ -23,6 +31,7 @@ from streams.api.visibility import MemoryVisibility
 from streams.ports import Embedder, VectorStore
 from streams.retrieval import HybridSearch
 from streams.settings import HttpSettings
+from streams.vectors.app_memory import AppMemories
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory
 from streams.vectors.user_memory import UserMemory
@@ -51,6 +60,8 @@ def memory_api(
     http: HttpSettings,
     *,
     topic_prefix: str,
+    commands: CommandSender | None = None,
+    erasures: EraseRequests | None = None,
 ) -> MemoryApi:
     """Routes and tools over a store.
 
@@ -60,27 +71,42 @@ def memory_api(
         policy: How much is kept, half-lives, and how rankings are fused.
         http: Whether the MCP tools are served, and to whom.
         topic_prefix: Of the topics that are indexed.
+        commands: Where admins' commands go; None: routes that write answer 503.
+        erasures: Where erasures go; None: likewise.
     """
     scoped, keep_turns = ScopedStore(store), policy.memory.stored_vectors
     turns = SessionVectorMemory(scoped, embedder, keep_turns=keep_turns)
     topics = TopicMemory(
         scoped, embedder, turns, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
     )
-    users = UserMemory(scoped, embedder)
+    users, apps = UserMemory(scoped, embedder), AppMemories(scoped, embedder)
     reader = MemoryReader(
         users,
         turns,
         HybridSearch(scoped, embedder, policy.retrieval),
         MemoryVisibility(turns, users),
         episode_distance=embedder.episode_distance,
+        apps=AppContext(apps, policy.apps),
     )
     routers = (
         memory_router(reader),
         similar_router(turns),
         index_router(turns, topic_prefix=topic_prefix),
         topics_router(topics, policy.topics),
+        *admin_routers(apps, policy.apps, commands, erasures),
     )
     return MemoryApi(routers, _tools(reader, http), reader)
+
+
+def admin_routers(
+    apps: apps_ports.AppMemories, policy: AppPolicy, commands: CommandSender | None, erasures: EraseRequests | None
+) -> tuple[APIRouter, ...]:
+    """Routes of admins, in the order in which they must be asked."""
+    return (
+        statistics_router(apps),
+        apps_router(apps, SpaceCommands(commands, apps), policy),
+        erase_router(erasures),
+    )
 
 
 def _tools(reader: MemoryReader, http: HttpSettings) -> tuple[Endpoint, ...]:

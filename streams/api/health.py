@@ -74,7 +74,14 @@ def create_api(
     """
     limits = limits or HttpSettings()
     # No page of its own: it would load scripts from elsewhere. The contract is at /openapi.json.
-    app = FastAPI(title="Turntide", version=metadata.version("turntide"), docs_url=None, redoc_url=None)
+    # No redirects for a slash too many: deleting a memory without its number would delete all of them.
+    app = FastAPI(
+        title="Turntide",
+        version=metadata.version("turntide"),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     _add_operations(app, ready, registry, alive)
     for router in routers:
         app.include_router(router)

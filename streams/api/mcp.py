@@ -40,12 +40,14 @@ from streams.api.messages import (
     AssembledContext,
     FactAnswer,
     Found,
+    InjectionPoint,
     QueryText,
     SearchMemory,
     TopK,
     TurnHit,
     UserFacts,
     UserId,
+    WithAppMemories,
 )
 from streams.api.problems import problem_of, unavailable, undecodable
 
@@ -74,7 +76,7 @@ class SearchMemoryArguments(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GetContextArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to know before answering a question: facts, near episodes, the conversation so far, as one prompt."""
+    """What to know before answering a question: memories of the app, facts, episodes, recent turns, as one prompt."""
 
     query: QueryText
     user_id: UserId
@@ -83,6 +85,8 @@ class GetContextArguments(Struct, frozen=True, forbid_unknown_fields=True):
         Annotated[Identifier, Meta(description="Whose last turns; none: the user's, of all sessions.")] | None
     ) = None
     token_budget: Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKEN_BUDGET, description="Of the whole prompt.")] = 2_000
+    app_memories: WithAppMemories | None = None
+    injection_point: InjectionPoint | None = None
 
 
 class ListFactsArguments(Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from models.event_base import Identifier, Ratio, TurnNumber, UtcTime
 from models.retrieval.context import MIN_TOKENS
@@ -27,6 +27,13 @@ UserId = Annotated[Identifier, Meta(description="Whose memory; of one app, as th
 AppId = Annotated[Identifier, Meta(description="The user's app; none: the token's only one, else all it may read.")]
 TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
 SearchKind = Literal["turns", "episodes"]
+InjectionPoint = Annotated[
+    Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
+    Meta(description="What the prompt is for (seed 003); naming it asks for memories of the app too."),
+]
+WithAppMemories = Annotated[
+    bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")
+]
 
 
 # --- requests
@@ -65,6 +72,8 @@ class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     token_budget: Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKEN_BUDGET, description="At ~4 characters each.")] = 2_000
     recent_turns: Annotated[int, Meta(ge=0, le=MAX_RECENT, description="How many turns at most.")] = 10
     after: After | None = None
+    app_memories: WithAppMemories | None = None
+    injection_point: InjectionPoint | None = None
 
 
 class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -142,6 +151,17 @@ class Retrieved(Struct, frozen=True, kw_only=True):
     """Both as text for a prompt; None if it was not wanted."""
 
 
+class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
+    """A memory of an app."""
+
+    app_id: str
+    """Whose it is; another app's if that shares it."""
+    memory_id: int
+    content: str
+    created_at: UtcTime
+    updated_at: UtcTime
+
+
 class LeftOut(Struct, frozen=True, kw_only=True):
     """What was found and did not fit into the budget."""
 
@@ -149,6 +169,8 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     episodes: int
     recent: int
     last_turn_cut: bool
+    app_memories: int | UnsetType = UNSET
+    """Not there where none were wanted."""
 
 
 class AssembledContext(Struct, frozen=True, kw_only=True):
@@ -160,6 +182,12 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     episodes: list[EpisodeAnswer]
     recent: list[TurnAnswer]
     left_out: LeftOut
+    app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
+    """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
+    there where none were wanted."""
+    app_memories_text: str | UnsetType = UNSET
+    """With what the prompt begins (seed 003); empty for no memories."""
+    injection_point: InjectionPoint | UnsetType = UNSET
 
 
 class TurnHit(Struct, frozen=True, kw_only=True):

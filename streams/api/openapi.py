@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from itertools import chain
 from typing import Any
 
@@ -11,7 +12,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from streams.api import messages, problems
+from streams.api import apps_figures, apps_messages, erase_messages, messages, problems
 from streams.api.security import METRICS_PATH, OPEN_PATHS
 
 _SCHEMAS = "#/components/schemas/{name}"
@@ -26,12 +27,28 @@ _ANSWERS: tuple[Any, ...] = (
     messages.EpisodeAnswer,
     messages.TurnAnswer,
     messages.StandingAnswer,
+    apps_messages.EditMemory,
+    apps_messages.UninstallApp,
+    apps_messages.Memories,
+    apps_messages.FoundMemories,
+    apps_messages.Edited,
+    apps_messages.Deleted,
+    apps_messages.Purged,
+    apps_messages.Uninstalled,
+    apps_messages.Pending,
+    apps_messages.Exported,
+    apps_figures.SpaceStats,
+    apps_figures.Statistics,
+    apps_figures.ListedSpaces,
+    erase_messages.Erase,
+    erase_messages.Accepted,
+    erase_messages.ErasureStanding,
     problems.ProblemDetails,
 )
 _PROBLEMS = {
     "400": "The request cannot be read.",
     "401": "No token, or one that is not known.",
-    "403": "Another tenant's app.",
+    "403": "Another tenant's app, or no admin token where one is needed.",
     "413": "The body is too large.",
     "422": "A field is missing or wrong.",
     "503": "The store does not answer, or too many requests are under way; see Retry-After.",
@@ -53,15 +70,22 @@ def body(kind: type, example: Mapping[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def answer(kind: Any, example: Any) -> dict[int | str, dict[str, Any]]:
+def answer(
+    kind: Any, example: Any, *, status: HTTPStatus = HTTPStatus.OK, also: Mapping[str, str] | None = None
+) -> dict[int | str, dict[str, Any]]:
     """`responses` of a route that encodes its answer itself.
 
     Args:
         kind: A message, or `list` of one.
         example: What it looks like.
+        status: With which it comes.
+        also: Other forms of the answer: example by media type.
     """
     schema = msgspec.json.schema_components([kind], ref_template=_SCHEMAS)[0][0]
-    return {200: {"content": {"application/json": {"schema": schema, "example": example}}}}
+    content = {"application/json": {"schema": schema, "example": example}}
+    for media_type, text in (also or {}).items():
+        content[media_type] = {"schema": {"type": "string"}, "example": text}
+    return {status.value: {"description": status.phrase, "content": content}}
 
 
 def example(of: Any, media_type: str = "application/json") -> dict[int | str, dict[str, Any]]:
@@ -94,12 +118,14 @@ def _contract(app: FastAPI, routes: Sequence[APIRoute]) -> dict[str, Any]:
     contract = get_openapi(
         title=app.title,
         version=app.version,
-        summary="Memory of conversations: facts, episodes, topics and turns.",
+        summary="Memory of conversations: facts, episodes, topics, turns, and memories of apps.",
         routes=app.routes,
         tags=[
             {"name": "memory", "description": "What is remembered of users, and finding it."},
             {"name": "sessions", "description": "Turns of one session."},
             {"name": "topics", "description": "What a session is about."},
+            {"name": "apps", "description": "Memories of apps, for admins."},
+            {"name": "erasure", "description": "Forgetting somebody for good, for admins."},
             {"name": "operations", "description": "For orchestrators and Prometheus."},
         ],
     )
@@ -123,9 +149,9 @@ def _restore_examples(routes: Sequence[APIRoute], contract: dict[str, Any]) -> N
     for route in routes:
         for method in route.methods or ():
             operation = contract["paths"][route.path_format][method.lower()]
-            given = route.responses.get(200, {}).get("content", {})
-            for media_type, content in given.items():
-                operation["responses"]["200"]["content"][media_type]["example"] = content["example"]
+            for status, given in route.responses.items():
+                for media_type, content in given.get("content", {}).items():
+                    operation["responses"][str(status)]["content"][media_type]["example"] = content["example"]
             if route.openapi_extra:
                 operation |= route.openapi_extra
 

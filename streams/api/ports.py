@@ -1,6 +1,7 @@
 """What the API reads from: the memories as it needs them, so that each can be doubled in a test.
 
-`streams.vectors.user_memory`, `session_memory` and `streams.retrieval` fit these. Times are aware UTC.
+`streams.vectors.user_memory`, `session_memory` and `streams.retrieval` fit these; memories of apps have their ports in
+`apps_ports`, and what writes has them at the end. Times are aware UTC.
 """
 
 # ruff: noqa: D102 - most properties are fields of events and described there (models/user_events.py)
@@ -10,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from models.app_events import AdminCommand
+from models.erase_events import EraseRequested, ErasureProved
+from models.event_base import Position
 from models.user_events import FactCategory, TurnRef
 from streams.scope import Scope
 from streams.vectors.session_memory import RememberedTurn
@@ -197,4 +201,35 @@ class Visibility(Protocol):
 
     async def visible(self, session_id: str, turn: int) -> bool:
         """Whether readers find the turn and all that follows from it."""
+        ...
+
+
+# --- what writes
+
+
+class CommandSender(Protocol):
+    """Writes to `commands.v1` (`streams.api.commands`)."""
+
+    async def send(self, command: AdminCommand) -> Position:
+        """Write a command under its space's key; on return the log has it, and where.
+
+        Raises:
+            DeliveryFailed: The log did not confirm it. It may still be there: ask again.
+        """
+        ...
+
+
+class EraseRequests(Protocol):
+    """Erasures, asked for and proved (`erasures.v1`)."""
+
+    async def request(self, wanted: EraseRequested) -> None:
+        """Ask for one; on return the log has it.
+
+        Raises:
+            DeliveryFailed: The log did not confirm it.
+        """
+        ...
+
+    async def proof(self, request_id: str) -> ErasureProved | None:
+        """What came of it; None while it is under way, and for one that nobody asked for."""
         ...

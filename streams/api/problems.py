@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from models.errors import StoreUnavailable
+from models.errors import DeliveryFailed, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -122,6 +122,10 @@ def problem_of(error: Exception) -> Problem:
             return error
         case StoreUnavailable():
             return unavailable(str(error), code="store_unavailable")
+        case DeliveryFailed():
+            return unavailable(
+                f"{error} It may have been written all the same: asking again does no harm.", code="log_unavailable"
+            )
         case RequestValidationError():
             return invalid_request(
                 [FieldError(".".join(map(str, each["loc"][1:])), str(each["msg"])) for each in error.errors()]
@@ -141,5 +145,5 @@ async def _answer(_request: Request, error: Exception) -> Response:
 
 def install(app: FastAPI) -> None:
     """Answer every error of the app with problem details."""
-    for kind in (Problem, StoreUnavailable, RequestValidationError, HTTPException, Exception):
+    for kind in (Problem, StoreUnavailable, DeliveryFailed, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, _answer)

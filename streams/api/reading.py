@@ -11,8 +11,11 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeVar
 
+from msgspec import UNSET
+
 from models.retrieval.context import fit_prompt, format_for_injection
 from models.user_events import TurnRef
+from streams.api.apps_context import AppContext, wanted_app
 from streams.api.messages import (
     After,
     AssembleContext,
@@ -88,6 +91,7 @@ class MemoryReader:
         visibility: Whether a turn is in memory yet.
         episode_distance: Cosine distance up to which an episode matters: the embedder's own.
         waiting: Holds requests with `after` back; None: one over `visibility`.
+        apps: Memories of apps for prompts; None: there are none.
     """
 
     def __init__(
@@ -99,12 +103,14 @@ class MemoryReader:
         *,
         episode_distance: float,
         waiting: Waiting | None = None,
+        apps: AppContext | None = None,
     ) -> None:
         self._users = users
         self._turns = turns
         self._search = search
         self._waiting = waiting or Waiting(visibility)
         self._episode_distance = episode_distance
+        self._apps = apps or AppContext()
 
     async def retrieve(self, request: Retrieve) -> Retrieved:
         """Facts by exact filter, episodes by vector search, and both as text: the seed's three stages.
@@ -124,20 +130,24 @@ class MemoryReader:
         return Retrieved(structured_facts=facts, episodic_context=episodes, injection=injection)
 
     async def context(self, request: AssembleContext) -> AssembledContext:
-        """The seed's whole prompt within the budget.
+        """The seed's whole prompt within the budget, behind the memories of the app if they are wanted.
 
         Raises:
-            Problem: 403 another tenant's app; 504 the turn to wait for did not come.
+            Problem: 403 another tenant's app; 422 memories of no app in particular; 504 the turn to wait for did not
+                come.
             StoreUnavailable: The store does not answer.
         """
         whose = _Whose.asked(request.user_id, request.app_id)
+        wanted = wanted_app(request, whose.app_id)
         await self._wait(request.after)
-        facts, episodes, recent = await asyncio.gather(
+        remembered, facts, episodes, recent = await asyncio.gather(
+            self._apps.preface(wanted, whose.user_id, request.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
             self._near_episodes(whose, request.query, self._episode_distance, CONTEXT_EPISODES),
             self._conversation(whose, request.session_id, request.recent_turns),
         )
-        fitted = fit_prompt(facts, episodes, recent, token_budget=request.token_budget)
+        text = "" if remembered is None else remembered.text
+        fitted = fit_prompt(facts, episodes, recent, token_budget=request.token_budget, preface=text)
         return AssembledContext(
             prompt=fitted.prompt,
             tokens=fitted.tokens,
@@ -149,7 +159,11 @@ class MemoryReader:
                 episodes=len(episodes) - fitted.episodes,
                 recent=len(recent) - fitted.recent,
                 last_turn_cut=fitted.last_turn_cut,
+                app_memories=UNSET if remembered is None else remembered.left_out,
             ),
+            app_memories=UNSET if remembered is None else remembered.memories,
+            app_memories_text=UNSET if remembered is None else text,
+            injection_point=request.injection_point or UNSET,
         )
 
     async def search(self, request: SearchMemory) -> Found:

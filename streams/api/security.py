@@ -6,8 +6,10 @@
 | none | any other | the role does not start |
 | some | any | a token's holder reads its apps; without a token 401, another app 403 |
 
-`/livez`, `/readyz` and `/openapi.json` need no token: they hold no memory. `/metrics` needs none on loopback and an
-`admin` token elsewhere: counts of all tenants together are the operator's.
+Memories of apps and erasures are for `admin` tokens, each for its apps. Without tokens everybody on this machine is an
+admin, but no page of another site that a browser here has open. `/livez`, `/readyz` and `/openapi.json` need no token:
+they hold no memory. `/metrics` needs none on loopback and an `admin` token elsewhere: counts of all tenants together
+are the operator's.
 """
 
 from __future__ import annotations
@@ -16,11 +18,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from http import HTTPStatus
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,6 +38,7 @@ METRICS_PATH = "/metrics"
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
 _REALM = 'Bearer realm="turntide"'
 _POLICY_VIOLATION = 1008
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,13 @@ class Caller:
 
     Attributes:
         apps: Whose memory they may read; None for all.
-        admin: Whether they run this service.
+        admin: Whether they run this service, as far as it concerns their apps.
+        name: Who they are in the audit of what admins do; never the token.
     """
 
     apps: frozenset[str] | None = None
     admin: bool = False
+    name: str = field(default="local", compare=False)
 
     def may_read(self, app_id: str) -> bool:
         """Whether a record of this app may be shown."""
@@ -99,6 +105,18 @@ def caller() -> Caller:
     found = _caller.get()
     if found is None:
         raise _unauthorized("no caller is known")
+    return found
+
+
+def require_admin() -> Caller:
+    """The admin who sent the request that is being answered. Asked before anything else of the request is looked at.
+
+    Raises:
+        Problem: 401 nobody was let in; 403 no admin.
+    """
+    found = caller()
+    if not found.admin:
+        raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "this takes an admin token")
     return found
 
 
@@ -168,7 +186,7 @@ def access_of(settings: HttpSettings) -> Access:
         digest = sha256(token.encode()).digest()
         if digest in callers:
             raise ConfigurationError(f"http.tokens.{number}: the same token stands there twice; name all its apps once")
-        callers[digest] = Caller(frozenset(entry.apps) or None, entry.admin)
+        callers[digest] = Caller(frozenset(entry.apps) or None, entry.admin, entry.name or f"http.tokens.{number}")
     return Access(tuple(callers.items()), loopback)
 
 
@@ -210,6 +228,7 @@ class Guard:
             return Caller(admin=True)
         if not access.callers:
             _require_this_machine(_header(scope, b"host"))
+            _require_own_page(scope)
             return Caller(admin=True)
         found = access.holder(_bearer(_header(scope, b"authorization")))
         if found is None:
@@ -247,3 +266,25 @@ def _require_this_machine(host: str) -> None:
         raise Problem(
             HTTPStatus.MISDIRECTED_REQUEST, "misdirected", "without tokens only this machine is answered: ask 127.0.0.1"
         )
+
+
+def _require_own_page(scope: Scope) -> None:
+    """Refuse what a page of another site has a browser on this machine send; a browser does so without asking.
+
+    Raises:
+        Problem: 403, the request comes from a page elsewhere.
+    """
+    if scope["method"] in _READING:
+        return
+    origins = [value.decode("latin-1") for key, value in scope["headers"] if key == b"origin"]
+    if not all(is_loopback(_host_of(origin)) for origin in origins):
+        raise Problem(
+            HTTPStatus.FORBIDDEN, "foreign_origin", "without tokens pages of other sites may not write: set http.tokens"
+        )
+
+
+def _host_of(origin: str) -> str:
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""

@@ -1,4 +1,4 @@
-"""Role api: reading memory over HTTP, as many processes as are wanted, over a Qdrant server. Nothing is kept here.
+"""Role api: memory over HTTP, as many processes as are wanted, over a Qdrant server. Nothing is kept here.
 
 Where the vector store is Qdrant Edge, one process owns it, and the index role serves the same.
 """
@@ -13,6 +13,7 @@ from models.errors import StoreUnavailable
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.health import create_api, serve
+from streams.api.ports import CommandSender, EraseRequests
 from streams.api.security import access_of
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
@@ -32,15 +33,28 @@ class ApiRole:
         policy: The rules.
         embedder: Embeds queries.
         store: What is read; closed at the end.
+        commands: Where what admins do goes; None: such requests are refused.
+        erasures: Where erasures go; None: likewise.
     """
 
     name = "api"
 
-    def __init__(self, settings: Settings, policy: Policy, embedder: Embedder, store: VectorStore) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        policy: Policy,
+        embedder: Embedder,
+        store: VectorStore,
+        *,
+        commands: CommandSender | None = None,
+        erasures: EraseRequests | None = None,
+    ) -> None:
         self._settings = settings
         self._policy = policy
         self._embedder = embedder
         self._store = store
+        self._commands = commands
+        self._erasures = erasures
         self._reason = "asking the vector store"
 
     def ready(self) -> tuple[bool, str]:
@@ -50,7 +64,15 @@ class ApiRole:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
         http = self._settings.http
-        served = memory_api(self._store, self._embedder, self._policy, http, topic_prefix=self._settings.topic_prefix)
+        served = memory_api(
+            self._store,
+            self._embedder,
+            self._policy,
+            http,
+            topic_prefix=self._settings.topic_prefix,
+            commands=self._commands,
+            erasures=self._erasures,
+        )
         api = create_api(
             ready=self.ready,
             registry=metrics.registry,

@@ -1,0 +1,158 @@
+"""What admins do to memories of apps: written to `commands.v1`, then waited for until readers see it.
+
+The memory role folds the command with everything else of the space, in one order; the index role shows what came of
+it. Who writes here therefore reads its own writes, or is told that it will take longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from time import monotonic
+
+import structlog
+from aiokafka.errors import KafkaError
+
+from models.app_events import AdminCommand, CommandResult
+from models.codec import encode
+from models.entities import entity_key
+from models.envelope import headers_for, tag_of
+from models.errors import DeliveryFailed
+from models.event_base import Position
+from models.topics import COMMANDS
+from streams.api.apps_ports import AppMemories
+from streams.api.ports import CommandSender
+from streams.api.problems import unavailable
+from streams.kafka.producer import Producer, Record, acknowledged
+from streams.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+POLL_S = 0.02
+WAIT_S = 5.0
+"""How long an answer waits until readers see what was done; half of what a request may take."""
+MAX_WAITING = 16
+"""Commands that wait at once: waiters never shut out those who read."""
+
+
+class KafkaCommands:
+    """A `CommandSender` that connects when the first command comes: reading needs no Kafka.
+
+    Args:
+        settings: The cluster and the topics' prefix.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._topic = COMMANDS.full_name(settings.topic_prefix)
+        self._producer: Producer | None = None
+        self._connecting = asyncio.Lock()
+
+    async def send(self, command: AdminCommand) -> Position:
+        """Write a command under its space's key; on return the log has it, and where.
+
+        Raises:
+            DeliveryFailed: The log did not confirm it. It may still be there: ask again.
+        """
+        key = entity_key(command).encode()
+        try:
+            producer = await self._connected()
+            partition = await producer.partition_of(self._topic, key)
+            record = Record(key, encode(command), headers_for(command))
+            (written,) = await acknowledged(await producer.write(self._topic, partition, [record]))
+        except (DeliveryFailed, KafkaError) as error:
+            await self.close()  # a producer that failed once may be unfit for ever: the next command gets another
+            if isinstance(error, DeliveryFailed):
+                raise
+            raise DeliveryFailed(f"cannot write to {self._topic}: {error!r}.") from error
+        return Position(COMMANDS.name, partition, int(written.offset))
+
+    async def close(self) -> None:
+        """Disconnect; a later command connects again."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    async def _connected(self) -> Producer:
+        async with self._connecting:
+            if self._producer is None:
+                producer = Producer(self._settings)
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
+                self._producer = producer
+            return self._producer
+
+
+class SpaceCommands:
+    """Sends commands and waits for what comes of them.
+
+    Args:
+        sender: Writes to the log; None: this role takes no commands.
+        memories: Where their results show.
+        clock: Seconds, never going back.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        sender: CommandSender | None,
+        memories: AppMemories,
+        *,
+        clock: Callable[[], float] = monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._sender = sender
+        self._memories = memories
+        self._clock = clock
+        self._sleep = sleep
+        self._waiting = 0
+
+    async def carry_out(self, command: AdminCommand) -> CommandResult | None:
+        """Send a command, and look until readers see what came of it; on return they do.
+
+        Returns:
+            None if that takes longer than `WAIT_S`. The command is in the log and will be carried out.
+
+        Raises:
+            Problem: 503, this role takes no commands, or too many wait already; then nothing was written.
+            DeliveryFailed: The log did not confirm it.
+        """
+        if self._sender is None:
+            raise read_only()
+        if self._waiting >= MAX_WAITING:
+            raise unavailable(f"{MAX_WAITING} commands wait to be carried out already", code="too_many_waiting")
+        self._waiting += 1
+        try:
+            written = await self._sender.send(command)
+            result = await self._result(command, written)
+        finally:
+            self._waiting -= 1
+        outcome = "pending" if result is None else result.outcome
+        action = tag_of(type(command))
+        log.info("admin_command", action=action, by=command.by, request_id=command.request_id, outcome=outcome)
+        return result
+
+    async def _result(self, command: AdminCommand, written: Position) -> CommandResult | None:
+        end_s = self._clock() + WAIT_S
+        while True:
+            standing = await self._memories.standing(command.app_id, command.user_id)
+            if standing is not None:
+                for result in standing.results:
+                    if result.request_id == command.request_id:
+                        return result
+                if standing.partition == written.partition and standing.offset >= written.offset:
+                    return None  # others came so quickly that its result is told no more
+            left_s = end_s - self._clock()
+            if left_s <= 0:
+                return None
+            await self._sleep(min(POLL_S, left_s))
+
+
+def read_only() -> Exception:
+    """503 of a role that was given nothing to write with."""
+    return unavailable(
+        "this process only reads: ask the index role, or the api role, of `turntide worker`", code="read_only"
+    )

@@ -1,0 +1,49 @@
+"""Admins' commands on a real broker: one space's in one order, as the memory role takes them; a broker that is away."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from aiokafka.admin import NewTopic
+
+from models.codec import decode_command
+from models.errors import DeliveryFailed
+from models.events import MemoriesPurged, MemoryDeleted, Position
+from models.policy import IntakePolicy
+from models.topics import COMMANDS
+from streams.api.commands import KafkaCommands
+from streams.kafka.client import admin, read_to_end
+from streams.settings import load_settings
+
+pytestmark = pytest.mark.kafka
+
+
+async def test_commands_are_where_they_are_said_to_be(kafka: str, topic_prefix: str) -> None:
+    """Each under its space's key, one after the other; the memory role decodes what was sent; it connects again."""
+    settings = load_settings(kafka={"bootstrap": kafka}, topic_prefix=topic_prefix)
+    topic, now = COMMANDS.full_name(topic_prefix), datetime.now(UTC)
+    async with admin(settings.kafka) as client:
+        await client.create_topics([NewTopic(topic, 2, 1)])
+    sent = [
+        MemoryDeleted(app_id="shop/eu ü", timestamp=now, request_id="1", by="ops", memory_id=7),
+        MemoriesPurged(app_id="shop/eu ü", timestamp=now, request_id="2", by="ops"),
+    ]
+    commands = KafkaCommands(settings)
+    places = []
+    for command in sent:
+        places.append(await commands.send(command))
+        await commands.close()
+    found = [record async for record in read_to_end(settings.kafka, topic)]
+
+    assert places == [Position(COMMANDS.name, found[0].partition, offset) for offset in (0, 1)]
+    assert [decode_command(each.value, each.key, now, IntakePolicy()) for each in found] == sent
+
+
+async def test_a_broker_that_is_away(topic_prefix: str) -> None:
+    """Said at once, and nothing is left open."""
+    commands = KafkaCommands(load_settings(kafka={"bootstrap": "127.0.0.1:9"}, topic_prefix=topic_prefix))
+    with pytest.raises(DeliveryFailed, match="cannot reach Kafka"):
+        await commands.send(MemoriesPurged(app_id="a", timestamp=datetime.now(UTC)))
+
+    assert commands._producer is None

@@ -1,0 +1,280 @@
+"""Memories of apps over HTTP: the seed's paths and bodies, who may ask, and that a writer reads its own writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.errors import DeliveryFailed
+from streams.api import commands
+from tests.api_apps import AT, memory
+from tests.api_doubles import Served
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+ODD = 'shop/eu ü%2F"memories/7'
+"""An app id with everything that a path could stumble over."""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A role that knows two memories of app `a`, one of a user in it, and one of another app that it may read."""
+    made = Served()
+    made.apps.known += [
+        memory(1, "User prefers calls after 2pm.", conflicts_with=[2], related_conversations=["s-9"]),
+        memory(2, "User prefers calls before noon.", updated_at=AT + timedelta(days=1), pinned=True),
+        memory(1, "Anna is vegan.", user="anna"),
+        memory(5, "Orders have eight digits.", app="b", shared_with=["a"]),
+        memory(6, "Not for others.", app="b"),
+    ]
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    """Somebody on this machine."""
+    async with served.client() as made:
+        yield made
+
+
+async def asked(client: httpx.AsyncClient, method: str, path: str, status: int = 200, **body: Any) -> Any:
+    """An answer of that status."""
+    answer = await client.request(method, path, json=body or None)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+# --- reading
+
+
+async def test_the_list_is_the_seeds(client: httpx.AsyncClient) -> None:
+    """Under `memories`, the latest updated first, with the seed's names and importance from 0 to 10."""
+    found = await asked(client, "GET", "/apps/a/memories")
+
+    assert list(found) == ["memories"]
+    assert [each["id"] for each in found["memories"]] == [2, 1]
+    assert found["memories"][1] == {
+        "id": 1,
+        "appId": "a",
+        "content": "User prefers calls after 2pm.",
+        "createdAt": "2025-10-10T14:30:00Z",
+        "updatedAt": "2025-10-10T14:30:00Z",
+        "sourceConversationId": "s-1",
+        "metadata": {"importance": 7.5, "tags": ["time"], "relatedConversations": ["s-9"]},
+        "pinned": False,
+        "sharedWith": [],
+        "conflictsWith": [2],
+        "madeBy": "rules",
+    }
+
+
+async def test_an_unknown_app_has_no_memories(client: httpx.AsyncClient) -> None:
+    """It is no error."""
+    assert await asked(client, "GET", "/apps/nobody/memories") == {"memories": []}
+
+
+async def test_lists_of_users_and_with_shared_ones(client: httpx.AsyncClient) -> None:
+    """A user's space is another one; what others share comes after the app's own and names its owner."""
+    of_user = await asked(client, "GET", "/apps/a/memories?user_id=anna")
+    shared = await asked(client, "GET", "/apps/a/memories?include_shared=true")
+
+    assert [each["content"] for each in of_user["memories"]] == ["Anna is vegan."]
+    assert [(each["appId"], each["id"]) for each in shared["memories"]] == [("a", 2), ("a", 1), ("b", 5)]
+
+
+async def test_one_memory(client: httpx.AsyncClient) -> None:
+    """By its number; of another app's numbers it knows nothing."""
+    found = await asked(client, "GET", "/apps/a/memories/2")
+
+    assert (found["content"], found["pinned"]) == ("User prefers calls before noon.", True)
+    assert (await asked(client, "GET", "/apps/a/memories/6", status=404))["code"] == "not_found"
+    assert (await asked(client, "GET", "/apps/a/memories/first", status=422))["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize(("mode", "score"), [("keyword", 2.07), ("semantic", 2.08), ("hybrid", 2.06)])
+async def test_search_takes_a_mode(client: httpx.AsyncClient, mode: str, score: float) -> None:
+    """Words, likeness or both; best first, with scores."""
+    found = await asked(client, "GET", f"/apps/a/memories/search?q=calls+noon&mode={mode}&limit=1")
+
+    assert [(each["id"], each["score"]) for each in found["memories"]] == [(2, score)]
+
+
+async def test_export_is_a_file_with_everything(client: httpx.AsyncClient) -> None:
+    """Its format says what it is; conflicts are in it; a name of any kind makes a header that is none of its own."""
+    answer = await client.get("/apps/a/memories/export")
+    odd = await client.get(f"/apps/{quote(ODD, safe='')}/memories/export")
+
+    assert {**answer.json(), "exportedAt": "", "memories": []} == {
+        "format": "turntide.app-memories",
+        "version": 1,
+        "appId": "a",
+        "userId": "",
+        "exportedAt": "",
+        "memories": [],
+    }
+    assert [(each["id"], each["conflictsWith"]) for each in answer.json()["memories"]] == [(1, [2]), (2, [])]
+    assert odd.headers["content-disposition"] == (
+        "attachment; filename=\"memories.json\"; filename*=UTF-8''memories-shop%2Feu%20%C3%BC%252F%22memories%2F7.json"
+    )
+
+
+# --- writing
+
+
+async def test_delete_one_is_the_seeds(served: Served, client: httpx.AsyncClient) -> None:
+    """`success`, and the next read does not find it; a second time it is gone already, and said so."""
+    first = await asked(client, "DELETE", "/apps/a/memories/1")
+    left = await asked(client, "GET", "/apps/a/memories")
+    second = await asked(client, "DELETE", "/apps/a/memories/1")
+
+    assert (first, [each["id"] for each in left["memories"]]) == ({"success": True}, [2])
+    assert second == {"success": True, "deletedCount": 0, "alreadyGone": True}
+    assert [type(each) for each in served.apps.sent] == [MemoryDeleted, MemoryDeleted]
+
+
+async def test_purges_memories_on_admin_request(served: Served, client: httpx.AsyncClient) -> None:
+    """Seed 003's scenario: how many went, and nothing is found afterwards; other spaces keep theirs."""
+    purged = await asked(client, "DELETE", "/apps/a/memories")
+    left = await asked(client, "GET", "/apps/a/memories")
+    of_user = await asked(client, "GET", "/apps/a/memories?user_id=anna")
+
+    assert (purged, left) == ({"success": True, "deletedCount": 2}, {"memories": []})
+    assert (len(of_user["memories"]), len(served.apps.known)) == (1, 3)
+    assert isinstance(served.apps.sent[0], MemoriesPurged)
+
+
+async def test_edit_changes_what_is_named(served: Served, client: httpx.AsyncClient) -> None:
+    """Importance from 0 to 10 becomes 0 to 1; what is not named stays; the answer is what a reader finds."""
+    body: dict[str, Any] = {"content": "User prefers mail.", "importance": 9, "pinned": True, "sharedWith": ["b"]}
+    edited = await asked(client, "PUT", "/apps/a/memories/1", **body)
+    found = await asked(client, "GET", "/apps/a/memories/1")
+    (sent,) = served.apps.sent
+
+    assert edited == {"success": True, "memory": found}
+    assert (found["content"], found["metadata"]["importance"], found["metadata"]["tags"]) == (
+        body["content"],
+        9,
+        ["time"],
+    )
+    assert isinstance(sent, MemoryEdited)
+    assert (sent.importance, sent.tags, sent.shared_with, sent.by) == (0.9, None, ["b"], "local")
+
+
+async def test_retains_memories_after_app_uninstall(served: Served, client: httpx.AsyncClient) -> None:
+    """Seed 003's scenario: memories stay, unless they are to be purged with the app."""
+    kept = await asked(client, "POST", "/apps/a/uninstall", purgeMemories=False)
+    found = await asked(client, "GET", "/apps/a/memories")
+    purged = await asked(client, "POST", "/apps/a/uninstall", purgeMemories=True)
+
+    assert (kept, len(found["memories"])) == ({"success": True, "purged": False, "deletedCount": 0}, 2)
+    assert purged == {"success": True, "purged": True, "deletedCount": 2}
+    assert [each.purge_memories for each in served.apps.sent if isinstance(each, AppUninstalled)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("method", "end"), [("GET", ""), ("DELETE", ""), ("GET", "/1"), ("DELETE", "/1"), ("GET", "/stats")]
+)
+async def test_an_app_id_may_be_anything(served: Served, client: httpx.AsyncClient, method: str, end: str) -> None:
+    """Slashes, spaces, percent signs and words of our own paths in it: the route and the app stay the same."""
+    served.apps.known.append(memory(1, "kept", app=ODD))
+    answer = await client.request(method, f"/apps/{quote(ODD, safe='')}/memories{end}")
+    sent = [each.app_id for each in served.apps.sent]
+
+    assert (answer.status_code, sent) == (200, [ODD] if method == "DELETE" else [])
+    assert "kept" in answer.text or '"memories":1' in answer.text or sent
+
+
+@pytest.mark.parametrize("path", ["/apps/a/memories/", "/apps/a/memories//"])
+async def test_a_number_that_is_missing_deletes_nothing(served: Served, path: str) -> None:
+    """Nor does a client that follows redirects."""
+    async with served.client() as client:
+        answer = await client.delete(path, follow_redirects=True)
+
+    assert (answer.status_code, served.apps.sent) == (404, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, ""),
+        ({"content": "x" * 50_000}, "content"),
+        ({"content": "x" * 401}, "content"),
+        ({"content": "  "}, "content"),
+        ({"importance": 11}, "importance"),
+        ({"importance": "7"}, "importance"),
+        ({"tags": ["t"] * 6}, "tags"),
+        ({"tags": [""]}, "tags[0]"),
+        ({"sharedWith": ["a"]}, "sharedWith"),
+        ({"sharedWith": ["b\n"]}, "sharedWith"),
+        ({"sharedWith": [f"b{n}" for n in range(17)]}, "sharedWith"),
+        ({"secret": 1}, ""),
+    ],
+)
+async def test_edits_that_make_no_sense(
+    served: Served, client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
+    """422 with the field, before anything is written; what was sent is not said again."""
+    answer = await client.put("/apps/a/memories/1", json=body)
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, field)
+    assert ("secret" not in answer.text, served.apps.sent) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("told", "status", "code"),
+    [
+        ("not_found", 404, "not_found"),
+        ("too_long", 422, "invalid_request"),
+        ("too_many_pinned", 409, "too_many_pinned"),
+    ],
+)
+async def test_what_the_fold_refuses_is_told(
+    served: Served, client: httpx.AsyncClient, told: str, status: int, code: str
+) -> None:
+    """It alone knows what there is."""
+    served.apps.told = told
+
+    assert (await asked(client, "PUT", "/apps/a/memories/1", status=status, pinned=True))["code"] == code
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_names_that_no_event_can_have(client: httpx.AsyncClient, method: str) -> None:
+    """They would become a dead letter."""
+    assert (await asked(client, method, "/apps/a%01b/memories", status=422))["errors"][0]["field"] == "app_id"
+    assert (await asked(client, method, "/apps/a/memories?user_id=%00", status=422))["errors"][0]["field"] == "user_id"
+
+
+# --- what does not work at once
+
+
+async def test_while_the_memory_role_is_away(
+    served: Served, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """202: it is written, and where to look; nothing is claimed to be done."""
+    monkeypatch.setattr(commands, "WAIT_S", 0.0)
+    served.apps.away = True
+    place = f"/apps/{quote(ODD, safe='')}/memories"
+    answer = await client.delete(f"{place}?user_id=anna")
+
+    assert (answer.status_code, answer.headers["location"]) == (202, f"{place}?user_id=anna")
+    assert {**answer.json(), "hint": ""} == {
+        "success": False,
+        "pending": True,
+        "requestId": served.apps.sent[0].request_id,
+        "hint": "",
+    }
+
+
+async def test_while_the_log_is_away(served: Served, client: httpx.AsyncClient) -> None:
+    """503, and when to come again."""
+    served.apps.fails = DeliveryFailed("cannot reach Kafka.")
+    answer = await client.delete("/apps/a/memories")
+
+    assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "log_unavailable", "2")

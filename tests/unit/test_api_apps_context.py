@@ -1,0 +1,153 @@
+"""Memories of apps in `/v1/context` (seed 003, Context Integration): where they stand, whose they are, and when."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from models.app_policy import AppPolicy
+from streams.api.apps_context import AppContext
+from streams.telemetry import metrics
+from tests.api_apps import AT, Apps, memory
+from tests.api_doubles import Served, bearer, fact, settings_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+POINTS = ["unanswered_conversation", "conversation_review", "conversation_selection"]
+TEXT = """\
+(memories for app: a)
+The following are memories from previous conversations with this app:
+
+1. [Created: 2025-10-10] User prefers calls before noon.
+2. [Created: 2025-10-10] User prefers calls after 2pm.
+3. [Created: 2025-10-10] Orders have eight digits.
+
+Use these memories to provide context-aware responses."""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """Two memories of app `a`, one that `b` shares with it, one of `b` alone."""
+    made = Served(settings=settings_of("a", "b"))
+    made.users.known_facts.append(fact("name", "Alex"))
+    made.apps.known += [
+        memory(1, "User prefers calls after 2pm."),
+        memory(2, "User prefers calls before noon.", updated_at=AT + timedelta(days=1)),
+        memory(5, "Orders have eight digits.", app="b", shared_with=["a"], updated_at=AT + timedelta(days=9)),
+        memory(6, "Only for b.", app="b"),
+    ]
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    """A reader of app `a`; no admin."""
+    async with served.client(bearer("a")) as made:
+        yield made
+
+
+async def context(client: httpx.AsyncClient, **body: Any) -> Any:
+    """A prompt for a question."""
+    answer = await client.post("/v1/context", json={"user_id": "u", "query": "when?", **body})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_includes_memories_in_context_for_same_app(client: httpx.AsyncClient, point: str) -> None:
+    """Seed 003's scenario, at each of its three points: the seed's text first, what is shared after the app's own."""
+    without = await context(client)
+    found = await context(client, injection_point=point)
+
+    assert (found["app_memories_text"], found["injection_point"]) == (TEXT, point)
+    assert found["prompt"] == f"{TEXT}\n\n{without['prompt']}"
+    assert found["tokens"] == -(-len(found["prompt"]) // 4)
+    assert [(each["app_id"], each["memory_id"]) for each in found["app_memories"]] == [("a", 2), ("a", 1), ("b", 5)]
+    assert found["left_out"]["app_memories"] == 0
+
+
+async def test_isolates_memories_between_apps(served: Served, client: httpx.AsyncClient) -> None:
+    """Seed 003's scenario: nothing of an app is in another's prompt but what it shares."""
+    async with served.client(bearer("b")) as other:
+        of_b = await context(other, app_memories=True)
+    of_a = await context(client, app_memories=True)
+
+    assert [each["memory_id"] for each in of_b["app_memories"]] == [5, 6]
+    assert "calls" not in of_b["prompt"]
+    assert "Only for b" not in of_a["prompt"]
+
+
+async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) -> None:
+    """Who names no point gets the prompt and the fields that there always were; a point can be named without them."""
+    plain = await context(client)
+    declined = await context(client, injection_point=POINTS[0], app_memories=False)
+
+    assert set(plain) == {"prompt", "tokens", "facts", "episodes", "recent", "left_out"}
+    assert set(plain["left_out"]) == {"facts", "episodes", "recent", "last_turn_cut"}
+    assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])
+
+
+async def test_a_small_budget_leaves_memories_out(client: httpx.AsyncClient) -> None:
+    """Whole ones, the last first, down to none; facts keep their half, and what is missing is counted."""
+    budgets = (150, 120, 64)
+    found = [await context(client, app_memories=True, token_budget=budget) for budget in budgets]
+
+    assert [(len(each["app_memories"]), each["left_out"]["app_memories"]) for each in found] == [(2, 1), (1, 2), (0, 3)]
+    assert [each["tokens"] <= budget for each, budget in zip(found, budgets, strict=True)] == [True] * 3
+    assert [len(each["facts"]) for each in found] == [1, 1, 1]
+    assert found[2]["app_memories_text"] == ""
+
+
+async def test_memories_of_no_app_in_particular_are_refused(served: Served) -> None:
+    """Rather than of all apps that a caller may read."""
+    made = Served()
+    made.apps.known = served.apps.known
+    async with made.client() as client:
+        answer = await client.post("/v1/context", json={"user_id": "u", "query": "x", "injection_point": POINTS[0]})
+    await made.close()
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "app_id")
+
+
+@pytest.mark.parametrize("body", [{"injection_point": "elsewhere"}, {"app_memories": "yes"}])
+async def test_what_makes_no_sense_is_refused(client: httpx.AsyncClient, body: dict[str, Any]) -> None:
+    """422, with the field."""
+    answer = await client.post("/v1/context", json={"user_id": "u", "query": "x", **body})
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, next(iter(body)))
+
+
+async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
+    """The space of the prompt's user in the app joins the app's, or stands alone; never another user's."""
+    apps = Apps([memory(1, "of all"), memory(1, "of anna", user="anna"), memory(1, "of bo", user="bo")])
+    apps.known.append(memory(2, "shared of anna", app="b", user="anna", shared_with=["a"]))
+    told = {}
+    for spaces in (("app",), ("user",), ("app", "user")):
+        preface = await AppContext(apps, AppPolicy(spaces=spaces)).preface("a", "anna", 2_000)
+        told[spaces] = [] if preface is None else [each.content for each in preface.memories]
+
+    assert told == {
+        ("app",): ["of all"],
+        ("user",): ["of anna", "shared of anna"],
+        ("app", "user"): ["of all", "of anna", "shared of anna"],
+    }
+
+
+async def test_prompts_with_and_without_are_counted() -> None:
+    """The seed's injection rate; a prompt that wants none is no part of it."""
+
+    def counted() -> list[float]:
+        results = ("with_memories", "without")
+        return [metrics.counter("contexts_total", result=each)._value.get() for each in results]
+
+    before = counted()
+    chooses = AppContext(Apps([memory(1, "x")]))
+    for app in ("a", "nobody", None):
+        await chooses.preface(app, "u", 2_000)
+
+    assert [after - was for after, was in zip(counted(), before, strict=True)] == [1.0, 1.0]

@@ -1,0 +1,168 @@
+"""Statistics of apps' memories: figures, energy since the last poll, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.api_apps import memory, space
+from tests.api_doubles import Served, bearer, settings_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+HOSTILE = "<script>alert(1)</script>&'\""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """App `a` with two memories that contradict each other, and `b` that has spent more."""
+    made = Served(settings=settings_of("a", "b", admin=True))
+    made.apps.known += [
+        memory(1, "at two", conflicts_with=[2], pinned=True),
+        memory(2, "at four", conflicts_with=[1]),
+        memory(1, "x", app="b", shared_with=["a"]),
+    ]
+    counts: dict[str, Any] = {"created": 14, "compactions": 4, "skipped": 1, "edited": 2, "waiting": 3}
+    made.apps.standings += [
+        space("a", memories=2, spent_units=260.0, **counts),
+        space("b", memories=1, spent_units=300.0, uninstalled=True),
+    ]
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    """An admin of app `a`."""
+    async with served.client({**bearer("a"), "Accept": "application/json"}) as made:
+        yield made
+
+
+async def test_figures_of_an_app(client: httpx.AsyncClient) -> None:
+    """What is there now, what happened of all time, and energy."""
+    assert (await client.get("/apps/a/memories/stats")).json() == {
+        "appId": "a",
+        "userId": "",
+        "known": True,
+        "memories": 2,
+        "pinned": 1,
+        "shared": 0,
+        "conflicting": 2,
+        "created": 14,
+        "compactions": 4,
+        "skipped": 1,
+        "edited": 2,
+        "waiting": 3,
+        "uninstalled": False,
+        "energy": {"levelUnits": 9_000.0, "capacityUnits": 10_000.0, "spentUnits": 260.0, "spentSinceUnits": None},
+    }
+
+
+@pytest.mark.parametrize(("since", "spent"), [(0, 260.0), (250.5, 9.5), (260, 0.0), (1_000, 260.0)])
+async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: float, spent: float) -> None:
+    """`getEnergyConsumedSinceLastPoll`: the caller says what it saw; a space that began anew has spent all it has."""
+    found = (await client.get(f"/apps/a/memories/stats?since_units={since}")).json()
+
+    assert found["energy"]["spentSinceUnits"] == spent
+
+
+async def test_an_app_that_nothing_is_known_of(served: Served) -> None:
+    """Zeros, and that it is not known."""
+    found = (await all_of(served, f"/apps/{quote(HOSTILE, safe='')}/memories/stats")).json()
+
+    assert (found["known"], found["memories"], found["energy"]["spentUnits"]) == (False, 0, 0.0)
+
+
+async def all_of(served: Served, path: str, **headers: str) -> httpx.Response:
+    """What an admin of all apps is answered."""
+    made = Served()
+    made.apps.known, made.apps.standings = served.apps.known, served.apps.standings
+    async with made.client(headers) as client:
+        answer = await client.get(path)
+    await made.close()
+    return answer
+
+
+async def test_all_apps(served: Served) -> None:
+    """Those that spent most first, with their sums; a limit says that there are more."""
+    found = (await all_of(served, "/apps/statistics", Accept="application/json")).json()
+    first = (await all_of(served, "/apps/statistics?limit=1", Accept="application/json")).json()
+    listed = (await all_of(served, "/apps")).json()
+
+    assert ([each["appId"] for each in found["spaces"]], found["more"], first["more"]) == (["b", "a"], False, True)
+    assert (found["totals"]["memories"], found["totals"]["conflicting"], found["totals"]["spentUnits"]) == (3, 2, 560.0)
+    assert listed["spaces"] == [
+        {"appId": "a", "userId": "", "memories": 2, "uninstalled": False},
+        {"appId": "b", "userId": "", "memories": 1, "uninstalled": True},
+    ]
+
+
+async def test_an_admin_of_some_apps_counts_those(client: httpx.AsyncClient) -> None:
+    """How many apps there are besides is not told."""
+    found = (await client.get("/apps/statistics")).json()
+
+    assert ([each["appId"] for each in found["spaces"]], found["totals"]["spaces"]) == (["a"], 1)
+
+
+class _Parsed(HTMLParser):
+    """Elements and addresses of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[str] = []
+        self.addresses: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in {"href", "src", "action", "xlink:href"}]
+        if tag not in {"meta", "rect"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "rect":
+            assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+async def test_the_page_is_whole_and_loads_nothing(served: Served) -> None:
+    """Every element is closed, a picture for each of the six figures, and neither scripts nor addresses."""
+    served.apps.standings.append(space(HOSTILE, memories=7, spent_units=1.0))
+    answer = await all_of(served, "/apps/statistics", Accept="text/html,*/*;q=0.8")
+    page = _Parsed(answer.text)
+
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert (page.open, page.addresses, page.seen.count("svg"), "script" in page.seen) == ([], [], 6, False)
+    assert HOSTILE in page.text
+    assert "b (uninstalled)" in page.text
+
+
+async def test_the_page_before_there_is_anything(served: Served) -> None:
+    """No pictures of nothing; it says what memories are made of."""
+    served.apps.standings.clear()
+    answer = await all_of(served, "/apps/statistics")
+
+    assert ("<svg" in answer.text, "when conversations end" in answer.text) == (False, True)
+
+
+async def test_bars_are_as_long_as_their_numbers(served: Served) -> None:
+    """The longest takes the room there is; a figure that is zero everywhere draws no bar."""
+    answer = await all_of(served, "/apps/statistics")
+    _, memories, created, *_ = answer.text.split("<section>")
+
+    assert [part.split('"')[0] for part in memories.split('class="b"')[1].split('width="')[1:2]] == ["166.0"]
+    assert 'width="83.0"' in memories
+    assert 'width="0.0"' in created

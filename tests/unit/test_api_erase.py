@@ -1,0 +1,138 @@
+"""Erasures over HTTP: who may ask for whose, what is written, and the proof."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from msgspec import structs
+
+from models.app_policy import AppPolicy
+from models.erase_events import ErasureProved
+from streams.api.assembly import admin_routers
+from streams.api.health import create_api
+from streams.telemetry import Metrics
+from tests.api_apps import AT, Apps
+from tests.api_doubles import Served, bearer, settings_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+PROOF = ErasureProved(
+    request_id="r",
+    timestamp=AT,
+    scope="user",
+    subject="0" * 64,
+    by="local",
+    requested_at=AT,
+    sessions=1,
+    stores=[],
+    complete=True,
+)
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A role that takes erasures."""
+    made = Served()
+    yield made
+    await made.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "scope"),
+    [
+        ({"user_id": "u", "app_id": "a"}, "user"),
+        ({"user_id": "u"}, "user"),
+        ({"session_id": "s"}, "session"),
+        ({"app_id": "a", "purge_logs": True}, "app"),
+    ],
+)
+async def test_an_erasure_is_asked_for(served: Served, body: dict[str, Any], scope: str) -> None:
+    """202, once it is in the log with who asked; and where its proof will be."""
+    async with served.client() as client:
+        answer = await client.post("/v1/erase", json=body)
+    (wanted,) = served.erasures.asked
+    named = {name: value for name, value in structs.asdict(wanted).items() if value}
+
+    assert (answer.status_code, answer.headers["location"]) == (202, f"/v1/erase/{wanted.request_id}")
+    assert answer.json() == {"request_id": wanted.request_id, "scope": scope, "status": answer.headers["location"]}
+    assert named == {
+        "request_id": wanted.request_id,
+        "timestamp": wanted.timestamp,
+        "scope": scope,
+        "by": "local",
+        **body,
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, ""),
+        ({"purge_logs": True}, ""),
+        ({"session_id": "s", "user_id": "u"}, "session_id"),
+        ({"session_id": "s", "app_id": "a"}, "session_id"),
+        ({"user_id": ""}, "user_id"),
+        ({"user_id": "a\x00"}, "user_id"),
+        ({"everything": True}, ""),
+    ],
+)
+async def test_nobody_in_particular_is_not_erased(served: Served, body: dict[str, Any], field: str) -> None:
+    """422, and nothing is written."""
+    async with served.client() as client:
+        answer = await client.post("/v1/erase", json=body)
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"], served.erasures.asked) == (422, field, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"app_id": "a"}, 202),
+        ({"app_id": "a", "user_id": "u"}, 202),
+        ({"app_id": "b"}, 403),
+        ({"user_id": "u"}, 403),
+        ({"session_id": "s"}, 403),
+        ({"app_id": "a", "purge_logs": True}, 403),
+    ],
+)
+async def test_an_admin_of_some_apps_erases_those(body: dict[str, Any], status: int) -> None:
+    """Not a user in other tenants' apps, a session that another may share, or logs that hold everybody's."""
+    made = Served(settings=settings_of("a", admin=True))
+    async with made.client(bearer("a")) as client:
+        answer = await client.post("/v1/erase", json=body)
+    await made.close()
+
+    assert (answer.status_code, len(made.erasures.asked)) == (status, status == 202)
+
+
+async def test_the_proof(served: Served) -> None:
+    """None while it is under way; then what was looked at, as it stands in the log."""
+    async with served.client() as client:
+        before = (await client.get("/v1/erase/r")).json()
+        served.erasures.proofs["r"] = PROOF
+        after = (await client.get("/v1/erase/r")).json()
+
+    assert before == {"request_id": "r", "proved": False, "proof": None}
+    assert (after["proved"], after["proof"]["type"], after["proof"]["complete"]) == (True, "erasure_proved", True)
+
+
+async def test_a_role_that_only_reads() -> None:
+    """503 for whatever writes, and who does it; reading goes on."""
+    apps = Apps()
+    routers = admin_routers(apps, AppPolicy(), None, None)
+    app = create_api(ready=lambda: (True, ""), registry=Metrics().registry, routers=routers)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        writing = [
+            await client.post("/v1/erase", json={"user_id": "u"}),
+            await client.get("/v1/erase/r"),
+            await client.delete("/apps/a/memories"),
+            await client.put("/apps/a/memories/1", json={"pinned": True}),
+        ]
+        reading = await client.get("/apps/a/memories")
+
+    assert [(each.status_code, each.json()["code"]) for each in writing] == [(503, "read_only")] * 4
+    assert reading.status_code == 200
