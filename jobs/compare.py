@@ -147,8 +147,9 @@ class _Settling:
         cut = [number for number, (start, _) in extent.items() if start > 0]
         if cut:
             raise ConfigurationError(
-                f"{topic.full_name(self._settings.topic_prefix)}: retention has removed the head of partitions {cut}; "
-                "a comparison needs the whole log. `turntide replay` without --compare folds what is left."
+                f"{topic.full_name(self._settings.topic_prefix)}: retention or an erasure has removed the head of "
+                f"partitions {cut}; a comparison needs the whole log. "
+                "`turntide replay` without --compare folds what is left."
             )
         return extent
 

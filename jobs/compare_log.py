@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 from models.codec import decode_output
 from models.errors import InvalidRecord
 from models.events import DeadLetter, Output
-from models.topics import COMMANDS, Topic
+from models.topics import COMMANDS, Cleanup, Topic
 from streams.comparison import TopicOutputs
 from streams.folded import OUTPUT_TOPICS, Entities, Folded
 from streams.kafka.client import consumer, read_to_end, require_topic
@@ -72,11 +72,13 @@ async def _read_topic(settings: Settings, topic: Topic) -> TopicOutputs:
 
 
 def _id_of(topic: Topic, value: bytes | None) -> str | None:
-    """Id of an output; None for what others write to `commands.v1`, good or bad.
+    """Id of an output; None for what others write to `commands.v1`, good or bad, and for what an erasure deleted.
 
     Raises:
         InvalidRecord: Nobody else writes to the topic, and this is no event of it.
     """
+    if value is None and topic.cleanup is Cleanup.COMPACT:
+        return None
     try:
         event = decode_output(topic, value or b"")
     except InvalidRecord:

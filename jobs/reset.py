@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -18,10 +19,12 @@ from jobs.compare_log import Extent, log_extent
 from jobs.output import Output, OutputFormat
 from jobs.role_groups import group_of, role_groups
 from jobs.topics import apply_topics
+from models.codec import decode_output
 from models.errors import ConfigurationError, StoreUnavailable
-from models.topics import CONVERSATION_TOPICS, FACTS, REQUESTS, TURNS, USER_EPISODES, Topic
+from models.events import ErasureProved
+from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, MEMORIES, REQUESTS, TURNS, USER_EPISODES, Topic
 from streams.folded import FOLDED
-from streams.kafka.client import admin, consumer
+from streams.kafka.client import admin, consumer, read_to_end
 from streams.settings import Settings, load_settings
 
 _WITHIN_S = 30.0
@@ -40,13 +43,13 @@ class ResetRole(StrEnum):
 SOURCES: dict[str, tuple[Topic, ...]] = {
     **{each.role: (each.source,) for each in FOLDED},
     ResetRole.ENRICH: (REQUESTS,),
-    ResetRole.INDEX: (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES),
+    ResetRole.INDEX: (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES),
 }
 """What each reads."""
 _CHANGELOGS = {each.role: each.changelog for each in FOLDED}
 _EXPIRED = {
     ResetRole.SESSIONS: "sessions that began in them are incomplete",
-    ResetRole.MEMORY: "users who spoke in them are remembered incompletely",
+    ResetRole.MEMORY: "users and apps that were spoken with in them are remembered incompletely",
     ResetRole.ENRICH: "nothing in them waits for an answer any more, unless this role was away for longer than that",
     ResetRole.INDEX: "what they held is not indexed again",
 }
@@ -61,6 +64,7 @@ class Reset(Struct, frozen=True, kw_only=True):
         records: Records that will be read again; of a compacted topic at most.
         expired_records: Records that retention has removed: what they changed cannot be rebuilt.
         changelog: Topic that was emptied; empty for a role without one.
+        erasures_in_log: Erasures whose records are in the logs until retention removes them.
     """
 
     group: str
@@ -68,6 +72,7 @@ class Reset(Struct, frozen=True, kw_only=True):
     records: int
     expired_records: int
     changelog: str
+    erasures_in_log: int
 
 
 def reset(
@@ -94,6 +99,12 @@ def reset(
     Output(output).record(msgspec.to_builtins(done))
     if done.expired_records:
         typer.echo(f"{done.expired_records} records were removed by retention: {_EXPIRED[role]}", err=True)
+    if done.erasures_in_log:
+        typer.echo(
+            f"what {done.erasures_in_log} erasures took is still in the logs, and is read again: "
+            "once the role has caught up, repeat them with `turntide erase`",
+            err=True,
+        )
 
 
 reset.epilog = examples(  # type: ignore[attr-defined]
@@ -112,6 +123,7 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
     """
     group = group_of(settings, role)
     extents = {topic: await log_extent(settings, topic) for topic in SOURCES[role]}
+    proofs = [proof async for proof in _proofs(settings)]
     await _require_no_members(settings, role)
     await _set_back(settings, group, extents)
     changelog = _CHANGELOGS[role].full_name(settings.topic_prefix) if role in _CHANGELOGS else ""
@@ -124,7 +136,20 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
         records=sum(end - start for start, end in spans),
         expired_records=sum(start for start, _ in spans),
         changelog=changelog,
+        erasures_in_log=still_in_logs(proofs, datetime.now(UTC)),
     )
+
+
+def still_in_logs(proofs: Iterable[ErasureProved], now: datetime) -> int:
+    """How many erasures left records to retention that it has not removed yet."""
+    return sum(any(store.expires_at is not None and store.expires_at > now for store in p.stores) for p in proofs)
+
+
+async def _proofs(settings: Settings) -> AsyncIterator[ErasureProved]:
+    async for record in read_to_end(settings.kafka, ERASURES.full_name(settings.topic_prefix)):
+        event: Struct | None = decode_output(ERASURES, record.value) if record.value else None
+        if isinstance(event, ErasureProved):
+            yield event
 
 
 async def _require_no_members(settings: Settings, role: ResetRole) -> None:

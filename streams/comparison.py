@@ -7,8 +7,8 @@
 
 `streams.tiers` has what holds of users' memories, `streams.followers` compares archive and index.
 
-Of a compacted topic from which the broker has removed records, only the last event of each key must be there; of
-another one from which retention has removed the oldest, nothing must.
+Of a compacted topic from which the broker has removed records, only the last event of each key must be there, and none
+that an erasure took; of another one from which retention, or an erasure, has removed the oldest, nothing must.
 """
 
 from __future__ import annotations
@@ -148,6 +148,7 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
         oracles: What should be there.
     """
     result = Comparison()
+    forgotten = frozenset[str]().union(*(oracle.forgotten for oracle in oracles))
     for name, expected in by_topic(*oracles).items():
         on_topic = found.get(name, TopicOutputs())
         may_miss: AbstractSet[str] = frozenset()
@@ -155,7 +156,7 @@ def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Co
             may_miss = expected.keys()
             result.not_checked[name] = "retention has removed its oldest records: only what is left was compared"
         elif on_topic.has_holes:
-            may_miss = superseded(expected.values())
+            may_miss = superseded(expected.values()) | forgotten
         result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
         payloads = {i: encode(event) for i, event in expected.items() if i in on_topic.values}
         result.add(name, Kind.CHANGED, (i for i, p in payloads.items() if any(v != p for v in on_topic.values[i])))

@@ -10,7 +10,7 @@ from models.partition import folded_offset
 from models.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TOPICS, TURNS, Topic
 
 Entities = Mapping[str, Mapping[str, bytes]]
-"""State of one partition: entity (session or user) → part → bytes."""
+"""State of one partition: entity (session, user or space of memories) → part → bytes."""
 
 
 class Folded(NamedTuple):

@@ -2,7 +2,7 @@
 
 | compared | rule |
 |---|---|
-| archive | every turn and every output id once, as many refused records as the oracle refuses |
+| archive | every turn and every output id once, as many refused records as the oracle refuses; nothing erased |
 | index | by session and number: each turn that the policy keeps, none of any other, and no more points than turns |
 | index of users | each user's active facts, episodes and number of turns |
 
@@ -16,10 +16,12 @@ from hashlib import sha256
 
 from msgspec import Struct
 
+from models.erasure import Subject
 from models.events import DeadLetter
 from models.policy import Policy
 from models.topics import ARCHIVED_TOPICS
 from streams.comparison import Comparison, Kind, by_topic, superseded
+from streams.forgotten import without_session
 from streams.replay import Replayed
 from streams.tiers import UserId, episodes_of, name_of, states_of
 
@@ -82,10 +84,15 @@ def compare_archive(found: Archived, oracle: Replayed, *others: Replayed) -> Com
     result.ids(ARCHIVE_TURNS, expected, set(archived))
     doubled = max(len(archived) - len(set(archived)), found.doubled_rows)
     result.add(ARCHIVE_TURNS, Kind.DOUBLED, [f"row {n + 1} too many" for n in range(doubled)])
-    for name, events in by_topic(oracle, *others).items():
+    oracles = (oracle, *others)
+    forgotten = frozenset[str]().union(*(each.forgotten for each in oracles))
+    erased = frozenset[Subject]().union(*(each.erased for each in oracles))
+    for name, events in by_topic(*oracles).items():
         if name in _ARCHIVED:
-            may_miss = superseded(events.values()) if name in found.compacted else frozenset()
-            result.ids(f"archive {name}", events.keys(), found.ids.get(name, set()), may_miss=may_miss)
+            may_miss = superseded(events.values()) if name in found.compacted else frozenset[str]()
+            gone = {event_id for event_id, event in events.items() if without_session(event, erased)}
+            ids = found.ids.get(name, set())
+            result.ids(f"archive {name}", events.keys(), ids, may_miss=may_miss | forgotten | gone)
     refused = sum(isinstance(event, DeadLetter) and event.stage == "decode" for event in oracle.outputs.values())
     _numbers(result, ARCHIVE_REFUSED, refused, found.refused)
     return result

@@ -9,18 +9,20 @@ log is taken as it stands, with what the sessions role wrote again after a crash
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
 
 from models.arrival import Command
-from models.events import OutputEvent, Turn, UserTurnAdded
+from models.erasure import Subject
+from models.events import OutputEvent, SessionErased, Turn, UserTurnAdded
 from models.memory_partition import MemoryPartitionFold
 from models.partition import Arrival, PartitionFold, PartitionFolded
 from models.policy import Policy
 from streams.folded import SESSIONS, USERS, Entities, Folded
+from streams.forgotten import Erasure, Forgotten
 from streams.intake import Decoded, Intake, decode_commands, unfoldable
 from streams.kafka.client import read_to_end
 from streams.ports import Embedder, TurnScorer
@@ -38,13 +40,17 @@ class Replayed(NamedTuple):
         entities: Partition → entity → part → bytes.
         outputs: Id → event, dead letters among them.
         turns: Turns folded.
-        turn_keys: Session and number of every turn that could be used, each once.
+        turn_keys: Session and number of every turn that could be used and was not erased, each once.
+        forgotten: Ids of the outputs that erasures in the log took.
+        erased: Users and apps that were erased as a whole.
     """
 
     entities: dict[int, dict[str, dict[str, bytes]]]
     outputs: dict[str, OutputEvent]
     turns: int
     turn_keys: set[tuple[str, int]]
+    forgotten: frozenset[str] = frozenset()
+    erased: frozenset[Subject] = frozenset()
 
 
 class LogReplay(ABC, Generic[_Arrival]):
@@ -61,7 +67,8 @@ class LogReplay(ABC, Generic[_Arrival]):
         self._tables: dict[int, MemoryTable] = {}
         self._outputs: dict[str, OutputEvent] = {}
         self._turns = 0
-        self._turn_keys: set[tuple[str, int]] = set()
+        self._turns_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._forgotten = Forgotten()
 
     @abstractmethod
     def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[_Arrival]:
@@ -78,13 +85,21 @@ class LogReplay(ABC, Generic[_Arrival]):
         self._keep(decoded.dead)
         if not decoded.arrivals:
             return
-        events = (arrival.event for arrival in decoded.arrivals)
-        turns = (event for event in events if isinstance(event, Turn | UserTurnAdded))
-        self._turn_keys.update((turn.session_id, turn.turn) for turn in turns)
+        for arrival in decoded.arrivals:
+            self._note(arrival)
         try:
             self._take(table, self._new_fold(table.entities), decoded.arrivals)
         except Exception:  # noqa: BLE001 - as the role does it
             self._one_by_one(table, decoded.arrivals, {record.offset: record for record in records})
+
+    def _note(self, arrival: _Arrival) -> None:
+        event = arrival.event
+        if isinstance(event, Turn | UserTurnAdded):
+            self._turns_of[event.session_id].add(event.turn)
+        elif isinstance(event, Erasure):
+            self._forgotten.note(event, arrival.position)
+            if isinstance(event, SessionErased):
+                self._turns_of.pop(event.session_id, None)
 
     def _one_by_one(
         self, table: MemoryTable, arrivals: Sequence[_Arrival], records: Mapping[int, ConsumerRecord]
@@ -113,7 +128,14 @@ class LogReplay(ABC, Generic[_Arrival]):
     def result(self) -> Replayed:
         """Everything folded so far; it changes with what is folded next."""
         entities = {number: table.entities for number, table in self._tables.items()}
-        return Replayed(entities, self._outputs, self._turns, self._turn_keys)
+        return Replayed(
+            entities,
+            self._outputs,
+            self._turns,
+            {(session_id, turn) for session_id, turns in self._turns_of.items() for turn in turns},
+            self._forgotten.among(self._outputs),
+            frozenset(self._forgotten.subjects),
+        )
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:

@@ -5,6 +5,8 @@
 | `users' turns` | every turn that the sessions' oracle forwards is in exactly one episode of its user, or at hand |
 | `answers` | every episode that was asked for has come |
 
+Turns of a session that was erased are in neither. An episode that had some went as a whole.
+
 The first one also shows what no comparison of `commands.v1` with itself can: a turn that stands on the log and was
 passed over in the fold.
 """
@@ -13,15 +15,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from models.erasure import Subject
 from models.events import EpisodeCompressed, EpisodeRequested, UserTurnAdded, user_key
-from models.partition import PARTITION_ENTITY
 from models.policy import Policy
 from models.user_state import UserState
 from streams.comparison import Comparison, Kind
 from streams.replay import Replayed
 
+_OF_USER = "user:"
+"""How the keys of users begin; beside them stand spaces of memories, and the partition."""
 USERS_TURNS, ANSWERS = "users' turns", "answers"
 
 
@@ -38,20 +43,21 @@ def name_of(user: UserId) -> str:
 
 
 def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[UserId, UserState]]:
-    """Every user that an oracle of users knows; one that stands on two partitions comes twice."""
+    """Every user that an oracle of users knows, none that was erased; one that stands on two partitions comes twice."""
     for entities in oracle.entities.values():
         for entity, parts in entities.items():
-            if entity != PARTITION_ENTITY:
+            if entity.startswith(_OF_USER):
                 state = UserState.load(parts, policy)
-                yield UserId(state.head.app_id, state.head.user_id), state
+                if state.known:
+                    yield UserId(state.head.app_id, state.head.user_id), state
 
 
 def episodes_of(oracle: Replayed) -> dict[UserId, list[EpisodeCompressed]]:
-    """Episodes of each user."""
+    """Episodes of each user, but those that were erased."""
     found: dict[UserId, list[EpisodeCompressed]] = {}
     for event in oracle.outputs.values():
-        if isinstance(event, EpisodeCompressed):
-            found.setdefault(UserId(event.app_id, event.user_id), []).append(event)
+        if isinstance(event, EpisodeCompressed) and event.id not in oracle.forgotten:
+            found.setdefault(_user(event), []).append(event)
     return found
 
 
@@ -73,8 +79,9 @@ def compare_tiers(sessions: Replayed, users: Replayed, policy: Policy) -> Compar
         policy: As the roles had it.
     """
     forwarded = [event for event in sessions.outputs.values() if isinstance(event, UserTurnAdded)]
-    expected = Counter(_turn_name(UserId(turn.app_id, turn.user_id), turn.session_id, turn.turn) for turn in forwarded)
-    found = Counter(_remembered(users, policy))
+    expected = Counter(_forwarded_name(turn) for turn in forwarded if turn.id not in sessions.forgotten)
+    erased = {_forwarded_name(turn) for turn in forwarded if turn.id in sessions.forgotten}
+    found = Counter(_remembered(users, policy, erased))
     result = Comparison(checked={USERS_TURNS: expected.total()})
     result.add(USERS_TURNS, Kind.MISSING, (expected - found).elements())
     more = found - expected
@@ -91,25 +98,33 @@ def compare_answers(users: Replayed, policy: Policy) -> Comparison:
     return result
 
 
-def _remembered(oracle: Replayed, policy: Policy) -> Iterator[str]:
-    """Each turn as often as it is in an episode, or at hand and in none."""
-    episodes = episodes_of(oracle)
-    for user, made in episodes.items():
-        for episode in made:
-            for run in episode.turns:
-                yield from (_turn_name(user, run.session_id, turn) for turn in run.turns)
+def _remembered(oracle: Replayed, policy: Policy, erased: AbstractSet[str]) -> Iterator[str]:
+    """Each turn as often as it is in an episode, or at hand and in none; of an erased episode those that were not."""
+    numbers: dict[UserId, list[range]] = {}
+    for event in oracle.outputs.values():
+        if isinstance(event, EpisodeCompressed):
+            user, forgotten = _user(event), event.id in oracle.forgotten
+            names = (_turn_name(user, run.session_id, turn) for run in event.turns for turn in run.turns)
+            yield from (name for name in names if not (forgotten and name in erased))
+            # Who was erased as a whole and came again begins anew with 1.
+            if not (forgotten and Subject("user", *user) in oracle.erased):
+                numbers.setdefault(user, []).append(range(event.first_turn, event.last_turn + 1))
     for user, state in states_of(oracle, policy):
-        for number in _in_no_episode(state, episodes.get(user, ())):
-            (turn,) = state.turns(number, number)
-            yield _turn_name(user, turn.session_id, turn.turn)
+        for number in _in_no_episode(state, numbers.get(user, ())):
+            yield from (_turn_name(user, turn.session_id, turn.turn) for turn in state.turns(number, number))
 
 
-def _in_no_episode(state: UserState, made: Iterable[EpisodeCompressed]) -> list[int]:
+def _in_no_episode(state: UserState, made: Iterable[range]) -> list[int]:
     """The user's numbers of turns that are in the state and in no episode."""
-    held = set(range(state.head.low, state.head.turn_count + 1))
-    for episode in made:
-        held -= set(range(episode.first_turn, episode.last_turn + 1))
-    return sorted(held)
+    return sorted(set(range(state.head.low, state.head.turn_count + 1)).difference(*made))
+
+
+def _user(event: UserTurnAdded | EpisodeCompressed) -> UserId:
+    return UserId(event.app_id, event.user_id)
+
+
+def _forwarded_name(turn: UserTurnAdded) -> str:
+    return _turn_name(_user(turn), turn.session_id, turn.turn)
 
 
 def _turn_name(user: UserId, session_id: str, turn: int) -> str:

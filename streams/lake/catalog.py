@@ -34,6 +34,8 @@ METADATA = f"__ducklake_metadata_{LAKE}"
 
 _EXTENSIONS = ("sqlite_scanner", "ducklake")
 _BUSY_TIMEOUT_MS = 10_000
+_BEING_CREATED = "creating a new DuckLake is explicitly disabled"
+"""What DuckLake tells a reader of a catalog whose first writer has only just begun."""
 
 _CAUSES = (
     # What DuckDB and SQLite say, and what the operator should do. Their full text may quote a turn.
@@ -124,17 +126,20 @@ def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
         ConfigurationError: There is no archive yet.
         StoreUnavailable: It cannot be read.
     """
-    nothing_yet = ConfigurationError(
-        f"no archive at {paths.catalog}: `turntide worker archive` writes one from Kafka, "
-        "TURNTIDE_DATA_DIR or TURNTIDE_ARCHIVE__CATALOG says where"
-    )
     if not paths.catalog.is_file():
-        raise nothing_yet
+        raise _nothing_yet(paths)
     con = _open(paths, "READ_ONLY")
     if not con.execute("SELECT 1 FROM duckdb_views() WHERE database_name = ?", [LAKE]).fetchone():
         con.close()
-        raise nothing_yet
+        raise _nothing_yet(paths)
     return con
+
+
+def _nothing_yet(paths: LakePaths) -> ConfigurationError:
+    return ConfigurationError(
+        f"no archive at {paths.catalog}: `turntide worker archive` writes one from Kafka, "
+        "TURNTIDE_DATA_DIR or TURNTIDE_ARCHIVE__CATALOG says where"
+    )
 
 
 @contextmanager
@@ -185,6 +190,8 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
         raise
     except duckdb.Error as error:
         con.close()
+        if _BEING_CREATED in str(error):
+            raise _nothing_yet(paths) from None
         raise unavailable(error, paths, "opening the archive") from None
     return con
 

@@ -5,6 +5,8 @@ Stated rules:
 * A record of `turns.v1` that intake refuses is no turn: its offset is noted in `skipped`, its bytes come as a dead
   letter from the sessions role.
 * A record of Turntide's own topics that cannot be decoded (should not happen) is noted there too, with its bytes.
+* Tombstones, and records that carry out an erasure, are noted there without their keys: these name somebody who may be
+  forgotten.
 * U+0000 becomes U+2400 (`␀`) in every text. DuckLake takes a minimum or maximum with U+0000 as no value, then computes
   the table's from the next file alone and hides rows from `LIKE` and comparisons. Of a turn's content the exact bytes
   are in `content_exact`, which is null for all others.
@@ -27,8 +29,9 @@ from models.events import Control, Turn
 from models.policy import IntakePolicy
 from models.topics import COMMANDS, TURNS, Topic
 from streams.lake.columns import Landed
-from streams.lake.schema import Skipped
+from streams.lake.schema import ERASED, FORGETTING, Skipped
 
+TOMBSTONE = "tombstone"
 NUL, NUL_SHOWN = "\x00", "\u2400"
 UNREADABLE = "$unreadable"
 """Key in `extra` whose value is the whole record, base64: its unknown fields are no JSON that can be kept as text."""
@@ -74,6 +77,8 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
         event = _decode(topic, record, appended_at, intake)
     except InvalidRecord as error:
         return _skipped(topic, full_name, record, appended_at, error)
+    if isinstance(event, FORGETTING):
+        return _skipped(topic, full_name, record, appended_at, InvalidRecord(ERASED, "carries out an erasure"))
     value = record.value or b""
     exact = None
     if rb"\u0000" in value:
@@ -90,12 +95,13 @@ def _decode(topic: Topic, record: KafkaRecord, appended_at: datetime, intake: In
     if topic is COMMANDS:
         return decode_command(record.value, record.key, appended_at, intake)
     if record.value is None:
-        raise InvalidRecord("tombstone", "a deleted key, nothing to keep")
+        raise InvalidRecord(TOMBSTONE, "a deleted key, nothing to keep")
     return decode_output(topic, record.value)
 
 
 def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: datetime, error: InvalidRecord) -> Skipped:
-    elsewhere = topic in (TURNS, COMMANDS)
+    # The names in a key are nobody's business where its record is good, or has a dead letter.
+    unwanted = topic in (TURNS, COMMANDS) or error.reason in (ERASED, TOMBSTONE)
     return Skipped(
         topic=full_name,
         kafka_partition=record.partition,
@@ -103,8 +109,8 @@ def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: dat
         last_offset=record.offset,
         reason=error.reason,
         detail=error.detail.replace(NUL, NUL_SHOWN),
-        key=None if elsewhere else record.key,
-        value=None if elsewhere else record.value,
+        key=None if unwanted else record.key,
+        value=None if unwanted else record.value,
         appended_at=appended_at,
     )
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import msgspec
 import polars as pl
@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from models import events
 from models.envelope import tag_of
-from models.topics import COMMANDS, PROFILES, TOPIC_OF, TURNS, Topic
+from models.topics import COMMANDS, ERASURES, PROFILES, TOPIC_OF, TURNS, Topic
 from streams.lake.columns import (
     TEXT,
     TIME,
@@ -41,6 +41,8 @@ OFFSETS = "offsets"
 SKIPPED = "skipped"
 ABSENT, EXPIRED, ERASED = "absent", "expired", "erased"
 """Why offsets hold no row, where it is not a bad record: see `Skipped`."""
+LETTER_ERASED = "its dead letter was erased"
+"""`Skipped.detail` of a bad record whose dead letter is not to be waited for."""
 
 MAX_APP_FOLDERS = 32
 """Folders per landing. Each is one more file (2 ms); producers choose app ids, so their number needs a bound."""
@@ -147,13 +149,27 @@ def risk_points(row: Landed) -> list[Landed]:
     ]
 
 
-_CONTROLS = tuple(event for event in TURNS.carries if event is not events.Turn)
+FORGETTING: tuple[type[Struct], ...] = (
+    events.SessionErased,
+    *get_args(events.UserErasure),
+    *get_args(events.SpaceErasure),
+    *(event for event in ERASURES.carries if event is not events.ErasureProved),
+)
+"""Records that carry out an erasure name whom it is about: they are not kept, their proof is."""
+
+
+def _kept(topic: Topic, *besides: type[Struct]) -> tuple[type[Struct], ...]:
+    return tuple(event for event in topic.carries if event not in (*FORGETTING, *besides))
+
+
+_ELSEWHERE = ("content", "embedding", "turns", "notables", "new_content", "reason", "tags")
+"""Of commands: turns are in `turns`, memories in `memories`, what was embedded can be embedded again."""
 
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         _table("turns", events.Turn, also=_OF_TURNS),
-        _table("controls", *_CONTROLS, also=(_EXTRA,)),
+        _table("controls", *_kept(TURNS, events.Turn), also=(_EXTRA,)),
         _table("profiles", events.ProfileUpdated, without=("risk_points",)),
         _table("risk_points", RiskPointOfSession),
         _table("windows", events.WindowClosed),
@@ -161,11 +177,16 @@ TABLES: dict[str, Table] = {
         _table("compactions", events.SegmentCompacted),
         _table("topics", events.TopicChanged),
         _table("episodes", events.EpisodeClosed),
-        # The turns themselves are in `turns`, what was embedded can be embedded again.
-        _table("commands", *COMMANDS.carries, without=("content", "embedding")),
+        _table("commands", *_kept(COMMANDS), without=_ELSEWHERE),
         _table("facts", events.FactChanged),
         _table("user_memories", events.UserMemoryChanged),
         _table("user_episodes", events.EpisodeCompressed),
+        _table("memories", events.AppMemoryChanged),
+        _table("memory_spaces", events.AppMemoriesChanged),
+        _table("memory_compactions", events.AppMemoriesCompacted),
+        _table("memory_skips", events.AppMemorySkipped),
+        _table("memory_audits", events.AppMemoryAudited),
+        _table("erasures", *_kept(ERASURES)),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
     )
 }
@@ -180,8 +201,8 @@ class Skipped(Struct, frozen=True, kw_only=True):
     Attributes:
         topic: Full name.
         reason: `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
-            retention before it was archived: lost), `erased` (from the archive, on request), `tombstone`, or why
-            the record is invalid.
+            retention before it was archived: lost), `erased` (from the archive, on request, or the request itself),
+            `tombstone`, or why the record is invalid.
         key: The record's key, kept where no dead letter has it (Turntide's own topics).
         value: Likewise.
     """

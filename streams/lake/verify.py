@@ -14,7 +14,7 @@ import duckdb
 from msgspec import Struct
 
 from models.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
-from streams.lake.schema import ABSENT, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED, TABLE_OF
+from streams.lake.schema import ABSENT, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
 """A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""
@@ -89,7 +89,7 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
 def _partitions(
     con: duckdb.DuckDBPyConnection, topic: Topic, name: str, *, transactional: bool
 ) -> list[PartitionCheck]:
-    tables = dict.fromkeys(TABLE_OF[event].name for event in topic.carries)
+    tables = dict.fromkeys(TABLE_OF[event].name for event in topic.carries if event in TABLE_OF)
     rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
     found = con.execute(
         f"WITH r AS (SELECT kafka_partition, count(*) AS n, count(DISTINCT kafka_offset) AS distinct_n, "
@@ -171,11 +171,12 @@ def _table(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
 
 def _without_dead_letter(con: duckdb.DuckDBPyConnection, prefix: str, now: datetime) -> tuple[int, int]:
     """Refused turns without a dead letter: (young enough to wait for, overdue)."""
+    waited = now - DEAD_LETTER_GRACE
     found: Any = con.execute(
         "SELECT coalesce(sum((s.landed_at > ?)::INT), 0), coalesce(sum((s.landed_at <= ?)::INT), 0) "
         f"FROM {RAW}.{SKIPPED} s ANTI JOIN {RAW}.dead_letters d ON d.topic = s.topic "
         'AND d."partition" = s.kafka_partition AND d."offset" = s.first_offset '
-        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?)",
-        [now - DEAD_LETTER_GRACE, now - DEAD_LETTER_GRACE, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED],
+        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?) AND s.detail <> ?",
+        [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, LETTER_ERASED],
     ).fetchone()
     return int(found[0]), int(found[1])

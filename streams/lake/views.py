@@ -4,8 +4,8 @@ The log repeats events after a crash (with the same `id`) and may carry a turn t
 
 * of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
 * of an event with an `id` one row is kept;
-* what stands for the latest (`alerts`, `profiles`, `segments`, `topics`, `windows`) is the last by log order. All
-  events of one key are on one partition, so log order is total there;
+* what stands for the latest (`alerts`, `profiles`, `segments`, `topics`, `windows`, `app_memories`) is the last by log
+  order. All events of one key are on one partition, so log order is total there;
 * a turn belongs to the topic whose event named it last. A turn that no event names yet belongs to the active topic: it
   came after the last event of that one.
 """
@@ -119,6 +119,14 @@ UNION ALL
 SELECT session_id, turn, topic_id FROM following ANTI JOIN named USING (session_id, turn)
 """
 
+# A space is an app, or a user in an app; memories of the one and of the other are counted by themselves.
+_SPACE = "app_id, space, CASE WHEN space = 'user' THEN user_id ELSE '' END"
+
+_APP_MEMORIES = f"""
+SELECT * FROM ({_last("memories", f"{_SPACE}, memory_id")})
+WHERE active
+"""
+
 VIEWS: dict[str, str] = {
     "turns": _first("turns", "session_id, turn"),
     "controls": f"SELECT * FROM raw.controls ORDER BY {_KAFKA}",
@@ -139,6 +147,13 @@ VIEWS: dict[str, str] = {
     "fact_changes": _first("facts", "id"),
     "facts": _last("facts", 'app_id, user_id, category, "key"'),
     "user_memories": _last("user_memories", "app_id, user_id"),
+    "app_memories": _APP_MEMORIES,
+    "app_memory_changes": _first("memories", "id"),
+    "app_memory_spaces": _last("memory_spaces", _SPACE),
+    "app_memory_compactions": _first("memory_compactions", "id"),
+    "app_memory_skips": _first("memory_skips", "id"),
+    "app_memory_audit": _first("memory_audits", "id"),
+    "erasures": _last("erasures", "request_id"),
     "commands": f"SELECT * FROM raw.commands ORDER BY {_KAFKA}",
     "dead_letters": _first("dead_letters", "id"),
     "sessions": _SESSIONS,

@@ -206,3 +206,14 @@ def test_turn_counts_come_from_the_state() -> None:
             entities[entity] = {part: value for part, value in parts.items() if value is not None}
 
     assert {"s-1": 3} == turn_counts({0: entities})
+
+
+def test_what_was_erased_may_be_gone_once_the_broker_compacts() -> None:
+    """The last record of an erased key was deleted; of a topic without holes nothing may be missing."""
+    found = {"facts.v1": TopicOutputs({}, has_holes=True)}
+    users = Replayed({}, {"f-1": fact("f-1", "name")}, 0, set())
+
+    assert {"facts.v1 missing": 1} == compare_outputs(found, users).counts
+    assert {} == compare_outputs(found, users._replace(forgotten=frozenset({"f-1"}))).counts
+    whole = {"facts.v1": TopicOutputs({})}
+    assert {"facts.v1 missing": 1} == compare_outputs(whole, users._replace(forgotten=frozenset({"f-1"}))).counts

@@ -260,3 +260,11 @@ def test_archive_can_be_moved(writer: LakeWriter, tmp_path: Path) -> None:
 
     assert con.execute("SELECT content FROM turns").fetchall() == [("what about 0?",)]
     con.close()
+
+
+def test_a_catalog_that_is_being_created_is_no_archive_yet(tmp_path: Path) -> None:
+    """A reader that comes a moment too early waits or says so, as before the file is there."""
+    paths(tmp_path).catalog.touch()
+
+    with pytest.raises(ConfigurationError, match="no archive at"):
+        open_reader(paths(tmp_path))

@@ -1,0 +1,84 @@
+"""Which outputs of a log an erasure takes: they need not be there any more. Pure.
+
+A fold sees an erasure in its log, so state needs no rule of its own. Its earlier outputs were emitted all the same:
+compacted topics, archive and index lose them. What comes after the erasure, of the same session even, must be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from models.entities import entity_key
+from models.erasure import Subject
+from models.events import (
+    ConversationEnded,
+    DeadLetter,
+    OutputEvent,
+    Position,
+    SessionErased,
+    SpaceErased,
+    SpaceOutput,
+    SpaceSessionErased,
+    UserErased,
+    UserOutput,
+    UserSessionErased,
+    UserTurnAdded,
+)
+
+Erasure = SessionErased | UserErased | UserSessionErased | SpaceErased | SpaceSessionErased
+_OfEntity = UserTurnAdded | ConversationEnded | UserOutput | SpaceOutput
+
+
+class Forgotten:
+    """Collects the erasures of a log.
+
+    Attributes:
+        subjects: Users and apps that went as a whole; `among` knows of those of its own log only.
+    """
+
+    def __init__(self) -> None:
+        self.subjects: set[Subject] = set()
+        self._sessions: set[str] = set()
+        self._entities: set[str] = set()
+        self._until: dict[int, int] = {}
+
+    def note(self, erasure: Erasure, position: Position) -> None:
+        """Take an erasure that stands in the log."""
+        match erasure:
+            case SessionErased() | UserSessionErased():
+                self._sessions.add(erasure.session_id)
+            case SpaceSessionErased():
+                self._sessions.update(erasure.session_ids)
+            case UserErased():
+                self._entities.add(entity_key(erasure))
+                self.subjects.add(Subject("user", erasure.app_id, erasure.user_id))
+            case SpaceErased():
+                self._entities.add(entity_key(erasure))
+                if not erasure.user_id:
+                    self.subjects.add(Subject("app", erasure.app_id))
+        self._until[position.partition] = max(position.offset, self._until.get(position.partition, -1))
+
+    def among(self, outputs: Mapping[str, OutputEvent]) -> frozenset[str]:
+        """Ids of the outputs that erasures of this log take: caused before, or by them."""
+        if not self._until:
+            return frozenset()
+        subject = Subject("session", session_ids=frozenset(self._sessions)).follow(outputs.values())
+        return frozenset(
+            event_id
+            for event_id, event in outputs.items()
+            if self._is_before(event) and (subject.concerns(event) or self._is_of_entity(event))
+        )
+
+    def _is_before(self, event: OutputEvent) -> bool:
+        # A refused record may stand on any partition.
+        return isinstance(event, DeadLetter) or event.source.offset <= self._until.get(event.source.partition, -1)
+
+    def _is_of_entity(self, event: OutputEvent) -> bool:
+        return isinstance(event, _OfEntity) and entity_key(event) in self._entities
+
+
+def without_session(event: Struct, subjects: frozenset[Subject]) -> bool:
+    """Whether an output that names no session, so that no session's erasure tells of it, is one of the subjects'."""
+    return not getattr(event, "session_id", "") and any(subject.concerns(event) for subject in subjects)
