@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 HOST = "127.0.0.1"
@@ -33,8 +34,10 @@ def free_port(preferred: int | None = None) -> int:
     return port
 
 
-def server_properties(*, broker_port: int, controller_port: int, log_dir: Path) -> str:
-    """Render `server.properties`: KRaft combined mode, one copy of everything, no waiting for others."""
+def server_properties(
+    *, broker_port: int, controller_port: int, log_dir: Path, more: Mapping[str, str | int] | None = None
+) -> str:
+    """Render `server.properties`: KRaft combined mode, one copy of everything, no waiting for others; `more` wins."""
     listeners = f"PLAINTEXT://{HOST}:{broker_port},CONTROLLER://{HOST}:{controller_port}"
     settings: dict[str, str | int | Path] = {
         "process.roles": "broker,controller",
@@ -71,7 +74,7 @@ def server_properties(*, broker_port: int, controller_port: int, log_dir: Path) 
         "group.initial.rebalance.delay.ms": 0,
         "group.min.session.timeout.ms": 1000,
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
+    return "".join(f"{key}={value}\n" for key, value in (settings | dict(more or {})).items())
 
 
 LOG4J2_PROPERTIES = """\

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -86,16 +86,26 @@ class LocalKafka:
         port: Broker port on loopback; default the one this data had before, if free, else any free one.
         heap: The Java heap's limit, as `-Xmx` takes it.
         detached: Leave the broker running when this process ends.
+        properties: Entries of `server.properties` besides, or other than, the usual ones.
 
     Attributes:
         bootstrap: The broker's address, `host:port`; the same after `kill` and `restart`.
     """
 
-    def __init__(self, data_dir: Path, *, port: int | None = None, heap: str = "512m", detached: bool = False) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int | None = None,
+        heap: str = "512m",
+        detached: bool = False,
+        properties: Mapping[str, str | int] | None = None,
+    ) -> None:
         self.home = data_dir.resolve() / "kafka"
         self.log = self.home / "broker.log"
         self._heap = heap
         self._detached = detached
+        self._properties = properties
         self._child: subprocess.Popen[bytes] | None = None
         before = self.record()
         self.port = port or free_port(before.port if before else None)
@@ -174,7 +184,10 @@ class LocalKafka:
 
     def _configure(self) -> None:
         properties = server_properties(
-            broker_port=self.port, controller_port=self.controller_port, log_dir=self.home / "log"
+            broker_port=self.port,
+            controller_port=self.controller_port,
+            log_dir=self.home / "log",
+            more=self._properties,
         )
         (self.home / "server.properties").write_text(properties)
         (self.home / "log4j2.properties").write_text(LOG4J2_PROPERTIES)

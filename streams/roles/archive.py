@@ -8,14 +8,16 @@ archive's own catalog, in the same transaction as the rows (`streams.lake.writer
   hole that is still there the second time is the log's own (compaction, transactions, retention) and noted as such;
 * a landing that finds another `next` than it started from was overtaken by another owner: drop the buffer, read the
   offsets again.
+
+Beside landing, the worker that has the first partition of `erasures.v1` carries out erasures (`streams.erase`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 
@@ -29,15 +31,17 @@ from models.policy import IntakePolicy
 from models.topics import ARCHIVED_TOPICS, Topic
 from streams.api.health import create_api, serve
 from streams.api.security import access_of
+from streams.erase.archive import WriterArchive
+from streams.erase.executor import Executor
 from streams.kafka.client import client_options, require_topic
 from streams.lake.buffer import Buffer, hole
 from streams.lake.catalog import paths_of
 from streams.lake.columns import Landed
 from streams.lake.landed import land
-from streams.lake.maintenance import maintain
 from streams.lake.progress import Move, Place, Progress, Verdict
 from streams.lake.schema import ABSENT, EXPIRED, TABLES, Skipped
 from streams.lake.writer import LakeWriter
+from streams.roles.archive_upkeep import Upkeep
 from streams.settings import Settings
 from streams.telemetry import metrics
 from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
@@ -46,8 +50,8 @@ from streams.wiring import policy_of
 log = structlog.get_logger(__name__)
 
 _POLL_MS = 250
-_ALL_FILES_EVERY = timedelta(hours=1)
-"""How often orphans are looked for and even two small files are merged."""
+_MAX_POLL_INTERVAL_MS = 60 * 60 * 1000
+"""An erasure writes files anew, and nothing is polled meanwhile; what stands still is the watchdog's matter."""
 
 
 async def run(settings: Settings, *, stop: asyncio.Event) -> None:
@@ -63,8 +67,8 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
         stack.push_async_callback(asyncio.to_thread, writer.close)
-        archivist = Archivist(settings, topics, policy_of(settings).intake, writer)
         watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
+        archivist = Archivist(settings, topics, policy_of(settings).intake, writer, stir=watchdog.stir)
         api = create_api(
             ready=archivist.ready,
             registry=metrics.registry,
@@ -80,7 +84,15 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
 class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
     """Reads the partitions it is assigned and lands them."""
 
-    def __init__(self, settings: Settings, topics: dict[str, Topic], intake: IntakePolicy, writer: LakeWriter) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topics: dict[str, Topic],
+        intake: IntakePolicy,
+        writer: LakeWriter,
+        *,
+        stir: Callable[[], None] = lambda: None,
+    ) -> None:
         self._settings = settings
         self._topics = topics
         self._intake = intake
@@ -93,15 +105,16 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             auto_offset_reset="earliest",
             session_timeout_ms=int(settings.kafka.session_timeout.total_seconds() * 1000),
             heartbeat_interval_ms=int(settings.kafka.heartbeat_interval.total_seconds() * 1000),
+            max_poll_interval_ms=_MAX_POLL_INTERVAL_MS,
         )
         self._buffer = Buffer()
         self._oldest_s: float | None = None
         self._progress = Progress()
         self._one_at_a_time = asyncio.Lock()
+        self._erasures = Executor(settings, intake, WriterArchive(writer, self._one_at_a_time, stir))
         self._assigned = asyncio.Event()
         self._failure: Exception | None = None
-        self._merged_s = monotonic()
-        self._merged_all_s: float | None = None
+        self._upkeep = Upkeep(writer, settings.archive)
         self._log_ends = LogEnds(partial(unread_ends, self._consumer))
 
     def ready(self) -> tuple[bool, str]:
@@ -128,6 +141,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             await self._consumer.start()
             while not stop.is_set():
                 await self._round()
+            await self._erasures.stop()
             async with self._one_at_a_time:
                 await self._land()
         except KafkaError as error:
@@ -136,6 +150,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 "What was landed stays; started again, the role reads on from there."
             ) from error
         finally:
+            await self._erasures.stop()
             await self._consumer.stop()
 
     async def _round(self) -> None:
@@ -148,7 +163,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 await self._take(Place(partition.topic, partition.partition), records)
             if self._is_due():
                 landed = await self._land()
-            await self._maintain()
+            await self._upkeep.maintain()
         await self._tell_group(landed)
 
     # --- taking
@@ -245,27 +260,11 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         with suppress(KafkaError):
             await self._consumer.commit(owned)
 
-    async def _maintain(self) -> None:
-        now_s = monotonic()
-        if now_s - self._merged_s < self._settings.archive.merge_every.total_seconds():
-            return
-        everything = self._merged_all_s is None or now_s - self._merged_all_s >= _ALL_FILES_EVERY.total_seconds()
-        done = await asyncio.to_thread(
-            maintain,
-            self._writer,
-            now=datetime.now(UTC),
-            keep_replaced=self._settings.archive.keep_replaced,
-            everything=everything,
-        )
-        self._merged_s = monotonic()
-        if everything:
-            self._merged_all_s = self._merged_s
-        log.debug("archive_maintained", done=str(done))
-
     # --- rebalances
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         """Land what is buffered, so that the next owner need not read it again."""
+        await self._erasures.stop()
         async with self._one_at_a_time:
             self._assigned.clear()
             try:
@@ -285,6 +284,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 self._failure = error
             else:
                 self._assigned.set()
+        if self._erasures.is_told_by(assigned):
+            self._erasures.start()
 
     async def _seek_to_catalog(self, places: Sequence[Place]) -> None:
         partitions = {place: TopicPartition(place.topic, place.partition) for place in places}

@@ -1,0 +1,60 @@
+"""The archive as an erasure needs it, beside the landing of the role that has it open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from aiokafka import TopicPartition
+
+from models.erasure import Subject
+from models.events import ErasedStore, EraseRequested
+from streams.erase.archived import Spoke, sessions_of
+from streams.erase.readers import Positions
+from streams.lake.erasing import erase
+from streams.lake.writer import LakeWriter
+
+_STIR_EVERY_S = 5.0
+_Done = TypeVar("_Done")
+
+
+class WriterArchive:
+    """Works with the role's own writer, when the role does not.
+
+    Args:
+        writer: The archive.
+        alone: Held by whoever works with the writer.
+        stir: Called now and then while nothing can land: that is no stall.
+    """
+
+    def __init__(self, writer: LakeWriter, alone: asyncio.Lock, stir: Callable[[], None]) -> None:
+        self._writer = writer
+        self._alone = alone
+        self._stir = stir
+
+    async def landed(self) -> Positions:
+        """Next offset to land of each partition, as the catalog has it."""
+        known = await self._while_alone(self._writer.offsets)
+        return {TopicPartition(place.topic, place.partition): move.next for place, move in known.items()}
+
+    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:
+        """Everybody who spoke in a session of the subject, and when."""
+        return await self._while_alone(lambda: sessions_of(self._writer.con, request))
+
+    async def erase(self, subject: Subject) -> list[ErasedStore]:
+        """Remove every row of the subject, and their bytes."""
+        return await self._while_alone(lambda: erase(self._writer, subject, now=datetime.now(UTC)))
+
+    async def _while_alone(self, work: Callable[[], _Done]) -> _Done:
+        """Work in a thread; who is cancelled waits for it, for nobody else may use the writer before."""
+        async with self._alone:
+            working = asyncio.ensure_future(asyncio.to_thread(work))
+            try:
+                while not working.done():
+                    await asyncio.wait({working}, timeout=_STIR_EVERY_S)
+                    self._stir()
+            finally:
+                await asyncio.wait({working})
+            return working.result()

@@ -1,0 +1,184 @@
+"""Whom an erasure concerns, and what tells the folds to forget them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from models.app_events import space_key
+from models.erase_events import (
+    EraseRequested,
+    SessionErased,
+    SpaceErased,
+    SpaceErasure,
+    SpaceSessionErased,
+    UserErased,
+    UserErasure,
+    UserSessionErased,
+)
+from models.erasure import Subject
+from models.errors import ConfigurationError
+from models.user_events import user_key
+
+SESSIONS_AT_ONCE = 1_000
+"""In one `SpaceSessionErased`."""
+
+
+class User(NamedTuple):
+    """A user of an app."""
+
+    app_id: str
+    user_id: str
+
+
+class Span(NamedTuple):
+    """First and last event time of somebody in a session."""
+
+    started_at: datetime
+    ended_at: datetime
+
+    def joined(self, other: Span) -> Span:
+        """The time of both."""
+        return Span(min(self.started_at, other.started_at), max(self.ended_at, other.ended_at))
+
+
+class Concerned(Struct):
+    """Sessions of the subject with everybody who spoke in them, and users and spaces that are wholly the subject's.
+
+    Attributes:
+        sessions: Session → who spoke in it, and when.
+        entities: Keys of users and spaces, see `Subject.owns`.
+    """
+
+    sessions: dict[str, dict[User, Span]] = {}
+    entities: set[str] = set()
+
+    def spoke(self, session_id: str, user: User, span: Span) -> None:
+        """Somebody spoke in a session of the subject."""
+        users = self.sessions.setdefault(session_id, {})
+        users[user] = span.joined(users[user]) if user in users else span
+
+    def known(self, keys: Iterable[str], subject: Subject) -> None:
+        """Take in those keys of state that are the subject's."""
+        self.entities.update(key for key in keys if subject.owns(key))
+
+    @property
+    def users(self) -> set[User]:
+        """Everybody in the sessions."""
+        return {user for users in self.sessions.values() for user in users}
+
+    @property
+    def touched(self) -> set[str]:
+        """Keys of users and spaces that hold something of the subject, wholly or in part."""
+        parts = {user_key(*user) for user in self.users}
+        parts |= {space_key(*user) for user in self.users} | {space_key(user.app_id) for user in self.users}
+        return parts | self.entities
+
+
+def checked(request: EraseRequested) -> EraseRequested:
+    """The request, if it names exactly what its scope needs.
+
+    Raises:
+        ConfigurationError: It does not.
+    """
+    named = {"user": request.user_id, "session": request.session_id, "app": request.app_id}
+    allowed = {"user": {"user", "app"}, "session": {"session"}, "app": {"app"}}[request.scope]
+    too_many = sorted(name for name, value in named.items() if value and name not in allowed)
+    if not named[request.scope] or too_many:
+        raise ConfigurationError(
+            f"an erasure of scope {request.scope} names a {request.scope}"
+            f"{' and may name an app' if request.scope == 'user' else ' and nothing else'}"
+            f"{': leave out ' + ', '.join(too_many) if too_many else ''}"
+        )
+    return request
+
+
+def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) -> list[SessionErased]:
+    """What tells the sessions role to forget."""
+    return [
+        SessionErased(session_id=session_id, timestamp=now, request_id=request.request_id)
+        for session_id in sorted(concerned.sessions)
+    ]
+
+
+def of_users(
+    request: EraseRequested, concerned: Concerned, subject: Subject, now: datetime
+) -> Iterator[UserErasure | SpaceErasure]:
+    """What tells the memory role to forget: whole users and spaces where they are the subject's, else the sessions.
+
+    Nothing for somebody of whom nothing is known: a second erasure leaves no new traces of its own.
+    """
+    whole = {user for user in concerned.users if subject.is_user(*user)}
+    whole |= {_user_of(key) for key in concerned.entities if key.startswith("user:")}
+    spaces = whole | {_user_of(key) for key in concerned.entities if key.startswith("app:")}
+    if request.scope == "app" and spaces:
+        spaces.add(User(request.app_id, ""))
+    about = {"timestamp": now, "request_id": request.request_id}
+    for app_id, user_id in sorted(whole):
+        yield UserErased(app_id=app_id, user_id=user_id, **about)  # type: ignore[arg-type]
+    for app_id, user_id in sorted(spaces):
+        yield SpaceErased(app_id=app_id, user_id=user_id, **about)  # type: ignore[arg-type]
+    yield from _of_parts(request, concerned, whole | spaces, now)
+
+
+def _of_parts(
+    request: EraseRequested, concerned: Concerned, whole: set[User], now: datetime
+) -> Iterator[UserErasure | SpaceErasure]:
+    in_spaces: dict[User, list[str]] = {}
+    for session_id, users in sorted(concerned.sessions.items()):
+        for user, span in sorted(users.items()):
+            if user not in whole:
+                yield UserSessionErased(
+                    app_id=user.app_id,
+                    user_id=user.user_id,
+                    timestamp=now,
+                    session_id=session_id,
+                    request_id=request.request_id,
+                    started_at=span.started_at,
+                    ended_at=span.ended_at,
+                )
+        for space in {*users, *(User(user.app_id, "") for user in users)} - whole:
+            in_spaces.setdefault(space, []).append(session_id)
+    for space, sessions in sorted(in_spaces.items()):
+        for chunk in _chunks(sessions):
+            yield SpaceSessionErased(
+                app_id=space.app_id,
+                user_id=space.user_id,
+                timestamp=now,
+                session_ids=chunk,
+                request_id=request.request_id,
+            )
+
+
+def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> Subject:
+    """Who is to be forgotten, without the ties that the logs give."""
+    return Subject(request.scope, request.app_id, request.user_id, frozenset(session_ids))
+
+
+def filler_name(request_id: str) -> str:
+    """A session, app or user that never was: forgetting it changes nothing, but begins a new file of the log."""
+    return f"erasure {request_id}"
+
+
+def _user_of(key: str) -> User:
+    """App and user of an entity's key.
+
+    >>> _user_of("user:shop%2Feu/anna"), _user_of("app:shop")
+    (User(app_id='shop/eu', user_id='anna'), User(app_id='shop', user_id=''))
+    """
+    app_id, _, user_id = key.partition(":")[2].partition("/")
+    return User(_unescaped(app_id), _unescaped(user_id))
+
+
+def _unescaped(name: str) -> str:
+    return name.replace("%2F", "/").replace("%25", "%")
+
+
+def _chunks(session_ids: list[str]) -> Iterator[list[str]]:
+    remaining = iter(session_ids)
+    while chunk := list(islice(remaining, SESSIONS_AT_ONCE)):
+        yield chunk

@@ -1,0 +1,281 @@
+"""One erasure, from the request to the proof. Every step may be repeated: a new try begins at the first.
+
+1. Find out whose sessions, users and spaces are concerned, from archive, logs and state.
+2. Sessions: write `SessionErased`, wait until the sessions role has folded it.
+3. Users and spaces: wait until no answer is under way any more, write what erases them, wait for the memory role.
+4. Null records for what compacted topics still have.
+5. Vectors: wait until the index has read everything, have it remove the subject's points.
+6. Archive: wait until it has everything, then remove the subject's rows and their bytes.
+7. If asked for: the logs' own files.
+8. Look at everything again, and write down what was found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Protocol
+
+import structlog
+from aiokafka import TopicPartition
+from msgspec import Struct
+
+from models.codec import encode
+from models.entities import entity_key
+from models.envelope import headers_for
+from models.erasure import Subject, digest
+from models.events import (
+    CompactionRequested,
+    ErasedStore,
+    EraseRequested,
+    ErasureProved,
+    SessionErased,
+    SpaceErasure,
+    UserErasure,
+    VectorsErasureDue,
+)
+from models.topics import COMMANDS, ERASURES, MEMORY_STATE, REQUESTS, SESSION_STATE, TURNS, Topic
+from streams.erase.archived import Spoke
+from streams.erase.concerned import Concerned, Span, User, checked, of_sessions, of_users, subject_of
+from streams.erase.logs import Logs
+from streams.erase.purge import purge
+from streams.erase.readers import WITHIN, Positions, Readers, ReadersBehind
+from streams.erase.record import PLACE, ErasureRecords, recorded
+from streams.erase.spoken import spoke_in
+from streams.erase.stores import ARCHIVED, CHANGELOGS, COMPACTED, INDEXED, PUBLIC, SPOKEN_IN, TYING
+from streams.erase.sweep import entities_in, look, look_at_state, sweep
+from streams.erase.traces import Tally, Traces, stores_of, tell
+from streams.kafka.producer import Record
+from streams.kafka.topics import standing_topics
+
+log = structlog.get_logger(__name__)
+
+_POLL_S = 0.2
+
+
+class Archive(Protocol):
+    """What an erasure needs of the archive."""
+
+    async def landed(self) -> Positions:
+        """Next offset to land of each partition, as the catalog has it."""
+        ...
+
+    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:
+        """Everybody who spoke in a session of the subject, and when."""
+        ...
+
+    async def erase(self, subject: Subject) -> list[ErasedStore]:
+        """Remove every row of the subject, and their bytes."""
+        ...
+
+
+class Erasure:
+    """Carries out one request.
+
+    Args:
+        request: The request.
+        logs: Kafka.
+        readers: Who has read how far.
+        archive: The archive.
+        records: Of all erasures; the index's answer comes in here.
+        tally: What earlier tries in this process found.
+    """
+
+    def __init__(
+        self,
+        request: EraseRequested,
+        *,
+        logs: Logs,
+        readers: Readers,
+        archive: Archive,
+        records: ErasureRecords,
+        tally: Tally,
+    ) -> None:
+        self._request = checked(request)
+        self._logs = logs
+        self._readers = readers
+        self._archive = archive
+        self._records = records
+        self._tally = tally
+        self._concerned = Concerned()
+        self._subject = subject_of(request, filter(None, [request.session_id]))
+        self._until: dict[TopicPartition, int] | None = None
+        self._anything = False
+        self._keys: dict[Topic, set[bytes | None]] = {}
+        self._log = log.bind(request_id=request.request_id)
+
+    async def run(self) -> ErasureProved:
+        """Erase, and say what came of it; the proof is not written yet.
+
+        Raises:
+            ConfigurationError: The request names too much or too little, or the broker refuses something.
+            ReadersBehind: A role is away.
+            StoreUnavailable: Kafka or the archive does not serve.
+            DeliveryFailed: Kafka did not take something.
+        """
+        await self._find()
+        await self._forget_sessions()
+        await self._forget_users()
+        stores = await self._forget_vectors()
+        self._step("archive")
+        await self._readers.archived(await self._logs.ends(*ARCHIVED))
+        stores += self._tally.erased(await self._archive.erase(self._subject))
+        if self._request.purge_logs:
+            await self._purge()
+        return await self._proof(stores)
+
+    def _step(self, step: str) -> None:
+        self._log.info("erasure_step", step=step)
+
+    # --- who
+
+    async def _find(self) -> None:
+        self._step("find")
+        request, concerned = self._request, self._concerned
+        if request.session_id:
+            concerned.sessions[request.session_id] = {}
+        await self._readers.archived(await self._logs.ends(TURNS))
+        for session_id, app_id, user_id, first, last in await self._archive.sessions_of(request):
+            concerned.spoke(session_id, User(app_id, user_id), Span(first, last))
+            self._anything = True
+        for topic in SPOKEN_IN:
+            async for record in self._logs.read(await self._logs.extents(topic)):
+                event = self._logs.event_of(topic, record)
+                if event is not None and self._subject.names(event):
+                    for session_id, user, span in spoke_in(event, self._subject):
+                        concerned.spoke(session_id, user, span)
+        self._subject = subject_of(request, concerned.sessions)
+        for topic in TYING:
+            await self._follow(topic)
+        await self._look_at_first()
+        self._log.info("erasure_found", sessions=len(concerned.sessions), users=len(concerned.users))
+
+    async def _follow(self, topic: Topic) -> None:
+        """Tie what came of the subject's sessions to it."""
+        tying: list[Struct] = []
+        async for record in self._logs.read(await self._logs.extents(topic)):
+            event = self._logs.event_of(topic, record)
+            if event is not None and (isinstance(event, CompactionRequested) or self._subject.names(event)):
+                tying.append(event)
+        self._subject = self._subject.follow(tying)
+
+    async def _look_at_first(self) -> None:
+        for topic in (*PUBLIC, *CHANGELOGS):
+            traces = await self._look(topic)
+            tell(topic, traces, self._tally)
+            self._anything |= bool(traces.places)
+            if topic is MEMORY_STATE:
+                self._concerned.known(entities_in(traces), self._subject)
+
+    async def _look(self, topic: Topic) -> Traces:
+        if topic.public:
+            keys = self._keys.setdefault(topic, set())
+            traces, _ = await look(self._logs, topic, self._subject.concerns, keys=keys, until=self._until)
+            keys |= traces.keys
+            return traces
+        sessions, touched = self._concerned.sessions.keys(), self._concerned.touched
+        return await look_at_state(
+            self._logs,
+            topic,
+            owned=sessions.__contains__ if topic is SESSION_STATE else self._subject.owns,
+            touched=touched.__contains__,
+            until=self._until,
+        )
+
+    # --- state
+
+    async def _forget_sessions(self) -> None:
+        if not self._anything:
+            return  # else every further erasure of a session would leave a trace for the next one to find
+        self._step("sessions")
+        await self._tell(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
+        await self._readers.beyond("sessions", await self._logs.ends(TURNS))
+
+    async def _forget_users(self) -> None:
+        """Answers under way must not bring anything back: all that was asked is answered and folded before."""
+        self._step("users")
+        for role, topic in (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS)):
+            await self._readers.beyond(role, await self._logs.ends(topic))
+        # Known to the state by now, though no log may tell of them any more.
+        self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
+        await self._tell(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
+        await self._readers.beyond("memory", await self._logs.ends(COMMANDS))
+        forgotten = await self._logs.ends(*CHANGELOGS)
+        for topic in TYING:
+            await self._follow(topic)
+        self._step("topics")
+        for topic in COMPACTED:
+            await sweep(self._logs, topic, self._subject.concerns)
+        self._until = {**await self._logs.ends(*PUBLIC), **forgotten}
+
+    async def _tell(self, topic: Topic, told: Iterable[SessionErased | UserErasure | SpaceErasure]) -> None:
+        by_place: dict[TopicPartition, list[Record]] = {}
+        for event in told:
+            key = (event.session_id if isinstance(event, SessionErased) else entity_key(event)).encode()
+            place = await self._logs.place_of(topic, key)
+            by_place.setdefault(place, []).append(Record(key, encode(event), headers_for(event)))
+        await self._logs.write(by_place)
+
+    # --- stores
+
+    async def _forget_vectors(self) -> list[ErasedStore]:
+        if not await self._readers.works_here("index"):
+            return []
+        self._step("vectors")
+        await self._readers.beyond("index", await self._logs.ends(*INDEXED))
+        request = self._request
+        if request.request_id not in self._records.vectors:
+            due = VectorsErasureDue(
+                request_id=request.request_id,
+                timestamp=datetime.now(UTC),
+                scope=request.scope,
+                app_id=request.app_id,
+                user_id=request.user_id,
+                session_ids=sorted(self._concerned.sessions),
+            )
+            await self._logs.write({TopicPartition(self._logs.name(ERASURES), PLACE): [recorded(due)]})
+        deadline_s = monotonic() + WITHIN.total_seconds()
+        while request.request_id not in self._records.vectors:
+            if monotonic() > deadline_s:
+                raise ReadersBehind(
+                    f"the index has not answered after {WITHIN.total_seconds():g} s. Is its worker running, and does "
+                    "its vector store serve? The erasure stays pending until it has"
+                )
+            await asyncio.sleep(_POLL_S)
+            await self._records.refresh(self._logs)
+        return list(self._records.vectors[request.request_id].stores)
+
+    # --- logs
+
+    async def _purge(self) -> None:
+        self._step("logs")
+        places = {topic: (await self._look(topic)).places for topic in (*PUBLIC, *CHANGELOGS)}
+        compacted = [topic for topic in (*COMPACTED, *CHANGELOGS) if places[topic]]
+
+        async def is_clean() -> bool:
+            return all([(await self._look(topic)).is_clean for topic in compacted])
+
+        await purge(self._logs, self._readers, self._request.request_id, places, is_clean)
+
+    # --- proof
+
+    async def _proof(self, stores: Sequence[ErasedStore]) -> ErasureProved:
+        self._step("proof")
+        request, counted = self._request, list(stores)
+        topics = (*PUBLIC, *CHANGELOGS)
+        standing = await standing_topics(self._logs.admin, [self._logs.name(topic) for topic in topics])
+        for topic in topics:
+            counted += stores_of(topic, await self._look(topic), self._tally, standing[self._logs.name(topic)].config)
+        return ErasureProved(
+            request_id=request.request_id,
+            timestamp=datetime.now(UTC),
+            scope=request.scope,
+            subject=digest(request.scope, request.app_id, request.user_id, request.session_id),
+            by=request.by,
+            requested_at=request.timestamp,
+            sessions=len(self._concerned.sessions),
+            stores=counted,
+            complete=not any(store.remaining for store in counted),
+        )

@@ -1,0 +1,142 @@
+"""Follows `erasures.v1` and carries out what is asked for there, one erasure after the other.
+
+Runs beside landing in the archive worker that has the topic's first partition. What is pending is what has no proof:
+a worker that died, or whose erasure waited in vain for a role, begins it anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from time import monotonic
+
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from models.errors import TurntideError
+from models.events import EraseRequested, ErasureProved
+from models.policy import IntakePolicy
+from models.topics import ERASURES
+from streams.erase.erasure import Archive, Erasure
+from streams.erase.logs import Logs, opened
+from streams.erase.purge import purge, restore
+from streams.erase.readers import Readers
+from streams.erase.record import PLACE, ErasureRecords, key_of, recorded
+from streams.erase.traces import Tally
+from streams.kafka.producer import Record
+from streams.settings import Settings
+from streams.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+LOOK_EVERY_S = 1.0
+TRY_AGAIN_AFTER_S = 15.0
+
+
+class Executor:
+    """Carries out erasures while it is started.
+
+    Args:
+        settings: Which cluster and prefix.
+        intake: What the folds take for a turn or a command.
+        archive: The archive.
+    """
+
+    def __init__(self, settings: Settings, intake: IntakePolicy, archive: Archive) -> None:
+        self._settings = settings
+        self._intake = intake
+        self._archive = archive
+        self._task: asyncio.Task[None] | None = None
+        self._tallies: dict[str, Tally] = {}
+        self._tried_s: dict[str, float] = {}
+
+    def is_told_by(self, assigned: set[TopicPartition]) -> bool:
+        """Whether the worker with these partitions carries out erasures."""
+        return TopicPartition(ERASURES.full_name(self._settings.topic_prefix), PLACE) in assigned
+
+    def start(self) -> None:
+        """Begin, unless it has begun."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End; an erasure under way stays pending."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with opened(self._settings, self._intake) as logs:
+                    await self._follow(logs)
+            except (TurntideError, KafkaError) as error:
+                log.warning("erasures_interrupted", error=str(error), again_s=TRY_AGAIN_AFTER_S)
+            except Exception as error:
+                # Landing goes on whatever becomes of an erasure; it stays pending.
+                log.exception("erasures_failed", error=type(error).__name__)
+            await asyncio.sleep(TRY_AGAIN_AFTER_S)
+
+    async def _follow(self, logs: Logs) -> None:
+        await restore(logs)
+        records, readers = ErasureRecords(), Readers(logs, self._archive.landed)
+        while True:
+            await records.refresh(logs)
+            await self._clear(logs, records)
+            metrics.gauge("erasures_pending").set(len(records.pending))
+            for request in records.pending:
+                if monotonic() >= self._tried_s.get(request.request_id, 0.0):
+                    await self._carry_out(request, logs, readers, records)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _carry_out(self, request: EraseRequested, logs: Logs, readers: Readers, records: ErasureRecords) -> None:
+        """Erase, write the proof, then remove what names the subject; what fails is tried again later."""
+        of = log.bind(request_id=request.request_id, scope=request.scope)
+        tally = self._tallies.setdefault(request.request_id, Tally())
+        began_s = monotonic()
+        try:
+            erasure = Erasure(request, logs=logs, readers=readers, archive=self._archive, records=records, tally=tally)
+            proof = await erasure.run()
+        except TurntideError as error:
+            self._tried_s[request.request_id] = monotonic() + TRY_AGAIN_AFTER_S
+            of.warning("erasure_pending", reason=str(error), again_s=TRY_AGAIN_AFTER_S)
+            return
+        place = TopicPartition(logs.name(ERASURES), PLACE)
+        await logs.write({place: [recorded(proof)]})
+        await records.refresh(logs)
+        await self._clear(logs, records)
+        self._tallies.pop(request.request_id, None)
+        of.info("erasure_proved", complete=proof.complete, seconds=round(monotonic() - began_s, 1), **_summary(proof))
+        if request.purge_logs:
+            await self._purge_requests(logs, readers, request.request_id)
+
+    async def _clear(self, logs: Logs, records: ErasureRecords) -> None:
+        """Null records for what names somebody though it is proved that she is forgotten."""
+        names = [Record(key, None) for key in records.names()]
+        if names:
+            await logs.write({TopicPartition(logs.name(ERASURES), PLACE): names})
+            await records.refresh(logs)
+
+    async def _purge_requests(self, logs: Logs, readers: Readers, request_id: str) -> None:
+        """Also the request itself out of the log's files; the proof stands whether or not that works."""
+        key = key_of(request_id, EraseRequested)
+
+        async def is_clean() -> bool:
+            found = [record async for record in logs.read(await logs.extents(ERASURES)) if record.key == key]
+            return all(record.value is None for record in found)
+
+        places = {ERASURES: [TopicPartition(logs.name(ERASURES), PLACE)]}
+        try:
+            await purge(logs, readers, request_id, places, is_clean)
+        except TurntideError as error:
+            log.warning("erasure_request_not_purged", request_id=request_id, reason=str(error))
+
+
+def _summary(proof: ErasureProved) -> dict[str, int]:
+    return {
+        "removed": sum(store.removed for store in proof.stores),
+        "remaining": sum(store.remaining for store in proof.stores),
+    }

@@ -1,0 +1,218 @@
+"""Out of Kafka's own files at once, rather than when retention and compaction come to it.
+
+A broker removes whole closed files. So for a while the topics concerned close a file after a second; a record of no
+meaning, a *filler*, closes the one that is open; then topics that keep records for a time lose everything up to the
+filler, and compacted ones are cleaned.
+
+What it costs: on the partitions concerned everybody's records go that are older than the erasure. They are in the
+archive; a replay from the log, a reset, and readers that Turntide does not know begin after them. For the time of the
+cleaning a changelog may lose what a replaced worker's late write overruled (`models.topics`, `compaction_lag`).
+
+Of compacted topics the null records go too, for a key may say something of somebody; who reads them and is not one of
+Turntide's roles may never learn of the erasure. Those of changelogs stay for `delete.retention.ms` (24 h): a state in
+RocksDB that was away learns from them what is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from time import monotonic
+
+import structlog
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, for_code
+
+from models.codec import encode
+from models.entities import entity_key
+from models.envelope import headers_for
+from models.errors import ConfigurationError, StoreUnavailable
+from models.events import SessionErased, UserErased
+from models.topics import ARCHIVED_TOPICS, COMMANDS, MEMORY_STATE, SESSION_STATE, TOPICS, TURNS, Cleanup, Topic
+from streams.erase.concerned import filler_name
+from streams.erase.logs import Logs
+from streams.erase.readers import Readers
+from streams.kafka.producer import Record
+from streams.kafka.topics import set_config, standing_topics
+
+log = structlog.get_logger(__name__)
+
+FILLER_KEY = b"erasure"
+READERS = ("sessions", "memory", "enrich", "index")
+"""Roles that must have read what is cut off, beside the archive."""
+CLEANED_WITHIN_S = 600.0
+_SEGMENT_MS = 1_009
+_TIGHT = {"segment.ms": str(_SEGMENT_MS), "file.delete.delay.ms": "1009"}
+"""Odd numbers, so that what a killed erasure left is known as its own."""
+_TIGHT_COMPACTED = {
+    **_TIGHT,
+    "min.cleanable.dirty.ratio": "0.0",
+    "min.compaction.lag.ms": "0",
+    "max.compaction.lag.ms": "1009",
+}
+_TIGHT_PUBLIC = {**_TIGHT_COMPACTED, "delete.retention.ms": "0"}
+_LOOK_EVERY_S = 1.0
+_FILL_EVERY_S = 3.0
+"""A null record goes with the second cleaning after it, and only what was written to is cleaned."""
+
+Places = Mapping[Topic, Iterable[TopicPartition]]
+
+
+async def purge(
+    logs: Logs, readers: Readers, request_id: str, places: Places, is_clean: Callable[[], Awaitable[bool]]
+) -> None:
+    """Cut off and clean the logs of these partitions.
+
+    Args:
+        logs: The logs.
+        readers: Whoever must have read what is cut off.
+        request_id: Of the erasure, for the fillers.
+        places: Partitions that hold something of the subject, by topic.
+        is_clean: Whether the compacted ones among them hold nothing of it any more.
+
+    Raises:
+        ReadersBehind: A role has not read what would be cut off.
+        StoreUnavailable: The broker does not clean in time.
+        ConfigurationError: The broker refuses.
+    """
+    wanted = {topic: sorted(each) for topic, each in places.items()}
+    wanted = {topic: each for topic, each in wanted.items() if each}
+    if not wanted:
+        return
+    async with tightened(logs, wanted):
+        # A file that was begun a moment ago closes only once it is old enough.
+        await asyncio.sleep(1.5 * _SEGMENT_MS / 1000)
+        ends = await _fill(logs, request_id, wanted)
+        await readers.all_beyond(ends, roles=READERS)
+        archived = {logs.name(topic) for topic in ARCHIVED_TOPICS}
+        await readers.archived({place: end for place, end in ends.items() if place.topic in archived})
+        await _cut(logs.admin, {p: ends[p] for t, each in wanted.items() if t.cleanup is Cleanup.DELETE for p in each})
+        filled_s = began_s = monotonic()
+        while not await is_clean():
+            if monotonic() - began_s > CLEANED_WITHIN_S:
+                raise StoreUnavailable(
+                    f"the broker has not cleaned {', '.join(topic.name for topic in wanted)} in "
+                    f"{CLEANED_WITHIN_S:.0f} s: is its log cleaner alive? The erasure stays pending"
+                )
+            if monotonic() - filled_s > _FILL_EVERY_S:
+                await _fill(logs, request_id, wanted)
+                filled_s = monotonic()
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+
+async def _fill(
+    logs: Logs, request_id: str, wanted: Mapping[Topic, Iterable[TopicPartition]]
+) -> dict[TopicPartition, int]:
+    """Write a filler to each partition; gives the offset after it.
+
+    A changelog has one writer, which a record of somebody else's would stop: its role gets one to fold instead.
+    """
+    now, written = datetime.now(UTC), dict[TopicPartition, int]()
+    for topic, places in wanted.items():
+        cause = {SESSION_STATE: TURNS, MEMORY_STATE: COMMANDS}.get(topic, topic)
+        for place in places:
+            target = TopicPartition(logs.name(cause), place.partition)
+            if target not in written:
+                record = _filler(cause, request_id, now)
+                offset = await logs.producer.write_whole(target.topic, target.partition, [record])
+                written[target] = offset + 1
+    return written
+
+
+def _filler(topic: Topic, request_id: str, now: datetime) -> Record:
+    """A record that changes nothing: somebody who never was is forgotten, or a key without a value."""
+    name = filler_name(request_id)
+    if topic is TURNS:
+        session = SessionErased(session_id=name, timestamp=now, request_id=request_id)
+        return Record(name.encode(), encode(session), headers_for(session))
+    if topic is COMMANDS:
+        user = UserErased(app_id=name, user_id=name, timestamp=now, request_id=request_id)
+        return Record(entity_key(user).encode(), encode(user), headers_for(user))
+    return Record(FILLER_KEY, None)
+
+
+async def _cut(client: AIOKafkaAdminClient, ends: Mapping[TopicPartition, int]) -> None:
+    """Delete what stands before these offsets."""
+    if not ends:
+        return
+    try:
+        await client.delete_records({place: RecordsToDelete(end) for place, end in ends.items()})
+    except KafkaError as error:
+        raise ConfigurationError(
+            f"the broker refuses to delete records: {error!r}. It takes the ACL operation Delete on the topic"
+        ) from error
+    log.info("erasure_cut_logs", partitions=len(ends))
+
+
+# --- configuration for a while
+
+
+@asynccontextmanager
+async def tightened(logs: Logs, topics: Iterable[Topic]) -> AsyncIterator[None]:
+    """Topics whose files close after a second, and which are cleaned whatever it costs; as before at the end.
+
+    Raises:
+        ConfigurationError: The broker refuses.
+    """
+    by_name = {logs.name(topic): topic for topic in topics}
+    before = {name: each.own_config for name, each in (await standing_topics(logs.admin, [*by_name])).items()}
+    try:
+        await set_config(logs.admin, {name: _tight(topic) for name, topic in by_name.items()})
+        yield
+    finally:
+        await _replace(logs.admin, {name: _loosened(by_name[name], config) for name, config in before.items()})
+
+
+async def restore(logs: Logs) -> list[str]:
+    """Mend the configuration that a killed erasure left; gives the names of the topics.
+
+    What an operator had set for the entries concerned is not known any more: they get the defaults back.
+
+    Raises:
+        ConfigurationError: The broker refuses.
+    """
+    by_name = {logs.name(topic): topic for topic in TOPICS}
+    standing = await standing_topics(logs.admin, [*by_name])
+    left = {name: each.own_config for name, each in standing.items() if _is_tight(each.own_config)}
+    await _replace(logs.admin, {name: _loosened(by_name[name], config) for name, config in left.items()})
+    if left:
+        log.warning("erasure_config_restored", topics=sorted(left))
+    return sorted(left)
+
+
+def _tight(topic: Topic) -> Mapping[str, str]:
+    if topic.cleanup is Cleanup.DELETE:
+        return _TIGHT
+    return _TIGHT_PUBLIC if topic.public else _TIGHT_COMPACTED
+
+
+def _is_tight(config: Mapping[str, str]) -> bool:
+    return config.get("segment.ms") == _TIGHT["segment.ms"]
+
+
+def _loosened(topic: Topic, config: Mapping[str, str]) -> dict[str, str]:
+    """The topic's own entries as they were; of what an erasure set itself, as the topic table has them."""
+    if not _is_tight(config):
+        return dict(config)
+    kept = {name: value for name, value in config.items() if name not in _tight(topic)}
+    if topic.cleanup is Cleanup.COMPACT:
+        kept["min.compaction.lag.ms"] = str(int(topic.compaction_lag.total_seconds() * 1000))
+    return kept
+
+
+async def _replace(client: AIOKafkaAdminClient, configs: Mapping[str, Mapping[str, str]]) -> None:
+    """Give topics exactly these entries of their own."""
+    if not configs:
+        return
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, configs=dict(own)) for name, own in configs.items()]
+    for response in await client.alter_configs(resources):
+        for code, message, _, name in response.resources:
+            if code:
+                raise ConfigurationError(
+                    f"the broker refuses to restore the configuration of {name}: {for_code(code).__name__} "
+                    f"{message or ''}. `turntide topics plan` shows what differs"
+                )

@@ -1,0 +1,95 @@
+"""What `erasures.v1` says: who is to be forgotten, what the index answered, what is proved. Pure but for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aiokafka import ConsumerRecord, TopicPartition
+
+from models.codec import encode
+from models.envelope import headers_for, tag_of
+from models.events import EraseRequested, ErasureEvent, ErasureProved, VectorsErased, VectorsErasureDue
+from models.topics import ERASURES
+from streams.erase.logs import Logs
+from streams.kafka.producer import Record
+
+PLACE = 0
+"""Partition of all requests: whichever archive worker has it carries them out, one after the other."""
+
+
+def key_of(request_id: str, kind: type[ErasureEvent]) -> bytes:
+    """Key of a record of an erasure.
+
+    >>> key_of("r-1", EraseRequested)
+    b'r-1/erase_requested'
+    """
+    return f"{request_id}/{tag_of(kind)}".encode()
+
+
+def recorded(event: ErasureEvent) -> Record:
+    """An event of an erasure as it is written."""
+    return Record(key_of(event.request_id, type(event)), encode(event), headers_for(event))
+
+
+class ErasureRecords:
+    """All erasures there are, read on with each `refresh`.
+
+    Attributes:
+        requested: Requests whose record is still there, in the order in which they came.
+        vectors: Answers of the index.
+        proved: Proofs.
+    """
+
+    def __init__(self) -> None:
+        self.requested: dict[str, EraseRequested] = {}
+        self.vectors: dict[str, VectorsErased] = {}
+        self.proved: dict[str, ErasureProved] = {}
+        self._due: set[str] = set()
+        self._next: dict[TopicPartition, int] = {}
+
+    async def refresh(self, logs: Logs) -> None:
+        """Read what was written since the last time."""
+        extents = await logs.extents(ERASURES, start=self._next)
+        async for record in logs.read(extents):
+            self.take(logs, record)
+        self._next = {place: extent.end for place, extent in extents.items()}
+
+    def take(self, logs: Logs, record: ConsumerRecord) -> None:
+        """Take in a record."""
+        match logs.event_of(ERASURES, record):
+            case EraseRequested() as event:
+                self.requested.setdefault(event.request_id, event)
+            case VectorsErasureDue() as event:
+                self._due.add(event.request_id)
+            case VectorsErased() as event:
+                self.vectors[event.request_id] = event
+            case ErasureProved() as event:
+                self.proved.setdefault(event.request_id, event)
+            case None:
+                self._forget((record.key or b"").decode(errors="replace"))
+            case _:
+                pass
+
+    def _forget(self, key: str) -> None:
+        request_id, _, kind = key.rpartition("/")
+        if kind == tag_of(EraseRequested):
+            self.requested.pop(request_id, None)
+        if kind == tag_of(VectorsErasureDue):
+            self._due.discard(request_id)
+
+    @property
+    def pending(self) -> list[EraseRequested]:
+        """Requests without a proof."""
+        return [request for request in self.requested.values() if request.request_id not in self.proved]
+
+    def index_is_asked(self, request_id: str) -> bool:
+        """Whether the index is to remove its points now."""
+        return request_id in self._due
+
+    def names(self) -> Iterator[bytes]:
+        """Keys of records that name somebody though the erasure is proved: they are to go."""
+        for request_id in self.proved:
+            if request_id in self.requested:
+                yield key_of(request_id, EraseRequested)
+            if request_id in self._due:
+                yield key_of(request_id, VectorsErasureDue)

@@ -1,0 +1,32 @@
+"""Which topics an erasure looks at, and for what."""
+
+from __future__ import annotations
+
+from models.topics import (
+    ARCHIVED_TOPICS,
+    COMMANDS,
+    CONVERSATION_TOPICS,
+    ERASURES,
+    FACTS,
+    MEMORIES,
+    MEMORY_STATE,
+    PROFILES,
+    REQUESTS,
+    SESSION_STATE,
+    TOPICS,
+    TURNS,
+    USER_EPISODES,
+    Cleanup,
+)
+
+PUBLIC = tuple(topic for topic in TOPICS if topic.public and topic is not ERASURES)
+"""All but the erasures' own, which is cleared when the proof is written."""
+COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is Cleanup.COMPACT)
+CHANGELOGS = (SESSION_STATE, MEMORY_STATE)
+SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES)
+"""They tell of sessions and of who spoke in them."""
+TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS)
+"""Their events tie others to the subject (`Subject.follow`)."""
+INDEXED = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES)
+"""What the index reads but for erasures."""
+ARCHIVED = ARCHIVED_TOPICS

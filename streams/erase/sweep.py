@@ -1,0 +1,129 @@
+"""Compacted topics: what they hold of a subject by key, and the null records that take it away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from aiokafka import ConsumerRecord, TopicPartition
+from msgspec import Struct
+
+from models.topics import Cleanup, Topic
+from streams.erase.logs import Extent, Logs, appended_at
+from streams.erase.readers import Positions
+from streams.erase.traces import Record as Trace
+from streams.erase.traces import Traces
+from streams.kafka.producer import Record
+from streams.state.changelog import name_of
+
+Concerns = Callable[[Struct], bool]
+
+
+async def look(
+    logs: Logs,
+    topic: Topic,
+    concerns: Concerns,
+    *,
+    keys: Iterable[bytes | None] = (),
+    until: Positions | None = None,
+) -> tuple[Traces, dict[TopicPartition, int]]:
+    """Read a public topic from its start and note what is the subject's.
+
+    Args:
+        logs: The logs.
+        topic: The topic.
+        concerns: Whether an event is the subject's.
+        keys: Keys that earlier looks found to be the subject's.
+        until: Offsets from which on nothing counts: what was said after the erasure is not the erasure's.
+
+    Returns:
+        What was found, and up to which offset of each partition it was read.
+    """
+    traces, compacted = Traces(keys=set(keys)), topic.cleanup is Cleanup.COMPACT
+    extents = await logs.extents(topic)
+    async for record in logs.read(extents):
+        traces.looked_at += 1
+        event = logs.event_of(topic, record)
+        place = TopicPartition(record.topic, record.partition)
+        counts = event is not None and _is_before(record, until) and concerns(event)
+        trace = _trace(record, owned=True) if counts else None
+        if compacted and event is None:
+            traces.take_null(place, record.key)
+        elif compacted:
+            traces.take(place, record.key, trace)
+        elif trace is not None:
+            traces.note(place, trace)
+    return traces, {place: extent.end for place, extent in extents.items()}
+
+
+async def sweep(logs: Logs, topic: Topic, concerns: Concerns) -> int:
+    """Write a null record for every key of a compacted topic whose last value is the subject's.
+
+    A key that is written again meanwhile is left: what is said after the erasure is not the erasure's.
+
+    Returns:
+        How many.
+
+    Raises:
+        DeliveryFailed: Not acknowledged; it may be repeated.
+    """
+    traces, read_to = await look(logs, topic, concerns)
+    live = traces.live
+    later = await _keys_since(logs, topic, {place: read_to[place] for place in live})
+    nulls = {
+        place: [Record(key, None) for key in keys if key not in later.get(place, ())] for place, keys in live.items()
+    }
+    await logs.write({place: records for place, records in nulls.items() if records})
+    return sum(map(len, nulls.values()))
+
+
+async def look_at_state(
+    logs: Logs,
+    topic: Topic,
+    *,
+    owned: Callable[[str], bool],
+    touched: Callable[[str], bool],
+    until: Positions | None = None,
+) -> Traces:
+    """Read a changelog from its start.
+
+    Args:
+        logs: The logs.
+        topic: The changelog.
+        owned: Whether an entity is the subject's.
+        touched: Whether it holds something of the subject: what it was before counts too.
+        until: Where the changelog ended when its role had forgotten; nothing counts from there on.
+    """
+    traces = Traces()
+    async for record in logs.read(await logs.extents(topic)):
+        traces.looked_at += 1
+        place = TopicPartition(record.topic, record.partition)
+        entity, _ = name_of(record.key)
+        mine = owned(entity)
+        counts = record.value is not None and _is_before(record, until) and (mine or touched(entity))
+        traces.take(place, record.key, _trace(record, owned=mine) if counts else None)
+    return traces
+
+
+def entities_in(traces: Traces) -> set[str]:
+    """Entities of a changelog that are there."""
+    return {name_of(key)[0] for keys in traces.live.values() for key in keys if key is not None}
+
+
+def _is_before(record: ConsumerRecord, until: Positions | None) -> bool:
+    return until is None or record.offset < until.get(TopicPartition(record.topic, record.partition), 0)
+
+
+def _trace(record: ConsumerRecord, *, owned: bool) -> Trace:
+    return Trace(record.offset, appended_at(record), owned)
+
+
+async def _keys_since(
+    logs: Logs, topic: Topic, since: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, set[bytes]]:
+    """Keys that were written from these offsets on."""
+    extents = await logs.extents(topic)
+    found: dict[TopicPartition, set[bytes]] = {}
+    later = {place: Extent(start, extents[place].end) for place, start in since.items()}
+    async for record in logs.read(later):
+        found.setdefault(TopicPartition(record.topic, record.partition), set()).add(record.key)
+    return found

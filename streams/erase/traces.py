@@ -1,0 +1,199 @@
+"""What a log still holds of a subject, counted record by record in the order of the log. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from aiokafka import TopicPartition
+from msgspec import Struct, field, structs
+
+from models.events import ErasedStore
+from models.topics import Cleanup, Topic
+
+_NEVER_MS = 10 * 365 * 86_400_000
+"""Kafka's "never" is a number of milliseconds, too: beyond ten years nothing is promised."""
+
+
+class Record(NamedTuple):
+    """A record, as far as it matters here."""
+
+    offset: int
+    appended_at: datetime
+    owned: bool
+    """The subject's. Else of something that also holds others': only what it was before counts."""
+
+
+class Past(Struct):
+    """Records that no key leads to, but that the log still has.
+
+    Attributes:
+        count: How many.
+        newest: When the last of them was written.
+    """
+
+    count: int = 0
+    newest: datetime = datetime.min.replace(tzinfo=UTC)
+
+    def add(self, record: Record) -> None:
+        """One more."""
+        self.count += 1
+        self.newest = max(self.newest, record.appended_at)
+
+
+def _latest() -> defaultdict[TopicPartition, dict[bytes | None, Record]]:
+    return defaultdict(dict)
+
+
+def _past() -> defaultdict[TopicPartition, Past]:
+    return defaultdict(Past)
+
+
+class Traces(Struct):
+    """Records of the subject on one topic.
+
+    Attributes:
+        looked_at: Records read.
+        latest: By key, the last record of the key, where it has a value.
+        past: Records that are not the last of their key, or of a topic without keys: until the broker removes them.
+        keys: Of all of them. A key may say something of somebody, too: that of a fact does.
+        nulls: How many records without a value have such a key.
+    """
+
+    looked_at: int = 0
+    keys: set[bytes | None] = field(default_factory=set)
+    nulls: Counter[TopicPartition] = field(default_factory=Counter)
+    latest: defaultdict[TopicPartition, dict[bytes | None, Record]] = field(default_factory=_latest)
+    past: defaultdict[TopicPartition, Past] = field(default_factory=_past)
+
+    def take(self, place: TopicPartition, key: bytes | None, record: Record | None) -> None:
+        """Take in a record of a compacted topic; None where it has no value, or is nothing of the subject's."""
+        before = self.latest[place].pop(key, None)
+        if before is not None:
+            self.past[place].add(before)
+        if record is not None:
+            self.latest[place][key] = record
+            self.keys.add(key)
+
+    def take_null(self, place: TopicPartition, key: bytes | None) -> None:
+        """Take in a record without a value."""
+        self.take(place, key, None)
+        self.nulls[place] += key in self.keys
+
+    def note(self, place: TopicPartition, record: Record) -> None:
+        """Take in a record of the subject on a topic that keeps all of them for a time."""
+        self.past[place].add(record)
+
+    @property
+    def live(self) -> dict[TopicPartition, dict[bytes | None, int]]:
+        """By partition and key, the offset of what readers find under it."""
+        found = {
+            place: {key: record.offset for key, record in records.items() if record.owned}
+            for place, records in self.latest.items()
+        }
+        return {place: keys for place, keys in found.items() if keys}
+
+    @property
+    def live_count(self) -> int:
+        """How many keys."""
+        return sum(map(len, self.live.values()))
+
+    @property
+    def past_count(self) -> int:
+        """How many records that the broker still has to remove."""
+        return sum(past.count for past in self.past.values())
+
+    @property
+    def places(self) -> set[TopicPartition]:
+        """Partitions with anything left."""
+        return self.past.keys() | self.live.keys() | (+self.nulls).keys()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the log has nothing more to remove, not even keys."""
+        return not self.past_count and not self.nulls.total()
+
+    @property
+    def newest(self) -> datetime | None:
+        """When the last of `past` was written."""
+        return max((past.newest for past in self.past.values()), default=None)
+
+
+def expiry(topic: Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
+    """By when the broker has removed what was written up to then; None if nobody can say.
+
+    A file of the log goes as a whole, so what began it waits for what ended it (`segment.ms`).
+
+    Args:
+        topic: The topic.
+        newest: When the last such record was written.
+        config: The topic's entries by Kafka's names.
+    """
+    limit = "retention.ms" if topic.cleanup is Cleanup.DELETE else "max.compaction.lag.ms"
+    wait_ms, segment_ms = int(config.get(limit, "-1")), int(config.get("segment.ms", "0"))
+    if newest is None or not 0 <= wait_ms < _NEVER_MS:
+        return None
+    return newest + timedelta(milliseconds=wait_ms + min(segment_ms, _NEVER_MS))
+
+
+class Tally:
+    """What there was of a subject, by store, over all tries of one erasure in this process.
+
+    A try that was cut short has removed something already: the proof counts from the first look on.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, int] = {}
+        self._removed: dict[str, int] = {}
+
+    def found(self, store: str, entries: int) -> None:
+        """So many entries of the subject are there now."""
+        self._found[store] = max(self._found.get(store, 0), entries)
+
+    def left(self, store: str, *, looked_at: int, remaining: int, expires_at: datetime | None = None) -> ErasedStore:
+        """A store at the end, against what was found in it."""
+        return ErasedStore(
+            store=store,
+            looked_at=looked_at,
+            removed=max(0, self._found.get(store, 0) - remaining),
+            remaining=remaining,
+            expires_at=expires_at if remaining else None,
+        )
+
+    def erased(self, stores: list[ErasedStore]) -> list[ErasedStore]:
+        """Stores that count for themselves, with what earlier tries removed."""
+        counted = []
+        for each in stores:
+            self._removed[each.store] = self._removed.get(each.store, 0) + each.removed
+            counted.append(structs.replace(each, removed=self._removed[each.store]))
+        return counted
+
+
+def stores_of(topic: Topic, traces: Traces, tally: Tally, config: Mapping[str, str]) -> list[ErasedStore]:
+    """A topic's lines of the proof: what readers find by key, and what the log still has besides."""
+    expires_at = expiry(topic, traces.newest, config)
+    if topic.cleanup is Cleanup.DELETE:
+        name = f"topic {topic.name}"
+        return [tally.left(name, looked_at=traces.looked_at, remaining=traces.past_count, expires_at=expires_at)]
+    by_key, in_log = names_of(topic)
+    return [
+        tally.left(by_key, looked_at=traces.looked_at, remaining=traces.live_count),
+        tally.left(in_log, looked_at=traces.looked_at, remaining=traces.past_count, expires_at=expires_at),
+    ]
+
+
+def names_of(topic: Topic) -> tuple[str, str]:
+    """Names of a compacted topic's two lines: by key (of a changelog: the state), and in the log."""
+    return (f"topic {topic.name}" if topic.public else f"state {topic.owner}"), f"log {topic.name}"
+
+
+def tell(topic: Topic, traces: Traces, tally: Tally) -> None:
+    """Note what was found on a topic before anything was removed."""
+    if topic.cleanup is Cleanup.DELETE:
+        tally.found(f"topic {topic.name}", traces.past_count)
+        return
+    by_key, in_log = names_of(topic)
+    tally.found(by_key, traces.live_count)
+    tally.found(in_log, traces.live_count + traces.past_count)

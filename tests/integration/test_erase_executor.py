@@ -1,0 +1,115 @@
+"""Carrying out erasures from `erasures.v1`: tried again until proved, and proved once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+from aiokafka import TopicPartition
+
+from jobs.topics import apply_topics
+from models.erasure import Subject, digest
+from models.errors import StoreUnavailable
+from models.events import ErasedStore, EraseRequested, ErasureProved
+from models.policy import IntakePolicy
+from models.topics import ERASURES
+from streams.erase import executor
+from streams.erase.archived import Spoke
+from streams.erase.executor import Executor
+from streams.erase.requests import KafkaEraseRequests
+from streams.kafka.client import read_to_end
+from streams.settings import KafkaSettings, Settings
+from tests.fault_driver import recorded, said, send, until
+
+pytestmark = pytest.mark.kafka
+
+ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
+
+
+class Everything(dict[TopicPartition, int]):
+    """Whatever is asked for is landed."""
+
+    def get(self, place: TopicPartition, default: int = 0) -> int:  # type: ignore[override]  # noqa: ARG002
+        """Beyond any end."""
+        return 2**62
+
+
+class ArchiveThatFailsOnce:
+    """Has landed everything, knows no session, and cannot erase at the first time."""
+
+    def __init__(self) -> None:
+        self.asked: list[Subject] = []
+
+    async def landed(self) -> dict[TopicPartition, int]:
+        """Everything."""
+        return Everything()
+
+    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:  # noqa: ARG002 - the port's
+        """None."""
+        return []
+
+    async def erase(self, subject: Subject) -> list[ErasedStore]:
+        """At the second time."""
+        self.asked.append(subject)
+        if len(self.asked) == 1:
+            raise StoreUnavailable("the disk is full")
+        return [ROWS]
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str) -> Settings:
+    """Fresh topics of one partition."""
+    settings = Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=1), topic_prefix=topic_prefix)
+    await apply_topics(settings)
+    return settings
+
+
+@asynccontextmanager
+async def executing(settings: Settings, archive: ArchiveThatFailsOnce) -> AsyncIterator[None]:
+    """An executor, stopped at the end."""
+    running = Executor(settings, IntakePolicy(), archive)
+    running.start()
+    try:
+        yield
+    finally:
+        await running.stop()
+
+
+async def on_erasures(settings: Settings) -> list[tuple[str, bool]]:
+    """Key of each record of `erasures.v1`, and whether it has a value."""
+    found = read_to_end(settings.kafka, ERASURES.full_name(settings.topic_prefix))
+    return [(record.key.decode(), record.value is not None) async for record in found]
+
+
+async def test_an_erasure_is_tried_until_it_is_proved(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails stays pending; then one proof, the request goes, and nothing is begun again."""
+    monkeypatch.setattr(executor, "TRY_AGAIN_AFTER_S", 0.0)
+    await send(settings, [recorded(said(n, session_id=name)) for n, name in enumerate(["s-1", "s-1", "s-2"])])
+    requests, archive = KafkaEraseRequests(settings), ArchiveThatFailsOnce()
+    request = EraseRequested(request_id="r-1", timestamp=datetime.now(UTC), scope="session", session_id="s-1", by="me")
+    await requests.request(request)
+    async with executing(settings, archive):
+        proof: ErasureProved = await until(partial(requests.proof, "r-1"), "the proof")
+        await until(partial(_request_is_gone, settings), "the request's null record")
+    after = await on_erasures(settings)
+    async with executing(settings, archive):
+        await requests.request(
+            EraseRequested(request_id="r-2", timestamp=datetime.now(UTC), scope="session", session_id="nobody's")
+        )
+        nothing: ErasureProved = await until(partial(requests.proof, "r-2"), "the second proof")
+    lines = {store.store: (store.removed, store.remaining) for store in proof.stores}
+
+    assert after == [("r-1/erase_requested", True), ("r-1/erasure_proved", True), ("r-1/erase_requested", False)]
+    assert (proof.subject, proof.by, proof.sessions) == (digest("session", "", "", "s-1"), "me", 1)
+    assert [len(subject.session_ids) for subject in archive.asked] == [1, 1, 1]
+    assert lines["archive turns"] == (2, 0)
+    assert lines["topic turns.v1"] == (0, 4)  # two turns, and what told the sessions role to forget them, twice
+    assert all(store.expires_at for store in proof.stores if store.remaining)
+    assert {store.store for store in nothing.stores if store.remaining} == set()
+
+
+async def _request_is_gone(settings: Settings) -> bool:
+    return ("r-1/erase_requested", False) in await on_erasures(settings)

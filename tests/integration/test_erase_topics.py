@@ -1,0 +1,181 @@
+"""Erasing from Kafka itself: null records where the subject's value is the last, and logs cut off at the erasure."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import pytest
+from aiokafka import TopicPartition
+
+from jobs.topics import apply_topics, differences
+from models.codec import encode
+from models.erasure import Subject
+from models.policy import IntakePolicy
+from models.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
+from streams.erase.logs import Logs, opened
+from streams.erase.purge import purge, restore, tightened
+from streams.erase.readers import Readers, ReadersBehind
+from streams.erase.sweep import look, sweep
+from streams.kafka.client import consumer, read_to_end
+from streams.kafka.producer import Record
+from streams.kafka.topics import set_config, standing_topics
+from streams.settings import KafkaSettings, Settings
+from tests.fault_driver import recorded, said
+from tests.lake_records import profile
+
+pytestmark = pytest.mark.kafka
+
+ANNA = Subject("session", session_ids=frozenset({"anna-1"}))
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str) -> Settings:
+    """Fresh topics of one partition, so that others' records stand beside the subject's."""
+    settings = Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=1), topic_prefix=topic_prefix)
+    await apply_topics(settings)
+    return settings
+
+
+@pytest.fixture
+async def logs(settings: Settings) -> AsyncIterator[Logs]:
+    """The topics."""
+    async with opened(settings, IntakePolicy()) as logs:
+        yield logs
+
+
+def place(logs: Logs, topic: Topic) -> TopicPartition:
+    """The one partition of a topic."""
+    return TopicPartition(logs.name(topic), 0)
+
+
+async def keep(logs: Logs, topic: Topic, records: Sequence[Record]) -> None:
+    """Write records to the one partition."""
+    await logs.write({place(logs, topic): records})
+
+
+def profiled(session_id: str, turns: int = 1) -> Record:
+    """A profile as it is written."""
+    return Record(session_id.encode(), encode(profile("p", turns=turns, session_id=session_id)))
+
+
+async def values(settings: Settings, topic: Topic) -> list[tuple[bytes | None, bool]]:
+    """Key of each record, and whether it has a value."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return [(record.key, record.value is not None) async for record in found]
+
+
+async def test_a_null_record_takes_the_last_value(settings: Settings, logs: Logs) -> None:
+    """Of the subject's key; others stay, and a second sweep finds nothing."""
+    await keep(logs, PROFILES, [profiled("anna-1"), profiled("bert-1"), profiled("anna-1", 2)])
+    swept = [await sweep(logs, PROFILES, ANNA.concerns) for _ in range(2)]
+    traces, _ = await look(logs, PROFILES, ANNA.concerns)
+
+    assert swept == [1, 0]
+    assert (await values(settings, PROFILES))[-1] == (b"anna-1", False)
+    assert (traces.looked_at, traces.live_count, traces.past_count) == (4, 0, 2)
+
+
+async def test_what_is_said_after_the_erasure_stays(
+    settings: Settings, logs: Logs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that is written between the look and the null record belongs to what came later."""
+    two_sessions = Subject("session", session_ids=frozenset({"anna-1", "anna-2"}))
+    await keep(logs, PROFILES, [profiled("anna-1"), profiled("anna-2")])
+    write, read = logs.write, logs.extents
+    looks = 0
+
+    async def extents(topic: Topic, **more: object) -> object:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            await write({place(logs, PROFILES): [profiled("anna-1", 9)]})
+        return await read(topic, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(logs, "extents", extents)
+
+    assert await sweep(logs, PROFILES, two_sessions.concerns) == 1
+    assert (await values(settings, PROFILES))[2:] == [(b"anna-1", True), (b"anna-2", False)]
+
+
+def readers(logs: Logs, within: timedelta = timedelta(seconds=30)) -> Readers:
+    """Readers with an archive that has everything."""
+
+    async def landed() -> dict[TopicPartition, int]:
+        return await logs.ends(TURNS)
+
+    return Readers(logs, landed, within=within)
+
+
+async def clean() -> bool:
+    """Whether compacted topics are, of which there are none."""
+    return True
+
+
+async def commit(settings: Settings, role: str, at: TopicPartition, offset: int) -> None:
+    """Let a role's group have read so far."""
+    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.{role}") as client:
+        client.assign([at])
+        await client.commit({at: offset})
+
+
+async def talk(logs: Logs) -> TopicPartition:
+    """Two sessions on the same partition; gives the partition."""
+    names = ("anna-1", "bert-1", "anna-1")
+    await keep(logs, TURNS, [recorded(said(n, session_id=name)) for n, name in enumerate(names)])
+    return place(logs, TURNS)
+
+
+async def test_logs_are_cut_at_the_erasure(settings: Settings, logs: Logs) -> None:
+    """Everything before it goes from the partitions concerned; no other topic loses anything."""
+    turns = await talk(logs)
+    await keep(logs, CONVERSATION_TOPICS, [Record(b"bert-1", b"{}")])
+    traces, _ = await look(logs, TURNS, ANNA.concerns)
+    await purge(logs, readers(logs), "r-1", {TURNS: traces.places}, clean)
+
+    assert (traces.past_count, traces.places) == (2, {turns})
+    assert await values(settings, TURNS) == []
+    assert await logs.ends(TURNS) == {turns: 4}
+    assert await values(settings, CONVERSATION_TOPICS) == [(b"bert-1", True)]
+    assert await differences(settings) == []
+
+
+async def test_nothing_is_cut_before_all_have_read_it(settings: Settings, logs: Logs) -> None:
+    """A role that is away keeps the log; the configuration is as before all the same."""
+    turns = await talk(logs)
+    await commit(settings, "index", turns, 1)
+    with pytest.raises(ReadersBehind, match=r"index has not read 3 records on 1 partitions"):
+        await purge(logs, readers(logs, timedelta(0)), "r-1", {TURNS: [turns]}, clean)
+
+    assert [key for key, _ in await values(settings, TURNS)] == [b"anna-1", b"bert-1", b"anna-1", b"erasure r-1"]
+    assert await differences(settings) == []
+
+
+async def test_readers_are_waited_for_only_where_they_are(settings: Settings, logs: Logs) -> None:
+    """A role that never was has nothing to forget; one that has committed is waited for until it has read all."""
+    turns = await talk(logs)
+    waiting = readers(logs, timedelta(0))
+    await commit(settings, "sessions", turns, 2)
+    known = [await waiting.works_here(role) for role in ("sessions", "memory")]
+    await waiting.beyond("memory", {turns: 3})
+    await waiting.beyond("sessions", {turns: 2})
+    with pytest.raises(ReadersBehind):
+        await waiting.beyond("sessions", {turns: 3})
+
+    assert known == [True, False]
+
+
+async def test_a_killed_erasure_leaves_no_configuration(logs: Logs) -> None:
+    """What it had set goes at the next start; what an operator set stays."""
+    name = logs.name(PROFILES)
+    await set_config(logs.admin, {name: {"segment.bytes": "1048576"}})
+    before = (await standing_topics(logs.admin, [name]))[name].own_config
+    abandoned = tightened(logs, [PROFILES])
+    await abandoned.__aenter__()
+    tight = (await standing_topics(logs.admin, [name]))[name].own_config
+    mended = [await restore(logs) for _ in range(2)]
+    after = (await standing_topics(logs.admin, [name]))[name].own_config
+
+    assert tight["min.cleanable.dirty.ratio"] == "0.0"
+    assert mended == [[name], []]
+    assert after == before

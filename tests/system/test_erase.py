@@ -1,0 +1,197 @@
+"""One erasure through every store there is: searched byte by byte for a word that only the subject ever said."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+
+from jobs.broker.local_kafka import LocalKafka
+from jobs.role_process import RoleProcess, environment_of
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.events import ErasureProved, Role, SessionEnded, Turn
+from models.topics import DEAD_LETTERS, FACTS, MEMORIES, USER_EPISODES, Topic
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.lake.catalog import open_reader, paths_of
+from streams.settings import KafkaSettings, Settings, StateSettings
+from tests.fault_driver import until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
+
+HERS, HIS = "xylocarpquill", "ptarmiganflute"
+"""Words that only Anna, or only Bert, ever says; compared without case."""
+ROLES = ("sessions", "memory", "enrich", "index", "archive")
+EAGER = {
+    "log.retention.check.interval.ms": 1000,
+    "log.cleaner.backoff.ms": 500,
+    "log.segment.delete.delay.ms": 500,
+}
+"""A broker that removes what is to be removed within seconds rather than minutes."""
+REMOVED_FROM = {
+    *("topic turns.v1", "topic facts.v1", "topic user-episodes.v1", "topic memories.v1", "topic dead-letters.v1"),
+    *("state sessions", "state memory", "archive turns", "archive dead_letters", "vectors turns", "vectors facts"),
+}
+SAID = (
+    "My name is {word}.",
+    "I live in {word}.",
+    "I decided to buy the {word} lamp for the kitchen.",
+    "When does the {word} parcel number {n} arrive?",
+    "Can the {word} lamp number {n} be dimmed in the evening?",
+)
+"""None makes a fact whose key has the word: keys in a changelog's null records stay a day (`streams.erase.purge`)."""
+
+
+@pytest.fixture(scope="module")
+def eager_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
+    """A broker of this module's own, whose files are searched."""
+    with LocalKafka(tmp_path_factory.mktemp("eager"), properties=EAGER) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def settings(eager_kafka: LocalKafka, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Two partitions, so that both users stand on each; state on disk."""
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap=eager_kafka.bootstrap, partitions=2),
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path / "data",
+        state=StateSettings(store="rocksdb"),
+    )
+    await apply_topics(settings)
+    return settings
+
+
+def talk(user: str, word: str, app: str, session: str, turns: int) -> Iterator[Turn]:
+    """A conversation in which the user's word comes in every message, long enough for an episode and packed topics."""
+    began = datetime.now(UTC) - timedelta(hours=1)
+    for n in range(turns):
+        asked = SAID[n // 2 % len(SAID)].format(word=word, n=n)
+        answered = f"Noted: the {word} order number {n} is on its way to you."
+        yield Turn(
+            session_id=session,
+            user_id=user,
+            app_id=app,
+            turn=n,
+            role=Role.ASSISTANT if n % 2 else Role.USER,
+            content=answered if n % 2 else asked,
+            timestamp=began + timedelta(seconds=10 * n),
+        )
+
+
+def spoken() -> Iterator[Record]:
+    """Both users in both apps; one session of each is over, and something of each is no turn."""
+    for user, word in (("anna", HERS), ("bert", HIS)):
+        for app, turns in (("shop", 30), ("travel", 8)):
+            session = f"{user}-{app}"
+            for turn in talk(user, word, app, session, turns):
+                yield Record(session.encode(), encode(turn))
+        ended = SessionEnded(session_id=f"{user}-shop", timestamp=datetime.now(UTC))
+        yield Record(ended.session_id.encode(), encode(ended))
+        refused = {"session_id": f"{user}-shop", "user_id": user, "app_id": "shop", "turn": -1, "content": word}
+        yield Record(f"{user}-shop".encode(), msgspec.json.encode(refused))
+
+
+@asynccontextmanager
+async def working(settings: Settings, folder: Path) -> AsyncIterator[dict[str, RoleProcess]]:
+    """All roles, ready, stopped at the end."""
+    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
+    roles = {name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment=eager) for name in ROLES}
+    try:
+        for role in roles.values():
+            role.start()
+        await asyncio.gather(*(role.ready() for role in roles.values()))
+        yield roles
+    finally:
+        for role in roles.values():
+            role.stop()
+
+
+async def valued(settings: Settings, topic: Topic, word: str) -> int:
+    """Records of a topic in which a word comes."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    return sum([word in (record.value or b"").decode().lower() async for record in found])
+
+
+async def remembered(settings: Settings) -> bool:
+    """Whether both users' words have come through every stage."""
+    topics = (FACTS, USER_EPISODES, MEMORIES)
+    counts = [await valued(settings, topic, word) for topic in topics for word in (HERS, HIS)]
+    letters = [record async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix))]
+    return all(counts) and len(letters) == 2
+
+
+def erased(settings: Settings, *options: str) -> ErasureProved:
+    """`turntide erase`, as an operator runs it."""
+    command = [sys.executable, "-m", "jobs.cli", "erase", "--user", "anna", "--yes", "--output", "json", *options]
+    environment = {**os.environ, **environment_of(settings)}
+    environment.pop("TURNTIDE_KAFKA", None)
+    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
+    assert done.returncode == 0, done.stderr.decode()
+    return msgspec.json.decode(done.stdout, type=ErasureProved)
+
+
+def holding(folder: Path, word: str) -> list[str]:
+    """Files below a folder in which a word stands; Parquet is compressed and read as what it says."""
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return [str(path.relative_to(folder)) for path in files if word.encode() in _bytes(path).lower()]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return str(pl.read_parquet(path).rows()).encode() if path.suffix == ".parquet" else path.read_bytes()
+    except FileNotFoundError:
+        return b""  # the broker removes files meanwhile
+
+
+def asked(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
+    """Ask the archive as an analyst."""
+    with closing(open_reader(paths_of(settings))) as con:
+        return con.execute(sql).fetchall()
+
+
+async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka: LocalKafka, tmp_path: Path) -> None:
+    """No byte of hers in topics, changelogs, state, vectors and archive; all of his; a second run removes nothing."""
+    kafka_log = eager_kafka.home / "log"
+    async with working(settings, tmp_path / "logs"):
+        await send_to_turns(settings, spoken())
+        await until(partial(remembered, settings), "facts, episodes, memories and dead letters of both")
+        before = {name: bool(holding(folder, HERS)) for name, folder in places(settings, kafka_log).items()}
+        proof = await asyncio.to_thread(erased, settings, "--purge-logs")
+        await until(lambda: not holding(kafka_log, HERS), "nothing of hers in the broker's files", within_s=30)
+        again = await asyncio.to_thread(erased, settings)
+        after = {name: holding(folder, HERS) for name, folder in places(settings, kafka_log).items()}
+        memories = await valued(settings, MEMORIES, HIS)
+    in_logs = holding(tmp_path / "logs", HERS)
+
+    assert before == dict.fromkeys(before, True)
+    assert after == {name: [] for name in after}
+    assert in_logs == []
+    assert (proof.complete, proof.sessions, [s.store for s in proof.stores if s.remaining]) == (True, 2, [])
+    assert {s.store for s in proof.stores if s.removed} >= REMOVED_FROM
+    assert {s.store: s.removed for s in again.stores if s.removed} == {}
+    assert asked(settings, "SELECT user_id, count(*) FROM turns GROUP BY ALL") == [("bert", 38)]
+    assert memories > 0
+
+
+def places(settings: Settings, kafka_log: Path) -> dict[str, Path]:
+    """Where something of a user is kept."""
+    return {
+        "kafka": kafka_log,
+        "archive": settings.data_dir / "archive",
+        "vectors": settings.data_dir / "vectors",
+        "state": settings.data_dir / "state",
+    }

@@ -1,0 +1,141 @@
+"""Whom an erasure concerns, and which events tell the folds to forget."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from models.errors import ConfigurationError
+from models.events import (
+    EraseRequested,
+    SpaceErased,
+    SpaceSessionErased,
+    UserErased,
+    UserSessionErased,
+)
+from streams.erase.concerned import SESSIONS_AT_ONCE, Concerned, Span, User, checked, of_sessions, of_users, subject_of
+from streams.erase.spoken import spoke_in
+from tests.lake_records import turn
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+HOUR = Span(NOW - timedelta(hours=1), NOW)
+ANNA, BERT = User("shop", "anna"), User("shop", "bert")
+
+
+def request(scope: Any, **names: str) -> EraseRequested:
+    """A request by nobody in particular."""
+    return EraseRequested(request_id="r-1", timestamp=NOW, scope=scope, **names)  # type: ignore[arg-type]
+
+
+def told(wanted: EraseRequested, concerned: Concerned) -> set[tuple[str, ...]]:
+    """Kind, app and user of what the memory role is told, and the sessions that it names."""
+    found = set[tuple[str, ...]]()
+    for event in of_users(wanted, concerned, subject_of(wanted, concerned.sessions), NOW):
+        match event:
+            case UserSessionErased():
+                found.add((type(event).__name__, event.app_id, event.user_id, event.session_id))
+            case SpaceSessionErased():
+                found.add((type(event).__name__, event.app_id, event.user_id, *event.session_ids))
+            case UserErased() | SpaceErased():
+                found.add((type(event).__name__, event.app_id, event.user_id))
+    return found
+
+
+def spoken(*users: User, session_id: str = "s-1") -> Concerned:
+    """One session in which these spoke."""
+    return Concerned(sessions={session_id: dict.fromkeys(users, HOUR)})
+
+
+def test_a_user_goes_wholly_and_leaves_the_apps_space() -> None:
+    """His own memory and space go; of the app's space only what came of his sessions."""
+    assert told(request("user", user_id="anna"), spoken(ANNA)) == {
+        ("UserErased", "shop", "anna"),
+        ("SpaceErased", "shop", "anna"),
+        ("SpaceSessionErased", "shop", "", "s-1"),
+    }
+
+
+def test_who_talked_with_the_user_forgets_the_session_only() -> None:
+    """A session of two: the other one keeps what other sessions said."""
+    found = told(request("user", user_id="anna", app_id="shop"), spoken(ANNA, BERT))
+
+    assert ("UserSessionErased", "shop", "bert", "s-1") in found
+    assert ("SpaceSessionErased", "shop", "bert", "s-1") in found
+    assert ("UserErased", "shop", "bert") not in found
+
+
+def test_a_session_goes_from_user_and_spaces() -> None:
+    """Nobody goes wholly."""
+    assert told(request("session", session_id="s-1"), spoken(ANNA)) == {
+        ("UserSessionErased", "shop", "anna", "s-1"),
+        ("SpaceSessionErased", "shop", "anna", "s-1"),
+        ("SpaceSessionErased", "shop", "", "s-1"),
+    }
+
+
+def test_an_app_goes_with_users_that_only_the_state_knows() -> None:
+    """No log tells of Cleo any more, whose id holds a slash; another app's user stays."""
+    concerned = spoken(ANNA)
+    wanted = request("app", app_id="shop")
+    concerned.known(["user:shop/cleo%2F1", "user:travel/anna", "app:shop"], subject_of(wanted, ["s-1"]))
+
+    assert told(wanted, concerned) == {
+        ("UserErased", "shop", "anna"),
+        ("UserErased", "shop", "cleo/1"),
+        ("SpaceErased", "shop", ""),
+        ("SpaceErased", "shop", "anna"),
+        ("SpaceErased", "shop", "cleo/1"),
+    }
+
+
+@pytest.mark.parametrize(
+    "wanted", [request("user", user_id="anna", app_id="shop"), request("app", app_id="shop")], ids=["user", "app"]
+)
+def test_of_whom_nothing_is_known_nothing_is_told(wanted: EraseRequested) -> None:
+    """Else every further erasure would leave a trace for the next one to find."""
+    assert told(wanted, Concerned()) == set()
+
+
+def test_many_sessions_are_told_in_parts() -> None:
+    """No event names more sessions than it may, and none is left out."""
+    names = [f"s-{n}" for n in range(SESSIONS_AT_ONCE + 1)]
+    concerned = Concerned(sessions={name: {ANNA: HOUR} for name in names})
+    wanted = request("user", user_id="anna")
+    parts = [
+        event.session_ids
+        for event in of_users(wanted, concerned, subject_of(wanted, names), NOW)
+        if isinstance(event, SpaceSessionErased)
+    ]
+
+    assert [len(part) for part in parts] == [SESSIONS_AT_ONCE, 1]
+    assert sorted(name for part in parts for name in part) == sorted(names)
+    assert len(of_sessions(wanted, concerned, NOW)) == len(names)
+
+
+def test_a_session_lasts_from_its_first_to_its_last_word() -> None:
+    """Past values of facts do not say which session they are from."""
+    concerned = Concerned()
+    for number in (3, 1, 2):
+        for session_id, user, span in spoke_in(turn(number), subject_of(request("session", session_id="s-1"), ["s-1"])):
+            concerned.spoke(session_id, user, span)
+
+    assert concerned.sessions == {
+        "s-1": {User("support", "u-1"): Span(turn(1).timestamp, turn(3).timestamp)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("scope", "names", "trouble"),
+    [
+        ("user", {"app_id": "shop"}, "names a user and may name an app"),
+        ("session", {"session_id": "s", "app_id": "shop"}, "leave out app"),
+        ("app", {"app_id": "shop", "user_id": "anna"}, "leave out user"),
+        ("session", {}, "names a session and nothing else"),
+    ],
+)
+def test_a_request_names_what_its_scope_needs(scope: str, names: dict[str, str], trouble: str) -> None:
+    """Too little would erase nobody, too much somebody else."""
+    with pytest.raises(ConfigurationError, match=trouble):
+        checked(request(scope, **names))

@@ -1,0 +1,168 @@
+"""What a log still holds of somebody, and how it stands in the proof."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from aiokafka import TopicPartition
+
+from jobs.erase import summary, waits_for
+from jobs.role_groups import RoleGroup
+from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased
+from models.topics import PROFILES, SESSION_STATE, TURNS
+from streams.erase.record import ErasureRecords
+from streams.erase.traces import Record, Tally, Traces, expiry, stores_of, tell
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+PLACE = TopicPartition("t.profiles.v1", 0)
+WEEK_MS, DAY_MS = str(7 * 86_400_000), str(86_400_000)
+
+
+def mine(offset: int, *, owned: bool = True) -> Record:
+    """A record of the subject."""
+    return Record(offset, NOW + timedelta(seconds=offset), owned)
+
+
+def test_the_last_value_of_a_key_is_live_and_earlier_ones_are_past() -> None:
+    """A null record, or somebody else's value under the same key, makes it past."""
+    traces = Traces()
+    traces.take(PLACE, b"a", mine(0))
+    traces.take(PLACE, b"a", mine(1))
+    traces.take(PLACE, b"b", mine(2))
+    traces.take(PLACE, b"b", None)
+    traces.take(PLACE, b"c", mine(4))
+    traces.take_null(PLACE, b"c")
+    traces.take_null(PLACE, b"somebody else's")
+
+    assert traces.live == {PLACE: {b"a": 1}}
+    assert (traces.past_count, traces.newest) == (3, NOW + timedelta(seconds=4))
+    assert dict(traces.nulls) == {PLACE: 1}
+
+
+def test_of_what_others_share_only_the_past_counts() -> None:
+    """The present state of an app's space is not the subject's; what it was before holds her words."""
+    traces = Traces()
+    traces.take(PLACE, b"space", mine(0, owned=False))
+    traces.take(PLACE, b"space", mine(1, owned=False))
+
+    assert (traces.live_count, traces.past_count) == (0, 1)
+
+
+def test_a_log_is_clean_only_without_the_keys() -> None:
+    """A fact's key may say something of somebody: the null record has to go as well."""
+    cleaned, before = Traces(keys={b"a"}), Traces(keys={b"a"})
+    before.take_null(PLACE, b"a")
+
+    assert (before.is_clean, before.places) == (False, {PLACE})
+    assert cleaned.is_clean
+
+
+def test_a_compacted_topic_has_two_lines() -> None:
+    """What readers find by key went; the broker has the old value until it compacts."""
+    tally, before, after = Tally(), Traces(looked_at=4), Traces(looked_at=5)
+    before.take(PLACE, b"a", mine(0))
+    tell(PROFILES, before, tally)
+    after.take(PLACE, b"a", mine(0))
+    after.take_null(PLACE, b"a")
+
+    assert stores_of(PROFILES, after, tally, {"max.compaction.lag.ms": DAY_MS, "segment.ms": "0"}) == [
+        ErasedStore(store="topic profiles.v1", looked_at=5, removed=1, remaining=0),
+        ErasedStore(store="log profiles.v1", looked_at=5, removed=0, remaining=1, expires_at=NOW + timedelta(days=1)),
+    ]
+
+
+def test_a_changelog_stands_for_its_roles_state() -> None:
+    """Whoever reads the proof asks what the role remembers."""
+    lines = stores_of(SESSION_STATE, Traces(), Tally(), {})
+
+    assert [line.store for line in lines] == ["state sessions", "log sessions-state.v1"]
+
+
+@pytest.mark.parametrize(
+    ("config", "gone_by"),
+    [
+        ({"retention.ms": WEEK_MS, "segment.ms": DAY_MS}, NOW + timedelta(days=8)),
+        ({"retention.ms": "-1", "segment.ms": DAY_MS}, None),
+        ({"retention.ms": str(2**63 - 1), "segment.ms": DAY_MS}, None),
+        ({}, None),
+    ],
+)
+def test_what_expires_says_when(config: dict[str, str], gone_by: datetime | None) -> None:
+    """A file of the log goes as a whole; what is kept for ever has no date."""
+    assert expiry(TURNS, NOW, config) == gone_by
+
+
+def test_a_second_try_counts_what_the_first_removed() -> None:
+    """A role was away after the topics were swept: the proof must not say that nothing was there."""
+    tally, first, second = Tally(), Traces(), Traces()
+    first.take(PLACE, b"a", mine(0))
+    for traces in (first, second):
+        tell(PROFILES, traces, tally)
+    rows = ErasedStore(store="archive turns", looked_at=9, removed=2, remaining=0)
+    none = ErasedStore(store="archive turns", looked_at=7, removed=0, remaining=0)
+
+    assert stores_of(PROFILES, second, tally, {})[0].removed == 1
+    assert [tally.erased([rows])[0].removed, tally.erased([none])[0].removed] == [2, 2]
+
+
+# --- as the operator sees it
+
+
+def proved(*stores: ErasedStore) -> ErasureProved:
+    """A proof with these stores."""
+    complete = not any(store.remaining for store in stores)
+    return ErasureProved(
+        request_id="r-1",
+        timestamp=NOW,
+        scope="user",
+        subject="0" * 64,
+        by="",
+        requested_at=NOW,
+        sessions=1,
+        stores=list(stores),
+        complete=complete,
+    )
+
+
+def test_a_proof_says_what_stays_and_for_how_long() -> None:
+    """Complete, gone by itself, or there for good: three sentences."""
+    gone = ErasedStore(store="topic turns.v1", looked_at=9, removed=3, remaining=0)
+    going = ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=3, expires_at=NOW)
+    staying = ErasedStore(store="log facts.v1", looked_at=9, removed=0, remaining=3)
+
+    assert summary(proved(gone)) == "complete: 3 entries removed, nothing remains in 1 stores"
+    assert "0 entries removed; what remains goes by itself until 2026-05-01" in summary(proved(going))
+    assert "in log facts.v1 something remains" in summary(proved(going, staying))
+
+
+HERE, AWAY, NEVER = RoleGroup("Stable", 1), RoleGroup("Empty", 0), RoleGroup("Dead", 0)
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"archive": NEVER}, "no archive worker runs"),
+        ({"memory": AWAY}, "role memory is away"),
+        ({"enrich": NEVER}, "sessions, users and topics"),
+    ],
+)
+def test_the_operator_is_told_who_is_waited_for(groups: dict[str, RoleGroup], said: str) -> None:
+    """A role that was never here is not waited for."""
+    all_groups = {**dict.fromkeys(("archive", "sessions", "memory", "enrich", "index"), HERE), **groups}
+
+    assert said in waits_for(ErasureRecords(), "r-1", all_groups)
+
+
+def test_a_proved_erasure_is_not_pending_and_its_request_is_to_go() -> None:
+    """The proof names nobody, so neither may what is left beside it."""
+    records = ErasureRecords()
+    for number in (1, 2):
+        records.requested[f"r-{number}"] = EraseRequested(
+            request_id=f"r-{number}", timestamp=NOW, scope="user", user_id="anna"
+        )
+    records.proved["r-1"] = proved()
+    records.vectors["r-2"] = VectorsErased(request_id="r-2", timestamp=NOW, stores=[])
+
+    assert [request.request_id for request in records.pending] == ["r-2"]
+    assert list(records.names()) == [b"r-1/erase_requested"]
