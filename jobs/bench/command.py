@@ -335,3 +335,42 @@ def retrieve(
         show(printed, report)
     else:
         printed.record(envelope(printable(report)))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench memories --quick", "turntide bench memories --output json > deploy/measurements/memories.json"
+    )
+)
+def memories(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer turns, apps and questions: under a minute.")] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure memories of apps: making and compacting them, reading them, and what share of the work they are.
+
+    Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
+    limit that it is held to. --output csv prints these alone.
+    """
+    import asyncio
+    from tempfile import TemporaryDirectory
+
+    from jobs.bench.machine import envelope
+    from jobs.bench.memories import QUICK, Size, measure
+    from jobs.bench.memories_table import show
+    from jobs.bench.topics_table import held_row
+    from streams.settings import load_settings
+    from streams.wiring import embedder_of, policy_of
+
+    printed, settings = Output(output), load_settings()
+    size = QUICK if quick else Size()
+    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
+        report = asyncio.run(
+            measure(Path(folder), policy_of(settings), embedder_of(settings), size, say=printed.message)
+        )
+    if output is OutputFormat.TABLE:
+        show(printed, report)
+    elif output is OutputFormat.CSV:
+        printed.rows("held", [held_row(figure) for figure in report.held])
+    else:
+        printed.record(envelope(report))

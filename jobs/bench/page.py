@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jobs.bench.page_chaos import chaos_section
+from jobs.bench.page_memories import memories_section
 from jobs.bench.page_parts import (
     Held,
     Measured,
@@ -46,6 +47,7 @@ COMMANDS = {
     "eval-topics": "turntide eval topics --output json",
     "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
     "retrieve": "turntide bench retrieve --end-to-end --output json",
+    "memories": "turntide bench memories --output json",
     "eval-retrieval": "turntide eval retrieval --data locomo10.json --output json",
     "eval-retrieval-minilm": "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
     "eval-tiers": "turntide eval tiers --data locomo10.json --output json",
@@ -65,6 +67,7 @@ _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "eval-topics": eval_topics_section,
     "eval-topics-minilm": eval_topics_section,
     "retrieve": retrieve_section,
+    "memories": memories_section,
     "eval-retrieval": eval_retrieval_section,
     "eval-retrieval-minilm": eval_retrieval_section,
     "eval-tiers": eval_tiers_section,

@@ -1,0 +1,120 @@
+"""`turntide bench memories`: what is measured and which limits hold. Never how fast."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jobs.bench.figures import BenchFailed
+from jobs.bench.memories import Size, app_of, measure, memories_for
+from jobs.bench.memories_table import show
+from jobs.bench.memories_work import Walked, ended_in, log_of, sessions_folded, taken_in, walk
+from jobs.bench.page import write_page
+from jobs.bench.page_memories import memories_section
+from jobs.bench.page_parts import Measured
+from jobs.output import Output, OutputFormat
+from models.app_policy import AppPolicy
+from models.events import ConversationEnded
+from models.policy import Policy
+from streams.embed.wordllama import WordLlamaEmbedder
+
+TINY = Size(turns=1_000, rounds=1, walked=1, apps=20, asked=5)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> WordLlamaEmbedder:
+    """With its weights loaded once."""
+    return WordLlamaEmbedder()
+
+
+@pytest.fixture(scope="module")
+def ended(embedder: WordLlamaEmbedder) -> list[ConversationEnded]:
+    """Conversations of the demo that ended."""
+    return ended_in(sessions_folded(taken_in(log_of(1_000), Policy(), embedder)[1], Policy())[1])
+
+
+@pytest.fixture(scope="module")
+def walked(ended: list[ConversationEnded]) -> Walked:
+    """A hundred ends on each of two apps."""
+    return walk(ended, Policy(), apps=2)
+
+
+def test_each_conversation_that_came_to_its_end_has_ended(ended: list[ConversationEnded]) -> None:
+    """None twice, and by its own end rather than a time-out."""
+    assert {event.reason for event in ended} == {"ended"}
+    assert len({event.session_id for event in ended}) == len(ended) > 5
+
+
+def test_a_hundred_ends_are_ten_memories(walked: Walked) -> None:
+    """Beyond the tenth each one is compacted; nobody ever sees eleven, and apps are apart."""
+    assert (walked.most, walked.left) == (10, (10, 10))
+    assert len(walked.compacted_ms) == 2 * (walked.merged + walked.deleted) == 180
+    assert len(walked.created_ms) == 20
+    assert {change.app_id for change in walked.memories} == {"bench-app-0", "bench-app-1"}
+
+
+def test_an_app_in_the_store_has_as_many_memories_as_the_policy_keeps(walked: Walked) -> None:
+    """Each under a number and a place of its own."""
+    made = memories_for(walked, 3, 10)
+
+    assert [change.app_id for change in made] == [app_of(n // 10) for n in range(30)]
+    assert {(change.app_id, change.slot, change.memory_id) for change in made} == {
+        (app_of(n // 10), n % 10, n % 10 + 1) for n in range(30)
+    }
+    assert all(change.active and change.content for change in made)
+
+
+def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder) -> None:
+    """There is nothing to measure then."""
+    policy = Policy(apps=AppPolicy(enabled=False))
+
+    with pytest.raises(BenchFailed, match=r"apps\.enabled"):
+        ended_in(sessions_folded(taken_in(log_of(200), policy, embedder)[1], policy)[1])
+
+
+async def test_everything_is_measured_and_shown(
+    embedder: WordLlamaEmbedder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As often as wanted, held to the limits of seed 003; the page and the table show every figure."""
+    report = await measure(tmp_path, Policy(), embedder, TINY, say=lambda _: None)
+    show(Output(OutputFormat.TABLE), report)
+
+    assert [(each.what, each.count) for each in [*report.work, *report.reading]] == [
+        ("creation", 10),
+        ("creation and compaction", 90),
+        ("memories of a space", 5),
+        ("the seed's context", 5),
+        ("hybrid search of a space", 5),
+    ]
+    assert (report.memories, report.ends.ended, report.ends.left, report.ends.most) == (200, 100, 10, 10)
+    assert report.ends.merged + report.ends.deleted == 90
+    assert 0 < report.share.whole_percent < report.share.spaces_percent < 100
+    assert [(figure.figure, figure.limit) for figure in report.held] == [
+        ("creation, p99", 50.0),
+        ("creation and compaction, p99", 50.0),
+        ("memories of a space, p99", 5.0),
+        ("the seed's context, p99", 5.0),
+        ("memories of an app at any time", 10.0),
+        ("spaces' share of the folds", 5.0),
+        ("… with words of their own", 5.0),
+    ]
+
+    printed = msgspec.to_builtins(report)
+    section = memories_section(Measured(printed))
+    (tmp_path / "memories.json").write_text(json.dumps(printed))
+    held = write_page(tmp_path)
+    assert [len(table.rows) for table in section.tables] == [2, 3, 1, 1, 1]
+    assert [figure.what for figure in held] == [figure.figure for figure in report.held]
+    assert [figure.reached for figure in held] == [figure.reached for figure in report.held]
+    assert "## Memories of apps" in (tmp_path / "README.md").read_text()
+    assert "the seed's context" in capsys.readouterr().out
+
+
+def test_a_page_without_figures_has_no_rows() -> None:
+    """As of a command that was cut short."""
+    section = memories_section(Measured({}))
+
+    assert (section.held, [row for table in section.tables for row in table.rows if any(row)]) == ([], [])
