@@ -11,6 +11,7 @@ from aiokafka.structs import ConsumerRecord
 from rich.console import Console
 
 from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.deeds import Erased, Purged
 from jobs.demo.policy import POLICY
 from jobs.demo.questions import Recalled, load_questions
 from jobs.demo.state import DemoState
@@ -19,11 +20,13 @@ from jobs.demo.view import render
 from models.codec import encode
 from models.events import (
     AlertChanged,
+    CommandEvent,
+    ConversationEnded,
     EpisodeRequested,
     EpisodeSummarised,
+    ErasedStore,
     InputEvent,
     OutputEvent,
-    UserEvent,
     UserTurnAdded,
 )
 from models.memory_partition import MemoryPartitionFold
@@ -51,6 +54,16 @@ RECALLED = tuple(
     for asked in load_questions()
 )
 """Right answers."""
+PURGED = Purged(app_id="isp-support", deleted=1, milliseconds=20.0)
+ERASED = Erased(
+    app_id="assistant",
+    user_id="user-edith",
+    request_id="0" * 32,
+    seconds=3.0,
+    sessions=1,
+    complete=True,
+    stores=[ErasedStore(store="vectors turns", looked_at=482, removed=14, remaining=0)],
+)
 
 
 @cache
@@ -71,7 +84,7 @@ def outputs_of_the_play() -> tuple[OutputEvent, ...]:
         outputs = sessions.fold(event, offset)
         alert_ids |= {o.session_id: o.alert_id for o in outputs if isinstance(o, AlertChanged)}
         emitted += outputs
-        emitted += users.fold(output for output in outputs if isinstance(output, UserTurnAdded))
+        emitted += users.fold(output for output in outputs if isinstance(output, UserTurnAdded | ConversationEnded))
     return tuple(emitted)
 
 
@@ -83,9 +96,14 @@ def played_state() -> DemoState:
     return state
 
 
-def summary_of(state: DemoState, archive: ArchiveSummary = ARCHIVE, recalled: Sequence[Recalled] = RECALLED) -> Summary:
+def summary_of(
+    state: DemoState,
+    archive: ArchiveSummary = ARCHIVE,
+    recalled: Sequence[Recalled] = RECALLED,
+    deeds: tuple[Purged, Erased] = (PURGED, ERASED),
+) -> Summary:
     """The summary with the parts that no test here looks at."""
-    return summarise(state, archive, recalled, seconds=61.0, data_dir="demo", report="demo/report.html")
+    return summarise(state, archive, recalled, deeds, seconds=61.0, data_dir="demo", report="demo/report.html")
 
 
 def shown_at_80_columns(state: DemoState) -> str:
@@ -124,7 +142,7 @@ class _Users:
         self._fold = MemoryPartitionFold(self._entities, DEMO_POLICY)
         self._next = 0
 
-    def fold(self, events: Iterable[UserEvent]) -> list[OutputEvent]:
+    def fold(self, events: Iterable[CommandEvent]) -> list[OutputEvent]:
         """Fold events, and the answers to what is asked for them."""
         log = commands(*events, first=self._next)
         self._next += len(log)

@@ -8,7 +8,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from jobs.demo.deeds import Erased, Purged
 from jobs.demo.questions import Recalled
+from jobs.demo.spaces import SpacesSummary
 from jobs.demo.summary import Summary
 from jobs.demo.users import UsersSummary
 from models.retrieval.context import SUMMARY_CHARS
@@ -50,9 +52,27 @@ def answer_lines(recalled: Recalled) -> list[str]:
     return lines + [f"✗ {problem}" for problem in recalled.problems]
 
 
+def purged_lines(purged: Purged) -> list[str]:
+    """What a purge took, and what is left."""
+    took = f"{purged.deleted} deleted, {purged.left} left, read {purged.milliseconds:.0f} ms after the request"
+    return [took] + [f"✗ {problem}" for problem in purged.problems]
+
+
+def erased_lines(erased: Erased) -> list[str]:
+    """The proof of an erasure: every store that held something, and what expires by itself."""
+    held = [store for store in erased.stores if store.removed or store.remaining]
+    clean = len(erased.stores) - len(held)
+    lines = [f"proved after {erased.seconds:g} s, {_plural(erased.sessions, 'session')}, request {erased.request_id}"]
+    for each in held:
+        expires = "" if each.expires_at is None else f", {each.remaining} until {each.expires_at:%Y-%m-%d} (retention)"
+        lines.append(f"{each.store:<32} {each.removed:>5} of {each.looked_at:,} removed{expires}")
+    return lines + [f"{clean} other stores held nothing of them"] + [f"✗ {problem}" for problem in erased.problems]
+
+
 def _as_promised(summary: Summary) -> list[str]:
     alerts = ", ".join(f"{a.session_id} at turn {a.turn} of {a.turns_of_session}" for a in summary.alerts)
     topics = ", ".join(summary.topics.shown_by)
+    compacted = f"{_plural(len(summary.apps.compactions), 'compaction')}"
     users = ", ".join(
         f"{user.user_id} ({user.turns} turns, {user.facts} facts, {len(user.episodes)} episodes)"
         for user in summary.users.shown
@@ -61,6 +81,8 @@ def _as_promised(summary: Summary) -> list[str]:
         f"Exactly the expected alerts: {alerts}.",
         f"Topics of {topics} came, were packed, unpacked and evicted.",
         f"Memory answered as it should for {users}.",
+        f"Each conversation that ended became a memory, {compacted}, at most {summary.apps.most_of_an_app} of an app.",
+        f"{summary.purged.app_id} was purged, {summary.erased.user_id} forgotten with a proof.",
     ]
 
 
@@ -75,6 +97,8 @@ def _figures(summary: Summary) -> RenderableType:
     grid.add_row("topics", f"{topics.started} started, {packed}, {topics.unpacked} unpacked, {topics.evicted} evicted")
     grid.add_row("", topics.clock)
     for name, said in user_figures(summary.users).items():
+        grid.add_row(name, said)
+    for name, said in app_figures(summary.apps).items():
         grid.add_row(name, said)
     for alert in summary.alerts:
         soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
@@ -97,6 +121,20 @@ def user_figures(users: UsersSummary) -> dict[str, str]:
         "users": f"{users.episode_turns} turns of {users.users} users became {users.episodes} episodes, "
         f"{users.tokens_before:,} → {users.tokens_after:,} tokens{ratio}",
     }
+
+
+def app_figures(apps: SpacesSummary) -> dict[str, str]:
+    """What is remembered of apps: what it is → the figures."""
+    figures = {"apps": f"{_counted({app: n for app, n in apps.memories.items() if n})}; {_counted(apps.changes)}"}
+    for number, each in enumerate(apps.compactions):
+        done = "deleted" if each.action == "delete" else f"takes in {each.merged_memory_id}"
+        said = f"{each.app_id}: {each.before} → {each.after}, memory {each.target_memory_id} {done}: {each.reason}"
+        figures["compacted" if number == 0 else " " * number] = said
+    return figures
+
+
+def _plural(count: int, name: str) -> str:
+    return f"{count} {name}" if count == 1 else f"{count} {name}s"
 
 
 def _counted(counts: Mapping[str, int]) -> str:

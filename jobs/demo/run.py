@@ -16,6 +16,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.deeds import ERASED_USER, ERASED_USERS_APP, PURGED_APP, Erased, Purged, erase, purge
 from jobs.demo.play import Play
 from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.questions import Recalled, ask, load_questions
@@ -71,6 +72,7 @@ def run(options: Options, stage: Stage) -> Summary:
         roles = _start_roles(settings, running)
         asyncio.run(_perform(settings, state, roles, options, stage))
         recalled = _ask(roles, stage)
+        deeds = _operate(roles, stage)
         if not options.keep:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
         stage.step("archive", "merging small files and checking every record")
@@ -80,6 +82,7 @@ def run(options: Options, stage: Stage) -> Summary:
             state,
             archive,
             recalled,
+            deeds,
             seconds=time.monotonic() - began_s,
             data_dir=str(options.data_dir),
             report=str(report),
@@ -226,6 +229,18 @@ def _ask(roles: list[RoleProcess], stage: Stage) -> list[Recalled]:
     for each in recalled:
         stage.recalled(each)
     return recalled
+
+
+def _operate(roles: list[RoleProcess], stage: Stage) -> tuple[Purged, Erased]:
+    """Purge the memories of an app and erase a user, as an operator would."""
+    (index,) = [role for role in roles if role.role == "index"]
+    stage.step("purge", f"deleting the memories of {PURGED_APP}")
+    purged = asyncio.run(purge(PURGED_APP, index.url))
+    stage.purged(purged)
+    stage.step("erase", f"forgetting {ERASED_USER} of {ERASED_USERS_APP} in every store")
+    erased = asyncio.run(erase(ERASED_USERS_APP, ERASED_USER, index.url))
+    stage.erased(erased)
+    return purged, erased
 
 
 async def _see_that_they_run(roles: list[RoleProcess]) -> None:

@@ -7,14 +7,15 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from jobs.demo.printed import answer_lines, show
+from jobs.demo.deeds import Erased, Purged
+from jobs.demo.printed import answer_lines, erased_lines, purged_lines, show
 from jobs.demo.questions import Recalled
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary
@@ -57,9 +58,19 @@ class Stage:
 
     def recalled(self, recalled: Recalled) -> None:
         """Say what memory answered."""
-        style = "red" if recalled.problems else "green"
-        for said in answer_lines(recalled):
-            self._console.print(Text(" " * _INDENT + said, style=style), soft_wrap=True)
+        self._lines(answer_lines(recalled), failed=bool(recalled.problems))
+
+    def purged(self, purged: Purged) -> None:
+        """Say what came of the purge."""
+        self._lines(purged_lines(purged), failed=bool(purged.problems))
+
+    def erased(self, erased: Erased) -> None:
+        """Say what came of the erasure, store by store."""
+        self._lines(erased_lines(erased), failed=bool(erased.problems))
+
+    def _lines(self, lines: Sequence[str], *, failed: bool) -> None:
+        for said in lines:
+            self._console.print(Text(" " * _INDENT + said, style="red" if failed else "green"), soft_wrap=True)
 
     async def draw(self, state: DemoState) -> None:
         """Show the state until cancelled."""
@@ -99,6 +110,7 @@ class Stage:
             f"FROM fact_changes SELECT timestamp, cause, category, key, value WHERE user_id = '{user}' ORDER BY ALL"
         )
         facts = "FROM facts SELECT user_id, category, key, value, valid_from WHERE active ORDER BY ALL"
+        compactions = "FROM app_memory_compactions SELECT app_id, action, target_memory_id, reason, decided_by"
         episodes = "FROM user_episodes SELECT user_id, turn_range, summary ORDER BY user_id, episode"
         return [
             ("The report, with every risk curve:", summary.report),
@@ -109,6 +121,11 @@ class Stage:
             ("What is known of users:", f'{turntide} query "{facts}"'),
             (f"What {user} said of themselves, and how it changed:", f'{turntide} query "{changes}"'),
             ("What became of the turns of users:", f'{turntide} query "{episodes}"'),
+            (
+                "What is remembered of each app:",
+                f'{turntide} query "FROM app_memories SELECT app_id, memory_id, content"',
+            ),
+            ("How memories were compacted, and why:", f'{turntide} query "{compactions}"'),
             ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
             ("Everything that can be asked:", f'{turntide} query "SHOW TABLES"'),
             ("Remove all of it again:", f"rm -r {folder}"),

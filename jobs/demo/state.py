@@ -8,10 +8,14 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from jobs.demo.conversations import Conversation
-from jobs.demo.users import UsersSeen
+from jobs.demo.spaces import SpaceNews, SpacesSeen
+from jobs.demo.users import UserNews, UsersSeen
 from models.events import (
     AlertChanged,
     AlertStatus,
+    AppMemoriesChanged,
+    AppMemoriesCompacted,
+    AppMemoryChanged,
     EpisodeClosed,
     EpisodeCompressed,
     FactChanged,
@@ -26,7 +30,7 @@ from models.events import (
     WindowClosed,
 )
 
-_RECENT_MEMORIES = 12
+_RECENT = 12
 _TOLD_OF_TOPICS = frozenset({"compacted", "unpacked", "merged", "evicted"})
 """What is worth a line; topics start and are left all the time."""
 _RATE_OVER_S = 5.0
@@ -89,12 +93,15 @@ class DemoState(Struct):
     sessions: dict[str, SessionSeen]
     alerts: dict[str, AlertSeen] = {}
     """By alert id, in the order of their raising."""
-    memories: deque[Memory] = field(default_factory=lambda: deque(maxlen=_RECENT_MEMORIES))
+    memories: deque[Memory] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    news: deque[UserNews | SpaceNews] = field(default_factory=lambda: deque(maxlen=_RECENT))
+    """Of users and apps."""
     segments: int = 0
     topics: Counter[str] = field(default_factory=Counter)
     """Cause → changes of topics, of all sessions."""
     episodes: int = 0
     users: UsersSeen = field(default_factory=UsersSeen)
+    spaces: SpacesSeen = field(default_factory=SpacesSeen)
     windows: int = 0
     sent_turns: int = 0
     planned_turns: int = 0
@@ -158,6 +165,10 @@ class DemoState(Struct):
             self._take_memory(event)
         elif isinstance(event, FactChanged | EpisodeCompressed | UserMemoryChanged):
             self.users.take(event)
+        elif isinstance(event, AppMemoryChanged | AppMemoriesCompacted | AppMemoriesChanged):
+            self.spaces.take(event)
+        if isinstance(event, UserNews | SpaceNews):
+            self.news.append(event)
         return True
 
     def _take_profile(self, profile: ProfileUpdated) -> None:

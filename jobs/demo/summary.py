@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from jobs.demo.deeds import Erased, Purged
 from jobs.demo.policy import COMPRESSED_CLOCK
 from jobs.demo.questions import Recalled
+from jobs.demo.spaces import SpacesSummary, summarise_spaces
 from jobs.demo.state import DemoState, SessionSeen
 from jobs.demo.users import UserName, UserSeen, UsersSummary, summarise_users
 from models.events import AlertStatus, Severity
@@ -23,6 +25,8 @@ from streams.settings import Settings
 
 TOPIC_LIFE = ("started", "compacted", "unpacked", "evicted")
 """What topics of the session written for it must have done."""
+MEMORIES_OF_AN_APP = 10
+"""At the most (seed 003)."""
 FACT_LIFE = ("stored", "updated", "retracted")
 """What facts of a user that is asked for must have gone through."""
 
@@ -98,6 +102,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     users: UsersSummary
     recalled: list[Recalled]
     """What memory answered."""
+    apps: SpacesSummary
+    purged: Purged
+    erased: Erased
     archive: ArchiveSummary
     seconds: float
     data_dir: str
@@ -108,12 +115,14 @@ def summarise(
     state: DemoState,
     archive: ArchiveSummary,
     recalled: Sequence[Recalled],
+    deeds: tuple[Purged, Erased],
     *,
     seconds: float,
     data_dir: str,
     report: str,
 ) -> Summary:
-    """Judge: the expected alerts and no others, topics and facts through their life, right answers, nothing lost."""
+    """Judge: the expected alerts and no others, all memories through their life, right answers, nothing lost."""
+    purged, erased = deeds
     asked = list(dict.fromkeys((each.app_id, each.user_id) for each in recalled))
     expected = sorted(i for i, s in state.sessions.items() if s.conversation.expected_alert)
     raised = sorted({alert.latest.session_id for alert in state.alerts.values()})
@@ -123,6 +132,9 @@ def summarise(
         *(f"{session}: no topic was {cause}" for session, cause in _not_shown(state)),
         *(f"{user_id}: no fact was {cause}" for user_id, cause in _not_lived(state, asked)),
         *(f"{each.query} {problem}" for each in recalled for problem in each.problems),
+        *_not_remembered(state),
+        *(f"{purged.app_id} {problem}" for problem in purged.problems),
+        *(f"{erased.user_id}: {problem}" for problem in erased.problems),
         *(f"archive: {finding}" for finding in archive.findings),
     ]
     if state.folded_turns != state.planned_turns:
@@ -142,6 +154,9 @@ def summarise(
         topics=_topics(state),
         users=summarise_users(state.users, asked),
         recalled=list(recalled),
+        apps=summarise_spaces(state.spaces),
+        purged=purged,
+        erased=erased,
         archive=archive,
         seconds=round(seconds, 1),
         data_dir=data_dir,
@@ -204,6 +219,23 @@ def _not_lived(state: DemoState, asked: Iterable[UserName]) -> list[tuple[str, s
     """Users that are asked for, each with what none of their facts went through."""
     seen = state.users.by_name
     return [(name[1], cause) for name in asked for cause in FACT_LIFE if not seen.get(name, UserSeen()).causes[cause]]
+
+
+def _not_remembered(state: DemoState) -> Iterable[str]:
+    """What is wrong with the memories of apps: one for each conversation that ended, and never more than ten."""
+    ended = sum(session.episode is not None for session in state.sessions.values())
+    made = sum(space.causes["created"] for space in state.spaces.by_app.values())
+    # A new memory that a compaction takes away at once never comes to be seen.
+    made += sum(
+        each.before[-1].memory_id not in {kept.memory_id for kept in each.after} for each in state.spaces.compactions
+    )
+    if made != ended:
+        yield f"{ended} conversations ended, {made} became memories"
+    if not any(state.spaces.compactions):
+        yield "no memory was compacted"
+    for app_id, space in state.spaces.by_app.items():
+        if space.most > MEMORIES_OF_AN_APP:
+            yield f"{app_id} had {space.most} memories"
 
 
 def tidy_archive(settings: Settings) -> ArchiveSummary:

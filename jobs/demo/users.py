@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec import Struct, field
 
 from models.events import EpisodeCompressed, FactCategory, FactChanged, UserMemoryChanged
-
-_RECENT_NEWS = 12
 
 UserNews = FactChanged | EpisodeCompressed
 """What is told of users one by one."""
@@ -38,7 +36,6 @@ class UsersSeen(Struct):
     """All users, by name. Whoever folds events in sees to it that none comes twice."""
 
     by_name: dict[UserName, UserSeen] = {}
-    news: deque[UserNews] = field(default_factory=lambda: deque(maxlen=_RECENT_NEWS))
 
     @property
     def facts(self) -> int:
@@ -56,7 +53,6 @@ class UsersSeen(Struct):
         if isinstance(event, UserMemoryChanged):
             user.standing = event
             return
-        self.news.append(event)
         if isinstance(event, EpisodeCompressed):
             user.episodes.append(event)
             return

@@ -12,10 +12,27 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from jobs.demo.spaces import SpaceNews
 from jobs.demo.state import AlertSeen, DemoState, Memory, SessionSeen, is_open
 from jobs.demo.users import UserNews
-from jobs.demo.wording import episode_words, fact_words, segment_words, topic_words, user_episode_words
-from models.events import FactChanged, Mode, SegmentCompacted, Severity, TopicChanged
+from jobs.demo.wording import (
+    compaction_words,
+    episode_words,
+    fact_words,
+    memory_words,
+    segment_words,
+    topic_words,
+    user_episode_words,
+)
+from models.events import (
+    AppMemoriesCompacted,
+    AppMemoryChanged,
+    FactChanged,
+    Mode,
+    SegmentCompacted,
+    Severity,
+    TopicChanged,
+)
 
 WIDTH = 80
 LEAST_HEIGHT = 24
@@ -69,8 +86,11 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
         _rule("Alerts"),
         *(_alert(alert, width=columns, reason_lines=reason_lines) for alert in alerts),
         *([] if alerts else [Text("  none so far", style="dim")]),
-        _rule(f"Users: {state.users.facts} facts · {state.users.episodes} episodes"),
-        *(_news(each) for each in list(state.users.news)[-news:]),
+        _rule(
+            f"Users: {state.users.facts} facts · {state.users.episodes} episodes │ "
+            f"Apps: {state.spaces.memories} memories"
+        ),
+        *(_news(each) for each in list(state.news)[-news:]),
         _rule(f"Memory: {state.segments} segments · {topic_counts(state.topics)}"),
         *(_memory(memory) for memory in list(state.memories)[-memories:]),
     ]
@@ -208,8 +228,13 @@ def _memory(memory: Memory) -> Text:
     return shown.append(episode_words(memory), style="bold")
 
 
-def _news(news: UserNews) -> Text:
-    shown = Text(f"  {news.user_id:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
+def _news(news: UserNews | SpaceNews) -> Text:
+    who = news.app_id if isinstance(news, SpaceNews) else news.user_id
+    shown = Text(f"  {who:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
+    if isinstance(news, AppMemoriesCompacted):
+        return shown.append(compaction_words(news), style="bold magenta")
+    if isinstance(news, AppMemoryChanged):
+        return shown.append(memory_words(news), style="green" if news.active else "yellow")
     if isinstance(news, FactChanged):
         return shown.append(fact_words(news), style=_FACT_STYLES.get(news.cause, "none"))
     return shown.append(user_episode_words(news), style="bold")

@@ -22,7 +22,10 @@ from models.topics import (
     COMPACTIONS,
     CONVERSATION_TOPICS,
     EPISODES,
+    ERASURES,
     FACTS,
+    MEMORIES,
+    MEMORY_EVENTS,
     PROFILES,
     REQUESTS,
     TOPICS,
@@ -35,12 +38,23 @@ from streams.kafka.client import admin, consumer
 from streams.lake.catalog import open_reader, paths_of
 from streams.settings import Settings
 
-_FOLLOWED = (PROFILES, ALERTS, COMPACTIONS, CONVERSATION_TOPICS, EPISODES, FACTS, USER_EPISODES, WINDOWS)
+_FOLLOWED = (
+    PROFILES,
+    ALERTS,
+    COMPACTIONS,
+    CONVERSATION_TOPICS,
+    EPISODES,
+    FACTS,
+    USER_EPISODES,
+    MEMORIES,
+    MEMORY_EVENTS,
+    WINDOWS,
+)
 SOURCES = {
     "sessions": (TURNS,),
     "memory": (COMMANDS,),
     "enrich": (REQUESTS,),
-    "index": (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES),
+    "index": (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES),
 }
 """Role, which is also its consumer group → what it reads. The archive keeps its offsets itself."""
 _POLL_MS = 100

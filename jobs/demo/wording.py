@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from jobs.demo.state import is_told
 from models.events import (
     AlertChanged,
+    AppMemoriesCompacted,
+    AppMemoryChanged,
     EpisodeClosed,
     EpisodeCompressed,
     FactChanged,
@@ -29,6 +31,10 @@ def line(event: OutputEvent) -> str | None:
             said = f"episode   {event.session_id}: {episode_words(event)}"
         case FactChanged():
             said = f"fact      {event.user_id}: {fact_words(event)}"
+        case AppMemoryChanged() if event.cause != "conflict":
+            said = f"memory    {event.app_id}: {memory_words(event)}"
+        case AppMemoriesCompacted():
+            said = f"memory    {event.app_id}: {compaction_words(event)}"
         case EpisodeCompressed():
             said = f"episode   {event.user_id}: {user_episode_words(event)}"
         case _:
@@ -77,6 +83,22 @@ def fact_words(change: FactChanged) -> str:
         return f"{name}: was {change.value}"
     before = f", was {change.history[-1].value}" if change.cause == "updated" and change.history else ""
     return f"{name}: {change.value}{before}"
+
+
+def memory_words(memory: AppMemoryChanged) -> str:
+    """What became of a memory of an app, with its text: the demo's own."""
+    name = f"memory {memory.memory_id} {memory.cause}"
+    return f"{name}: {memory.content}" if memory.active else name
+
+
+def compaction_words(compaction: AppMemoriesCompacted) -> str:
+    """How eleven memories became ten, and why."""
+    merged = "" if compaction.merged_memory_id is None else f" with {compaction.merged_memory_id} merged into it"
+    done = "deleted" if compaction.action == "delete" else f"kept{merged}"
+    return (
+        f"{len(compaction.before)} memories → {len(compaction.after)}, {compaction.target_memory_id} {done} "
+        f"({compaction.decided_by}): {compaction.reason}"
+    )
 
 
 def user_episode_words(episode: EpisodeCompressed) -> str:

@@ -78,7 +78,7 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
         ("account", "demand"), ("raised", "resolved")
     )
     assert ["acknowledged" in causes[session] for session in ("account", "demand")] == [False, True]
-    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (16, 15, 1)
+    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (20, 19, 1)
     topics = summary["topics"]["shown_by"]["household"]
     assert min(topics[cause] for cause in ("started", "compacted", "unpacked", "evicted")) > 0
     assert 0 < summary["topics"]["packed_to_history_ratio"] < 1

@@ -91,16 +91,17 @@ async def log() -> Log:
 
 
 def test_conversations_are_what_the_demo_promises() -> None:
-    """Sixteen sessions, long ones among them, two that must alert, one acknowledged, one left open, one for topics."""
+    """Twenty sessions, long ones among them, two that must alert, one acknowledged, one left open, one for topics."""
     found = load_conversations()
 
-    assert len(found) == 16
-    assert 400 <= sum(len(c.turns) for c in found) <= 450
+    assert len(found) == 20
+    assert 400 <= sum(len(c.turns) for c in found) <= 500
     assert max(len(c.turns) for c in found) >= 60
     assert sorted(c.session_id for c in found if c.expected_alert) == ["account", "demand"]
     assert [c.session_id for c in found if c.acknowledged_after_turn is not None] == ["demand"]
     assert [c.session_id for c in found if not c.ends] == ["village"]
     assert [c.session_id for c in found if c.shows_topics] == ["household"]
+    assert sum(c.app_id == "assistant" and c.ends for c in found) > 10  # so that memories are compacted
 
 
 def test_speakers_take_turns() -> None:
@@ -146,7 +147,7 @@ async def test_everything_is_sent_under_its_session(log: Log) -> None:
     """The key is the session id, and nothing of the schedule is left out."""
     assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
     assert len(log.events) == len(schedule(load_conversations()))
-    assert sum(isinstance(event, SessionEnded) for event in log.events) == 15
+    assert sum(isinstance(event, SessionEnded) for event in log.events) == 19
 
 
 async def test_event_time_never_lies_in_the_future(log: Log) -> None:

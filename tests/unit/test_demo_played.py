@@ -104,7 +104,7 @@ def test_view_shows_sessions_alerts_and_memory(played: DemoState) -> None:
         "raised, worsened",
         "  turns ",
         "→ summary",
-        "442/442",
+        "482/482",
         " packed, ",
     ):
         assert said in shown
@@ -119,8 +119,9 @@ def test_view_of_the_beginning_has_nothing_to_show() -> None:
 
 
 def test_lines_name_evidence_but_no_text(outputs: list[OutputEvent]) -> None:
-    """Where there is no terminal an alert is one line with its reason; nothing quotes a conversation."""
-    lines = [said for event in outputs if (said := line(event)) is not None]
+    """Where there is no terminal an alert is one line with its reason; only memories quote a conversation."""
+    told = [said for event in outputs if (said := line(event)) is not None]
+    lines = [said for said in told if not said.startswith("memory    ")]
 
     assert any("account: raised" in said and "evidence: turns" in said for said in lines)
     turns = [text for c in load_conversations() for turn in c.turns for text in turn.values()]
@@ -181,7 +182,7 @@ def test_archive_findings_and_lost_turns_are_problems(played: DemoState) -> None
     played.sessions["parcel"].turns -= 1
     summary = summary_of(played, msgspec.structs.replace(ARCHIVE, findings=["turns.v1-0: 1 missing"]))
 
-    assert summary.problems == ["archive: turns.v1-0: 1 missing", "441 turns were folded, 442 were planned"]
+    assert summary.problems == ["archive: turns.v1-0: 1 missing", "481 turns were folded, 482 were planned"]
 
 
 def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:
@@ -260,7 +261,7 @@ def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> N
     for event in outputs:
         state.take(event, at_s=0.0)
     state.tick(3.0)
-    assert state.turns_per_s == pytest.approx(442 / 3)
+    assert state.turns_per_s == pytest.approx(482 / 3)
     state.tick(3.0 + timedelta(minutes=1).total_seconds())
 
     assert state.turns_per_s == 0.0

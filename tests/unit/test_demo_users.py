@@ -41,25 +41,26 @@ def played() -> DemoState:
 
 
 def test_view_at_the_least_height_keeps_what_still_runs(played: DemoState) -> None:
-    """Sessions that ended without an alert give way, the earliest first; users and memory keep a line each."""
+    """Sessions that ended without an alert give way, the earliest first; news and memory keep a line each."""
     console = Console(width=80)
     with console.capture() as captured:
         console.print(render(played, height=24))
     shown = captured.get()
 
     ids = [said.split()[0] for said in shown.splitlines()]
-    assert "session (+5)" in shown
+    assert "session (+9)" in shown
     assert {"account", "demand", "village", "spreadsheet"} < set(ids)
     assert set(ids).isdisjoint({"lighthouse", "parcel", "database", "household", "router"})
-    assert "turns 41-60 → summary" in shown
+    assert "assistant" in ids  # the last news is of an app's memory
 
 
 def test_view_shows_facts_and_episodes_of_users(played: DemoState) -> None:
-    """With their counts, and values: the texts of the demo are its own."""
+    """With their counts, and what came last: the memories of apps among them."""
     shown = shown_at_80_columns(played)
 
     assert f"Users: {played.users.facts} facts · {played.users.episodes} episodes" in shown
-    assert "constraint/diet retracted: was vegetarian" in shown
+    assert f"Apps: {played.spaces.memories} memories" in shown
+    assert "  assistant   11 memories → 10, " in shown
 
 
 def test_lines_tell_facts_and_episodes_of_users(outputs: list[OutputEvent]) -> None:
