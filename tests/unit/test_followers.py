@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from models.erasure import Subject
 from models.events import DeadLetter, EpisodeClosed, FactChanged, Mode, OutputEvent, Position, ProfileUpdated, Slope
 from streams.followers import Archived, Indexed, IndexedUser, compare_archive, compare_index, compare_users_index
 from streams.replay import Replayed
@@ -144,3 +145,16 @@ def test_no_value_of_a_fact_is_printed() -> None:
     assert ["Alex", "Alexander"] == sorted(told)
     assert [] == [example.what for example in found.examples if "Alex" in example.what]
     assert len(found.examples) == 5
+
+
+def test_what_was_erased_may_be_gone_from_the_archive() -> None:
+    """Events that an erasure took, and those of an erased app or user that no session's erasure tells of."""
+    letter = msgspec.structs.replace(LETTER, value=b'{"user_id":"u","app_id":"a"')
+    oracle = ORACLE._replace(outputs={**OUTPUTS, "d-1": letter}, forgotten=frozenset({"e-1"}))
+    users = Replayed({}, {}, 0, set(), erased=frozenset({Subject("user", "a", "u")}))
+    gone = msgspec.structs.replace(ARCHIVED, ids={**ARCHIVED.ids, "episodes.v1": set(), "dead-letters.v1": set()})
+
+    assert {} == compare_archive(gone, oracle, users).counts
+    assert {"archive episodes.v1 missing": 1, "archive dead-letters.v1 missing": 1} == (
+        compare_archive(gone, ORACLE).counts
+    )

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from models import user
 from models.codec import encode
 from models.events import DeadLetter, Role, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.session import fold
+from models.user import fold as fold_user
 from streams.ports import Vectors
 from streams.replay import Feed, Replay, Replayed, UsersReplay
 from tests.users_replayed import POLICY, Commands, conversation
@@ -65,10 +65,10 @@ def _breaking(monkeypatch: pytest.MonkeyPatch) -> None:
     def breaking_user(state: Any, event: Any, position: Any, policy: Policy) -> Any:
         if getattr(event, "content", "") == BREAKS:
             raise ZeroDivisionError
-        return user.fold(state, event, position, policy)
+        return fold_user(state, event, position, policy)
 
     monkeypatch.setattr("models.partition.fold", breaking)
-    monkeypatch.setattr("models.memory_partition.fold", breaking_user)
+    monkeypatch.setattr("models.user.fold", breaking_user)
 
 
 def test_a_record_that_breaks_the_fold_becomes_a_dead_letter() -> None:

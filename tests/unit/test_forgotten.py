@@ -1,0 +1,132 @@
+"""What a replay no longer expects after an erasure, and what it still does."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from aiokafka.structs import ConsumerRecord
+from msgspec import Struct
+
+from models.codec import encode
+from models.entities import entity_key
+from models.events import (
+    EpisodeCompressed,
+    OutputEvent,
+    Role,
+    SessionErased,
+    Turn,
+    UserErased,
+    UserSessionErased,
+    UserTurnAdded,
+)
+from models.policy import Policy
+from models.risk.scorer import RuleScorer
+from streams.replay import Replay, Replayed
+from streams.tiers import UserId, compare_tiers, episodes_of, states_of
+from tests.unit.test_replay_oracle import NoEmbedder
+from tests.users_replayed import POLICY, Commands
+
+AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LATER = AT + timedelta(minutes=30)
+
+
+def turn(session_id: str, number: int) -> Turn:
+    """A turn of a session."""
+    return Turn(
+        session_id=session_id, user_id="u", app_id="a", turn=number, role=Role.USER, content="Good day.",
+        timestamp=AT + timedelta(seconds=number),
+    )  # fmt: skip
+
+
+def erased(session_id: str) -> SessionErased:
+    """The session is to be forgotten."""
+    return SessionErased(session_id=session_id, timestamp=LATER, request_id="r")
+
+
+def replayed(*log: Turn | SessionErased) -> Replayed:
+    """The oracle of sessions for a partition with these events."""
+    replay = Replay(Policy(), NoEmbedder(), RuleScorer())
+    at_ms = int((AT + timedelta(hours=1)).timestamp() * 1000)
+    records = [(event.session_id.encode(), encode(event)) for event in log]
+    replay.fold(
+        0, [ConsumerRecord("t", 0, n, at_ms, 1, key, value, None, 0, 0, ()) for n, (key, value) in enumerate(records)]
+    )
+    return replay.result()
+
+
+def forwarded(found: Replayed, *, forgotten: bool) -> list[int]:
+    """Offsets of the turns that were forwarded and are, or are not, forgotten."""
+    return sorted(
+        event.source.offset
+        for event_id, event in found.outputs.items()
+        if isinstance(event, UserTurnAdded) and (event_id in found.forgotten) == forgotten
+    )
+
+
+def of_kind(found: Replayed, kind: type[Struct]) -> list[OutputEvent]:
+    """Outputs of a kind that are forgotten."""
+    return [found.outputs[event_id] for event_id in found.forgotten if isinstance(found.outputs[event_id], kind)]
+
+
+def test_an_erased_session_is_not_expected_any_more() -> None:
+    """Its outputs and turns of before are not; another session's, and its own of afterwards, are."""
+    found = replayed(turn("s", 0), turn("other", 0), turn("s", 1), erased("s"), turn("s", 0))
+
+    assert forwarded(found, forgotten=True) == [0, 2]
+    assert forwarded(found, forgotten=False) == [1, 4]
+    assert found.turn_keys == {("s", 0), ("other", 0)}
+
+
+def test_without_an_erasure_everything_is_expected() -> None:
+    """The usual case."""
+    found = replayed(turn("s", 0))
+
+    assert (found.forgotten, found.erased) == (frozenset(), frozenset())
+
+
+def write(log: Commands, event: UserErased | UserSessionErased) -> None:
+    """Write an erasure behind the other commands."""
+    log.write(encode(event), entity_key(event).encode())
+
+
+def without(log: Commands, session_id: str) -> Replayed:
+    """The oracle of sessions for the log, where one session was erased after all of it so far."""
+    gone = {event_id for event_id, event in log.forwarded.items() if event.session_id == session_id}
+    return log.sessions()._replace(forgotten=frozenset(gone))
+
+
+def test_an_erased_session_of_a_user() -> None:
+    """The episode that holds some of its turns went as a whole; turns of others in it count as remembered."""
+    log = Commands()
+    log.turns(0, 9)
+    log.turns(10, 24, session="kept")
+    log.answer(1, 20)
+    sessions = without(log, "s")
+    write(
+        log,
+        UserSessionErased(
+            app_id="a", user_id="u", timestamp=LATER, session_id="s", request_id="r", started_at=AT, ended_at=AT
+        ),
+    )
+    users = log.users()
+
+    assert len(of_kind(users, EpisodeCompressed)) == 1
+    assert episodes_of(users) == {}
+    assert compare_tiers(sessions, users, POLICY).counts == {}
+
+
+def test_an_erased_user_begins_anew() -> None:
+    """Numbers begin with 1 again: the old episode must not be taken for one of the new turns."""
+    log = Commands()
+    log.turns(0, 24)
+    log.answer(1, 20)
+    sessions = without(log, "s")
+    write(log, UserErased(app_id="a", user_id="u", timestamp=LATER, request_id="r"))
+    gone = log.users()
+    log.turns(25, 27, session="new")
+    users = log.users()
+
+    assert [*states_of(gone, POLICY)] == []
+    assert [user for user, _ in states_of(users, POLICY)] == [UserId("a", "u")]
+    assert compare_tiers(without(log, "s"), users, POLICY).counts == {}
+    assert compare_tiers(sessions, gone, POLICY).counts == {}
