@@ -56,6 +56,7 @@ MEANINGS: dict[str, str] = {
     "first_turn": "Lowest turn number, inside the range.",
     "half_life_days": "Time in which its priority halves, in days (seed 001).",
     "headers": "Original record headers.",
+    "how": "How memories were read: as a list, one, by a search, or exported.",
     "history": "Values before this one, the oldest first; the archive has those that are left out.",
     "hypothetical_count": "Turns with a hypothetical frame (seed 000).",
     "id": "Deterministic id of this event: a repeat after a crash has the same.",

@@ -26,6 +26,7 @@ from models.app_events import (
     CompactionDecided,
     ConversationEnded,
     MemoriesPurged,
+    MemoriesRead,
     MemoryDeleted,
     MemoryEdited,
     MemoryProposed,
@@ -95,6 +96,9 @@ class _Step:
 
     def take(self, event: SpaceEvent | SpaceSessionErased) -> list[SpaceOutput]:
         """Take the event, then go on with what waits."""
+        if isinstance(event, MemoriesRead):
+            self._emission.audited(event, event.memory_id, event.how, event.count)
+            return self._emission.outputs
         before = self._standing()
         match event:
             case ConversationEnded():

@@ -160,6 +160,15 @@ class AppUninstalled(AdminCommand, frozen=True, kw_only=True, tag="app_uninstall
     purge_memories: bool = False
 
 
+class MemoriesRead(AdminCommand, frozen=True, kw_only=True, tag="memories_read", gc=False):
+    """An admin looked at memories. Changes nothing; it is audited."""
+
+    how: Literal["list", "one", "search", "export"]
+    count: Annotated[int, Meta(ge=0, le=2**31)]
+    """Memories that were shown."""
+    memory_id: MemoryId | None = None
+
+
 SpaceEvent = (
     ConversationEnded
     | MemoryProposed
@@ -169,6 +178,7 @@ SpaceEvent = (
     | MemoryDeleted
     | MemoriesPurged
     | AppUninstalled
+    | MemoriesRead
 )
 
 
@@ -303,6 +313,7 @@ class AppMemoryAudited(Output, frozen=True, kw_only=True, tag="app_memory_audite
     by: str
     request_id: str
     outcome: str
+    """What came of it; of `memories_read` how they were read."""
     count: int
 
 

@@ -127,6 +127,7 @@ COMMANDS = Topic(
         events.MemoryDeleted,
         events.MemoriesPurged,
         events.AppUninstalled,
+        events.MemoriesRead,
         events.UserSessionErased,
         events.UserErased,
         events.SpaceSessionErased,

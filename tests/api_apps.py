@@ -12,6 +12,7 @@ from models.app_events import (
     AppUninstalled,
     CommandResult,
     MemoriesPurged,
+    MemoriesRead,
     MemoryDeleted,
     MemoryEdited,
 )
@@ -77,6 +78,7 @@ class Apps:
     known: list[RememberedMemory] = field(default_factory=list)
     standings: list[RememberedSpace] = field(default_factory=list)
     sent: list[AdminCommand] = field(default_factory=list)
+    reads: list[MemoriesRead] = field(default_factory=list)
     away: bool = False
     told: str | None = None
     """Outcome of the next command, instead of carrying it out."""
@@ -114,6 +116,9 @@ class Apps:
         """As the port says."""
         if self.fails is not None:
             raise self.fails
+        if isinstance(command, MemoriesRead):
+            self.reads.append(command)
+            return Position(COMMANDS.name, 0, len(self.reads))
         self.sent.append(command)
         offset = len(self.sent)
         if not self.away:

@@ -73,13 +73,13 @@ def apps_router(
         now: The clock of commands and exports.
     """
     router = APIRouter(prefix="/apps", tags=["apps"], dependencies=[Depends(require_admin)])
-    _add_lists(router, memories, now)
+    _add_lists(router, memories, commands, now)
     _add_space(router, commands, now)
     _add_single(router, memories, commands, policy, now)
     return router
 
 
-def _add_lists(router: APIRouter, memories: AppMemories, now: Callable[[], datetime]) -> None:
+def _add_lists(router: APIRouter, memories: AppMemories, commands: SpaceCommands, now: Callable[[], datetime]) -> None:
     @router.get("/{app_id:path}/memories", responses=openapi.answer(Memories, examples.MEMORIES))
     async def listed(app_id: AppIdInPath, user_id: UserIdInQuery = "", include_shared: _WithShared = False) -> Response:
         """Memories of an app, the latest updated first; those that others share with it after its own."""
@@ -87,6 +87,7 @@ def _add_lists(router: APIRouter, memories: AppMemories, now: Callable[[], datet
         found = list(await memories.memories(space.app_id, space.user_id))
         if include_shared:
             found += await memories.shared_with(space.app_id, space.user_id)
+        await commands.note(space.read(now(), "list", found))
         return json_answer(Memories(memories=list(map(memory_answer, found))))
 
     @router.get("/{app_id:path}/memories/export", responses=openapi.answer(Exported, examples.EXPORTED))
@@ -102,6 +103,7 @@ def _add_lists(router: APIRouter, memories: AppMemories, now: Callable[[], datet
             exported_at=now(),
             memories=sorted(map(memory_answer, found), key=lambda memory: memory.id),
         )
+        await commands.note(space.read(now(), "export", found))
         name = quote(f"memories-{space.app_id}.json", safe="")
         headers = {"Content-Disposition": f"attachment; filename=\"memories.json\"; filename*=UTF-8''{name}"}
         return json_answer(exported, headers=headers)
@@ -113,6 +115,7 @@ def _add_lists(router: APIRouter, memories: AppMemories, now: Callable[[], datet
         """Memories of an app that speak of something, best first."""
         space = AskedSpace(app_id, user_id)
         found = await memories.find(space.app_id, space.user_id, q, mode=mode, top_k=limit)
+        await commands.note(space.read(now(), "search", found))
         return json_answer(FoundMemories(memories=[found_memory(*each) for each in found]))
 
 
@@ -158,9 +161,11 @@ def _add_single(
     @router.get("/{app_id:path}/memories/{memory_id}", responses=openapi.answer(MemoryAnswer, examples.MEMORY))
     async def one(app_id: AppIdInPath, memory_id: _MemoryId, user_id: UserIdInQuery = "") -> Response:
         """One memory of an app."""
-        found = await one_of(AskedSpace(app_id, user_id), memory_id)
+        space = AskedSpace(app_id, user_id)
+        found = await one_of(space, memory_id)
         if found is None:
             raise _no_such_memory()
+        await commands.note(space.read(now(), "one", [found], memory_id))
         return json_answer(found)
 
     @router.put(

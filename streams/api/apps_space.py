@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 from uuid import uuid4
 
 from fastapi import Path, Query
 from fastapi.responses import Response
 
+from models.app_events import MemoriesRead
 from streams.api import apps_examples as examples
 from streams.api.apps_messages import Pending
 from streams.api.bodies import json_answer
 from streams.api.problems import invalid_field
 from streams.api.security import caller
 
+_How = Literal["list", "one", "search", "export"]
 AppIdInPath = Annotated[
     str,
     Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[examples.APP_ID]),
@@ -51,6 +54,10 @@ class AskedSpace:
             "request_id": uuid4().hex,
             "by": self._by,
         }
+
+    def read(self, now: datetime, how: _How, found: Sized, memory_id: int | None = None) -> MemoriesRead:
+        """What is audited of a look at the space."""
+        return MemoriesRead(**self.command(now), how=how, count=len(found), memory_id=memory_id)
 
     def pending(self, request_id: str) -> Response:
         """202: it is written, and will be seen."""

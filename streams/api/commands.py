@@ -13,7 +13,7 @@ from time import monotonic
 import structlog
 from aiokafka.errors import KafkaError
 
-from models.app_events import AdminCommand, CommandResult
+from models.app_events import AdminCommand, CommandResult, MemoriesRead
 from models.codec import encode
 from models.entities import entity_key
 from models.envelope import headers_for, tag_of
@@ -31,6 +31,8 @@ log = structlog.get_logger(__name__)
 POLL_S = 0.02
 WAIT_S = 5.0
 """How long an answer waits until readers see what was done; half of what a request may take."""
+AUDIT = "audit"
+"""Name of the tasks that write what is audited of reads."""
 MAX_WAITING = 16
 """Commands that wait at once: waiters never shut out those who read."""
 
@@ -109,6 +111,27 @@ class SpaceCommands:
         self._clock = clock
         self._sleep = sleep
         self._waiting = 0
+        self._noting: set[asyncio.Task[None]] = set()
+
+    async def note(self, read: MemoriesRead) -> None:
+        """Have it audited that an admin read memories; nobody waits for it, but while many are on their way.
+
+        A role that takes no commands has nowhere to note it: it is logged, as it is when the log does not confirm it.
+        """
+        if self._sender is None:
+            log.info("admin_read_not_audited", by=read.by, how=read.how, reason="this role takes no commands")
+            return
+        task = asyncio.create_task(self._note(self._sender, read), name=AUDIT)
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+        if len(self._noting) > MAX_WAITING:
+            await task
+
+    async def _note(self, sender: CommandSender, read: MemoriesRead) -> None:
+        try:
+            await sender.send(read)
+        except DeliveryFailed as error:
+            log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
 
     async def carry_out(self, command: AdminCommand) -> CommandResult | None:
         """Send a command, and look until readers see what came of it; on return they do.

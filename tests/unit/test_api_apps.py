@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
 from models.errors import DeliveryFailed
 from streams.api import commands
+from streams.api.commands import AUDIT
 from tests.api_apps import AT, memory
 from tests.api_doubles import Served
 
@@ -165,6 +167,28 @@ async def test_edit_changes_what_is_named(served: Served, client: httpx.AsyncCli
     )
     assert isinstance(sent, MemoryEdited)
     assert (sent.importance, sent.tags, sent.shared_with, sent.by) == (0.9, None, ["b"], "local")
+
+
+async def test_reads_are_audited(served: Served, client: httpx.AsyncClient) -> None:
+    """Who looked, how, and at how many; a log that does not answer holds up nobody who reads."""
+    for place in ("", "/1", "/export", "/search?q=meetings"):
+        await asked(client, "GET", f"/apps/a/memories{place}")
+    await noted()
+    served.apps.fails = DeliveryFailed("away")
+    await asked(client, "GET", "/apps/a/memories")
+    await noted()
+
+    assert [(read.how, read.count, read.memory_id, read.by, read.app_id) for read in served.apps.reads] == [
+        ("list", 2, None, "local", "a"),
+        ("one", 1, 1, "local", "a"),
+        ("export", 2, None, "local", "a"),
+        ("search", 0, None, "local", "a"),
+    ]
+
+
+async def noted() -> None:
+    """What is written beside the answers is written."""
+    await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == AUDIT))
 
 
 async def test_retains_memories_after_app_uninstall(served: Served, client: httpx.AsyncClient) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.app_events import AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
 from tests.app_driver import Space, causes
 
 
@@ -27,6 +27,20 @@ def test_a_command_to_an_unknown_space_is_answered(kind: type, fields: dict[str,
 
     assert (audited.outcome, audited.count, audited.request_id, audited.by) == (outcome, 0, "r0", "root")
     assert [(r.request_id, r.outcome, r.count) for r in space.standing.results] == [("r0", outcome, 0)]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_read_is_audited_and_changes_nothing(known: bool) -> None:
+    """Neither the state nor the standing, and it leaves no trace of a space that nothing is known of."""
+    space = Space()
+    space.fill(2 if known else 0)
+    space.store()
+    before, told = dict(space.stored), len(space.outputs)
+    audited = space.command(MemoriesRead, how="list", count=2)
+    space.store()
+
+    assert (audited.action, audited.outcome, audited.count, audited.by) == ("memories_read", "list", 2, "root")
+    assert (space.stored, len(space.outputs)) == (before, told + 1)
 
 
 def test_deleting_twice_is_no_error() -> None:

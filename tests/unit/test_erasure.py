@@ -60,6 +60,7 @@ ROWS: dict[type[Struct], str] = {
     events.MemoryDeleted: "app",
     events.MemoriesPurged: "app",
     events.AppUninstalled: "app",
+    events.MemoriesRead: "app",
     events.UserSessionErased: "session user app",
     events.UserErased: "user app",
     events.SpaceSessionErased: "session app",
