@@ -9,6 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from jobs.demo.printed import user_figures
+from jobs.demo.report_apps import apps_html
 from jobs.demo.report_users import users_html
 from jobs.demo.state import AlertSeen, DemoState, SessionSeen
 from jobs.demo.summary import TOPIC_LIFE, Summary
@@ -50,6 +51,7 @@ def render_report(
         sessions="".join(_session(s, state.alert_of(s.conversation.session_id), modes) for s in ordered),
         topics="".join(_topics(state, summary, session_id) for session_id in summary.topics.shown_by),
         users=users_html(state.users, summary),
+        apps=apps_html(state, summary),
         remembered="".join(
             f"<p class=faint>{escape(what)}: {escape(said)}</p>" for what, said in user_figures(summary.users).items()
         ),
@@ -113,6 +115,7 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         ("topics evicted", f"{summary.topics.evicted}"),
         ("facts of users", f"{sum(summary.users.facts.values())}"),
         ("episodes of users", f"{summary.users.episodes}"),
+        ("memories of apps", f"{sum(summary.apps.memories.values())}"),
         ("turns : summaries", f"{summary.users.turns_to_summaries_ratio or '–'}"),
         ("alerts", f"{len(summary.alerts)}"),
         ("turn → alert", f"{max(latencies):.0f} ms at most" if latencies else "–"),

@@ -18,11 +18,13 @@ from jobs.demo.state import DemoState
 from jobs.demo.timeline import topic_timeline
 from jobs.demo.view import render
 from jobs.demo.wording import line
-from models.events import AlertChanged, Mode, OutputEvent
+from models.events import AlertChanged, ErasedStore, Mode, OutputEvent
 from tests.demo_outputs import (
     ARCHIVE,
     DEMO_POLICY,
+    ERASED,
     MADE_AT,
+    PURGED,
     outputs_of_the_play,
     played_state,
     shown_at_80_columns,
@@ -265,3 +267,30 @@ def test_throughput_is_that_of_the_last_seconds(outputs: list[OutputEvent]) -> N
     state.tick(3.0 + timedelta(minutes=1).total_seconds())
 
     assert state.turns_per_s == 0.0
+
+
+def test_memories_of_apps_are_told_and_counted(played: DemoState) -> None:
+    """Each conversation that ended made one, the eleventh and twelfth of an app were compacted; the proof is shown."""
+    summary = summary_of(played)
+    html = render_report(played, summary, modes=DEMO_POLICY.modes, further=[], made_at=MADE_AT)
+
+    assert (summary.apps.memories["assistant"], summary.apps.most_of_an_app) == (10, 10)
+    assert [(c.app_id, c.before, c.after) for c in summary.apps.compactions] == [("assistant", 11, 10)] * 2
+    for said in ("Purged: isp-support", "Erased: user-edith of assistant", "vectors turns", "11 memories → 10"):
+        assert said in html
+
+
+def test_a_purge_and_an_erasure_that_fail_are_problems(played: DemoState) -> None:
+    """Also a store that keeps something for ever; what expires by itself is none."""
+    kept = [
+        ErasedStore(store="archive turns", looked_at=9, removed=0, remaining=2),
+        ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=2, expires_at=MADE_AT),
+    ]
+    problems = [f"{each.store} still holds what was erased" for each in kept if each.expires_at is None]
+    erased = msgspec.structs.replace(ERASED, stores=kept, problems=problems)
+    purged = msgspec.structs.replace(PURGED, problems=["a purged memory was read again"])
+
+    assert summary_of(played, deeds=(purged, erased)).problems == [
+        "isp-support a purged memory was read again",
+        "user-edith: archive turns still holds what was erased",
+    ]
