@@ -36,14 +36,14 @@ def say(system: str, user: str) -> str:
     return json.dumps({"facts": [FACT | {"corrects": False}] if hinted else [], "retractions": []})
 
 
-async def settings_of(kafka: str, prefix: str, folder: Path, model: str) -> Settings:
+async def settings_of(kafka: str, prefix: str, folder: Path, model: str, *, timeout_s: float = 15.0) -> Settings:
     """One partition, ports of their own, the model at this address."""
     settings = load_settings(
         kafka={"bootstrap": kafka, "partitions": 1},
         topic_prefix=prefix,
         data_dir=folder,
         http={f"{role}_port": 0 for role in ("sessions", "memory", "enrich")},
-        llm={"base_url": model, "model": "tiny", "timeout": timedelta(seconds=0.3)},
+        llm={"base_url": model, "model": "tiny", "timeout": timedelta(seconds=timeout_s)},
     )
     await apply_topics(settings)
     return settings
@@ -113,7 +113,7 @@ async def test_without_an_answer_the_default_serves(kafka: str, topic_prefix: st
     """The extractive summary, embedded, and no fact that nobody understood."""
     with standing_in() as model:
         model.mode = mode
-        settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url)
+        settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url, timeout_s=0.3)
         await send_to_turns(settings, turns())
         episode, facts = await remembered(settings)
 

@@ -23,6 +23,7 @@ from models.entities import entity_key
 from models.envelope import tag_of
 from models.erase_events import SpaceErased, SpaceSessionErased
 from models.events import (
+from models.memory.app_memory import facts_to_keep
     AppMemoriesChanged,
     AppMemoriesCompacted,
     AppMemoryChanged,
@@ -270,6 +271,7 @@ class Watched(Space):
         assert sum(m.pinned for m in self.memories.values()) <= apps.most_pinned
         for number, memory in self.memories.items():
             assert 0 < len(memory.content) <= apps.most_content_chars
+            assert memory.facts == facts_to_keep(memory.content, {})
             assert all(number in self.memories[other].conflicts_with for other in memory.conflicts_with)
         assert self.state.queued <= apps.waiting
         if self.state.candidate is not None:
