@@ -211,6 +211,7 @@ MEANINGS: dict[str, str] = {
     "EpisodeRequested.first_turn": "The user's turns are counted across sessions, from 1; inside the range.",
     "EpisodeRequested.last_turn": "Last of the user's turns, inside the range.",
     "EpisodeRequested.session_id": "Conversation of the last turn.",
+    "EpisodeRequested.session_ids": "Conversations of the turns, each once, in order of arrival.",
     "EpisodeRequested.turns": "The turns, long ones cut.",
     "EpisodeSummarised.first_turn": "As in the request.",
     "EpisodeSummarised.last_turn": "As in the request.",

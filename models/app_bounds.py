@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from models.bounds import KIB
-from models.memory.app_memory import MOST_SHORT_IDS, SHORT_ID, TAG_CHARS
+from models.memory.app_memory import FACTS_CHARS, MOST_SHORT_IDS, SHORT_ID, TAG_CHARS
 from models.policy import Policy
 from models.user_bounds import record_bytes
 
@@ -46,6 +46,7 @@ def largest_space_part_bytes(policy: Policy) -> dict[str, int]:
         + (apps.related + apps.shared_with + 3) * _ID
         + apps.most * 9
         + MOST_SHORT_IDS * SHORT_ID
+        + FACTS_CHARS * _CHAR
         + _NUMBERS
     )
     return {

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 
 import msgspec
 
-from models.app_events import MemoryCause, MemoryToKeep
+from models.app_events import MemoryCause, MemoryToKeep, NotableKind
 from models.app_outputs import Emission, Made
 from models.app_policy import AppPolicy
 from models.app_state import SpaceState
 from models.errors import NotCompacted
-from models.memory.app_memories import conflicts, merged_into
-from models.memory.app_memory import MOST_SHORT_IDS, SHORT_ID, KeptMemory, short_id
+from models.memory.app_memories import Subject, conflicts, merged_into
+from models.memory.app_memory import MOST_SHORT_IDS, SHORT_ID, KeptMemory, facts_to_keep, short_id
+from models.memory.contradiction import Facts
+
+_KINDS = frozenset(kind.value for kind in NotableKind)
+"""Tags that are no topics."""
 
 
 class MemorySet:
@@ -52,6 +57,16 @@ class MemorySet:
             candidate = self._state.candidate
         return [memory.to_keep() for memory in kept], candidate.to_keep()
 
+    def known_facts(self) -> dict[str, Facts]:
+        """Facts of sentences of memories, where they are kept with them."""
+        return dict(chain.from_iterable(memory.known_facts() for memory in self._state.memories.values()))
+
+    def subjects(self) -> dict[int, Subject]:
+        """By number of a memory, the candidate's too: whose it is, and its topics."""
+        state = self._state
+        memories = [*state.memories.values(), *([state.candidate] if state.candidate else [])]
+        return {each.memory_id: Subject(each.user_id, frozenset(each.tags) - _KINDS) for each in memories}
+
     def made_of(self, session_id: str) -> int | None:
         """Slot of the latest memory that was made of a session and may be made anew; a pinned one may not."""
         mine = [
@@ -78,8 +93,10 @@ class MemorySet:
     def change(self, slot: int, memory: KeptMemory, cause: MemoryCause) -> None:
         """Put a memory into its slot and mark what contradicts it, on both sides."""
         others = {other_slot: other for other_slot, other in self._each() if other_slot != slot}
-        against = tuple(other.memory_id for other in others.values() if conflicts(memory.content, other.content))
-        memory = msgspec.structs.replace(memory, conflicts_with=against)
+        known = self.known_facts()
+        content = memory.content
+        against = tuple(other.memory_id for other in others.values() if conflicts(content, other.content, known))
+        memory = msgspec.structs.replace(memory, conflicts_with=against, facts=facts_to_keep(content, known))
         self._state.put(slot, memory)
         self._emission.memory(slot, memory, cause)
         for other_slot, other in others.items():

@@ -164,7 +164,9 @@ class Worker:
             self._emission.ask_for_compaction(self._ask(), memories, new, self._state.candidate)
             return
         self._pay("compaction", sum(estimate_tokens(each.content) for each in (*memories, new)), _NO_TIME)
-        self._compact(decide(memories, new, self._emission.now, self._policy), RULES)
+        known, subjects = self._memories.known_facts(), self._memories.subjects()
+        decision = decide(memories, new, self._emission.now, self._policy, known=known, subjects=subjects)
+        self._compact(decision, RULES)
 
     def _ask(self) -> int:
         head = self._state.head

@@ -150,7 +150,7 @@ def _sessions(event: Struct) -> Iterator[str]:
             yield from (part.session_id for part in event.turns)
         case events.UserMemoryChanged():
             yield from (part.session_id for part in event.short_term)
-        case events.SpaceSessionErased() | events.VectorsErasureDue():
+        case events.SpaceSessionErased() | events.VectorsErasureDue() | events.EpisodeRequested():
             yield from event.session_ids
         case _:
             pass
@@ -170,7 +170,7 @@ def _ties(event: Struct) -> Iterator[str]:
             yield _request(event, event.request)
         case events.MemoryEdited() | events.MemoryDeleted():
             yield _memory(event, event.memory_id)
-        case events.EpisodeRequested() | events.EpisodeSummarised():
+        case events.EpisodeSummarised():
             yield _episode(event)
         case events.FactChanged():
             yield _value(event, event)
@@ -186,7 +186,7 @@ def _spread(event: Struct) -> Iterator[str]:
             yield _memory(event, event.memory_id)
         case events.MemoryRequested() | events.CompactionRequested():
             yield _request(event, event.request)
-        case events.EpisodeCompressed():
+        case events.EpisodeCompressed() | events.EpisodeRequested():
             yield _episode(event)
         case events.FactChanged() if event.cause in TIED_FACTS:
             yield _value(event, event)

@@ -174,7 +174,10 @@ class _Step:
             head.waiting.append((first, last))
             asked = [RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
             common = self._common("episode_requested", session_id)
-            self.outputs.append(EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked))
+            sessions = list(dict.fromkeys(turn.session_id for turn in turns))
+            self.outputs.append(
+                EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked, session_ids=sessions)
+            )
         while head.waiting and self._waited_long():
             self._compress(head.waiting[0], self._summary_of(*head.waiting[0]), EXTRACTIVE, ([], ""))
 

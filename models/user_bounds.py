@@ -57,7 +57,7 @@ def largest_user_output_bytes(policy: Policy) -> dict[str, int]:
     summary = max(users.summary_chars, users.summary_sentences * (policy.memory.sentence_chars + 1)) * _ESCAPED_CHAR
     return {
         "user_turn_added": _OUTPUT + policy.intake.max_content_bytes * _ESCAPED_CHAR,
-        "episode_requested": _OUTPUT + users.high_turns * (users.asked_chars * _ESCAPED_CHAR + 64),
+        "episode_requested": _OUTPUT + users.high_turns * (users.asked_chars * _ESCAPED_CHAR + 64 + _ESCAPED_ID + 8),
         "facts_requested": _OUTPUT + users.facts.asked_chars * _ESCAPED_CHAR,
         "episode_compressed": _OUTPUT + at_hand + summary + topics + _DIMS * _NUMBER,
         "fact_changed": _OUTPUT + (users.facts.history + 1) * (_VALUE_CHARS * _ESCAPED_CHAR + 160),

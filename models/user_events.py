@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from models.event_base import Identifier, Output, Ratio, Role, TurnNumber, UtcTime
 
@@ -138,6 +138,8 @@ class EpisodeRequested(Output, frozen=True, kw_only=True, tag="episode_requested
     """The user's turns are counted across sessions, from 1."""
     last_turn: int
     turns: list[RequestedTurn]
+    session_ids: list[str] = field(default_factory=list)
+    """Of its turns, each once, in order of arrival."""
 
 
 class FactsRequested(Output, frozen=True, kw_only=True, tag="facts_requested"):

@@ -7,21 +7,35 @@ same for the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import combinations
+from itertools import chain, combinations, zip_longest
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from models.app_events import MemoryToKeep
 from models.app_policy import AppPolicy
 from models.memory.composing import Draft, compose
-from models.memory.contradiction import conflicts, sentences_of
-from models.memory.likeness import adds_nothing, contained, likeness
+from models.memory.contradiction import NOTHING_KNOWN, Facts, conflicts, contradicts, sentences_of
+from models.memory.likeness import about, adds_nothing, contained, likeness, topics_in
 
 __all__ = ["Decision", "Draft", "compose", "conflicts", "decide", "merged_into", "oldest", "refusal"]
 
 _DAY = timedelta(days=1)
+_BOTH, _FEWEST_SHARED = 2, 2
+_MOST_TOPICS = 6
+
+
+class Subject(NamedTuple):
+    """Whose a memory is, and what the conversations were about that it was made of."""
+
+    user_id: str
+    topics: frozenset[str]
+
+
+NO_SUBJECTS: Mapping[int, Subject] = {}
 
 
 class Decision(Struct, frozen=True, kw_only=True):
@@ -36,29 +50,34 @@ class Decision(Struct, frozen=True, kw_only=True):
     """With `edit`: which goes into the target; None where the decider did not say (`merged_into`)."""
 
 
-def decide(memories: Sequence[MemoryToKeep], new: MemoryToKeep, now: datetime, policy: AppPolicy) -> Decision:
+def decide(
+    memories: Sequence[MemoryToKeep],
+    new: MemoryToKeep,
+    now: datetime,
+    policy: AppPolicy,
+    *,
+    known: Mapping[str, Facts] = NOTHING_KNOWN,
+    subjects: Mapping[int, Subject] = NO_SUBJECTS,
+) -> Decision:
     """The default decider: merge the two that say most of the same, else let the one go that is worth least.
 
-    A memory's worth is its importance, halved with every half-life since its last change. Pinned ones are left alone.
+    Two also go together if they are of the same user, and of a subject that no other memory has (`_related`). A
+    memory's worth is its importance, halved with every half-life since its last change. Pinned ones are left alone.
 
     Args:
         memories: All but the new one.
         new: The one too many.
         now: Time of the decision; what changed later than that is as if it changed now.
         policy: Similarity from which two are merged, half-life, longest memory.
+        known: Facts of sentences that were found before (`conflicts`).
+        subjects: By number of a memory, whose it is and what it is about.
 
     Raises:
         ValueError: Every memory is pinned.
     """
     free = _free(memories, new)
-    alike = sorted(
-        ((likeness(one.content, other.content), one, other) for one, other in combinations(free, 2)),
-        key=lambda pair: (-pair[0], pair[1].memory_id, pair[2].memory_id),
-    )
-    for degree, older, newer in alike:
-        if degree < policy.redundant_similarity:
-            break
-        content = _merged(older, newer, policy)
+    for degree, older, newer in _alike(free, policy):
+        content = _merged(older, newer, policy, known)
         if content:
             return Decision(
                 action="edit",
@@ -70,8 +89,44 @@ def decide(memories: Sequence[MemoryToKeep], new: MemoryToKeep, now: datetime, p
                     f"merged from {policy.redundant_similarity:.2f}"
                 ),
             )
+    for shared, older, newer in _related(free, subjects):
+        content = _merged(older, newer, policy, known)
+        if content:
+            return Decision(
+                action="edit",
+                target_memory_id=older.memory_id,
+                new_content=content,
+                merged_memory_id=newer.memory_id,
+                reason=(
+                    f"memories {older.memory_id} and {newer.memory_id} are of the same user and subject, "
+                    f"{shared} topics that no other has"
+                ),
+            )
     ranked = sorted(free, key=lambda memory: (_worth(memory, now, policy), memory.updated_at, memory.memory_id))
     return _deleted(ranked, now, policy)
+
+
+def _alike(free: Sequence[MemoryToKeep], policy: AppPolicy) -> list[tuple[float, MemoryToKeep, MemoryToKeep]]:
+    """Pairs that could be merged, the most alike first, of equals the earlier."""
+    pairs = ((likeness(one.content, other.content), one, other) for one, other in combinations(free, 2))
+    alike = [pair for pair in pairs if pair[0] >= policy.redundant_similarity]
+    return sorted(alike, key=lambda pair: (-pair[0], pair[1].memory_id, pair[2].memory_id))
+
+
+def _related(
+    free: Sequence[MemoryToKeep], subjects: Mapping[int, Subject]
+) -> list[tuple[int, MemoryToKeep, MemoryToKeep]]:
+    """Pairs of the same user with topics that only these two have, and how many; most first, of equals the earlier."""
+    named = Counter(chain.from_iterable(subject.topics for subject in subjects.values()))
+    pairs = []
+    for one, other in combinations(free, 2):
+        first, second = subjects.get(one.memory_id), subjects.get(other.memory_id)
+        if first is None or second is None or not first.user_id or first.user_id != second.user_id:
+            continue
+        shared = sum(named[topic] == _BOTH for topic in first.topics & second.topics)
+        if shared >= _FEWEST_SHARED:
+            pairs.append((shared, one, other))
+    return sorted(pairs, key=lambda pair: (-pair[0], pair[1].memory_id, pair[2].memory_id))
 
 
 def _deleted(ranked: Sequence[MemoryToKeep], now: datetime, policy: AppPolicy) -> Decision:
@@ -91,14 +146,14 @@ def _worth(memory: MemoryToKeep, now: datetime, policy: AppPolicy) -> float:
     return float(memory.importance * 0.5**age)
 
 
-def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy) -> str:
+def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy, known: Mapping[str, Facts]) -> str:
     """What both say, nothing twice, and of what contradicts itself the newer; empty if nothing of the older fits."""
     first, second = sorted((older, newer), key=lambda memory: (memory.updated_at, memory.memory_id))
-    fresh = list(_once(sentences_of(second.content)))
+    fresh = list(_once(_telling(second), known))
     kept = [
         sentence
-        for sentence in _once(sentences_of(first.content))
-        if not any(conflicts(sentence, other) or adds_nothing(sentence, other) for other in fresh)
+        for sentence in _once(_telling(first), known)
+        if not any(adds_nothing(sentence, other) or contradicts(sentence, other, known) for other in fresh)
     ]
     fresh = [sentence for sentence in fresh if not any(adds_nothing(sentence, other) for other in kept)]
     own = len(kept)
@@ -106,13 +161,27 @@ def _merged(older: MemoryToKeep, newer: MemoryToKeep, policy: AppPolicy) -> str:
         kept.remove(min(kept, key=len))
     if (own and not kept) or _length(kept + fresh) > policy.most_content_chars:
         return ""
-    return " ".join(kept + fresh)
+    opening = about(_topics_of(first, second))
+    fits = len(kept) + len(fresh) < policy.sentences and _length([opening, *kept, *fresh]) <= policy.most_content_chars
+    return " ".join([opening, *kept, *fresh] if opening and fits else kept + fresh)
 
 
-def _once(sentences: Sequence[str]) -> Iterator[str]:
+def _telling(memory: MemoryToKeep) -> list[str]:
+    """Its sentences, but for what the conversation was about."""
+    return [sentence for sentence in sentences_of(memory.content) if not topics_in(sentence)]
+
+
+def _topics_of(*memories: MemoryToKeep) -> list[str]:
+    """What their conversations were about, as far as they say so, by turns."""
+    named = [topics_in(sentence) for memory in memories for sentence in sentences_of(memory.content)]
+    by_turns = chain.from_iterable(zip_longest(*named, fillvalue=""))
+    return [topic for topic in dict.fromkeys(by_turns) if topic][:_MOST_TOPICS]
+
+
+def _once(sentences: Sequence[str], known: Mapping[str, Facts]) -> Iterator[str]:
     told: list[str] = []
     for sentence in sentences:
-        if not any(adds_nothing(sentence, other) and not conflicts(sentence, other) for other in told):
+        if not any(adds_nothing(sentence, other) and not contradicts(sentence, other, known) for other in told):
             told.append(sentence)
             yield sentence
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from hashlib import blake2b
 
 from msgspec import Struct
 
 from models.app_events import MemoryToKeep
+from models.memory.contradiction import Facts, facts_of, sentences_of
 
 SHORT_ID = 6
 """Bytes by which ends of conversations, and conversations, are told apart where their names would take too much."""
 MOST_SHORT_IDS = 128
 """In one list: more than one record of `turns.v1` ends conversations."""
 TAG_CHARS = 64
+FACTS_CHARS = 1_024
+"""Of the facts that are kept with a memory."""
 
 
 class KeptMemory(Struct, frozen=True, array_like=True):
@@ -38,6 +41,14 @@ class KeptMemory(Struct, frozen=True, array_like=True):
     conflicts_with: tuple[int, ...] = ()
     unnamed: bytes = b""
     """Short ids of conversations that went into it too, beyond those that are named."""
+    facts: tuple[dict[str, str], ...] | None = None
+    """What each sentence of the content says of its user (`contradiction.facts_of`): to find it costs most of what
+    becomes of a memory. None where that would be too large, or an older release wrote it: found when it is needed."""
+
+    def known_facts(self) -> Iterator[tuple[str, Facts]]:
+        """Sentences whose facts are known."""
+        if self.facts is not None:
+            yield from zip(sentences_of(self.content), self.facts, strict=False)
 
     def is_of(self, session_ids: Collection[str]) -> bool:
         """Whether one of the conversations went into it; of so many that nobody can tell any longer, any may have."""
@@ -58,6 +69,17 @@ class KeptMemory(Struct, frozen=True, array_like=True):
             created_at=self.created_at,
             updated_at=self.updated_at,
         )
+
+
+def facts_to_keep(content: str, known: Mapping[str, Facts]) -> tuple[dict[str, str], ...] | None:
+    """The facts of a content's sentences, if they are small enough to be kept.
+
+    >>> facts_to_keep("User lives in Oslo. The cup is blue.", {})
+    ({'identity location': 'Oslo'}, {})
+    """
+    facts = tuple(dict(each) for each in facts_of(content, known))
+    chars = sum(len(of) + len(value) + 2 for each in facts for of, value in each.items()) + len(facts)
+    return facts if chars <= FACTS_CHARS else None
 
 
 def short_id(name: str) -> bytes:

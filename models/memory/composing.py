@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Struct
 
 from models.app_events import ConversationEnded, NotableKind, NotableSentence
 from models.app_policy import AppPolicy
+from models.event_base import Role
 from models.memory.contradiction import conflicts, sentences_of
-from models.memory.likeness import adds_nothing, told_words
+from models.memory.likeness import EMPTY_WORDS, about, adds_nothing, told_words
 from models.memory.notable import clipped, corrects, is_barred
 from models.memory.retelling import retold
-from models.text.features import features_of
+from models.text.features import features_of, is_refusal
 
 
 class Draft(Struct, frozen=True):
@@ -32,6 +35,10 @@ _KIND_IMPORTANCE = {
 _LEAST, _EACH_FURTHER_KIND, _OF_WEIGHT, _OF_LENGTH, _MIDDLE_TURNS = 0.2, 0.08, 0.2, 0.15, 20
 _TAG_CHARS = 32
 _MOST_TOPIC_TAGS = 3
+_PERSON_BEHIND = re.compile(
+    r"(?:'s)? (?:should|would|will|says?|said|asks?|asked|wants?|wanted|told|owes?|pays?|paid)\b"
+)
+"""Behind a word that opens a sentence: it names somebody."""
 _FEWEST_WORDS, _FEWEST_CHARS = 4, 60
 """Of a summary that tells something: "Hi" and "Nice to meet you!" do not."""
 
@@ -52,9 +59,9 @@ def compose(ended: ConversationEnded, policy: AppPolicy) -> Draft | None:
     if not chosen:
         content = _from_summary(ended, policy)
         return Draft(content, importance_of([], ended.turn_count), tags_of(ended, [], policy)) if content else None
-    notables = [line.notable for line in chosen]
+    notables = [line.notable for line in chosen if not _declines(line.notable)]
     content = " ".join(line.text for line in chosen)
-    if len(chosen) == 1:
+    if len(chosen) == 1 or len(notables) < len(chosen):
         content = _with_topics(content, ended, policy)
     return Draft(content, importance_of(notables, ended.turn_count), tags_of(ended, notables, policy))
 
@@ -82,9 +89,16 @@ def _lines(notables: Sequence[NotableSentence]) -> list[_Line]:
     for notable in sorted(notables, key=lambda each: each.turn):
         text = retold(notable.text, notable.role)
         if text and not text.endswith("?"):
+            if _declines(notable) and any(_declines(line.notable) for line in lines):
+                continue
             lines = [line for line in lines if not (conflicts(line.text, text) or _replaces(notable, line.notable))]
             lines.append(_Line(text, notable))
     return lines
+
+
+def _declines(notable: NotableSentence) -> bool:
+    """Whether it says what an assistant would not do; the first of these speaks for all."""
+    return notable.role is Role.ASSISTANT and is_refusal(notable.text)
 
 
 def _replaces(later: NotableSentence, earlier: NotableSentence) -> bool:
@@ -117,25 +131,39 @@ def _shortened(text: str, chars: int) -> str:
 
 
 def _with_topics(content: str, ended: ConversationEnded, policy: AppPolicy) -> str:
-    about = _about(ended)
-    fits = policy.sentences > 1 and len(about) + 1 + len(content) <= policy.content_chars
-    return f"{about} {content}" if about and fits else content
+    opening = _about(ended)
+    fits = len(sentences_of(content)) < policy.sentences and len(opening) + 1 + len(content) <= policy.content_chars
+    return f"{opening} {content}" if opening and fits else content
 
 
 def _about(ended: ConversationEnded) -> str:
-    topics = [topic[:_TAG_CHARS] for topic in ended.key_topics[:_MOST_TOPIC_TAGS]]
-    return f"Conversation about {_listed(topics)}." if topics else ""
+    said = " ".join([*(notable.text for notable in ended.notables), ended.summary])
+    topics = [topic[:_TAG_CHARS] for topic in ended.key_topics if topic not in EMPTY_WORDS]
+    return about([_as_written(topic, said) for topic in topics[:_MOST_TOPIC_TAGS]])
 
 
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _as_written(topic: str, said: str) -> str:
+    """A topic with a capital if it is always written with one, and not only where a sentence opens.
+
+    >>> _as_written("noor", "Noor should pay. We asked Noor."), _as_written("share", "Share it. A share each.")
+    ('Noor', 'share')
+    """
+    named: list[str] = []
+    for found in re.finditer(rf"\b{re.escape(topic)}s?\b", said, re.IGNORECASE):
+        if not found[0][0].isupper():
+            return topic
+        opens = said[: found.start()].rstrip(" '\"")[-1:] in {"", ".", "!", "?", ":", "\n"}
+        if not opens or _PERSON_BEHIND.match(said, found.end()):
+            named.append(found[0])
+    return min(named, key=len, default=topic)[:_TAG_CHARS]
 
 
 def _from_summary(ended: ConversationEnded, policy: AppPolicy) -> str:
     told = [_about(ended)] if ended.key_topics else []
     told_of: set[str] = set()
     for sentence in sentences_of(ended.summary):
-        if features_of(sentence).question or is_barred(sentence):
+        # Of what was asked, supposed or tried nothing comes back as an instruction in another conversation.
+        if any(msgspec.structs.astuple(features_of(sentence))) or is_barred(sentence):
             continue
         told_of.update(told_words(sentence))
         line = sentence if sentence[-1] in ".!…" else f"{sentence}."

@@ -11,13 +11,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from itertools import product
+from typing import Literal
 
 from msgspec import Struct
 
 from models.facts.extraction import extract
-from models.memory.likeness import EMPTY_WORDS, WORD, plain_form, told_words
+from models.memory.likeness import EMPTY_WORDS, WORD, plain_form, told_words, topics_in
 from models.text.words import fold_text, word_set
 
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
@@ -47,10 +48,19 @@ _ONE_VALUED = word_set(
     "subscription tier stack editor branch region due launch release"
 )
 _ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))
+_SCHEDULED_FORMS = frozenset(map(plain_form, word_set("meeting appointment interview exam wedding flight trip party")))
+_ENDS_THERE = re.compile(r"[.,;:!?)]*(?: (?:in|on|at|and|or|for|with|to|from|by|is|was)\b|\s*$)")
+_THING_BEFORE = re.compile(
+    r"\w+ (?!(?:until|over|under|than|around|between|per|every|within|above|below|least|most|nearly|since|only|paid"
+    r"|cost|bought|sold|spent|got|won|lost|owe|earn|weigh|need|want)\b)[a-z]+(?<!s)(?<!ed) $"
+)
 _ATTRIBUTE = re.compile(
     r"(?P<of>[^,;:]{3,60}?) (?:is|are|was|will be) (?:now )?(?P<value>[^,;:]{1,60}?)[.!]*", re.IGNORECASE
 )
 _FEW_WORDS = 4
+Facts = Mapping[str, str]
+"""Category and key of what a sentence says of its user → the value."""
+NOTHING_KNOWN: Mapping[str, Facts] = {}
 
 
 class _Told(Struct, frozen=True, gc=False):
@@ -58,40 +68,83 @@ class _Told(Struct, frozen=True, gc=False):
     """Without negations, shades and values."""
     values: frozenset[str]
     denies: bool
-    facts: dict[str, str]
     attribute: tuple[frozenset[str], frozenset[str]] | None
     done: bool
     """What an assistant did: that it did so again with another number contradicts nothing."""
 
 
-def sentences_of(content: str) -> list[str]:
+@lru_cache(maxsize=64)
+def sentences_of(content: str) -> tuple[str, ...]:
     """The sentences of a memory; "2.5" and addresses stay whole."""
-    return [said.strip() for said in _SENTENCE.findall(content) if any(map(str.isalnum, said))]
+    return tuple(said.strip() for said in _SENTENCE.findall(content) if any(map(str.isalnum, said)))
 
 
-def conflicts(one: str, other: str) -> bool:
+def conflicts(one: str, other: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
     """Whether a sentence of one text contradicts one of the other; the same both ways round.
+
+    Args:
+        one: A text …
+        other: … and another.
+        known: Sentence → its facts (`facts_of`), where they were found before: to find them costs most.
 
     >>> conflicts("User prefers meetings after 2pm.", "User prefers meetings after 4pm.")
     True
     >>> conflicts("User prefers meetings after 2pm.", "User prefers meetings after 2pm on weekdays.")
     False
     """
-    return any(_contradict(_told(a), _told(b)) for a, b in product(sentences_of(one), sentences_of(other)))
+    theirs, others = told_words(other), sentences_of(other)
+    for sentence in sentences_of(one):
+        told = _told(sentence)
+        # Only sentences of the same words can be of the same, unless it is by their facts.
+        near = (told.words and told.words <= theirs) or (told.attribute is not None and told.attribute[0] <= theirs)
+        apart = contradicts if near else _facts_differ
+        if (near or _facts_in(sentence, known)) and any(apart(sentence, each, known) for each in others):
+            return True
+    return False
 
 
-def _contradict(one: _Told, other: _Told) -> bool:
+def facts_of(content: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> list[Facts]:
+    """What each sentence of a memory says of its user, in order."""
+    return [_facts_in(sentence, known) for sentence in sentences_of(content)]
+
+
+def contradicts(a: str, b: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
+    """`conflicts` of two sentences."""
+    one, other = _told(a), _told(b)
     if one.words and one.words == other.words:
         if one.values == other.values:
             return one.denies != other.denies
         apart = one.values - other.values and other.values - one.values
-        if apart and (len(one.words) > 1 or not _ONE_VALUED_FORMS.isdisjoint(one.words)) and one.denies == other.denies:
+        if apart and (len(one.words) > 1 or _has_one_value(one)) and one.denies == other.denies:
             return not (one.done and other.done)
-    if any(_differ(value, other.facts[of]) for of, value in one.facts.items() if of in other.facts):
-        return True
-    if one.attribute is None or other.attribute is None or one.denies or other.denies:
-        return False
-    return one.attribute[0] == other.attribute[0] and one.attribute[1].isdisjoint(other.attribute[1])
+    if one.attribute is not None and other.attribute is not None and not (one.denies or other.denies):
+        of_one = one.attribute[0] == other.attribute[0]
+        if of_one and one.attribute[1].isdisjoint(other.attribute[1]):
+            return True
+    return _facts_differ(a, b, known)
+
+
+def _facts_differ(a: str, b: str, known: Mapping[str, Facts]) -> bool:
+    # What is known costs nothing, and most sentences have no facts.
+    first, second = (a, b) if a in known else (b, a)
+    facts = _facts_in(first, known)
+    others = _facts_in(second, known) if facts else {}
+    return any(_differ(value, others[of]) for of, value in facts.items() if of in others)
+
+
+def _facts_in(sentence: str, known: Mapping[str, Facts]) -> Facts:
+    facts = known.get(sentence)
+    return _found_in(sentence) if facts is None else facts
+
+
+@lru_cache(maxsize=256)
+def _found_in(sentence: str) -> Facts:
+    return {f"{fact.category} {fact.key}": fact.value for fact in extract(_as_said(sentence)).facts}
+
+
+def _has_one_value(told: _Told) -> bool:
+    """Whether what a sentence of one word is about has one value only; what is scheduled has one day."""
+    return not (_ONE_VALUED_FORMS.isdisjoint(told.words) and _SCHEDULED_FORMS.isdisjoint(told.words))
 
 
 def _differ(one: str, other: str) -> bool:
@@ -102,28 +155,51 @@ def _differ(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _told(sentence: str) -> _Told:
-    folded = fold_text(sentence)
+    folded = fold_text("" if topics_in(sentence) else sentence)
     words: set[str] = set()
     values: set[str] = set()
     denies, before = 0, ""
     for found in WORD.finditer(folded):
-        word = found[0].removesuffix("'s")
-        if word in _NO:
+        word, kind, form = _read(found[0])
+        if kind == "no":
             denies += 1
-        elif (_NUMBER.fullmatch(word) and not _names_a_thing(folded, found.start(), before)) or word in _TIMES:
-            values.add(word.replace(",", "").rstrip(".:"))
-        elif plain_form(word) in _TIMES:
-            values.add(plain_form(word))
-        elif word not in EMPTY_WORDS and word not in _SHADES:
-            words.add(plain_form(word))
+        elif kind == "number":
+            if _names_a_thing(folded, found, before):
+                words.add(plain_form(word))
+            else:
+                values.add(form)
+        elif kind == "time":
+            values.add(form)
+        elif kind == "word":
+            words.add(form)
         before = before if word in {"is", "was"} else word
-    facts = {f"{fact.category} {fact.key}": fact.value for fact in extract(_as_said(sentence)).facts}
     told = frozenset(words)
-    return _Told(told, frozenset(values), denies % 2 == 1, facts, _attribute(sentence), folded.startswith("assistant "))
+    return _Told(told, frozenset(values), denies % 2 == 1, _attribute(sentence), folded.startswith("assistant "))
 
 
-def _names_a_thing(folded: str, start: int, before: str) -> bool:
-    return before in _NUMBERED or folded[start - 1 : start] == "#"
+@lru_cache(maxsize=8_192)
+def _read(word: str) -> tuple[str, Literal["no", "number", "time", "word", "empty"], str]:
+    """A word without its genitive, its kind, and the form in which it is compared."""
+    word = word.removesuffix("'s")
+    if word in _NO:
+        return word, "no", word
+    if _NUMBER.fullmatch(word):
+        return word, "number", word.replace(",", "").rstrip(".:")
+    form = plain_form(word)
+    if word in _TIMES or form in _TIMES:
+        return word, "time", word if word in _TIMES else form
+    return word, "empty" if word in EMPTY_WORDS or word in _SHADES else "word", form
+
+
+def _names_a_thing(folded: str, found: re.Match[str], before: str) -> bool:
+    """Whether a number is a name: of an order, or as in "thing 2" behind what it tells apart."""
+    if before in _NUMBERED or folded[found.start() - 1 : found.start()] == "#":
+        return True
+    if not found[0].isdigit() or _ENDS_THERE.match(folded, found.end()) is None:
+        return False
+    # Behind a verb or a preposition it is an amount: "paid 20", "costs 20", "until 20".
+    thing = _THING_BEFORE.search(folded, 0, found.start())
+    return thing is not None and _read(before)[1] == "word" and plain_form(before) not in _ONE_VALUED_FORMS
 
 
 def _attribute(sentence: str) -> tuple[frozenset[str], frozenset[str]] | None:

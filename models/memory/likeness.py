@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 from models.text.words import fold_text, word_set
@@ -22,6 +23,7 @@ _RELATIONS = word_set(
 """Plain forms that say how somebody stands to something: two memories are not alike by them."""
 _NAMES = re.compile(r"\b(?:[^\W\d_a-z]\w*|\w*\d[\w.,:]*\w|\d)")
 """Words with a capital, and numbers."""
+_ABOUT = re.compile(r"Conversation about (?P<topics>[^.!?]+)\.(?=\s|$)")
 _NEARLY_ALL = 0.75
 _FEWEST = 2
 _SHORTEST_STEMMED = 4
@@ -34,8 +36,14 @@ def told_words(text: str) -> frozenset[str]:
     >>> sorted(told_words("User prefers meetings after 14:30."))
     ['14:30', 'after', 'meeting', 'prefer']
     """
-    words = (word.removesuffix("'s") for word in WORD.findall(fold_text(text)))
-    return frozenset(plain_form(word) for word in words if word not in EMPTY_WORDS)
+    return frozenset(filter(None, map(_form, WORD.findall(fold_text(text)))))
+
+
+@lru_cache(maxsize=8_192)
+def _form(word: str) -> str:
+    """A word as it is compared; empty for one that says little."""
+    word = word.removesuffix("'s")
+    return "" if word in EMPTY_WORDS else plain_form(word)
 
 
 def plain_form(word: str) -> str:
@@ -60,18 +68,50 @@ def plain_form(word: str) -> str:
 def likeness(one: str, other: str) -> float:
     """0-1: the mean of what two texts share of both (Dice) and of what the shorter has in the longer.
 
-    How somebody stands to a thing does not count: "prefers tea" is not half of "prefers coffee".
+    How somebody stands to a thing does not count: "prefers tea" is not half of "prefers coffee". Nor does what a
+    conversation was about (`about`), unless a text tells nothing else: then that is compared, and one word does not do.
 
     >>> likeness("User prefers meetings after 2pm.", "User prefers meetings after 2pm.")
     1.0
     >>> likeness("User lives in Oslo.", "User prefers tea.")
     0.0
     """
-    a, b = told_words(one) - _RELATIONS, told_words(other) - _RELATIONS
+    a, b = _subjects(one), _subjects(other)
+    bare = not (a and b)
+    if bare:
+        a, b = told_words(one) - _RELATIONS, told_words(other) - _RELATIONS
     if not a or not b:
         return float(one == other)
     shared = len(a & b)
-    return (2 * shared / (len(a) + len(b)) + shared / min(len(a), len(b))) / 2
+    if not shared or (bare and shared < _FEWEST and one != other):
+        return 0.0
+    dice = 2 * shared / (len(a) + len(b))
+    return dice if bare else (dice + shared / min(len(a), len(b))) / 2
+
+
+@lru_cache(maxsize=64)
+def _subjects(text: str) -> frozenset[str]:
+    return told_words(_ABOUT.sub("", text)) - _RELATIONS
+
+
+def about(topics: Sequence[str]) -> str:
+    """The sentence that says what a conversation was about, and nothing else; empty without topics.
+
+    >>> about(["boat", "Oslo", "ferry"])
+    'Conversation about boat, Oslo and ferry.'
+    """
+    named = f"{', '.join(topics[:-1])} and {topics[-1]}" if len(topics) > 1 else "".join(topics)
+    return f"Conversation about {named}." if named else ""
+
+
+def topics_in(sentence: str) -> list[str]:
+    """What a sentence made by `about` names; nothing of any other.
+
+    >>> topics_in("Conversation about boat, Oslo and ferry."), topics_in("User owns a boat.")
+    (['boat', 'Oslo', 'ferry'], [])
+    """
+    found = _ABOUT.fullmatch(sentence)
+    return re.split(r", | and ", found["topics"]) if found else []
 
 
 def contained(part: str, whole: str) -> float:
@@ -88,7 +128,13 @@ def adds_nothing(sentence: str, other: str) -> bool:
     >>> adds_nothing("User met Bo in Vienna at noon.", "User met Cy in Vienna at noon.")
     False
     """
-    if contained(sentence, other) < _NEARLY_ALL:
+    told = told_words(sentence)
+    missing = told - told_words(other)
+    if told and 1 - len(missing) / len(told) < _NEARLY_ALL:
         return False
-    missing = told_words(sentence) - told_words(other)
-    return not any(plain_form(name.lower()) in missing for name in _NAMES.findall(sentence))
+    return not missing or missing.isdisjoint(_names_in(sentence))
+
+
+@lru_cache(maxsize=256)
+def _names_in(sentence: str) -> frozenset[str]:
+    return frozenset(plain_form(name.lower()) for name in _NAMES.findall(sentence))

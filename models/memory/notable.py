@@ -21,8 +21,8 @@ from models.facts.asides import own_words, plain
 from models.memory.buffer import BufferedTurn
 from models.memory.notable_rules import RULES, Rule, Rules
 from models.memory.parts import Parts
-from models.memory.retelling import led_off
-from models.text.features import rewrites_rules
+from models.memory.retelling import is_order, led_off
+from models.text.features import features_of, is_refusal, rewrites_rules
 from models.text.patterns import QUESTION_OPENING
 from models.text.summary import Said, ends_of, sentences_in
 from models.text.words import fold_text, word_set, words_of, words_of_each
@@ -63,6 +63,11 @@ _OF_OTHERS = re.compile(
     r"^(?:he|she|they|my (?:boss|friend|colleague|manager|neighbou?r|doctor|teacher)|someone|somebody|people|everyone) "
     r"(?:says?|said|thinks?|thought|told|claims?|claimed|wants?|wanted|suggest(?:s|ed)?)\b"
 )
+_WONT = re.compile(r"\s*(?:no[,.]\s+)?i (?:won['\u2019]t|can['\u2019]t|cannot|will not)[.,]", re.IGNORECASE)
+_WISH = re.compile(
+    r"\b(?:i|we)(?:'d| would)?(?: \w+)? (?:want|need|like|love|plan|intend|hope|aim|going|wish) (?:to|you)\b"
+    r"|\byou (?:must|have to|should)\b"
+)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[NotableKind, Role, int, str, float]]).decode
 
@@ -86,7 +91,25 @@ def notables_of(
         folded = fold_text(sentence)
         if any(rule.loose.search(folded) for rule in _rules_for(words, rules)):
             likely[place] = None
-    return [notable for place in likely for notable in _of_turn(turns[place], policy)]
+    found: list[NotableSentence] = []
+    for place in likely:
+        notables = list(_of_turn(turns[place], policy))
+        refused = notables and place + 1 < len(turns) and refuses(turns[place + 1])
+        found += [notable for notable in notables if not (refused and asks_for(notable))]
+    return found
+
+
+def refuses(turn: BufferedTurn) -> bool:
+    """Whether an assistant's turn declines what was asked of it."""
+    return turn.role is Role.ASSISTANT and (_WONT.match(turn.content) is not None or is_refusal(turn.content))
+
+
+def asks_for(notable: NotableSentence) -> bool:
+    """Whether a user orders or wishes something: if that is refused, it is no memory."""
+    said = led_off(notable.text)
+    if notable.role is not Role.USER:
+        return False
+    return is_order(said) or features_of(said).imperative or _WISH.search(said.lower()) is not None
 
 
 def _rules_for(words: Iterable[str], rules: Rules) -> list[Rule]:
@@ -105,7 +128,7 @@ def _of_turn(turn: BufferedTurn, policy: AppPolicy) -> Iterator[NotableSentence]
             continue
         said = led_off(sentence)
         rule = _followed(said, may_be)
-        if rule is not None and len(said.split()) >= _FEWEST_WORDS and not is_barred(sentence):
+        if rule is not None and len(said.split()) >= _FEWEST_WORDS and not _is_barred(sentence.lower(), set(words)):
             text = clipped(" ".join(sentence.split()).strip(" -*>#"), policy.notable_chars)
             yield NotableSentence(rule.kind, turn.role, turn.turn, text, _weight(rule, said))
 
@@ -132,7 +155,10 @@ def is_barred(sentence: str) -> bool:
     (True, False)
     """
     folded = sentence.lower()
-    words = set(words_of(folded))
+    return _is_barred(folded, set(words_of(folded)))
+
+
+def _is_barred(folded: str, words: set[str]) -> bool:
     secret = not _SECRET_WORDS.isdisjoint(words) and _SECRET.search(folded) is not None
     return secret or _KEY.search(folded) is not None or rewrites_rules(folded, words)
 
@@ -184,10 +210,10 @@ class Notables:
         Returns:
             Bytes that were written; none where nothing is notable.
         """
-        found = notables_of(turns, self._policy, said)
-        if not found:
-            return 0
-        known = {notable.text: notable for notable in self.all()}
+        found, known = notables_of(turns, self._policy, said), {notable.text: notable for notable in self.all()}
+        if turns and refuses(turns[0]):
+            refused = turns[0].turn - 1
+            known = {text: each for text, each in known.items() if each.turn != refused or not asks_for(each)}
         known.update({notable.text: notable for notable in found})
         best = sorted(known.values(), key=lambda notable: (-notable.weight, -notable.turn))[: self._policy.notables]
         best.sort(key=lambda notable: notable.turn)

@@ -13,6 +13,10 @@ from models.event_base import Role
 Rules = Mapping[str, "list[Rule]"]
 
 
+REFUSED = 0.3
+"""Weight of what an assistant would not help with: it says what a conversation was about that had no other outcome."""
+
+
 class Rule(Struct, frozen=True):
     """A sentence that matches is notable."""
 
@@ -86,6 +90,10 @@ _NOT_WORKING = (
     r"(?:(?:doesn't|does not|isn't|is not|stopped|won't|can't|cannot) (?:\w+ )?"
     r"(?:work|working|start|load|open|arrive|respond|log ?in|connect|turn on|sync)\w*"
     r"|(?:never|hasn't|haven't|didn't) (?:arrived?|received?|come|came|got)\b)"
+)
+_REFUSING = (
+    r"\bi(?: can't| cannot| can not| won't| will not|'m (?:unable|not able) to)(?: \w+)?"
+    r" (?:help|assist)(?: you)? with (?!(?:that|this|it|those|these)\b)\w"
 )
 _CAUSE = r"\b(?:the|root) (?:actual |real |root )?(?:problem|issue|cause|culprit|reason|bug|error)"
 
@@ -286,6 +294,7 @@ _OF_ASSISTANTS = (
         "problem cause issue reason error bug culprit caused resolved fixed solved",
         rf"{_CAUSE} (?:was|is that|is in|turned|comes from)\b|\b(?:(?:was|is) caused|resolved|fixed|solved) by\b",
     ),
+    (NotableKind.OUTCOME, REFUSED, "help assist", _REFUSING),
     (
         NotableKind.OUTCOME,
         0.5,

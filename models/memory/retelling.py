@@ -69,7 +69,15 @@ _ORDER = re.compile(
     r"|deploy|merge|set|move|update|delete|stop|give|show|make|assume|proceed with|confirm|buy|put)\b.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_AND_I = re.compile(r"my (?P<who>[\w' -]{2,30}?) and i (?=\w)", re.IGNORECASE)
+_AND_I = re.compile(
+    r"my (?P<who>(?:(?!(?:is|are|was|were|has|had|and) )[\w'-]{1,20} ){0,2}"
+    r"(?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|spouse|son|daughter|kids?|child|children|baby|brothers?"
+    r"|sisters?|siblings?|mother|father|mum|mom|dad|parents?|family|grand\w+|uncle|aunt|cousins?|niece|nephew|friends?"
+    r"|colleagues?|boss|manager|team|group|class|flatmates?|roommates?|housemates?|neighbou?rs?|dogs?|cats?)"
+    r"(?-i: [A-Z][\w'-]*)?) and i (?=\w)",
+    re.IGNORECASE,
+)
+"""Somebody and the user together; "my name is … and I" is two clauses."""
 _ASIDE = re.compile(
     r"(?:[,;]?\s+(?:please|ok|okay|right|cheers|btw|by the way|lol|thx|then|though|:\)|;\))"
     r"|[,;]\s*(?:many )?(?:thanks|thank you)\b[^,.;]{0,30}|[,;] (?:and )?(?:please|can you|could you) [^,.;]+)\s*$",
@@ -92,6 +100,15 @@ def retold(sentence: str, role: Role) -> str:
     """
     said = led_off(sentence)
     return _closed(_told(without_asides(said), role)) if said else ""
+
+
+def is_order(said: str) -> bool:
+    """Whether a sentence, led off, tells the assistant to do something.
+
+    >>> is_order("Cancel my order"), is_order("I cancelled it")
+    (True, False)
+    """
+    return _ORDER.fullmatch(said) is not None
 
 
 def led_off(sentence: str) -> str:

@@ -23,7 +23,6 @@ from models.entities import entity_key
 from models.envelope import tag_of
 from models.erase_events import SpaceErased, SpaceSessionErased
 from models.events import (
-from models.memory.app_memory import facts_to_keep
     AppMemoriesChanged,
     AppMemoriesCompacted,
     AppMemoryChanged,
@@ -37,6 +36,7 @@ from models.memory.app_memory import facts_to_keep
     SpaceOutput,
     WorkDue,
 )
+from models.memory.app_memory import facts_to_keep
 from models.memory_partition import MemoryPartitionFold
 from models.partition import PARTITION_ENTITY
 from models.policy import Policy

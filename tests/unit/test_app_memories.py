@@ -8,7 +8,9 @@ import pytest
 
 from models.app_events import MemoryToKeep
 from models.app_policy import AppPolicy
-from models.memory.app_memories import Decision, decide, merged_into, oldest, refusal
+from models.memory.app_memories import Decision, Subject, decide, merged_into, oldest, refusal
+from models.memory.contradiction import conflicts, facts_of, sentences_of
+from models.memory.likeness import likeness
 from tests.session_driver import NOON
 
 POLICY = AppPolicy()
@@ -183,3 +185,66 @@ def test_an_edit_says_what_goes_or_its_content_does() -> None:
     assert merged_into(decision("edit", 3, "User enjoys judo, owns a boat."), TEN, NEW) == 11
     assert merged_into(decision("edit", 3, "Something else entirely."), TEN, NEW) == 11
     assert merged_into(decision("edit", 11, "Something else entirely."), TEN, NEW) == 10
+
+
+def test_what_a_conversation_was_about_makes_no_two_alike() -> None:
+    """One shared topic is no likeness; where both tell nothing else, their topics are compared."""
+    photo, lamp = "Conversation about photo.", "User bought a lamp for a photo."
+
+    assert likeness(f"Conversation about photo. {lamp}", "Conversation about photo. User lives in Oslo.") == 0
+    assert likeness(photo, lamp) < POLICY.redundant_similarity
+    assert likeness(photo, photo) == 1
+    assert likeness(f"Conversation about parcel. {lamp}", f"Conversation about moving. {lamp}") == 1
+
+
+SHEET = memory(3, "Conversation about spreadsheet, shared and column. The sums are right.", importance=0.3)
+SHARES = memory(11, "Conversation about Noor, share and spreadsheet. User decided to pay by rooms.", importance=0.8)
+
+
+def subjects(**topics: str) -> dict[int, Subject]:
+    """Of the two above, and of the others, who have no topics in common."""
+    told = {number: Subject("anna", frozenset({HOBBIES[number % 11], "tea"})) for number in range(1, 11)}
+    return told | {int(name[1:]): Subject("anna", frozenset(each.split())) for name, each in topics.items()}
+
+
+def test_two_of_the_same_user_and_subject_are_merged() -> None:
+    """Though they say different things; what both were about is said once."""
+    of = subjects(m3="spreadsheet shared column", m11="noor share spreadsheet shared")
+    made = decide([*TEN[:2], SHEET, *TEN[3:]], SHARES, NOON, POLICY, subjects=of)
+
+    assert ("edit", 3, 11) == (made.action, made.target_memory_id, made.merged_memory_id)
+    assert made.new_content == (
+        "Conversation about spreadsheet, Noor, shared, share and column. The sums are right. "
+        "User decided to pay by rooms."
+    )
+    assert made.reason == "memories 3 and 11 are of the same user and subject, 2 topics that no other has"
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        subjects(m3="spreadsheet column", m11="noor spreadsheet"),
+        subjects(m3="spreadsheet shared", m11="spreadsheet shared", m5="shared"),
+        subjects(m3="spreadsheet shared", m11="spreadsheet shared") | {3: Subject("bo", frozenset({"spreadsheet"}))},
+        {number: Subject("", frozenset({"spreadsheet", "shared"})) for number in (3, 11)},
+        {},
+    ],
+    ids=["one topic", "others have it too", "another user", "nobody's", "unknown"],
+)
+def test_what_is_not_of_the_same_subject_is_not_merged(of: dict[int, Subject]) -> None:
+    """The one that is worth least goes."""
+    made = decide([*TEN[:2], SHEET, *TEN[3:]], SHARES, NOON, POLICY, subjects=of)
+
+    assert ("delete", 3) == (made.action, made.target_memory_id)
+
+
+def test_what_is_known_of_sentences_changes_no_decision() -> None:
+    """Facts that were found before only save the time to find them."""
+    told = [memory(3, "User lives in Oslo. User prefers tea."), memory(4, "User prefers tea. User lives in Bergen.")]
+    known = {
+        s: facts for each in told for s, facts in zip(sentences_of(each.content), facts_of(each.content), strict=True)
+    }
+
+    assert any(known.values())
+    assert decide(told, NEW, NOON, POLICY) == decide(told, NEW, NOON, POLICY, known=known)
+    assert conflicts(told[0].content, told[1].content, known)

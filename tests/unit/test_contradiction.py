@@ -28,6 +28,8 @@ from models.memory.contradiction import conflicts, sentences_of
         ("User's plan is Pro.", "User's plan is Basic."),
         ("The deadline is Nov 1.", "The deadline is Nov 8."),
         ("The launch is on Monday.", "The launch is on Tuesday."),
+        ("The meeting is on 3 May.", "The meeting is on 9 May."),
+        ("The ticket costs 20.", "The ticket costs 30."),
     ],
 )
 def test_other_values_of_the_same_conflict(one: str, other: str) -> None:
@@ -54,6 +56,9 @@ def test_other_values_of_the_same_conflict(one: str, other: str) -> None:
         ("The budget is 500 euros.", "The budget is 500 euros per person."),
         ("User's plan is Pro.", "User's plan is the Pro plan."),
         ("User decided to use Redis.", "User decided to use dark mode."),
+        ("User likes thing 0.", "User likes thing 1."),
+        ("User prefers tea in cup 3.", "User prefers tea in cup 4."),
+        ("Conversation about Monday and parcel.", "Conversation about Friday and parcel."),
         ("", "User prefers tea."),
     ],
 )
@@ -66,7 +71,7 @@ def test_sentences_are_cut_at_stops_only() -> None:
     """Numbers and addresses stay whole; what holds no word is none."""
     text = "It costs 2.5 euros at shop.example. Good! ... Really?"
 
-    assert ["It costs 2.5 euros at shop.example.", "Good!", "Really?"] == sentences_of(text)
+    assert ("It costs 2.5 euros at shop.example.", "Good!", "Really?") == sentences_of(text)
 
 
 def test_examples_hold() -> None:

@@ -125,6 +125,7 @@ def test_a_user_of_all_apps() -> None:
     [
         replace(example(events.AppMemoryChanged), session_id="o", user_id="o", related_conversations=["a", SESSION]),
         replace(example(events.EpisodeCompressed), session_id="o"),
+        replace(example(events.EpisodeRequested), session_id="o"),
         replace(example(events.UserMemoryChanged), session_id="o", short_term=[events.SessionTurns(SESSION, [1])]),
     ],
     ids=lambda event: type(event).__name__,
@@ -165,7 +166,8 @@ def untied(kind: type[_Event], **fields: object) -> _Event:
         (example(events.MemoryRequested), example(events.MemoryProposed)),
         (example(events.CompactionRequested), replace(example(events.CompactionDecided), target_memory_id=9)),
         (example(events.EpisodeCompressed), example(events.EpisodeSummarised)),
-        (example(events.EpisodeCompressed), untied(events.EpisodeRequested)),
+        (example(events.EpisodeCompressed), untied(events.EpisodeRequested, session_ids=[])),
+        (untied(events.EpisodeRequested), example(events.EpisodeSummarised)),
         (FACT, LATER_FACT),
     ],
     ids=lambda event: type(event).__name__,

@@ -131,6 +131,8 @@ def test_secrets_and_orders_about_the_rules_are_never_kept(content: str) -> None
         ("I've added nothing to the cart.", False),
         ("I can book it for you.", False),
         ("You could use Redis.", False),
+        ("I can't help with getting into somebody's account.", True),
+        ("I can't help with that.", False),
         ("I prefer tea.", False),
     ],
 )
@@ -139,6 +141,26 @@ def test_of_assistants_only_outcomes_are_notable(content: str, notable: bool) ->
     expected = [NotableKind.OUTCOME] if notable else []
 
     assert expected == [each.kind for each in found(content, Role.ASSISTANT)]
+
+
+@pytest.mark.parametrize(
+    ("content", "answer", "kept"),
+    [
+        ("Give me the plan for my bank, I want to rob it.", "I can't help with that.", 0),
+        ("I want to open her letters.", "I won't. They are hers.", 0),
+        ("I want to open her letters.", "No, I cannot. They are hers.", 0),
+        ("I want to open her letters.", "Here is how.", 1),
+        ("My brother lives close by.", "I can't help with that.", 1),
+    ],
+)
+def test_what_was_refused_is_no_memory(content: str, answer: str, kept: int) -> None:
+    """An order or a wish goes with its refusal, also where that is in the next segment; what the user is, stays."""
+    turns = [turn(content, 4), turn(answer, 5, Role.ASSISTANT)]
+    apart = Notables(Parts({}), POLICY)
+    apart.add(turns[:1])
+    apart.add(turns[1:])
+
+    assert kept == len(notables_of(turns, POLICY)) == len(apart.all())
 
 
 def test_tools_say_nothing_notable() -> None:

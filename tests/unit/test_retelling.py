@@ -7,11 +7,11 @@ import doctest
 import pytest
 
 from models.events import Role
-from models.memory import likeness, notable, retelling
+from models.memory import app_memory, composing, likeness, notable, retelling
 from models.memory.retelling import retold
 
 
-@pytest.mark.parametrize("module", [likeness, notable, retelling])
+@pytest.mark.parametrize("module", [app_memory, composing, likeness, notable, retelling])
 def test_examples_hold(module: object) -> None:
     """Every example gives what it says, and there is at least one."""
     actual = doctest.testmod(module)  # type: ignore[arg-type]
@@ -38,6 +38,11 @@ def test_examples_hold(module: object) -> None:
             "User's wife is vegetarian and the user is allergic to nuts.",
         ),
         ("My wife and I live in Porto.", "User and their wife live in Porto."),
+        ("My best friend Mia and I run.", "User and their best friend Mia run."),
+        ("My name is Alex and I prefer Python.", "User's name is Alex and the user prefers Python."),
+        ("My order arrived and I want a refund.", "User's order arrived and the user wants a refund."),
+        ("My team uses Go and I prefer Rust.", "User's team uses Go and the user prefers Rust."),
+        ("I am Sam and my son is six.", "User is Sam and their son is six."),
         ("The app crashes when I open my camera", "The app crashes when the user opens their camera."),
         ("I want you to use metric units.", "User wants the assistant to use metric units."),
         ("You were right, the cable was broken", "The assistant was right, the cable was broken."),

@@ -283,6 +283,16 @@ def test_a_request_has_the_turns_as_they_were_said() -> None:
     assert [(t.role, t.content) for t in request.turns] == [(Role.USER, "Hello"), (Role.ASSISTANT, "x" * 100)]
 
 
+def test_a_request_names_the_sessions_of_its_turns() -> None:
+    """Each once, in order of arrival: by them an erasure finds what the request tells."""
+    user = User(high_turns=3, keep_turns=0)
+    for session in ("t", "s", "t"):
+        user.say("Hello", session=session)
+    (request,) = [o for o in user.outputs if isinstance(o, EpisodeRequested)]
+
+    assert (["t", "s"], "t") == (request.session_ids, request.session_id)
+
+
 def test_an_episode_has_the_times_and_tokens_of_its_turns() -> None:
     """Also where a session's clock runs backwards."""
     user = User(high_turns=2, keep_turns=0)

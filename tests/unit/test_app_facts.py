@@ -1,0 +1,71 @@
+"""What a memory's sentences say of its user is kept with it, so that it need not be found again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from models.app_events import MemoryEdited
+from models.events import AppMemoryChanged
+from models.memory.app_memory import FACTS_CHARS, KeptMemory, facts_to_keep
+from tests.app_driver import Space
+
+OSLO, BERGEN = "I live in Oslo.", "I live in Bergen."
+
+
+def kept(space: Space) -> dict[int, tuple[dict[str, str], ...] | None]:
+    """Number of a memory → its facts, as stored."""
+    space.store()
+    return {number: memory.facts for number, memory in space.memories.items()}
+
+
+def test_facts_are_kept_with_a_memory() -> None:
+    """One set for each sentence, also behind what the conversation was about."""
+    space = Space()
+    space.end(said=OSLO, key_topics=["moving"])
+
+    assert kept(space) == {1: ({}, {"identity location": "Oslo"})}
+
+
+def test_they_follow_the_content() -> None:
+    """Edited, remade, merged: never those of another text."""
+    space = Space(most=2, most_pinned=0)
+    space.end(said=OSLO, session="a")
+    space.end(said="I decided to buy a boat.", session="b")
+    space.command(MemoryEdited, memory_id=2, content="User lives in Bergen.")
+
+    assert kept(space)[2] == ({"identity location": "Bergen"},)
+
+    space.command(MemoryEdited, memory_id=1, pinned=True)
+    space.end(said="I decided to sell a boat.", session="b", first_turn=9, last_turn=12)
+    space.end(said="I live in Oslo with a cat.", session="c")
+
+    assert len(kept(space)) == 2
+    assert kept(space) == {number: facts_to_keep(memory.content, {}) for number, memory in space.memories.items()}
+
+
+def test_a_state_without_them_gives_the_same() -> None:
+    """An older release kept none."""
+    newer, older = Space(), Space()
+    for space in (newer, older):
+        space.end(said=OSLO)
+    assert kept(older)[1] is not None
+    fields = list(msgspec.structs.astuple(older.memories[1]))[:-1]
+    older.stored["m0"] = msgspec.msgpack.encode(fields)
+    older.state = type(older.state).load(older.stored, older.policy)
+
+    assert older.memories[1].facts is None
+
+    for space in (newer, older):
+        space.end(said=BERGEN)
+
+    assert newer.outputs == older.outputs
+    assert newer.of(AppMemoryChanged)[-1].conflicts_with == [2]
+
+
+def test_many_facts_are_not_kept() -> None:
+    """They are found when they are needed; the state stays bounded."""
+    content = " ".join(f"User is allergic to {chr(97 + n % 26) * 30}{n}." for n in range(60))
+
+    assert facts_to_keep(content, {}) is None
+    assert sum(len(value) for each in facts_to_keep(content[:400], {}) or () for value in each.values()) < FACTS_CHARS
+    assert KeptMemory.__struct_defaults__[-1] is None
