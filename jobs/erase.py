@@ -21,11 +21,15 @@ from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved
 from streams.erase.concerned import checked
 from streams.erase.record import ErasureRecords
 from streams.erase.requests import KafkaEraseRequests
+from streams.erase.stores import CHANGELOGS
+from streams.erase.traces import names_of
 from streams.settings import Settings, load_settings
 
 _EXIT_REMAINS = 1
 _EXIT_INTERRUPTED = 130
 _LOOK_EVERY_S = 0.5
+_LASTING = {names_of(changelog)[2] for changelog in CHANGELOGS}
+"""Lines of a proof that --purge-logs leaves: keys of what is gone, see `streams.erase.purge`."""
 _ROLES = ("archive", "sessions", "memory", "enrich", "index")
 """The first carries it out, the others are waited for."""
 
@@ -41,7 +45,8 @@ def erase(
         bool,
         typer.Option(
             "--purge-logs",
-            help="Also from Kafka's files at once, not when retention comes to it. On the partitions concerned "
+            help="Also from Kafka's files at once, not when retention comes to it, but for the keys of state that is "
+            "gone. On the partitions concerned "
             "everybody's records go that are older than the erasure: the archive has them, but a replay or reset from "
             "the log begins after them.",
         ),
@@ -229,4 +234,7 @@ def summary(proof: ErasureProved) -> str:
             "--purge-logs does"
         )
     last = max(store.expires_at for store in left if store.expires_at is not None)
+    if lasting := sorted(store.store for store in left if store.store in _LASTING):
+        also = "" if len(lasting) == len(left) else ", the rest likewise or now with --purge-logs"
+        return f"{removed} entries removed; {', '.join(lasting)} go by themselves until {last:%Y-%m-%d}{also}"
     return f"{removed} entries removed; what remains goes by itself until {last:%Y-%m-%d}, or now with --purge-logs"

@@ -141,8 +141,11 @@ async def reset_role(settings: Settings, role: ResetRole) -> Reset:
 
 
 def still_in_logs(proofs: Iterable[ErasureProved], now: datetime) -> int:
-    """How many erasures left records to retention that it has not removed yet."""
-    return sum(any(store.expires_at is not None and store.expires_at > now for store in p.stores) for p in proofs)
+    """How many erasures left records to retention that it has not removed yet; null records bring nothing back."""
+    return sum(
+        any(s.expires_at is not None and s.expires_at > now and not s.store.startswith("keys ") for s in proof.stores)
+        for proof in proofs
+    )
 
 
 async def _proofs(settings: Settings) -> AsyncIterator[ErasureProved]:

@@ -33,6 +33,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     """How long records stay; None for a compacted topic keeps the latest per key for ever."""
     compaction_lag: timedelta = timedelta(0)
     """Of a compacted topic: a record is not compacted before."""
+    compacted_within: timedelta = timedelta(days=7)
+    """Of a compacted topic: what was replaced is gone after it, once the partition is written to again."""
     partitions: int = 12
     max_message_bytes: int = _MIB
     log_append_time: bool = False

@@ -4,7 +4,7 @@
 |---|---|---|
 | `head` | counters, what was seen, requests without an answer, the present runs of turns | with every input |
 | `t0` … | turns at hand, one each, in a ring; no bytes where the turn was erased | by its turn |
-| `f:<category>/<key>` | facts (`memory.facts`) | when one changes |
+| `f:<category>/<digest of the key>` | facts (`memory.facts`) | when one changes |
 | `r` | the latest retractions (`memory.facts`) | with each |
 
 All parts of one batch are written together, so they always fit each other.
@@ -25,7 +25,7 @@ from models.memory.parts import Parts
 from models.policy import Policy
 from models.user_policy import UserPolicy
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
 _RING = 2_048
 """More than any policy keeps (`UserPolicy.most_turns`); fixed, so that another policy finds the same places."""

@@ -27,6 +27,8 @@ class Fact(Struct, frozen=True, array_like=True):
     extracted_by: str
     history: tuple[tuple[str, float, datetime, datetime], ...] = ()
     """Value, confidence, valid from, valid until; the oldest first."""
+    key: str = ""
+    """What it is about, in the user's words: its part is named without them."""
 
     def past(self) -> list[PastFact]:
         """The values before this one, as events tell them."""

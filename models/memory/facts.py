@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from hashlib import blake2b
 
 import msgspec
 
@@ -34,6 +35,7 @@ from models.user_policy import FactPolicy
 
 PREFIX = "f:"
 """Of the parts that hold facts: one each."""
+_DIGEST_BYTES = 12
 RETRACTED = "r"
 """The part that holds the latest retractions."""
 RETRACTIONS = 16
@@ -57,16 +59,18 @@ class Facts:
 
     def get(self, category: FactCategory, key: str) -> Fact | None:
         """One fact, active or past."""
-        data = self._parts.get(_part(category, key))
+        data = self._parts.get(part_of(category, key))
         return None if data is None else read_fact(data)
 
     def all(self) -> Iterator[tuple[FactCategory, str, Fact]]:
         """Every fact, active or past, by category and key."""
-        for name in sorted(self._parts.names(PREFIX)):
+        known: list[tuple[FactCategory, str, Fact]] = []
+        for name in self._parts.names(PREFIX):
             data = self._parts.get(name)
             assert data is not None, "a part that is named has bytes"  # noqa: S101
-            category, key = name.removeprefix(PREFIX).split("/", 1)
-            yield FactCategory(category), key, read_fact(data)
+            fact = read_fact(data)
+            known.append((FactCategory(name.removeprefix(PREFIX).split("/", 1)[0]), fact.key, fact))
+        return iter(sorted(known, key=lambda each: each[:2]))
 
     def count_active(self) -> int:
         """How many are active."""
@@ -106,7 +110,7 @@ class Facts:
         of_it = [f.session_id == session_id or (not f.active and first <= f.valid_from <= last) for _, _, f in known]
         gone = [(category, key) for (category, key, _), goes in zip(known, of_it, strict=True) if goes]
         for category, key in gone:
-            self._parts.drop(_part(category, key))
+            self._parts.drop(part_of(category, key))
         nothing = Fact("", 0.0, 0.0, False, at, at, session_id, -1, "")
         changes = [FactChange(category, key, nothing, "erased") for category, key in gone]
         kept = [each for each, goes in zip(known, of_it, strict=True) if not goes]
@@ -192,19 +196,20 @@ class Facts:
         known = list(self.all())
         past = sorted((f.valid_until or f.valid_from, c, k) for c, k, f in known if not f.active)[:surplus]
         for _, category, key in past:
-            self._parts.drop(_part(category, key))
+            self._parts.drop(part_of(category, key))
         active = sorted((f.importance, f.valid_from, c, k) for c, k, f in known if f.active)
         return [self._evict(category, key, said) for _, _, category, key in active[: surplus - len(past)]]
 
     def _evict(self, category: FactCategory, key: str, said: Said) -> FactChange:
         fact = self.get(category, key)
         assert fact is not None, "it was listed"  # noqa: S101
-        self._parts.drop(_part(category, key))
+        self._parts.drop(part_of(category, key))
         return FactChange(category, key, _ended(fact, said), "evicted")
 
     def _put(self, category: FactCategory, key: str, fact: Fact, cause: FactCause) -> FactChange:
-        self._parts.put(_part(category, key), _encode(fact))
-        return FactChange(category, key, fact, cause)
+        kept = msgspec.structs.replace(fact, key=key)
+        self._parts.put(part_of(category, key), _encode(kept))
+        return FactChange(category, key, kept, cause)
 
 
 def _confidence(extracted: ExtractedFact) -> float:
@@ -224,8 +229,9 @@ def _surest(facts: Iterable[ExtractedFact], policy: FactPolicy) -> list[Extracte
     return list(best.values())
 
 
-def _part(category: FactCategory, key: str) -> str:
-    return f"{PREFIX}{category}/{key}"
+def part_of(category: FactCategory, key: str) -> str:
+    """Name of the part that holds a fact: without the user's words, as the log keeps it for a while after the fact."""
+    return f"{PREFIX}{category}/{blake2b(key.encode(), digest_size=_DIGEST_BYTES).hexdigest()}"
 
 
 def _ended(fact: Fact, said: Said) -> Fact:

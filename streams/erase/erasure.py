@@ -12,10 +12,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from time import monotonic
 from typing import Protocol
 
 import structlog
@@ -41,7 +39,7 @@ from streams.erase.archived import Spoke
 from streams.erase.concerned import Concerned, Span, User, checked, of_sessions, of_users, subject_of
 from streams.erase.logs import Logs
 from streams.erase.purge import purge
-from streams.erase.readers import WITHIN, Positions, Readers, ReadersBehind
+from streams.erase.readers import Positions, Readers, ReadersBehind
 from streams.erase.record import PLACE, ErasureRecords, recorded
 from streams.erase.spoken import spoke_in
 from streams.erase.stores import ARCHIVED, CHANGELOGS, COMPACTED, INDEXED, PUBLIC, SPOKEN_IN, TYING
@@ -51,8 +49,6 @@ from streams.kafka.producer import Record
 from streams.kafka.topics import standing_topics
 
 log = structlog.get_logger(__name__)
-
-_POLL_S = 0.2
 
 
 class Archive(Protocol):
@@ -225,26 +221,24 @@ class Erasure:
             return []
         self._step("vectors")
         await self._readers.beyond("index", await self._logs.ends(*INDEXED))
-        request = self._request
-        if request.request_id not in self._records.vectors:
-            due = VectorsErasureDue(
-                request_id=request.request_id,
-                timestamp=datetime.now(UTC),
-                scope=request.scope,
-                app_id=request.app_id,
-                user_id=request.user_id,
-                session_ids=sorted(self._concerned.sessions),
+        request, place = self._request, TopicPartition(self._logs.name(ERASURES), PLACE)
+        due = VectorsErasureDue(
+            request_id=request.request_id,
+            timestamp=datetime.now(UTC),
+            scope=request.scope,
+            app_id=request.app_id,
+            user_id=request.user_id,
+            session_ids=sorted(self._concerned.sessions),
+        )
+        # Each try asks anew: an answer to an earlier one knows nothing of what was said since.
+        offset = await self._logs.producer.write_whole(place.topic, place.partition, [recorded(due)])
+        await self._readers.beyond("index", {place: offset + 1})
+        await self._records.refresh(self._logs)
+        if self._records.answered_at.get(request.request_id, -1) < offset:
+            raise ReadersBehind(
+                "the index has read what it was asked to remove, and has not answered: it was restarted in between. "
+                "The erasure stays pending and asks again"
             )
-            await self._logs.write({TopicPartition(self._logs.name(ERASURES), PLACE): [recorded(due)]})
-        deadline_s = monotonic() + WITHIN.total_seconds()
-        while request.request_id not in self._records.vectors:
-            if monotonic() > deadline_s:
-                raise ReadersBehind(
-                    f"the index has not answered after {WITHIN.total_seconds():g} s. Is its worker running, and does "
-                    "its vector store serve? The erasure stays pending until it has"
-                )
-            await asyncio.sleep(_POLL_S)
-            await self._records.refresh(self._logs)
         return list(self._records.vectors[request.request_id].stores)
 
     # --- logs
@@ -263,14 +257,16 @@ class Erasure:
 
     async def _proof(self, stores: Sequence[ErasedStore]) -> ErasureProved:
         self._step("proof")
+        now = datetime.now(UTC)
         request, counted = self._request, list(stores)
         topics = (*PUBLIC, *CHANGELOGS)
         standing = await standing_topics(self._logs.admin, [self._logs.name(topic) for topic in topics])
         for topic in topics:
-            counted += stores_of(topic, await self._look(topic), self._tally, standing[self._logs.name(topic)].config)
+            config = standing[self._logs.name(topic)].config
+            counted += stores_of(topic, await self._look(topic), self._tally, config, now)
         return ErasureProved(
             request_id=request.request_id,
-            timestamp=datetime.now(UTC),
+            timestamp=now,
             scope=request.scope,
             subject=digest(request.scope, request.app_id, request.user_id, request.session_id),
             by=request.by,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from datetime import UTC, datetime
 from time import monotonic
 
 import structlog
@@ -19,6 +20,7 @@ from models.events import EraseRequested, ErasureProved
 from models.policy import IntakePolicy
 from models.topics import ERASURES
 from streams.erase.erasure import Archive, Erasure
+from streams.erase.idle import IdlePartitions
 from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore
 from streams.erase.readers import Readers
@@ -32,6 +34,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_EVERY_S = 1.0
 TRY_AGAIN_AFTER_S = 15.0
+WAKE_EVERY_S = 3_600.0
 
 
 class Executor:
@@ -82,7 +85,8 @@ class Executor:
 
     async def _follow(self, logs: Logs) -> None:
         await restore(logs)
-        records, readers = ErasureRecords(), Readers(logs, self._archive.landed)
+        records, readers, idle = ErasureRecords(), Readers(logs, self._archive.landed), IdlePartitions(logs)
+        wake_s = monotonic()
         while True:
             await records.refresh(logs)
             await self._clear(logs, records)
@@ -90,6 +94,9 @@ class Executor:
             for request in records.pending:
                 if monotonic() >= self._tried_s.get(request.request_id, 0.0):
                     await self._carry_out(request, logs, readers, records)
+            if monotonic() >= wake_s:
+                await idle.wake(records.proved.values(), datetime.now(UTC))
+                wake_s = monotonic() + WAKE_EVERY_S
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _carry_out(self, request: EraseRequested, logs: Logs, readers: Readers, records: ErasureRecords) -> None:

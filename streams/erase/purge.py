@@ -9,8 +9,10 @@ archive; a replay from the log, a reset, and readers that Turntide does not know
 cleaning a changelog may lose what a replaced worker's late write overruled (`models.topics`, `compaction_lag`).
 
 Of compacted topics the null records go too, for a key may say something of somebody; who reads them and is not one of
-Turntide's roles may never learn of the erasure. Those of changelogs stay for `delete.retention.ms` (24 h): a state in
-RocksDB that was away learns from them what is gone.
+Turntide's roles may never learn of the erasure. Those of changelogs stay for `delete.retention.ms` (24 h), and the
+proof counts them: Kafka cleans a whole topic, not what an erasure wrote, so a recovery that is behind, or reading at
+that moment, would keep sessions and users of others that went meanwhile. No mark that an erasure leaves in the
+changelog tells it of them: they may stand on a partition without one, or behind it.
 """
 
 from __future__ import annotations
@@ -86,7 +88,7 @@ async def purge(
     async with tightened(logs, wanted):
         # A file that was begun a moment ago closes only once it is old enough.
         await asyncio.sleep(1.5 * _SEGMENT_MS / 1000)
-        ends = await _fill(logs, request_id, wanted)
+        ends = await fill(logs, request_id, wanted)
         await readers.all_beyond(ends, roles=READERS)
         archived = {logs.name(topic) for topic in ARCHIVED_TOPICS}
         await readers.archived({place: end for place, end in ends.items() if place.topic in archived})
@@ -99,15 +101,15 @@ async def purge(
                     f"{CLEANED_WITHIN_S:.0f} s: is its log cleaner alive? The erasure stays pending"
                 )
             if monotonic() - filled_s > _FILL_EVERY_S:
-                await _fill(logs, request_id, wanted)
+                await fill(logs, request_id, wanted)
                 filled_s = monotonic()
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-async def _fill(
+async def fill(
     logs: Logs, request_id: str, wanted: Mapping[Topic, Iterable[TopicPartition]]
 ) -> dict[TopicPartition, int]:
-    """Write a filler to each partition; gives the offset after it.
+    """Write a filler, a record of no meaning, to each partition; gives the offset after it.
 
     A changelog has one writer, which a record of somebody else's would stop: its role gets one to fold instead.
     """
@@ -201,6 +203,7 @@ def _loosened(topic: Topic, config: Mapping[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in config.items() if name not in _tight(topic)}
     if topic.cleanup is Cleanup.COMPACT:
         kept["min.compaction.lag.ms"] = str(int(topic.compaction_lag.total_seconds() * 1000))
+        kept["max.compaction.lag.ms"] = str(int(topic.compacted_within.total_seconds() * 1000))
     return kept
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aiokafka import ConsumerRecord, TopicPartition
+from msgspec import Struct, structs
 
 from models.codec import encode
 from models.envelope import headers_for, tag_of
@@ -36,13 +37,16 @@ class ErasureRecords:
 
     Attributes:
         requested: Requests whose record is still there, in the order in which they came.
-        vectors: Answers of the index.
+        vectors: What the index answered, all its answers to a request in one: a later one says what is left, and adds
+            what it removed, which is nothing where a restarted index only repeats itself.
+        answered_at: Offset of the last of them.
         proved: Proofs.
     """
 
     def __init__(self) -> None:
         self.requested: dict[str, EraseRequested] = {}
         self.vectors: dict[str, VectorsErased] = {}
+        self.answered_at: dict[str, int] = {}
         self.proved: dict[str, ErasureProved] = {}
         self._due: set[str] = set()
         self._next: dict[TopicPartition, int] = {}
@@ -56,17 +60,24 @@ class ErasureRecords:
 
     def take(self, logs: Logs, record: ConsumerRecord) -> None:
         """Take in a record."""
-        match logs.event_of(ERASURES, record):
-            case EraseRequested() as event:
+        event = logs.event_of(ERASURES, record)
+        if event is None:
+            self._forget((record.key or b"").decode(errors="replace"))
+        else:
+            self.take_event(event, offset=record.offset)
+
+    def take_event(self, event: Struct, *, offset: int) -> None:
+        """Take in what a record says."""
+        match event:
+            case EraseRequested():
                 self.requested.setdefault(event.request_id, event)
-            case VectorsErasureDue() as event:
+            case VectorsErasureDue():
                 self._due.add(event.request_id)
-            case VectorsErased() as event:
-                self.vectors[event.request_id] = event
-            case ErasureProved() as event:
+            case VectorsErased():
+                self.vectors[event.request_id] = _joined(self.vectors.get(event.request_id), event)
+                self.answered_at[event.request_id] = offset
+            case ErasureProved():
                 self.proved.setdefault(event.request_id, event)
-            case None:
-                self._forget((record.key or b"").decode(errors="replace"))
             case _:
                 pass
 
@@ -93,3 +104,9 @@ class ErasureRecords:
                 yield key_of(request_id, EraseRequested)
             if request_id in self._due:
                 yield key_of(request_id, VectorsErasureDue)
+
+
+def _joined(before: VectorsErased | None, answer: VectorsErased) -> VectorsErased:
+    removed = {store.store: store.removed for store in before.stores} if before is not None else {}
+    stores = [structs.replace(each, removed=each.removed + removed.get(each.store, 0)) for each in answer.stores]
+    return structs.replace(answer, stores=stores)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct
 
+from models.memory.facts import PREFIX as FACT_PART
 from models.topics import Cleanup, Topic
 from streams.erase.logs import Extent, Logs, appended_at
 from streams.erase.readers import Positions
@@ -97,10 +98,13 @@ async def look_at_state(
     async for record in logs.read(await logs.extents(topic)):
         traces.looked_at += 1
         place = TopicPartition(record.topic, record.partition)
-        entity, _ = name_of(record.key)
-        mine = owned(entity)
-        counts = record.value is not None and _is_before(record, until) and (mine or touched(entity))
+        entity, part = name_of(record.key)
+        mine, is_before = owned(entity), _is_before(record, until)
+        counts = record.value is not None and is_before and (mine or touched(entity))
         traces.take(place, record.key, _trace(record, owned=mine) if counts else None)
+        if record.value is None and is_before:
+            # Of somebody who holds something of the subject: a fact's key is what was said.
+            traces.lasting_nulls += mine or (touched(entity) and part.startswith(FACT_PART))
     return traces
 
 

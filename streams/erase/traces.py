@@ -60,11 +60,13 @@ class Traces(Struct):
         past: Records that are not the last of their key, or of a topic without keys: until the broker removes them.
         keys: Of all of them. A key may say something of somebody, too: that of a fact does.
         nulls: How many records without a value have such a key.
+        lasting_nulls: Likewise, but of those that only time removes, by purpose: see `streams.erase.purge`.
     """
 
     looked_at: int = 0
     keys: set[bytes | None] = field(default_factory=set)
     nulls: Counter[TopicPartition] = field(default_factory=Counter)
+    lasting_nulls: int = 0
     latest: defaultdict[TopicPartition, dict[bytes | None, Record]] = field(default_factory=_latest)
     past: defaultdict[TopicPartition, Past] = field(default_factory=_past)
 
@@ -111,8 +113,13 @@ class Traces(Struct):
         return self.past.keys() | self.live.keys() | (+self.nulls).keys()
 
     @property
+    def null_count(self) -> int:
+        """How many keys the log still has of what is gone."""
+        return self.nulls.total() + self.lasting_nulls
+
+    @property
     def is_clean(self) -> bool:
-        """Whether the log has nothing more to remove, not even keys."""
+        """Whether the log has nothing more to remove, not even keys; but for `lasting_nulls`."""
         return not self.past_count and not self.nulls.total()
 
     @property
@@ -122,7 +129,7 @@ class Traces(Struct):
 
 
 def expiry(topic: Topic, newest: datetime | None, config: Mapping[str, str]) -> datetime | None:
-    """By when the broker has removed what was written up to then; None if nobody can say.
+    """By when the broker has removed what was written up to then, on a topic that keeps records for a time.
 
     A file of the log goes as a whole, so what began it waits for what ended it (`segment.ms`).
 
@@ -130,12 +137,43 @@ def expiry(topic: Topic, newest: datetime | None, config: Mapping[str, str]) -> 
         topic: The topic.
         newest: When the last such record was written.
         config: The topic's entries by Kafka's names.
+
+    Returns:
+        None if nobody can say.
     """
-    limit = "retention.ms" if topic.cleanup is Cleanup.DELETE else "max.compaction.lag.ms"
-    wait_ms, segment_ms = int(config.get(limit, "-1")), int(config.get("segment.ms", "0"))
-    if newest is None or not 0 <= wait_ms < _NEVER_MS:
+    kept, segment_ms = _promised(config, "retention.ms"), int(config.get("segment.ms", "0"))
+    if topic.cleanup is not Cleanup.DELETE or newest is None or kept is None:
         return None
-    return newest + timedelta(milliseconds=wait_ms + min(segment_ms, _NEVER_MS))
+    return newest + kept + timedelta(milliseconds=min(segment_ms, _NEVER_MS))
+
+
+class Compacted(NamedTuple):
+    """By when a compacted topic has lost what is replaced by now; None if nobody can say.
+
+    Each partition must be written to meanwhile: Kafka neither closes nor cleans a file of one that is not.
+    """
+
+    values: datetime | None
+    keys: datetime | None
+    """Null records go with the second cleaning, `delete.retention.ms` after the first."""
+
+
+def compacted_by(now: datetime, config: Mapping[str, str]) -> Compacted:
+    """When compaction, which may take `max.compaction.lag.ms` each time, is through.
+
+    Args:
+        now: Nothing counted here is replaced later.
+        config: The topic's entries by Kafka's names.
+    """
+    lag, retention = _promised(config, "max.compaction.lag.ms"), _promised(config, "delete.retention.ms")
+    if lag is None or retention is None:
+        return Compacted(None, None)
+    return Compacted(now + lag + retention, now + 2 * lag + retention)
+
+
+def _promised(config: Mapping[str, str], name: str) -> timedelta | None:
+    milliseconds = int(config.get(name, "-1"))
+    return timedelta(milliseconds=milliseconds) if 0 <= milliseconds < _NEVER_MS else None
 
 
 class Tally:
@@ -171,22 +209,30 @@ class Tally:
         return counted
 
 
-def stores_of(topic: Topic, traces: Traces, tally: Tally, config: Mapping[str, str]) -> list[ErasedStore]:
+def stores_of(
+    topic: Topic, traces: Traces, tally: Tally, config: Mapping[str, str], now: datetime
+) -> list[ErasedStore]:
     """A topic's lines of the proof: what readers find by key, and what the log still has besides."""
-    expires_at = expiry(topic, traces.newest, config)
+    looked_at = traces.looked_at
     if topic.cleanup is Cleanup.DELETE:
+        expires_at = expiry(topic, traces.newest, config)
         name = f"topic {topic.name}"
-        return [tally.left(name, looked_at=traces.looked_at, remaining=traces.past_count, expires_at=expires_at)]
-    by_key, in_log = names_of(topic)
-    return [
-        tally.left(by_key, looked_at=traces.looked_at, remaining=traces.live_count),
-        tally.left(in_log, looked_at=traces.looked_at, remaining=traces.past_count, expires_at=expires_at),
+        return [tally.left(name, looked_at=looked_at, remaining=traces.past_count, expires_at=expires_at)]
+    by_key, in_log, keys = names_of(topic)
+    gone_by = compacted_by(now, config)
+    lines = [
+        tally.left(by_key, looked_at=looked_at, remaining=traces.live_count),
+        tally.left(in_log, looked_at=looked_at, remaining=traces.past_count, expires_at=gone_by.values),
     ]
+    if traces.null_count:
+        lines.append(tally.left(keys, looked_at=looked_at, remaining=traces.null_count, expires_at=gone_by.keys))
+    return lines
 
 
-def names_of(topic: Topic) -> tuple[str, str]:
-    """Names of a compacted topic's two lines: by key (of a changelog: the state), and in the log."""
-    return (f"topic {topic.name}" if topic.public else f"state {topic.owner}"), f"log {topic.name}"
+def names_of(topic: Topic) -> tuple[str, str, str]:
+    """Names of a compacted topic's lines: by key (of a changelog: the state), in the log, and keys of what is gone."""
+    by_key = f"topic {topic.name}" if topic.public else f"state {topic.owner}"
+    return by_key, f"log {topic.name}", f"keys {topic.name}"
 
 
 def tell(topic: Topic, traces: Traces, tally: Tally) -> None:
@@ -194,6 +240,6 @@ def tell(topic: Topic, traces: Traces, tally: Tally) -> None:
     if topic.cleanup is Cleanup.DELETE:
         tally.found(f"topic {topic.name}", traces.past_count)
         return
-    by_key, in_log = names_of(topic)
+    by_key, in_log, _ = names_of(topic)
     tally.found(by_key, traces.live_count)
     tally.found(in_log, traces.live_count + traces.past_count)

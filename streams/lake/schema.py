@@ -162,8 +162,12 @@ def _kept(topic: Topic, *besides: type[Struct]) -> tuple[type[Struct], ...]:
     return tuple(event for event in topic.carries if event not in (*FORGETTING, *besides))
 
 
-_ELSEWHERE = ("content", "embedding", "turns", "notables", "new_content", "reason", "tags")
-"""Of commands: turns are in `turns`, memories in `memories`, what was embedded can be embedded again."""
+_ELSEWHERE = (
+    *("content", "embedding", "turns", "notables", "new_content", "reason", "tags"),
+    *("summary", "key_topics"),
+)
+"""Of commands: turns are in `turns`, episodes and memories in tables of their own, what was embedded can be again. An
+answer that nobody waits for any longer names no session: no text of it stands where an erasure would not find it."""
 
 TABLES: dict[str, Table] = {
     table.name: table

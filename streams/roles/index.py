@@ -223,7 +223,8 @@ class IndexRole(BatchRole):
     async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
         """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""
         dues = [event for event, _ in events if isinstance(event, VectorsErasureDue)]
-        said = {event.request_id for event, _ in events if isinstance(event, VectorsErased)}
+        due_at = {event.request_id: at for event, at in events if isinstance(event, VectorsErasureDue)}
+        said = {event.request_id: at for event, at in events if isinstance(event, VectorsErased)}
         if not dues:
             return
         erasing = asyncio.ensure_future(VectorErasing(self._store).erase(dues))
@@ -234,7 +235,7 @@ class IndexRole(BatchRole):
             erasing.cancel()
         stores = {due.request_id: told for due, told in zip(dues, erasing.result(), strict=True)}
         await self.fence()
-        if unsaid := [(request, told) for request, told in stores.items() if request not in said]:
+        if unsaid := [(request, told) for request, told in stores.items() if said.get(request, -1) < due_at[request]]:
             await self._tell(unsaid)
 
     async def _tell(self, answers: Sequence[tuple[str, list[ErasedStore]]]) -> None:

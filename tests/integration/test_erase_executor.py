@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -13,20 +14,26 @@ from aiokafka import TopicPartition
 from jobs.topics import apply_topics
 from models.erasure import Subject, digest
 from models.errors import StoreUnavailable
-from models.events import ErasedStore, EraseRequested, ErasureProved
+from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.policy import IntakePolicy
 from models.topics import ERASURES
 from streams.erase import executor
 from streams.erase.archived import Spoke
 from streams.erase.executor import Executor
+from streams.erase.logs import opened
+from streams.erase.readers import Readers
+from streams.erase.record import PLACE
+from streams.erase.record import recorded as written
 from streams.erase.requests import KafkaEraseRequests
-from streams.kafka.client import read_to_end
+from streams.erase.stores import INDEXED
+from streams.kafka.client import consumer, read_to_end
 from streams.settings import KafkaSettings, Settings
 from tests.fault_driver import recorded, said, send, until
 
 pytestmark = pytest.mark.kafka
 
 ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
+POINT = ErasedStore(store="vectors turns", looked_at=5, removed=1, remaining=0)
 
 
 class Everything(dict[TopicPartition, int]):
@@ -113,3 +120,52 @@ async def test_an_erasure_is_tried_until_it_is_proved(settings: Settings, monkey
 
 async def _request_is_gone(settings: Settings) -> bool:
     return ("r-1/erase_requested", False) in await on_erasures(settings)
+
+
+async def index(settings: Settings, asked: list[VectorsErasureDue]) -> None:
+    """An index that reads everything, and removes a point whenever it is asked."""
+    topics = [topic.full_name(settings.topic_prefix) for topic in (*INDEXED, ERASURES)]
+    async with (
+        opened(settings, IntakePolicy()) as logs,
+        consumer(settings.kafka, group_id=f"{settings.topic_prefix}.index", auto_offset_reset="earliest") as client,
+    ):
+        client.assign([TopicPartition(name, 0) for name in topics])
+        async for record in client:
+            event = logs.event_of(ERASURES, record) if record.topic == topics[-1] else None
+            if isinstance(event, VectorsErasureDue):
+                asked.append(event)
+                told = VectorsErased(request_id=event.request_id, timestamp=event.timestamp, stores=[POINT])
+                await logs.write({TopicPartition(topics[-1], PLACE): [written(told)]})
+            await client.commit()
+
+
+async def test_a_retry_asks_the_index_again(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said since the first answer is in the index too; the proof counts what both removed."""
+    monkeypatch.setattr(executor, "TRY_AGAIN_AFTER_S", 0.0)
+    await send(settings, [recorded(said(0, session_id="s-1"))])
+    requests, asked = KafkaEraseRequests(settings), list[VectorsErasureDue]()
+    indexing = asyncio.create_task(index(settings, asked))
+    await requests.request(
+        EraseRequested(request_id="r-1", timestamp=datetime.now(UTC), scope="session", session_id="s-1")
+    )
+    try:
+        await until(partial(works_here, settings), "the index's group")
+        async with executing(settings, ArchiveThatFailsOnce()):
+            proof: ErasureProved = await until(partial(requests.proof, "r-1"), "the proof")
+    finally:
+        indexing.cancel()
+        await asyncio.wait({indexing})
+    (points,) = [store for store in proof.stores if store.store == POINT.store]
+
+    assert [due.session_ids for due in asked] == [["s-1"], ["s-1"]]
+    assert (points.looked_at, points.removed, points.remaining) == (5, 2, 0)
+
+
+async def works_here(settings: Settings) -> bool:
+    """Whether the index has read something."""
+
+    async def landed() -> dict[TopicPartition, int]:
+        return {}
+
+    async with opened(settings, IntakePolicy()) as logs:
+        return await Readers(logs, landed).works_here("index")

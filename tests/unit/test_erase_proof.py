@@ -10,13 +10,15 @@ from aiokafka import TopicPartition
 from jobs.erase import summary, waits_for
 from jobs.role_groups import RoleGroup
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased
-from models.topics import PROFILES, SESSION_STATE, TURNS
+from models.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
+from streams.erase.idle import due
 from streams.erase.record import ErasureRecords
-from streams.erase.traces import Record, Tally, Traces, expiry, stores_of, tell
+from streams.erase.traces import Record, Tally, Traces, compacted_by, expiry, stores_of, tell
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PLACE = TopicPartition("t.profiles.v1", 0)
 WEEK_MS, DAY_MS = str(7 * 86_400_000), str(86_400_000)
+CLEANED = {"max.compaction.lag.ms": WEEK_MS, "delete.retention.ms": DAY_MS}
 
 
 def mine(offset: int, *, owned: bool = True) -> Record:
@@ -66,17 +68,30 @@ def test_a_compacted_topic_has_two_lines() -> None:
     after.take(PLACE, b"a", mine(0))
     after.take_null(PLACE, b"a")
 
-    assert stores_of(PROFILES, after, tally, {"max.compaction.lag.ms": DAY_MS, "segment.ms": "0"}) == [
+    assert stores_of(PROFILES, after, tally, CLEANED, NOW) == [
         ErasedStore(store="topic profiles.v1", looked_at=5, removed=1, remaining=0),
-        ErasedStore(store="log profiles.v1", looked_at=5, removed=0, remaining=1, expires_at=NOW + timedelta(days=1)),
+        ErasedStore(store="log profiles.v1", looked_at=5, removed=0, remaining=1, expires_at=NOW + timedelta(days=8)),
+        ErasedStore(store="keys profiles.v1", looked_at=5, removed=0, remaining=1, expires_at=NOW + timedelta(days=15)),
     ]
 
 
 def test_a_changelog_stands_for_its_roles_state() -> None:
-    """Whoever reads the proof asks what the role remembers."""
-    lines = stores_of(SESSION_STATE, Traces(), Tally(), {})
+    """Whoever reads the proof asks what the role remembers; the keys of what is gone stay for a day and a cleaning."""
+    traces = Traces(lasting_nulls=2)
+    lines = stores_of(SESSION_STATE, traces, Tally(), CLEANED, NOW)
 
-    assert [line.store for line in lines] == ["state sessions", "log sessions-state.v1"]
+    assert [(line.store, line.remaining) for line in lines] == [
+        ("state sessions", 0),
+        ("log sessions-state.v1", 0),
+        ("keys sessions-state.v1", 2),
+    ]
+    assert (traces.is_clean, traces.places) == (True, set())
+
+
+@pytest.mark.parametrize("name", ["max.compaction.lag.ms", "delete.retention.ms"])
+def test_a_topic_that_is_never_cleaned_has_no_date(name: str) -> None:
+    """A broker that was not told otherwise compacts when it likes: that is said, and the exit code is 1."""
+    assert compacted_by(NOW, CLEANED | {name: str(2**63 - 1)}) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +117,7 @@ def test_a_second_try_counts_what_the_first_removed() -> None:
     rows = ErasedStore(store="archive turns", looked_at=9, removed=2, remaining=0)
     none = ErasedStore(store="archive turns", looked_at=7, removed=0, remaining=0)
 
-    assert stores_of(PROFILES, second, tally, {})[0].removed == 1
+    assert stores_of(PROFILES, second, tally, {}, NOW)[0].removed == 1
     assert [tally.erased([rows])[0].removed, tally.erased([none])[0].removed] == [2, 2]
 
 
@@ -136,6 +151,34 @@ def test_a_proof_says_what_stays_and_for_how_long() -> None:
     assert "in log facts.v1 something remains" in summary(proved(going, staying))
 
 
+def test_what_a_purge_leaves_is_not_offered_to_another_one() -> None:
+    """Keys of state that is gone go with time alone."""
+    keys = ErasedStore(store="keys memory-state.v1", looked_at=9, removed=0, remaining=3, expires_at=NOW)
+    values = ErasedStore(store="log facts.v1", looked_at=9, removed=0, remaining=3, expires_at=NOW)
+
+    assert summary(proved(keys)) == "0 entries removed; keys memory-state.v1 go by themselves until 2026-05-01"
+    assert summary(proved(keys, values)).endswith("2026-05-01, the rest likewise or now with --purge-logs")
+
+
+@pytest.mark.parametrize(
+    ("days", "since"),
+    [
+        (6, {}),
+        (8, {ERASURES: 7.0, PROFILES: 7.0}),
+        (14, {ERASURES: 7.0, PROFILES: 7.0}),
+        (40, {ERASURES: 14.5, PROFILES: 14.5}),
+    ],
+)
+def test_quiet_partitions_are_woken_when_they_are_due(days: int, since: dict[Topic, float]) -> None:
+    """Where something was left to time: when values may be cleaned, and again for the null records."""
+    left = ErasedStore(store="log profiles.v1", looked_at=9, removed=0, remaining=1, expires_at=NOW)
+    gone = ErasedStore(store="log facts.v1", looked_at=9, removed=1, remaining=0)
+    kept = ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=1, expires_at=NOW)
+    found = due([proved(left, gone, kept)], NOW + timedelta(days=days))
+
+    assert found == {topic: NOW + timedelta(days=passed) for topic, passed in since.items()}
+
+
 HERE, AWAY, NEVER = RoleGroup("Stable", 1), RoleGroup("Empty", 0), RoleGroup("Dead", 0)
 
 
@@ -166,3 +209,15 @@ def test_a_proved_erasure_is_not_pending_and_its_request_is_to_go() -> None:
 
     assert [request.request_id for request in records.pending] == ["r-2"]
     assert list(records.names()) == [b"r-1/erase_requested"]
+
+
+def test_answers_of_the_index_are_one() -> None:
+    """A retry asks again: what each try removed counts, the last says what is left; a mere repeat adds nothing."""
+    records = ErasureRecords()
+    for offset, (removed, remaining) in enumerate([(3, 0), (0, 0), (2, 1)], 5):
+        turns = ErasedStore(store="vectors turns", looked_at=9 - offset, removed=removed, remaining=remaining)
+        answer = VectorsErased(request_id="r-1", timestamp=NOW, stores=[turns])
+        records.take_event(answer, offset=offset)
+
+    assert records.vectors["r-1"].stores == [ErasedStore(store="vectors turns", looked_at=2, removed=5, remaining=1)]
+    assert records.answered_at == {"r-1": 7}

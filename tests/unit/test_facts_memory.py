@@ -9,7 +9,7 @@ import pytest
 from models.errors import RecoveryFailed
 from models.events import ExtractedFact, FactCategory, Retraction
 from models.memory.fact import Fact, FactChange, Said
-from models.memory.facts import RETRACTED, RETRACTIONS, Facts
+from models.memory.facts import RETRACTED, RETRACTIONS, Facts, part_of
 from models.memory.parts import Parts
 from models.policy import FactPolicy
 from tests.user_driver import NOON, fact
@@ -324,7 +324,7 @@ def test_a_message_of_more_facts_than_the_bound_leaves_the_most_important() -> N
     assert (became.count("stored x"), became.count("evicted x")) == (64, 59)
 
 
-@pytest.mark.parametrize("part", ["f:identity/name", RETRACTED])
+@pytest.mark.parametrize("part", [part_of(FactCategory.IDENTITY, "name"), RETRACTED])
 def test_a_part_that_cannot_be_read_is_refused(part: str) -> None:
     """The role stops and says what to do."""
     kept = Kept()

@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.events import EpisodeCompressed, EpisodeRequested, FactChanged, Retraction, UserMemoryChanged
+from models.events import EpisodeCompressed, EpisodeRequested, FactCategory, FactChanged, Retraction, UserMemoryChanged
+from models.memory.facts import part_of
 from models.memory.segments import EXTRACTIVE
 from tests.user_driver import NOON, User, causes, fact, flat, summarised
 
@@ -56,7 +57,10 @@ def test_who_comes_again_is_new(stored: bool) -> None:
     user.store()
 
     assert (user.standing.turn_count, user.standing.episodes, user.at_hand) == (1, 0, [("new", 0)])
-    assert (user.profile, set(user.stored)) == ({"location": "Oslo"}, {"head", "t1", "f:identity/location"})
+    assert (user.profile, set(user.stored)) == (
+        {"location": "Oslo"},
+        {"head", "t1", part_of(FactCategory.IDENTITY, "location")},
+    )
 
 
 def test_answers_to_nobody_make_nobody_known() -> None:

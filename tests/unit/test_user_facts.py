@@ -9,6 +9,7 @@ import pytest
 from models.codec import decode_output, encode
 from models.envelope import key_of
 from models.events import FactCategory, Retraction, Role
+from models.memory.facts import part_of
 from models.topics import FACTS
 from tests.user_driver import NOON, User, causes, fact
 
@@ -103,7 +104,9 @@ def test_the_same_fact_said_again_stays_as_it_is() -> None:
     user.store()
 
     assert causes(user.changes) == [("name", "ALEX", "stored"), ("location", "Paris", "stored")]
-    assert [part for part in user.stored if part.startswith("f:")] == ["f:identity/name", "f:identity/location"]
+    assert [part for part in user.stored if part.startswith("f:")] == [
+        part_of(FactCategory.IDENTITY, key) for key in ("name", "location")
+    ]
     assert user.changes[0].history == []
 
 

@@ -313,7 +313,7 @@ def test_an_episode_has_the_times_and_tokens_of_its_turns() -> None:
     [
         ({"head": None}, "part head is missing"),
         ({"head": b"\xc1"}, "part head is unreadable"),
-        ({"head": b"\x91\x63"}, "version 99, this release reads 1"),
+        ({"head": b"\x91\x63"}, "version 99, this release reads 2"),
     ],
 )
 def test_a_state_that_cannot_be_read_is_refused(change: dict[str, bytes | None], message: str) -> None:

@@ -1,0 +1,152 @@
+"""An archive role that is killed −9 while it erases somebody: started again, it brings the erasure to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.role_process import RoleProcess
+from jobs.topics import apply_topics
+from models.events import EraseRequested, ErasureProved, Turn
+from models.partition import PARTITION_ENTITY
+from models.topics import FACTS, MEMORY_STATE, SESSION_STATE, Topic
+from streams.erase.requests import KafkaEraseRequests
+from streams.kafka.client import read_to_end
+from streams.lake.catalog import open_reader, paths_of
+from streams.settings import Settings, load_settings
+from streams.state.table import StateTable
+from streams.wiring import ROLES
+from tests import erase_child
+from tests.fault_driver import recorded, said, send, sessions_role, until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+
+EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.1S"}
+TURNS_EACH = 4
+
+
+class Archive(RoleProcess):
+    """The role as a child, which dies at a step; none: it lives."""
+
+    def __init__(self, settings: Settings, folder: Path, *, dies_at: str = "") -> None:
+        super().__init__(
+            "archive", settings, log=folder / "archive.log", worker_id="archivist", extra_environment=EAGER
+        )
+        self._dies_at = dies_at
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", erase_child.__name__, self._dies_at] if self._dies_at else super()._command()
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Fresh topics of one partition."""
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 1},
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path,
+        http={"memory_port": 0},
+    )
+    await apply_topics(settings)
+    return settings
+
+
+@asynccontextmanager
+async def folding(settings: Settings) -> AsyncIterator[None]:
+    """Roles sessions and memory."""
+    stop = asyncio.Event()
+    async with sessions_role(settings):
+        memory = asyncio.ensure_future(ROLES["memory"](settings, stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            await memory
+
+
+def talk(user: str) -> Iterator[Turn]:
+    """A conversation that leaves a fact."""
+    for n in range(TURNS_EACH):
+        yield said(n, session_id=f"of-{user}", user_id=user, content=f"My name is {user.title()}.")
+
+
+async def live(settings: Settings, topic: Topic) -> set[str]:
+    """Keys of a compacted topic that have a value."""
+    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+    values = {record.key.decode(): record.value async for record in found}
+    return {key for key, value in values.items() if value is not None}
+
+
+async def remembered(settings: Settings) -> bool:
+    """Whether both users' facts are known."""
+    return {"user:a/anna/identity/name", "user:a/bert/identity/name"} <= await live(settings, FACTS)
+
+
+async def entities(settings: Settings, topic: Topic) -> set[str]:
+    """Whose state there is."""
+    state = StateTable(settings, topic.full_name(settings.topic_prefix), None)
+    await state.recover([0])
+    return {*state.partition(0).entities} - {PARTITION_ENTITY}
+
+
+def archived(settings: Settings) -> list[tuple[Any, ...]]:
+    """Turns of each user in the archive."""
+    with closing(open_reader(paths_of(settings))) as con:
+        return con.execute("SELECT user_id, count(*) FROM turns GROUP BY ALL ORDER BY ALL").fetchall()
+
+
+async def killed_at(settings: Settings, folder: Path, step: str) -> int:
+    """Run the archive until it dies; gives its exit code."""
+    archive = Archive(settings, folder, dies_at=step)
+    archive.start()
+    try:
+        return await asyncio.to_thread(archive.wait, 40)
+    finally:
+        archive.stop()
+
+
+async def proved(settings: Settings, folder: Path) -> ErasureProved:
+    """Run the archive until the proof is there."""
+    archive = Archive(settings, folder)
+    archive.start()
+    try:
+        proof: ErasureProved = await until(partial(KafkaEraseRequests(settings).proof, "r"), "the proof", within_s=40)
+    finally:
+        archive.stop()
+    return proof
+
+
+async def test_a_killed_erasure_is_brought_to_its_end(settings: Settings, tmp_path: Path) -> None:
+    """Once when state and topics have forgotten and the archive has not, once when only the proof is missing."""
+    bert, both = ("bert", TURNS_EACH), [("anna", TURNS_EACH), ("bert", TURNS_EACH)]
+    request = EraseRequested(request_id="r", timestamp=datetime.now(UTC), scope="user", user_id="anna")
+    async with folding(settings):
+        await send(settings, map(recorded, (*talk("anna"), *talk("bert"))))
+        await until(partial(remembered, settings), "facts of both users")
+        await KafkaEraseRequests(settings).request(request)
+        first = await killed_at(settings, tmp_path, "_forget_vectors")
+        meanwhile = (await entities(settings, SESSION_STATE), archived(settings))
+        second = await killed_at(settings, tmp_path, "_proof")
+        unproved = (await KafkaEraseRequests(settings).proof("r"), archived(settings))
+        proof = await proved(settings, tmp_path)
+        facts = {key.split("/", 2)[1] for key in await live(settings, FACTS)}
+        states = (await entities(settings, SESSION_STATE), await entities(settings, MEMORY_STATE))
+
+    assert (first, second) == (-9, -9)
+    assert meanwhile == ({"of-bert"}, both)
+    assert unproved == (None, [bert])
+    assert archived(settings) == [bert]
+    assert states[0] == {"of-bert"}
+    assert not [key for key in states[1] if "anna" in key]
+    assert "user:a/bert" in states[1]
+    assert facts == {"bert"}
+    assert [store.store for store in proof.stores if store.remaining and store.expires_at is None] == []
+    assert proof.sessions == 1
