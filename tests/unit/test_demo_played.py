@@ -275,7 +275,10 @@ def test_memories_of_apps_are_told_and_counted(played: DemoState) -> None:
     html = render_report(played, summary, modes=DEMO_POLICY.modes, further=[], made_at=MADE_AT)
 
     assert (summary.apps.memories["assistant"], summary.apps.most_of_an_app) == (10, 10)
-    assert [(c.app_id, c.before, c.after) for c in summary.apps.compactions] == [("assistant", 11, 10)] * 2
+    assert [(c.app_id, c.before, c.after, c.action) for c in summary.apps.compactions] == [
+        ("assistant", 11, 10, "edit"),
+        ("assistant", 11, 10, "delete"),
+    ]
     for said in ("Purged: isp-support", "Erased: user-edith of assistant", "vectors turns", "11 memories → 10"):
         assert said in html
 

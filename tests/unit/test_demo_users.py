@@ -49,8 +49,8 @@ def test_view_at_the_least_height_keeps_what_still_runs(played: DemoState) -> No
 
     ids = [said.split()[0] for said in shown.splitlines()]
     assert "session (+9)" in shown
-    assert {"account", "demand", "village", "spreadsheet"} < set(ids)
-    assert set(ids).isdisjoint({"lighthouse", "parcel", "database", "household", "router"})
+    assert {"account", "demand", "village", "medicine"} < set(ids)
+    assert set(ids).isdisjoint({"spreadsheet", "parcel", "database", "train", "router"})
     assert "assistant" in ids  # the last news is of an app's memory
 
 
