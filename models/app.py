@@ -135,7 +135,13 @@ class _Step:
         candidate = self._state.candidate
         if candidate is not None and candidate.is_of(session_ids):
             self._state.candidate = self._head.asked = None
-        self._memories.drop(self._memories.slots(lambda memory: memory.is_of(session_ids)), "erased")
+        self._let_go(self._memories.slots(lambda memory: memory.is_of(session_ids)), "erased")
+
+    def _let_go(self, slots: list[int], cause: Literal["deleted", "erased"]) -> None:
+        """Memories go, and with them what is asked: an answer on its way could bring their text back."""
+        if slots:
+            self._head.asked = None
+        self._memories.drop(slots, cause)
 
     # --- admins
 
@@ -150,7 +156,7 @@ class _Step:
             case MemoryDeleted():
                 memory_id, slot = command.memory_id, self._state.slot_of(command.memory_id)
                 outcome, count = ("not_found", 0) if slot is None else ("done", 1)
-                self._memories.drop([] if slot is None else [slot], "deleted")
+                self._let_go([] if slot is None else [slot], "deleted")
             case MemoriesPurged():
                 outcome, count = self._purge()
             case AppUninstalled():
@@ -174,6 +180,8 @@ class _Step:
         if edited == known:
             return "unchanged"
         self._head.edited += 1
+        if edited.content != known.content:
+            self._head.asked = None  # an answer on its way has seen what stands here no longer
         at = max(known.updated_at, command.timestamp)
         self._memories.change(slot, msgspec.structs.replace(edited, updated_at=at), "edited")
         return "done"

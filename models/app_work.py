@@ -83,10 +83,11 @@ class Worker:
         if not content:
             self._skip(ended, NOTHING_SAID)
             return
+        known = self._known(ended)
         own = compose(ended, self._policy) or Draft("", _MIDDLE_IMPORTANCE, [])
         importance = own.importance if answer.importance is None else answer.importance
         made = Draft(content, importance, tags_of(answer.tags, self._policy.tags) or own.tags)
-        self._keep(ended, made, answer.made_by[:NAME_CHARS], whole=True)
+        self._keep(ended, made, answer.made_by[:NAME_CHARS], whole=known is None or not known.related)
 
     def decided(self, answer: CompactionDecided) -> None:
         """Carry out the decision of a slower stage, or, where it cannot be, let the oldest go (seed 003, FIFO)."""
@@ -150,8 +151,9 @@ class Worker:
     def _begin_memory(self, ended: ConversationEnded, *, asks: bool) -> None:
         if asks:
             known = self._known(ended)
-            # What was made of the conversation before it went on is in no turn that is sent along.
-            before = [known.content] if known is not None else []
+            # What was made of the conversation before it went on is in no turn that is sent along. What others' put
+            # into the memory stays here: a request names one session, and an erasure finds it by that.
+            before = [known.content] if known is not None and not known.related else []
             self._emission.ask_for_memory(self._ask(), ended, " ".join([*before, ended.summary]))
             return
         self._state.next_waiting()

@@ -166,6 +166,8 @@ class _Step:
     def turn(self, turn: Turn) -> None:
         """Count a turn: risk, behaviour, mode, memory, topics, the user's memory, alert, windows, profile."""
         head, policy = self.head, self.policy
+        head.other_app |= turn.app_id != head.app_id
+        head.other_user |= turn.user_id != head.user_id
         self.emission.windows(self.windows.close(self.watermark))
         self.count(turn.turn)
         behaves = turn.role in policy.risk.scored_roles

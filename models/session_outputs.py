@@ -212,11 +212,16 @@ class Emission:
         )
 
     def conversation_ended(self, reason: str, summary: Summary) -> None:
-        """The session closed, and may become a memory: one event for each space that the policy names (seed 003)."""
+        """The session closed, and may become a memory: one event for each space that the policy names (seed 003).
+
+        One in which several apps spoke, or several users, belongs to none of theirs: nothing crosses to another tenant.
+        """
         head, policy = self._head, self._policy.apps
         notables = self._state.notables(self._policy)
         turns = self._state.buffer.asked(policy.asked_turn_chars) if policy.ask else []
         for space in policy.spaces:
+            if head.other_app or (space == "user" and head.other_user):
+                continue
             self.outputs.append(
                 ConversationEnded(
                     **self._common("conversation_ended"),

@@ -105,6 +105,10 @@ class Open(Prefix, array_like=True):
     segment_refs: list[SegmentRef] = []
     open_turns: list[int] = []
     """Turns of the segment that is not complete."""
+    other_app: bool = False
+    """Turns of another app than the first came under the same id …"""
+    other_user: bool = False
+    """… or of another user."""
 
     @property
     def mean_risk(self) -> float:

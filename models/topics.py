@@ -190,6 +190,7 @@ ERASURES = Topic(
     carries=(events.EraseRequested, events.VectorsErasureDue, events.VectorsErased, events.ErasureProved),
     cleanup=Cleanup.COMPACT,
     retention=None,
+    max_message_bytes=8 * _MIB,
 )
 DEAD_LETTERS = Topic(
     name="dead-letters.v1",

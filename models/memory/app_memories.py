@@ -76,7 +76,7 @@ def decide(
         ValueError: Every memory is pinned.
     """
     free = _free(memories, new)
-    for degree, older, newer in _alike(free, policy):
+    for older, newer, why in _mergeable(free, subjects, policy):
         content = _merged(older, newer, policy, known)
         if content:
             return Decision(
@@ -84,26 +84,20 @@ def decide(
                 target_memory_id=older.memory_id,
                 new_content=content,
                 merged_memory_id=newer.memory_id,
-                reason=(
-                    f"memories {older.memory_id} and {newer.memory_id} say much the same: likeness {degree:.2f}, "
-                    f"merged from {policy.redundant_similarity:.2f}"
-                ),
-            )
-    for shared, older, newer in _related(free, subjects):
-        content = _merged(older, newer, policy, known)
-        if content:
-            return Decision(
-                action="edit",
-                target_memory_id=older.memory_id,
-                new_content=content,
-                merged_memory_id=newer.memory_id,
-                reason=(
-                    f"memories {older.memory_id} and {newer.memory_id} are of the same user and subject, "
-                    f"{shared} topics that no other has"
-                ),
+                reason=f"memories {older.memory_id} and {newer.memory_id} {why}",
             )
     ranked = sorted(free, key=lambda memory: (_worth(memory, now, policy), memory.updated_at, memory.memory_id))
     return _deleted(ranked, now, policy)
+
+
+def _mergeable(
+    free: Sequence[MemoryToKeep], subjects: Mapping[int, Subject], policy: AppPolicy
+) -> Iterator[tuple[MemoryToKeep, MemoryToKeep, str]]:
+    """Pairs that could be merged, the older first, and why; the best first."""
+    for degree, older, newer in _alike(free, policy):
+        yield older, newer, f"say much the same: likeness {degree:.2f}, merged from {policy.redundant_similarity:.2f}"
+    for shared, older, newer in _related(free, subjects):
+        yield older, newer, f"are of the same user and subject, {shared} topics that no other has"
 
 
 def _alike(free: Sequence[MemoryToKeep], policy: AppPolicy) -> list[tuple[float, MemoryToKeep, MemoryToKeep]]:

@@ -94,7 +94,7 @@ class Facts:
         """Let go of what a session said, and of what it took back.
 
         A past value does not say which session it is from: it goes if it became valid in the session's time. So does
-        the last value of a fact that another session ended.
+        a fact that another session confirmed or ended: who said it first is known by that time alone.
 
         Args:
             session_id: The session.
@@ -107,7 +107,7 @@ class Facts:
         """
         self._keep_retracted([each for each in self._retracted() if not first <= each.at <= last])
         known = list(self.all())
-        of_it = [f.session_id == session_id or (not f.active and first <= f.valid_from <= last) for _, _, f in known]
+        of_it = [f.session_id == session_id or first <= f.valid_from <= last for _, _, f in known]
         gone = [(category, key) for (category, key, _), goes in zip(known, of_it, strict=True) if goes]
         for category, key in gone:
             self._parts.drop(part_of(category, key))

@@ -74,7 +74,7 @@ def apps_router(
     """
     router = APIRouter(prefix="/apps", tags=["apps"], dependencies=[Depends(require_admin)])
     _add_lists(router, memories, commands, now)
-    _add_space(router, commands, now)
+    _add_space(router, commands, policy, now)
     _add_single(router, memories, commands, policy, now)
     return router
 
@@ -119,11 +119,22 @@ def _add_lists(router: APIRouter, memories: AppMemories, commands: SpaceCommands
         return json_answer(FoundMemories(memories=[found_memory(*each) for each in found]))
 
 
-def _add_space(router: APIRouter, commands: SpaceCommands, now: Callable[[], datetime]) -> None:
+def _add_space(router: APIRouter, commands: SpaceCommands, policy: AppPolicy, now: Callable[[], datetime]) -> None:
+    def require_whole(space: AskedSpace) -> None:
+        """An app's own space is not all of its memories where users have spaces: nobody is to think so.
+
+        Raises:
+            Problem: 422, no user is named.
+        """
+        if "user" in policy.spaces and not space.user_id:
+            detail = "users have memories of their own here: name one (GET /apps lists them), or POST /v1/erase the app"
+            raise invalid_field("user_id", detail)
+
     @router.delete("/{app_id:path}/memories", responses=openapi.answer(Purged, examples.PURGED) | _OR_PENDING)
     async def purge(app_id: AppIdInPath, user_id: UserIdInQuery = "") -> Response:
         """Delete all memories of an app, and conversations that wait to become one."""
         space = AskedSpace(app_id, user_id)
+        require_whole(space)
         command = MemoriesPurged(**space.command(now()))
         result = await commands.carry_out(command)
         if result is None:
@@ -139,6 +150,8 @@ def _add_space(router: APIRouter, commands: SpaceCommands, now: Callable[[], dat
         """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
         space = AskedSpace(app_id, user_id)
         asked = await read_body(request, _UNINSTALL)
+        if asked.purge_memories:
+            require_whole(space)
         command = AppUninstalled(**space.command(now()), purge_memories=asked.purge_memories)
         result = await commands.carry_out(command)
         if result is None:

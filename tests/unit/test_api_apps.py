@@ -10,12 +10,16 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 
 from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.app_policy import AppPolicy
 from models.errors import DeliveryFailed
 from streams.api import commands
+from streams.api.assembly import admin_routers
 from streams.api.commands import AUDIT
-from tests.api_apps import AT, memory
+from streams.api.health import create_api
+from tests.api_apps import AT, Apps, Erasures, memory
 from tests.api_doubles import Served
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -302,3 +306,21 @@ async def test_while_the_log_is_away(served: Served, client: httpx.AsyncClient) 
     answer = await client.delete("/apps/a/memories")
 
     assert (answer.status_code, answer.json()["code"], answer.headers["retry-after"]) == (503, "log_unavailable", "2")
+
+
+@pytest.mark.parametrize(("method", "place"), [("DELETE", "memories"), ("POST", "uninstall")])
+async def test_an_app_whose_users_have_spaces_is_not_purged_by_its_own(method: str, place: str) -> None:
+    """Nobody is told that an app's memories are gone while its users' stay; of a named user they go."""
+    apps = Apps([memory(1, "Anna is vegan.", user="anna")])
+    api = create_api(
+        ready=lambda: (True, "ready"),
+        registry=CollectorRegistry(),
+        routers=admin_routers(apps, AppPolicy(spaces=("user",)), apps, Erasures()),
+    )
+    body: dict[str, Any] = {"json": {"purgeMemories": True}} if method == "POST" else {}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://127.0.0.1") as client:
+        whole = await client.request(method, f"/apps/a/{place}", **body)
+        one = await client.request(method, f"/apps/a/{place}?user_id=anna", **body)
+
+    assert (whole.status_code, whole.json()["errors"][0]["field"]) == (422, "user_id")
+    assert (one.status_code, one.json()["deletedCount"]) == (200, 1)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from models.app_events import MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.erase_events import SpaceSessionErased
 from models.events import MemoryRequested, RequestedTurn, Role
 from tests.app_driver import THINGS, Space, causes
 
@@ -299,3 +300,39 @@ def test_a_purge_takes_the_candidate_and_what_waits_with_it() -> None:
     space.propose("User likes water.")
 
     assert [(m.memory_id, m.content) for m in space.active.values()] == [(12, "User likes water.")]
+
+
+@pytest.mark.parametrize("kind", ["delete", "edit", "erase"])
+def test_what_was_let_go_does_not_come_back_with_an_answer(kind: str) -> None:
+    """A conversation went on, and its remake is asked for; then an admin takes the text out. It is asked for anew."""
+    space = Space(ask=True)
+    space.end(session="a", last_turn=4)
+    space.propose("User's card is 4711.")
+    space.end(session="a", first_turn=5, last_turn=9)
+    before = space.state.head.requests
+    if kind == "erase":
+        space.put(SpaceSessionErased(session_ids=["a"], request_id="r", timestamp=space.now, **space.ids))
+    elif kind == "delete":
+        space.command(MemoryDeleted, memory_id=1)
+    else:
+        space.command(MemoryEdited, memory_id=1, content="User has a card.")
+    space.propose("User's card is 4711, and she likes tea.", request=before)
+
+    assert [m.content for m in space.active.values()] == (["User has a card."] if kind == "edit" else [])
+    assert space.state.head.requests == before + (kind != "erase")
+
+
+def test_a_request_tells_nothing_of_other_conversations() -> None:
+    """A memory into which another conversation went is not shown to the stage that makes it anew; it is joined here."""
+    space = asked()
+    space.decide("edit", target=1, new_content="User bought a red bicycle and a tall lamp.")
+    merged = next(m for m in space.active.values() if m.related_conversations)
+    space.end(session=merged.session_id, first_turn=50, last_turn=59, summary="They spoke of a bell.")
+    request = space.asked_for_memories[-1]
+    space.propose("User bought a bell.")
+
+    assert "lamp" not in request.summary
+    assert (space.active[merged.memory_id].content.count("lamp"), "bell" in space.active[merged.memory_id].content) == (
+        1,
+        True,
+    )

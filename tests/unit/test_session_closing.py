@@ -25,7 +25,7 @@ from tests.session_driver import NOON, POLICY, Session, said
 
 
 def test_closing_emits_everything_in_order() -> None:
-    """Windows, segment, topic, episode, conversation, the alert's end, the last profile; marker and topics are kept."""
+    """Windows, segment, topic, episode, conversation, the alert's end, last profile; marker, topics and notes stay."""
     session = Session()
     for turn in range(7):
         session.say(turn, risk=0.95)
@@ -45,7 +45,7 @@ def test_closing_emits_everything_in_order() -> None:
         ProfileUpdated,
     ] == kinds
     assert (False, [5, 6]) == (session.profile.open, session.segments[-1].turns)
-    assert {"head", "ti", "t0", *(f"tm0.{turn}" for turn in range(7))} == set(session.stored)
+    assert {"head", "n", "ti", "t0", *(f"tm0.{turn}" for turn in range(7))} == set(session.stored)
     (episode,) = (output for output in session.outputs if isinstance(output, EpisodeClosed))
     assert ("bye", 0, 6, 7, 0.95, 1) == (
         episode.reason,

@@ -180,3 +180,18 @@ def test_erasing_twice_or_what_never_was_is_nothing() -> None:
     session.put(ERASED)
 
     assert ([], {}) == (session.outputs, {} if session.state is None else session.state.changed_parts())
+
+
+@pytest.mark.parametrize(
+    ("stranger", "spaces"),
+    [({"app_id": "b"}, []), ({"user_id": "v"}, ["app"]), ({"role": Role.ASSISTANT}, ["app", "user"])],
+)
+def test_a_conversation_of_several_belongs_to_none_of_theirs(stranger: dict[str, str], spaces: list[str]) -> None:
+    """Two apps that use the same session id share no memory, nor do two users; whoever came first."""
+    session = Session(with_apps(spaces=("app", "user")))
+    session.say(0, "I decided to sail.")
+    session.say(1, "We decided to sell the office.", **stranger)
+    session.store()
+    session.end(minute=2)
+
+    assert [event.space for event in ends(session)] == spaces
