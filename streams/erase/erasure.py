@@ -43,7 +43,7 @@ from streams.erase.readers import Positions, Readers, ReadersBehind
 from streams.erase.record import PLACE, ErasureRecords, recorded
 from streams.erase.spoken import spoke_in
 from streams.erase.stores import ARCHIVED, CHANGELOGS, COMPACTED, INDEXED, PUBLIC, SPOKEN_IN, TYING
-from streams.erase.sweep import entities_in, look, look_at_state, sweep
+from streams.erase.sweep import entities_in, look, look_at_state, stands_on, sweep
 from streams.erase.traces import Tally, Traces, stores_of, tell
 from streams.kafka.producer import Record
 from streams.kafka.topics import standing_topics
@@ -98,6 +98,8 @@ class Erasure:
         self._concerned = Concerned()
         self._subject = subject_of(request, filter(None, [request.session_id]))
         self._until: dict[TopicPartition, int] | None = None
+        self._sessions_until: dict[TopicPartition, int] = {}
+        self._stands_on: dict[str, set[int]] = {}
         self._anything = False
         self._keys: dict[Topic, set[bytes | None]] = {}
         self._log = log.bind(request_id=request.request_id)
@@ -132,7 +134,14 @@ class Erasure:
         request, concerned = self._request, self._concerned
         if request.session_id:
             concerned.sessions[request.session_id] = {}
-        await self._readers.archived(await self._logs.ends(TURNS))
+        if asked := self._records.due.get(request.request_id):
+            # A try that was cut short may have removed all that tells of them, but not their bytes.
+            self._anything = True
+            for session_id in asked.session_ids:
+                concerned.sessions.setdefault(session_id, {})
+        turns = await self._logs.ends(TURNS)
+        await self._readers.beyond("sessions", turns)
+        await self._readers.archived(turns)
         for session_id, app_id, user_id, first, last in await self._archive.sessions_of(request):
             concerned.spoke(session_id, User(app_id, user_id), Span(first, last))
             self._anything = True
@@ -162,6 +171,8 @@ class Erasure:
             traces = await self._look(topic)
             tell(topic, traces, self._tally)
             self._anything |= bool(traces.places)
+            if topic is SESSION_STATE:
+                self._stands_on = stands_on(traces)
             if topic is MEMORY_STATE:
                 self._concerned.known(entities_in(traces), self._subject)
 
@@ -183,22 +194,22 @@ class Erasure:
     # --- state
 
     async def _forget_sessions(self) -> None:
-        if not self._anything:
-            return  # else every further erasure of a session would leave a trace for the next one to find
-        self._step("sessions")
-        await self._tell(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
-        await self._readers.beyond("sessions", await self._logs.ends(TURNS))
+        if self._anything:  # else every further erasure of a session would leave a trace for the next one to find
+            self._step("sessions")
+            await self._tell(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
+            await self._readers.beyond("sessions", await self._logs.ends(TURNS))
+        # At once: a session that goes on is a new one.
+        self._sessions_until = await self._logs.ends(SESSION_STATE)
 
     async def _forget_users(self) -> None:
         """Answers under way must not bring anything back: all that was asked is answered and folded before."""
         self._step("users")
-        for role, topic in (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS)):
-            await self._readers.beyond(role, await self._logs.ends(topic))
+        await self._all_answered()
         # Known to the state by now, though no log may tell of them any more.
         self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
         await self._tell(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
-        await self._readers.beyond("memory", await self._logs.ends(COMMANDS))
-        forgotten = await self._logs.ends(*CHANGELOGS)
+        await self._all_answered()  # what was asked meanwhile: such an answer is of no use, but has to be counted
+        forgotten = {**await self._logs.ends(MEMORY_STATE), **self._sessions_until}
         for topic in TYING:
             await self._follow(topic)
         self._step("topics")
@@ -206,18 +217,31 @@ class Erasure:
             await sweep(self._logs, topic, self._subject.concerns)
         self._until = {**await self._logs.ends(*PUBLIC), **forgotten}
 
+    async def _all_answered(self) -> None:
+        """Once each: waiting until nothing is under way would never end where many talk."""
+        for role, topic in (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS)):
+            await self._readers.beyond(role, await self._logs.ends(topic))
+
     async def _tell(self, topic: Topic, told: Iterable[SessionErased | UserErasure | SpaceErasure]) -> None:
         by_place: dict[TopicPartition, list[Record]] = {}
         for event in told:
-            key = (event.session_id if isinstance(event, SessionErased) else entity_key(event)).encode()
-            place = await self._logs.place_of(topic, key)
-            by_place.setdefault(place, []).append(Record(key, encode(event), headers_for(event)))
+            name = event.session_id if isinstance(event, SessionErased) else entity_key(event)
+            numbers = self._stands_on.get(name, ()) if topic is TURNS else ()
+            places = [TopicPartition(self._logs.name(topic), number) for number in sorted(numbers)]
+            for place in places or [await self._logs.place_of(topic, name.encode())]:
+                by_place.setdefault(place, []).append(Record(name.encode(), encode(event), headers_for(event)))
         await self._logs.write(by_place)
 
     # --- stores
 
     async def _forget_vectors(self) -> list[ErasedStore]:
-        if not await self._readers.works_here("index"):
+        works_here = await self._readers.works_here("index")
+        if not works_here and self._records.index_was_here:
+            raise ReadersBehind(
+                "no index is at work, but one has answered before: what it keeps of the subject is still there. "
+                "The erasure stays pending until its worker runs"
+            )
+        if not works_here and not self._anything:
             return []
         self._step("vectors")
         await self._readers.beyond("index", await self._logs.ends(*INDEXED))
@@ -230,8 +254,11 @@ class Erasure:
             user_id=request.user_id,
             session_ids=sorted(self._concerned.sessions),
         )
-        # Each try asks anew: an answer to an earlier one knows nothing of what was said since.
+        # Each try asks anew: an answer to an earlier one knows nothing of what was said since. Without an index too:
+        # it tells the next try of the sessions once neither archive nor logs do.
         offset = await self._logs.producer.write_whole(place.topic, place.partition, [recorded(due)])
+        if not works_here:
+            return []
         await self._readers.beyond("index", {place: offset + 1})
         await self._records.refresh(self._logs)
         if self._records.answered_at.get(request.request_id, -1) < offset:

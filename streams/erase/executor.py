@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from models.errors import TurntideError
-from models.events import EraseRequested, ErasureProved
+from models.events import EraseRequested, ErasureProved, VectorsErasureDue
 from models.policy import IntakePolicy
 from models.topics import ERASURES
 from streams.erase.erasure import Archive, Erasure
@@ -91,7 +91,7 @@ class Executor:
             await records.refresh(logs)
             await self._clear(logs, records)
             metrics.gauge("erasures_pending").set(len(records.pending))
-            for request in records.pending:
+            for request in sorted(records.pending, key=lambda each: self._tried_s.get(each.request_id, 0.0)):
                 if monotonic() >= self._tried_s.get(request.request_id, 0.0):
                     await self._carry_out(request, logs, readers, records)
             if monotonic() >= wake_s:
@@ -104,6 +104,8 @@ class Executor:
         of = log.bind(request_id=request.request_id, scope=request.scope)
         tally = self._tallies.setdefault(request.request_id, Tally())
         began_s = monotonic()
+        # Before the try: one that fails in any other way ends this round, and the next one begins with the others.
+        self._tried_s[request.request_id] = began_s + TRY_AGAIN_AFTER_S
         try:
             erasure = Erasure(request, logs=logs, readers=readers, archive=self._archive, records=records, tally=tally)
             proof = await erasure.run()
@@ -116,6 +118,7 @@ class Executor:
         await records.refresh(logs)
         await self._clear(logs, records)
         self._tallies.pop(request.request_id, None)
+        self._tried_s.pop(request.request_id, None)
         of.info("erasure_proved", complete=proof.complete, seconds=round(monotonic() - began_s, 1), **_summary(proof))
         if request.purge_logs:
             await self._purge_requests(logs, readers, request.request_id)
@@ -128,11 +131,11 @@ class Executor:
             await records.refresh(logs)
 
     async def _purge_requests(self, logs: Logs, readers: Readers, request_id: str) -> None:
-        """Also the request itself out of the log's files; the proof stands whether or not that works."""
-        key = key_of(request_id, EraseRequested)
+        """Also what names the subject out of the log's files; the proof stands whether or not that works."""
+        keys = {key_of(request_id, kind) for kind in (EraseRequested, VectorsErasureDue)}
 
         async def is_clean() -> bool:
-            found = [record async for record in logs.read(await logs.extents(ERASURES)) if record.key == key]
+            found = [record async for record in logs.read(await logs.extents(ERASURES)) if record.key in keys]
             return all(record.value is None for record in found)
 
         places = {ERASURES: [TopicPartition(logs.name(ERASURES), PLACE)]}

@@ -48,25 +48,46 @@ class Readers:
         self._within_s = within.total_seconds()
 
     def group_of(self, role: str) -> str:
-        """Name of a role's group; the index role has one for each generation of its collections."""
+        """Name of a role's group; of the index role, that of the generation which these settings name."""
         settings = self._logs.settings
         name = generation_name(role, settings.vectors.generation) if role == "index" else role
         return f"{settings.topic_prefix}.{name}"
 
+    async def _groups_of(self, role: str) -> list[str]:
+        """Its groups; of the index role those at work, one for each generation: the settings here may name an old one.
+
+        If none is at work, the one that the settings name.
+        """
+        own = self.group_of(role)
+        if role != "index":
+            return [own]
+        first = f"{self._logs.settings.topic_prefix}.{role}"
+        named = {name for name in await self._listed() if name == first or name.startswith(f"{first}-")}
+        return [name for name in sorted(named) if await self._members(name)] or [own]
+
+    async def _here(self, role: str) -> list[str]:
+        groups = await self._groups_of(role)
+        return [group for group in groups if await self._committed(group) or await self._members(group)]
+
+    async def _listed(self) -> set[str]:
+        """Groups of this prefix."""
+        listed = await _answered("any group", self._logs.admin.list_consumer_groups)
+        return {name for name, *_ in listed if name.startswith(f"{self._logs.settings.topic_prefix}.")}
+
     async def works_here(self, role: str) -> bool:
         """Whether a worker of the role is there or has ever committed: one that never was has nothing to forget."""
-        return bool(await self._committed(self.group_of(role))) or await self._members(self.group_of(role)) > 0
+        return bool(await self._here(role))
 
     async def all_beyond(self, ends: Positions, *, roles: Iterable[str]) -> None:
-        """As `beyond` for each of the roles, and any other reader of this prefix that is at work."""
-        groups = {self.group_of(role) for role in roles}
-        listed = await self._logs.admin.list_consumer_groups()
-        others = {name for name, *_ in listed if name.startswith(f"{self._logs.settings.topic_prefix}.")}
+        """As `beyond` for each of the roles, sinks of alerts, and any other reader of this prefix that is at work."""
+        groups = {group for role in roles for group in await self._groups_of(role)}
+        others, sinks = await self._listed(), f"{self._logs.settings.topic_prefix}.notify."
         # What the archive commits is for those who watch the lag: its catalog is what counts.
         for group in sorted((groups | others) - {self.group_of("archive")}):
             theirs = {topic for topic, _ in await self._committed(group)}
             mine = {place: end for place, end in ends.items() if place.topic in theirs}
-            if mine and (group in groups or await self._members(group)):
+            ours = group in groups or group.startswith(sinks)
+            if mine and (ours or await self._members(group)):
                 await self._group_beyond(group, mine)
 
     async def beyond(self, role: str, ends: Positions) -> None:
@@ -76,8 +97,8 @@ class Readers:
             ReadersBehind: It has not in time.
             StoreUnavailable: Kafka does not answer.
         """
-        if await self.works_here(role):
-            await self._group_beyond(self.group_of(role), ends)
+        for group in await self._here(role):
+            await self._group_beyond(group, ends)
 
     async def archived(self, ends: Positions) -> None:
         """Wait until the archive holds everything up to these offsets.

@@ -37,6 +37,7 @@ class ErasureRecords:
 
     Attributes:
         requested: Requests whose record is still there, in the order in which they came.
+        due: What the last try of each asked of the index, and the sessions that it knew.
         vectors: What the index answered, all its answers to a request in one: a later one says what is left, and adds
             what it removed, which is nothing where a restarted index only repeats itself.
         answered_at: Offset of the last of them.
@@ -45,10 +46,10 @@ class ErasureRecords:
 
     def __init__(self) -> None:
         self.requested: dict[str, EraseRequested] = {}
+        self.due: dict[str, VectorsErasureDue] = {}
         self.vectors: dict[str, VectorsErased] = {}
         self.answered_at: dict[str, int] = {}
         self.proved: dict[str, ErasureProved] = {}
-        self._due: set[str] = set()
         self._next: dict[TopicPartition, int] = {}
 
     async def refresh(self, logs: Logs) -> None:
@@ -72,7 +73,7 @@ class ErasureRecords:
             case EraseRequested():
                 self.requested.setdefault(event.request_id, event)
             case VectorsErasureDue():
-                self._due.add(event.request_id)
+                self.due[event.request_id] = event
             case VectorsErased():
                 self.vectors[event.request_id] = _joined(self.vectors.get(event.request_id), event)
                 self.answered_at[event.request_id] = offset
@@ -86,7 +87,7 @@ class ErasureRecords:
         if kind == tag_of(EraseRequested):
             self.requested.pop(request_id, None)
         if kind == tag_of(VectorsErasureDue):
-            self._due.discard(request_id)
+            self.due.pop(request_id, None)
 
     @property
     def pending(self) -> list[EraseRequested]:
@@ -95,14 +96,20 @@ class ErasureRecords:
 
     def index_is_asked(self, request_id: str) -> bool:
         """Whether the index is to remove its points now."""
-        return request_id in self._due
+        return request_id in self.due
+
+    @property
+    def index_was_here(self) -> bool:
+        """Whether an index ever answered that it had collections, to whichever erasure."""
+        answers: tuple[VectorsErased | ErasureProved, ...] = (*self.vectors.values(), *self.proved.values())
+        return any(store.store.startswith("vectors ") for answer in answers for store in answer.stores)
 
     def names(self) -> Iterator[bytes]:
         """Keys of records that name somebody though the erasure is proved: they are to go."""
         for request_id in self.proved:
             if request_id in self.requested:
                 yield key_of(request_id, EraseRequested)
-            if request_id in self._due:
+            if request_id in self.due:
                 yield key_of(request_id, VectorsErasureDue)
 
 

@@ -113,6 +113,16 @@ def entities_in(traces: Traces) -> set[str]:
     return {name_of(key)[0] for keys in traces.live.values() for key in keys if key is not None}
 
 
+def stands_on(traces: Traces) -> dict[str, set[int]]:
+    """Likewise, and on which partitions: a producer of the source may choose them otherwise than Turntide does."""
+    found: dict[str, set[int]] = {}
+    for place, keys in traces.live.items():
+        for key in keys:
+            if key is not None:
+                found.setdefault(name_of(key)[0], set()).add(place.partition)
+    return found
+
+
 def _is_before(record: ConsumerRecord, until: Positions | None) -> bool:
     return until is None or record.offset < until.get(TopicPartition(record.topic, record.partition), 0)
 

@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 
 from jobs.erase import summary, waits_for
 from jobs.role_groups import RoleGroup
-from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased
+from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
 from streams.erase.idle import due
 from streams.erase.record import ErasureRecords
@@ -204,11 +204,15 @@ def test_a_proved_erasure_is_not_pending_and_its_request_is_to_go() -> None:
         records.requested[f"r-{number}"] = EraseRequested(
             request_id=f"r-{number}", timestamp=NOW, scope="user", user_id="anna"
         )
+        records.take_event(
+            VectorsErasureDue(request_id=f"r-{number}", timestamp=NOW, scope="user", user_id="anna"), offset=number
+        )
     records.proved["r-1"] = proved()
     records.vectors["r-2"] = VectorsErased(request_id="r-2", timestamp=NOW, stores=[])
 
     assert [request.request_id for request in records.pending] == ["r-2"]
-    assert list(records.names()) == [b"r-1/erase_requested"]
+    assert list(records.names()) == [b"r-1/erase_requested", b"r-1/vectors_erasure_due"]
+    assert not records.index_was_here
 
 
 def test_answers_of_the_index_are_one() -> None:
