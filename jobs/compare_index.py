@@ -12,6 +12,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from jobs.role_api import path_part
 from models.errors import StoreUnavailable
 from streams.followers import Indexed, IndexedUser
 from streams.settings import Settings
@@ -142,11 +143,11 @@ def _over_http(client: httpx.AsyncClient) -> _Reader:
         return (await _ask(client, "/v1/index", _Size)).turns
 
     async def newest(session_id: str, at_most: int) -> list[tuple[str, int]]:
-        path = f"/v1/sessions/{_segment(session_id)}/turns?last={at_most}"
+        path = f"/v1/sessions/{path_part(session_id)}/turns?last={at_most}"
         return [(key.session_id, key.turn) for key in await _ask(client, path, list[_Key])]
 
     async def user(who: UserId) -> IndexedUser:
-        path, app = f"/v1/users/{_segment(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"
+        path, app = f"/v1/users/{path_part(who.user_id)}", f"app_id={quote(who.app_id, safe='')}"
         facts = await _ask(client, f"{path}/facts?{app}", list[_Fact])
         episodes = await _ask(client, f"{path}/episodes?{app}&limit={_AT_MOST}", list[_Episode])
         standing = await _ask(client, f"{path}/standing?{app}", _Standing)
@@ -157,11 +158,6 @@ def _over_http(client: httpx.AsyncClient) -> _Reader:
         )
 
     return _Reader(points, newest, user)
-
-
-def _segment(name: str) -> str:
-    """As a part of a path; a name may be `.` or `..`, which clients would take for a step in it."""
-    return quote(name, safe="").replace(".", "%2E")
 
 
 async def _ask(client: httpx.AsyncClient, path: str, kind: type[_Answer]) -> _Answer:

@@ -6,13 +6,13 @@ import asyncio
 import os
 from http import HTTPStatus
 from typing import Annotated, TypeVar
-from urllib.parse import quote
 
 import httpx
 import msgspec
 import typer
 
 from jobs.cli import examples
+from jobs.role_api import path_part
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.api.messages import AssembleContext, AssembledContext, FactAnswer, Found, SearchMemory, UserFacts
 from streams.api.problems import FieldError, Problem, ProblemDetails
@@ -89,11 +89,9 @@ class HttpMemory:
 
     async def facts(self, request: UserFacts) -> list[FactAnswer]:
         """Facts of a user."""
-        # A user may be called `.` or `..`, which clients would take for a step in the path.
-        name = quote(request.user_id, safe="").replace(".", "%2E")
         given = {"app_id": request.app_id, "category": request.category}
         params = {field: value for field, value in given.items() if value is not None}
-        return await self._ask("GET", f"/v1/users/{name}/facts", list[FactAnswer], params=params)
+        return await self._ask("GET", f"/v1/users/{path_part(request.user_id)}/facts", list[FactAnswer], params=params)
 
     async def _ask(
         self,

@@ -17,7 +17,7 @@ from msgspec import Struct
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
-from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, MEMORIES, TURNS, USER_EPISODES
+from models.topics import INDEXED_TOPICS
 from streams.kafka.client import admin, consumer, require_topic
 from streams.settings import Settings, load_settings
 from streams.vectors.generations import FIRST, GenerationRecord, generation_name
@@ -27,8 +27,6 @@ from streams.wiring import embedder_of
 if TYPE_CHECKING:
     from streams.ports import Embedder, VectorStore
 
-INDEX_SOURCES = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES)
-"""What the index role reads."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 _GENERATION = re.compile(r"[A-Za-z0-9_-]{1,32}")
 
@@ -174,7 +172,7 @@ def _group(settings: Settings, generation: str) -> str:
 
 
 async def _places_of(settings: Settings) -> list[TopicPartition]:
-    names = [topic.full_name(settings.topic_prefix) for topic in INDEX_SOURCES]
+    names = [topic.full_name(settings.topic_prefix) for topic in INDEXED_TOPICS]
     return [TopicPartition(name, number) for name in names for number in await require_topic(settings.kafka, name)]
 
 
@@ -182,7 +180,7 @@ async def _committed(settings: Settings, group: str) -> Offsets:
     """Where the group goes on; partitions that it has never read are left out, and begin at their beginning."""
     async with admin(settings.kafka) as client:
         found = await client.list_consumer_group_offsets(group)
-    names = {topic.full_name(settings.topic_prefix) for topic in INDEX_SOURCES}
+    names = {topic.full_name(settings.topic_prefix) for topic in INDEXED_TOPICS}
     offsets: Offsets = {name: {} for name in sorted(names)}
     for place, committed in found.items():
         if place.topic in names and committed.offset >= 0:

@@ -22,7 +22,12 @@ from jobs.topics import apply_topics
 from models.codec import decode_output
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
-from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, MEMORIES, REQUESTS, TURNS, USER_EPISODES, Topic
+from models.topics import (
+    ERASURES,
+    INDEXED_TOPICS,
+    REQUESTS,
+    Topic,
+)
 from streams.folded import FOLDED
 from streams.kafka.client import admin, consumer, read_to_end
 from streams.settings import Settings, load_settings
@@ -43,7 +48,7 @@ class ResetRole(StrEnum):
 SOURCES: dict[str, tuple[Topic, ...]] = {
     **{each.role: (each.source,) for each in FOLDED},
     ResetRole.ENRICH: (REQUESTS,),
-    ResetRole.INDEX: (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES),
+    ResetRole.INDEX: INDEXED_TOPICS,
 }
 """What each reads."""
 _CHANGELOGS = {each.role: each.changelog for each in FOLDED}

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.event_base import Identifier, Output, Ratio, Role, UtcTime
+from models.event_base import Identifier, Output, Ratio, Role, UtcTime, key_part
 from models.user_events import RequestedTurn
 
 MOST_MEMORY_CHARS = 4_000
@@ -49,8 +49,8 @@ def space_key(app_id: str, user_id: str = "") -> str:
     >>> space_key("shop/eu"), space_key("shop/eu", "anna/1")
     ('app:shop%2Feu', 'app:shop%2Feu/anna%2F1')
     """
-    app, user = (name.replace("%", "%25").replace("/", "%2F") for name in (app_id, user_id))
-    return f"app:{app}/{user}" if user else f"app:{app}"
+    app = key_part(app_id)
+    return f"app:{app}/{key_part(user_id)}" if user_id else f"app:{app}"
 
 
 # --- in: commands.v1, key app:<app> or app:<app>/<user> ------------------------------------------------------

@@ -9,6 +9,11 @@ from models.user_events import UserEvent, UserOutput, user_key
 _Told = ConversationEnded | SpaceOutput
 
 
+def owner_of(event: ConversationEnded | SpaceOutput) -> str:
+    """The user whose space it is; empty for an app's own, of which `user_id` names who spoke."""
+    return event.user_id if event.space == "user" else ""
+
+
 def entity_key(
     event: UserEvent | UserErasure | UserOutput | SpaceCommand | ConversationEnded | SpaceOutput,
 ) -> str:
@@ -16,10 +21,5 @@ def entity_key(
     if isinstance(event, SpaceCommand):
         return space_key(event.app_id, event.user_id)
     if isinstance(event, _Told):
-        return space_key(event.app_id, event.user_id if event.space == "user" else "")
+        return space_key(event.app_id, owner_of(event))
     return user_key(event.app_id, event.user_id)
-
-
-def is_of_space(event: object) -> bool:
-    """Whether the event changes a space of an app's memories, rather than a user."""
-    return isinstance(event, SpaceCommand | ConversationEnded)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from models import events
 from models.entities import entity_key
 from models.erase_events import EraseScope
+from models.event_base import key_part
 
 TIED_FACTS = ("stored", "updated")
 """Causes with which a fact's value is that of its session; a session that confirms one did not bring it."""
@@ -83,8 +84,8 @@ class Subject(Struct, frozen=True, dict=True):
         if kind == "app" and _SLOT.fullmatch(rest):
             user = ""
         if self.scope == "app":
-            return app == _in_key(self.app_id)
-        return self.scope == "user" and user == _in_key(self.user_id) and _in_key(self.app_id) in ("", app)
+            return app == key_part(self.app_id)
+        return self.scope == "user" and user == key_part(self.user_id) and key_part(self.app_id) in ("", app)
 
     def follow(self, found: Iterable[Struct]) -> Subject:
         """The subject with the ties of these events, in order of the log.
@@ -133,10 +134,6 @@ def json_forms(name: str) -> tuple[bytes, ...]:
     (b'"\xc3\xbc"', b'"\\u00fc"')
     """
     return json.dumps(name, ensure_ascii=False).encode(errors="surrogatepass"), json.dumps(name).encode()
-
-
-def _in_key(name: str) -> str:
-    return events.space_key(name).removeprefix("app:")
 
 
 def _sessions(event: Struct) -> Iterator[str]:

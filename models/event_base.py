@@ -21,6 +21,20 @@ MAX_CONTENT_BYTES = 256 * 1024
 """Longest turn content, UTF-8 bytes (design §6)."""
 
 
+def key_part(name: str) -> str:
+    """An id as a part of a key: parts are told apart by slashes.
+
+    >>> key_part("shop/eu"), name_of_part("shop%2Feu")
+    ('shop%2Feu', 'shop/eu')
+    """
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def name_of_part(part: str) -> str:
+    """The id again."""
+    return part.replace("%2F", "/").replace("%25", "%")
+
+
 class Role(StrEnum):
     """Who speaks."""
 

@@ -246,5 +246,7 @@ TOPICS: tuple[Topic, ...] = (
 
 TOPIC_OF: dict[type[Struct], Topic] = {event: topic for topic in TOPICS for event in topic.carries}
 """On which topic an event travels."""
+INDEXED_TOPICS: tuple[Topic, ...] = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES)
+"""What the index reads."""
 ARCHIVED_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public and topic.archived)
 """What the archive reads."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.event_base import Identifier, Output, Ratio, Role, TurnNumber, UtcTime
+from models.event_base import Identifier, Output, Ratio, Role, TurnNumber, UtcTime, key_part
 
 FactKey = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9_]+$")]
 """What a fact is about, in snake case: `name`, `location`, `allergy_peanuts`."""
@@ -117,8 +117,7 @@ def user_key(app_id: str, user_id: str) -> str:
     >>> user_key("shop/eu", "anna/1")
     'user:shop%2Feu/anna%2F1'
     """
-    app, user = (name.replace("%", "%25").replace("/", "%2F") for name in (app_id, user_id))
-    return f"user:{app}/{user}"
+    return f"user:{key_part(app_id)}/{key_part(user_id)}"
 
 
 # --- out ---------------------------------------------------------------------------------------------------

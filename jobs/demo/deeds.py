@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import msgspec
 from msgspec import Struct
 
+from jobs.role_api import path_part
 from models.events import ErasedStore, ErasureProved
 
 PURGED_APP = "isp-support"
@@ -54,7 +54,7 @@ async def purge(app_id: str, url: str, *, transport: httpx.AsyncBaseTransport | 
         url: Of the index role.
         transport: How it is reached; None: over the network.
     """
-    place = f"/apps/{quote(app_id, safe='')}/memories"
+    place = f"/apps/{path_part(app_id)}/memories"
     began_s = time.monotonic()
     try:
         async with httpx.AsyncClient(base_url=url, timeout=_ANSWER_WITHIN_S, transport=transport) as client:

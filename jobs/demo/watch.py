@@ -22,8 +22,8 @@ from models.topics import (
     COMPACTIONS,
     CONVERSATION_TOPICS,
     EPISODES,
-    ERASURES,
     FACTS,
+    INDEXED_TOPICS,
     MEMORIES,
     MEMORY_EVENTS,
     PROFILES,
@@ -54,7 +54,7 @@ SOURCES = {
     "sessions": (TURNS,),
     "memory": (COMMANDS,),
     "enrich": (REQUESTS,),
-    "index": (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES),
+    "index": INDEXED_TOPICS,
 }
 """Role, which is also its consumer group → what it reads. The archive keeps its offsets itself."""
 _POLL_MS = 100

@@ -22,6 +22,7 @@ from models.erase_events import (
 )
 from models.erasure import Subject
 from models.errors import ConfigurationError
+from models.event_base import name_of_part
 from models.user_events import user_key
 
 SESSIONS_AT_ONCE = 1_000
@@ -171,11 +172,7 @@ def _user_of(key: str) -> User:
     (User(app_id='shop/eu', user_id='anna'), User(app_id='shop', user_id=''))
     """
     app_id, _, user_id = key.partition(":")[2].partition("/")
-    return User(_unescaped(app_id), _unescaped(user_id))
-
-
-def _unescaped(name: str) -> str:
-    return name.replace("%2F", "/").replace("%25", "%")
+    return User(name_of_part(app_id), name_of_part(user_id))
 
 
 def _chunks(session_ids: list[str]) -> Iterator[list[str]]:

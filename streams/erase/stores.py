@@ -5,9 +5,9 @@ from __future__ import annotations
 from models.topics import (
     ARCHIVED_TOPICS,
     COMMANDS,
-    CONVERSATION_TOPICS,
     ERASURES,
     FACTS,
+    INDEXED_TOPICS,
     MEMORIES,
     MEMORY_STATE,
     PROFILES,
@@ -27,6 +27,6 @@ SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES)
 """They tell of sessions and of who spoke in them."""
 TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS)
 """Their events tie others to the subject (`Subject.follow`)."""
-INDEXED = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES)
+INDEXED = tuple(topic for topic in INDEXED_TOPICS if topic is not ERASURES)
 """What the index reads but for erasures."""
 ARCHIVED = ARCHIVED_TOPICS

@@ -24,6 +24,7 @@ from models.app_events import (
     MemoryToKeep,
 )
 from models.app_policy import AppPolicy
+from models.entities import owner_of
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
 from models.event_base import NAME_CHARS
 from models.memory.app_memory import paragraph
@@ -105,7 +106,7 @@ class MemoryWriter:
         made = asked.answer
         return MemoryProposed(
             app_id=request.app_id,
-            user_id=_owner(request),
+            user_id=owner_of(request),
             timestamp=request.timestamp,
             request=request.request,
             content=_tidy(made.content) if made else "",
@@ -123,7 +124,7 @@ class MemoryWriter:
         said = asked.answer
         return CompactionDecided(
             app_id=request.app_id,
-            user_id=_owner(request),
+            user_id=owner_of(request),
             timestamp=request.timestamp,
             request=request.request,
             action=said.action.strip().lower()[:NAME_CHARS] if said else "",
@@ -245,11 +246,6 @@ def _told(memory: MemoryToKeep) -> _Told:
         memory.created_at,
         memory.updated_at,
     )
-
-
-def _owner(request: MemoryRequested | CompactionRequested) -> str:
-    """The user whose space asks; of an app's space nobody."""
-    return request.user_id if request.space == "user" else ""
 
 
 def _tidy(content: str) -> str:

@@ -35,7 +35,7 @@ from models.events import (
 )
 from models.partition import Arrival
 from models.policy import Policy
-from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, MEMORIES, TURNS, USER_EPISODES, Topic
+from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, INDEXED_TOPICS, MEMORIES, TURNS, USER_EPISODES, Topic
 from streams.api.assembly import memory_api
 from streams.api.health import Endpoint
 from streams.api.ports import CommandSender, EraseRequests
@@ -92,7 +92,7 @@ class IndexRole(BatchRole):
     """
 
     name = "index"
-    sources = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES)
+    sources = INDEXED_TOPICS
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from datetime import datetime
 
 import msgspec
 
+from models.entities import owner_of
 from models.events import AppMemoriesChanged, AppMemoryChanged, CommandResult
 from models.retrieval.lexical import date_words, document_vector
 from streams.ports import PayloadValue, Point, Vectors
@@ -88,7 +89,7 @@ def memory_points(event: AppMemoryChanged, offset: int, vector: Vectors) -> Iter
         "event_offset": offset,
         "owner_key": key,
         "owner_app_id": event.app_id,
-        "user_id": event.user_id if event.space == "user" else "",
+        "user_id": owner_of(event),
         "space": event.space,
         "slot": event.slot,
         "memory_id": event.memory_id,
@@ -136,7 +137,7 @@ def space_point(event: AppMemoriesChanged, offset: int, blank: Vectors) -> Point
     """How far a space is; the vector `(dim,)` is zero."""
     payload: dict[str, PayloadValue] = {
         "app_id": event.app_id,
-        "user_id": event.user_id if event.space == "user" else "",
+        "user_id": owner_of(event),
         "event_offset": offset,
         "space": event.space,
         "timestamp": event.timestamp.isoformat(),

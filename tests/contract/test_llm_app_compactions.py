@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,9 +13,7 @@ from models.app_events import (
 )
 from models.text.words import estimate_tokens
 from streams.llm.client import OpenAiLlm
-from streams.llm.failures import judge
 from streams.llm.memories import MemoryWriter
-from streams.resilience import Guard, Retry
 from tests.app_memory_requests import (
     FAILURES,
     INJECTION,
@@ -29,7 +25,7 @@ from tests.app_memory_requests import (
     within,
     writing,
 )
-from tests.openai_stand_in import Mode, StandIn, standing_in
+from tests.openai_stand_in import Mode, StandIn
 
 COMPACTION = """You are a memory management assistant. You have 11 memories but can only keep 10.
 
@@ -52,35 +48,6 @@ Decision format:
 }
 """
 MERGE = {"action": "edit", "targetMemoryId": 3, "newContent": "User works on Phoenix.", "reason": "3 and 4 overlap"}
-
-
-@pytest.fixture
-def server() -> Iterator[StandIn]:
-    """A server whose model says nothing useful yet."""
-    with standing_in() as running:
-        yield running
-
-
-@pytest.fixture
-async def llm(server: StandIn) -> AsyncIterator[OpenAiLlm]:
-    """A client that tries twice, each time for longer than the limit of both."""
-
-    async def at_once(_seconds: float) -> None:
-        """No wait."""
-
-    client = OpenAiLlm(
-        server.base_url,
-        "small",
-        guard=Guard("model", judge, Retry(timeout=timedelta(seconds=30), tries=2), sleep=at_once),
-    )
-    yield client
-    await client.close()
-
-
-@pytest.fixture
-def writer(llm: OpenAiLlm) -> MemoryWriter:
-    """It waits long enough for any model that answers."""
-    return writing(llm)
 
 
 async def test_a_compaction_is_asked_for_in_the_seeds_words(server: StandIn, writer: MemoryWriter) -> None:

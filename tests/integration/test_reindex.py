@@ -9,10 +9,10 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import OffsetAndMetadata
 
-from jobs.reindex import INDEX_SOURCES, Reindexed, reindex_all
+from jobs.reindex import Reindexed, reindex_all
 from jobs.topics import apply_topics
 from models.errors import ConfigurationError
-from models.topics import TURNS
+from models.topics import INDEXED_TOPICS, TURNS
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.kafka.client import admin, consumer
 from streams.ports import PayloadValue, Point
@@ -113,4 +113,4 @@ async def test_what_retention_removed_meanwhile_is_told(settings: Settings) -> N
 
 def test_it_knows_what_the_index_role_reads() -> None:
     """A topic that the role reads and the copy forgets would be read from its beginning, or not at all."""
-    assert INDEX_SOURCES == IndexRole.sources
+    assert INDEXED_TOPICS == IndexRole.sources

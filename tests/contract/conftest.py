@@ -1,0 +1,44 @@
+"""What the suites of apps' memories by a language model share; a suite with a fixture of the same name uses its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+
+import pytest
+
+from streams.llm.client import OpenAiLlm
+from streams.llm.failures import judge
+from streams.llm.memories import MemoryWriter
+from streams.resilience import Guard, Retry
+from tests.app_memory_requests import writing
+from tests.openai_stand_in import StandIn, standing_in
+
+
+@pytest.fixture
+def server() -> Iterator[StandIn]:
+    """A server whose model says nothing useful yet."""
+    with standing_in() as running:
+        yield running
+
+
+@pytest.fixture
+async def llm(server: StandIn) -> AsyncIterator[OpenAiLlm]:
+    """A client that tries twice, each time for longer than the limit of both."""
+
+    async def at_once(_seconds: float) -> None:
+        """No wait."""
+
+    client = OpenAiLlm(
+        server.base_url,
+        "small",
+        guard=Guard("model", judge, Retry(timeout=timedelta(seconds=30), tries=2), sleep=at_once),
+    )
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def writer(llm: OpenAiLlm) -> MemoryWriter:
+    """It waits long enough for any model that answers."""
+    return writing(llm)
