@@ -29,11 +29,10 @@ from models.events import (
     ClockTicked,
     CommandEvent,
     ControlEvent,
-    ConversationEnded,
+    Forwarded,
     InputEvent,
     OutputEvent,
     Turn,
-    UserTurnAdded,
 )
 from models.policy import IntakePolicy
 from models.topics import Topic
@@ -130,12 +129,12 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
         event = _command.decode(value)
     except _UNDECODABLE as error:
         raise _refusal(error) from None
-    if not (event.user_id.isprintable() and event.app_id.isprintable()):
-        raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
+    if not all(getattr(event, name, "").isprintable() for name in ("app_id", "user_id", "project_id")):
+        raise InvalidRecord("invalid_identifier", "app_id, user_id or project_id holds control characters")
     if key is None or key != entity_key(event).encode():
-        raise InvalidRecord("key_mismatch", "the record key must be that of the user or space, else order is lost")
+        raise InvalidRecord("key_mismatch", "the record key must be that of whose memory it is, else order is lost")
     # What the sessions role forwards was checked when it came in, against the clock of that time.
-    _check_time(event.timestamp, None if isinstance(event, UserTurnAdded | ConversationEnded) else appended_at, intake)
+    _check_time(event.timestamp, None if isinstance(event, Forwarded) else appended_at, intake)
     return event if event.timestamp.tzinfo is UTC else _in_utc(event)
 
 
@@ -166,6 +165,8 @@ def _in_utc(event: _Timed) -> _Timed:
 def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
     if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
         raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
+    if turn.project_id is not None and not turn.project_id.isprintable():
+        raise InvalidRecord("invalid_identifier", "project_id holds control characters")
     # A character is at most four bytes: short text needs no encoding to know that it fits.
     if len(turn.content) * 4 > intake.max_content_bytes:
         size = len(turn.content.encode())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from models.app_events import ConversationEnded, SpaceCommand, SpaceOutput, space_key
 from models.erase_events import UserErasure
+from models.project_events import ProjectCommand, ProjectForwarded, ProjectOutput, project_key
 from models.user_events import UserEvent, UserOutput, user_key
 
 _Told = ConversationEnded | SpaceOutput
+_OfProject = ProjectCommand | ProjectForwarded | ProjectOutput
 
 
 def owner_of(event: ConversationEnded | SpaceOutput) -> str:
@@ -15,9 +17,11 @@ def owner_of(event: ConversationEnded | SpaceOutput) -> str:
 
 
 def entity_key(
-    event: UserEvent | UserErasure | UserOutput | SpaceCommand | ConversationEnded | SpaceOutput,
+    event: UserEvent | UserErasure | UserOutput | SpaceCommand | ConversationEnded | SpaceOutput | _OfProject,
 ) -> str:
-    """Key of the user or space that the event changes or tells of: the record key on `commands.v1`."""
+    """Key of the user, space or project that the event changes or tells of: the record key on `commands.v1`."""
+    if isinstance(event, _OfProject):
+        return project_key(event.app_id, event.project_id)
     if isinstance(event, SpaceCommand):
         return space_key(event.app_id, event.user_id)
     if isinstance(event, _Told):

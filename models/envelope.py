@@ -15,15 +15,16 @@ from msgspec import Struct
 from models.entities import entity_key
 from models.events import (
     AppMemoryChanged,
-    ConversationEnded,
     DeadLetter,
     EpisodeCompressed,
     FactChanged,
+    Forwarded,
     Output,
     OutputEvent,
+    ProjectItemChanged,
+    ProjectOutput,
     SpaceOutput,
     UserOutput,
-    UserTurnAdded,
 )
 from models.topics import TOPIC_OF
 
@@ -74,15 +75,23 @@ def key_of(event: OutputEvent) -> bytes | None:
     """Key of the record that carries an output, as `models.topics` says."""
     if isinstance(event, DeadLetter):
         return event.key
-    if isinstance(event, FactChanged):
-        return f"{entity_key(event)}/{event.category}/{event.key}".encode()
-    if isinstance(event, EpisodeCompressed):
-        return f"{entity_key(event)}/episode/{event.first_turn}".encode()
-    if isinstance(event, AppMemoryChanged):
-        return f"{entity_key(event)}/memory/{event.slot}".encode()
-    if isinstance(event, UserTurnAdded | ConversationEnded | UserOutput | SpaceOutput):
-        return entity_key(event).encode()
-    return (event.session_id or event.app_id).encode()
+    if not isinstance(event, Forwarded | UserOutput | SpaceOutput | ProjectOutput):
+        return (event.session_id or event.app_id).encode()
+    return f"{entity_key(event)}{_place_of(event)}".encode()
+
+
+def _place_of(event: Forwarded | UserOutput | SpaceOutput | ProjectOutput) -> str:
+    """What comes behind the key of whose memory it is, where there is more than one record of it."""
+    match event:
+        case FactChanged():
+            return f"/{event.category}/{event.key}"
+        case EpisodeCompressed():
+            return f"/episode/{event.first_turn}"
+        case AppMemoryChanged():
+            return f"/memory/{event.slot}"
+        case ProjectItemChanged():
+            return f"/{event.kind}/{event.slot}"
+    return ""
 
 
 def _rfc3339(time: datetime) -> bytes:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from models.app_events import SpaceCommand
 from models.event_base import Control, Identifier, UtcTime
+from models.project_events import ProjectCommand
 from models.user_events import UserCommand
 
 EraseScope = Literal["user", "session", "app"]
@@ -56,8 +57,22 @@ class SpaceErased(SpaceCommand, frozen=True, kw_only=True, tag="space_erased", g
     request_id: str
 
 
+class ProjectSessionErased(ProjectCommand, frozen=True, kw_only=True, tag="project_session_erased", gc=False):
+    """What a project's memory took from these sessions goes; what others said too stays theirs."""
+
+    session_ids: Annotated[list[Identifier], Meta(min_length=1, max_length=1_000)]
+    request_id: str
+
+
+class ProjectErased(ProjectCommand, frozen=True, kw_only=True, tag="project_erased", gc=False):
+    """Everything of a project's memory goes."""
+
+    request_id: str
+
+
 UserErasure = UserSessionErased | UserErased
 SpaceErasure = SpaceSessionErased | SpaceErased
+ProjectErasure = ProjectSessionErased | ProjectErased
 
 
 # --- on erasures.v1, key <request_id>/<type> -----------------------------------------------------------------

@@ -17,6 +17,7 @@ from msgspec import Meta
 from models.app_policy import AppPolicy
 from models.errors import ConfigurationError
 from models.events import Ratio, Role
+from models.project_policy import ProjectPolicy
 from models.retrieval_policy import RetrievalPolicy
 from models.stream_policy import (
     ZERO,
@@ -41,6 +42,7 @@ __all__ = [
     "PartitionPolicy",
     "Policy",
     "ProfilePolicy",
+    "ProjectPolicy",
     "RetrievalPolicy",
     "RiskPolicy",
     "Section",
@@ -255,6 +257,7 @@ class Policy(Section, frozen=True, kw_only=True):
     topics: TopicPolicy = TopicPolicy()
     users: UserPolicy = UserPolicy()
     apps: AppPolicy = AppPolicy()
+    projects: ProjectPolicy = ProjectPolicy()
     retrieval: RetrievalPolicy = RetrievalPolicy()
     profile: ProfilePolicy = ProfilePolicy()
     risk: RiskPolicy = RiskPolicy()

@@ -114,9 +114,11 @@ EPISODES = Topic(
 )
 COMMANDS = Topic(
     name="commands.v1",
-    purpose="What changes users' and apps' memories: turns, ended conversations, answers of slower stages, admins.",
+    purpose="What changes memories of users, apps and projects: turns, ended conversations, answers of slower stages, "
+    "people.",
     owner="sessions",
-    key="user:<app_id>/<user_id> or app:<app_id>[/<user_id>], with % and / in the ids percent-encoded",
+    key="user:<app_id>/<user_id>, app:<app_id>[/<user_id>] or project:<app_id>/<project_id>, with % and / in the ids "
+    "percent-encoded",
     carries=(
         events.UserTurnAdded,
         events.EpisodeSummarised,
@@ -130,10 +132,24 @@ COMMANDS = Topic(
         events.MemoriesPurged,
         events.AppUninstalled,
         events.MemoriesRead,
+        events.ProjectTurnAdded,
+        events.ProjectConversationEnded,
+        events.MemoriesAccessed,
+        events.ProjectWorkDue,
+        events.ProjectMemoryAdded,
+        events.ProjectMemoryEdited,
+        events.ProjectMemoryDeleted,
+        events.PendingFactDecided,
+        events.RelationshipSet,
+        events.ConversationStatusSet,
+        events.ConsolidationAsked,
+        events.ProjectImported,
         events.UserSessionErased,
         events.UserErased,
         events.SpaceSessionErased,
         events.SpaceErased,
+        events.ProjectSessionErased,
+        events.ProjectErased,
     ),
     max_message_bytes=2 * _MIB,
 )
@@ -174,12 +190,29 @@ MEMORIES = Topic(
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
+PROJECTS = Topic(
+    name="projects.v1",
+    purpose="Memory of projects: the latest of each memory, episode, chunk, conversation and pending fact, and how far "
+    "each project is.",
+    owner="memory",
+    key="<key of commands.v1>/<kind>/<slot> for an item, the key of commands.v1 for a project",
+    carries=(events.ProjectItemChanged, events.ProjectChanged),
+    cleanup=Cleanup.COMPACT,
+    retention=None,
+)
 MEMORY_EVENTS = Topic(
     name="memory-events.v1",
-    purpose="What happened to the memories of apps: compactions with their reasons, skipped ones, deeds of admins.",
+    purpose="What happened to memories of apps and projects: compactions and consolidations with their reasons, "
+    "skipped ones, deeds of admins.",
     owner="memory",
     key="as commands.v1",
-    carries=(events.AppMemoriesCompacted, events.AppMemorySkipped, events.AppMemoryAudited),
+    carries=(
+        events.AppMemoriesCompacted,
+        events.AppMemorySkipped,
+        events.AppMemoryAudited,
+        events.ProjectConsolidated,
+        events.ProjectAudited,
+    ),
     retention=timedelta(days=90),
 )
 ERASURES = Topic(
@@ -222,7 +255,7 @@ def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
 
 
 SESSION_STATE = _changelog("sessions", "sessions-state.v1", of="session", key="session_id")
-MEMORY_STATE = _changelog("memory", "memory-state.v1", of="memory", key="user or space")
+MEMORY_STATE = _changelog("memory", "memory-state.v1", of="memory", key="user, space or project")
 
 TOPICS: tuple[Topic, ...] = (
     TURNS,
@@ -237,6 +270,7 @@ TOPICS: tuple[Topic, ...] = (
     FACTS,
     USER_EPISODES,
     MEMORIES,
+    PROJECTS,
     MEMORY_EVENTS,
     ERASURES,
     DEAD_LETTERS,
@@ -246,7 +280,7 @@ TOPICS: tuple[Topic, ...] = (
 
 TOPIC_OF: dict[type[Struct], Topic] = {event: topic for topic in TOPICS for event in topic.carries}
 """On which topic an event travels."""
-INDEXED_TOPICS: tuple[Topic, ...] = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, ERASURES)
+INDEXED_TOPICS: tuple[Topic, ...] = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, PROJECTS, ERASURES)
 """What the index reads."""
 ARCHIVED_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public and topic.archived)
 """What the archive reads."""
