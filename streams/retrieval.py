@@ -15,10 +15,12 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 
 from models.retrieval import fusion
 from models.retrieval.fusion import Place
 from models.retrieval.lexical import query_vector
+from models.retrieval.speakers import speaker_bonuses
 from models.retrieval_policy import RetrievalPolicy
 from streams.ports import Condition, Embedder, Hit, PayloadValue, VectorStore
 from streams.scope import Scope
@@ -66,16 +68,23 @@ class HybridSearch:
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        scores, _ = await self._ranked_turns(query, scope, top_k)
-        best, payloads = fusion.ranked(scores), dict[str, dict[str, PayloadValue]]()
-        asked = 0
+        scores, own = await self._ranked_turns(query, scope, top_k)
+        best, payloads = fusion.ranked(fusion.lifted(scores, own, self._policy)), dict[str, dict[str, PayloadValue]]()
+        asked, wanted = 0, max(top_k, self._policy.reranked)
         # Some places beside a turn that was found are empty: a session has an end.
-        while len(payloads) < top_k and asked < len(best):
-            keys = [turn_key(*place) for place, _ in best[asked : asked + top_k + self._policy.neighbour_reach]]
+        while len(payloads) < wanted and asked < len(best):
+            keys = [turn_key(*place) for place, _ in best[asked : asked + wanted + self._policy.neighbour_reach]]
             payloads |= await self._store.read(session_memory.COLLECTION, keys, where=scope.where())
             asked += len(keys)
-        found = ((payloads.get(turn_key(*place)), score) for place, score in best[:asked])
-        return [FoundTurn(remembered_turn(payload), score) for payload, score in found if payload is not None][:top_k]
+        read = ((payloads.get(turn_key(*place)), score) for place, score in best[:asked])
+        found = [(str(payload["content"]), score, payload) for payload, score in read if payload is not None]
+        bonuses = speaker_bonuses(query, [content for content, _, _ in found], self._policy.speaker_bonus)
+        reranked = sorted(
+            [(score + bonus, payload) for (_, score, payload), bonus in zip(found, bonuses, strict=True)],
+            key=itemgetter(0),
+            reverse=True,
+        )
+        return [FoundTurn(remembered_turn(payload), score) for score, payload in reranked[:top_k]]
 
     async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[str, float]]:
         """Sessions that speak of the query, best first, each with its score.
@@ -83,8 +92,8 @@ class HybridSearch:
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        scores, found = await self._ranked_turns(query, scope, top_k)
-        of_turns = {place: scores[place] for place in found}
+        scores, own = await self._ranked_turns(query, scope, top_k)
+        of_turns = {place: scores[place] for place in own}
         return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
 
     async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[RememberedEpisode, float]]:
@@ -117,11 +126,13 @@ class HybridSearch:
             lexical, _ = fusion.fuse(lexical, dense, self._policy)
         return fusion.ranked(dense if by is Ranking.SEMANTIC else lexical)[:top_k]
 
-    async def _ranked_turns(self, query: str, scope: Scope, top_k: int) -> tuple[dict[Place, float], list[Place]]:
-        """Scores of turns with what their neighbours give, and which of them are known to be there."""
+    async def _ranked_turns(
+        self, query: str, scope: Scope, top_k: int
+    ) -> tuple[dict[Place, float], dict[Place, float]]:
+        """Scores of turns with what their neighbours give, and those without of the turns that a ranking has."""
         lexical, dense = await self._rankings(session_memory.COLLECTION, query, scope.where(), top_k)
         fused, average = fusion.fuse(_by_place(lexical), _by_place(dense), self._policy)
-        return fusion.carried(fused, average, self._policy), list(fused)
+        return fusion.carried(fused, average, self._policy), fused
 
     async def _rankings(
         self,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.retrieval.fusion import Place, carried, fuse, of_sessions, ranked
+from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked
 from models.retrieval_policy import RetrievalPolicy
 
 POLICY = RetrievalPolicy()
@@ -133,3 +133,21 @@ def test_what_neighbours_give_is_what_was_there(scores: dict[Place, float]) -> N
     far = {(session, turn + 100): score for (session, turn), score in scores.items()}
 
     assert sum(carried(far, 1.0, POLICY).values()) == pytest.approx(sum(far.values()) * (1 + 2 * 0.9375))
+
+
+def test_a_turn_is_lifted_by_the_best_of_its_session() -> None:
+    """Also one that no ranking has: what counts is what its session speaks of."""
+    policy = RetrievalPolicy(session_share=0.5)
+    scores = {("a", 1): 2.0, ("a", 2): 1.0, ("b", 1): 1.5}
+
+    assert lifted(scores, {("a", 1): 4.0, ("b", 1): -1.0}, policy) == {("a", 1): 4.0, ("a", 2): 3.0, ("b", 1): 1.5}
+
+
+@given(found=bm25)
+def test_lifting_keeps_the_order_within_a_session(found: dict[Place, float]) -> None:
+    """All turns of a session get the same."""
+    scores = carried(found, 0.0, POLICY)
+    higher = lifted(scores, found, POLICY)
+    gained = {(place[0], round(higher[place] - score, 6)) for place, score in scores.items()}
+
+    assert len(gained) == len({session for session, _ in scores})

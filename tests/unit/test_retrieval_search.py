@@ -173,6 +173,17 @@ async def test_a_neighbour_of_somebody_else_is_not_given(
     assert await found(search, "boat harbour", top_k=10) == [("s", 4)]
 
 
+async def test_the_speaker_that_is_named_comes_first(
+    store: ServerStore, embedder: WordLlamaEmbedder, search: HybridSearch
+) -> None:
+    """Two say the same words: the question says whose are meant."""
+    said = [f"{name}: My favourite drink is green tea." for name in ("Mary", "John")]
+    await index(store, embedder, *[turn(number, text, session=f"s{number}") for number, text in enumerate(said)])
+
+    assert (await found(search, "What is John's favourite drink?"))[0] == ("s1", 1)
+    assert (await found(search, "What is Mary's favourite drink?"))[0] == ("s0", 0)
+
+
 async def test_sessions_are_ranked_by_what_they_say(
     search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder
 ) -> None:
