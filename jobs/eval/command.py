@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.eval.extraction import EXTRACTION_EXAMPLES, extraction_command
 from jobs.eval.facts import FACTS_EXAMPLES, facts_command
 from jobs.output import Output, OutputFormat
 
@@ -37,6 +38,7 @@ def evaluate() -> None:
 
 
 app.command("facts", epilog=examples(*FACTS_EXAMPLES))(facts_command)
+app.command("extraction", epilog=examples(*EXTRACTION_EXAMPLES))(extraction_command)
 
 
 @app.command(

@@ -1,0 +1,1 @@
+"""Typed statements out of project talk, by rules. Read `extraction` first."""
