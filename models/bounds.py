@@ -90,7 +90,8 @@ class Footprint:
 
     def turn(self, turn: Turn) -> int:
         """A turn: its buffered content, vector and segment, and what it adds to the head."""
-        return utf8_bytes(turn.content) + self._turn + 3 * _key(turn.session_id)
+        project = 0 if turn.project_id is None else utf8_bytes(turn.app_id) + utf8_bytes(turn.project_id)
+        return utf8_bytes(turn.content) + self._turn + project + 3 * _key(turn.session_id)
 
     def topics_and_notables(self, session_id: str, state: SessionState) -> int:
         """What a fold wrote of topics and notable sentences."""
@@ -133,6 +134,7 @@ def largest_state_part_bytes(policy: Policy) -> dict[str, int]:
         + panes * _PANE
         + memory.segments * _SEGMENT_REF
         + buffered * 2 * _SLOT
+        + policy.projects.projects_of_session * 2 * (_ID_CHARS * _CHAR + 4)
     )
     return {
         "head": head,
@@ -202,7 +204,9 @@ def largest_command_bytes(policy: Policy) -> dict[str, int]:
     return {
         "conversation_ended": _episode_bytes(policy)
         + apps.notables * (apps.notable_chars * _ESCAPED_CHAR + _NOTABLE)
-        + (turns if apps.ask else 0)
+        + (turns if apps.ask else 0),
+        "project_turn_added": 2 * _OUTPUT + policy.intake.max_content_bytes * _ESCAPED_CHAR,
+        "project_conversation_ended": 2 * _OUTPUT,
     }
 
 

@@ -1,8 +1,12 @@
 """Who is to be forgotten, and which records are theirs: one rule for topics, state and archive.
 
 A record is the subject's if it names a session, user or app of the subject, or if it is *tied* to what came of them: a
-compaction lists the texts of memories by number, an answer its request, a fact the values before it. `follow` collects
-the ties; the archive does the same in SQL (`streams.lake.erasing`), and a test holds one against the other.
+compaction lists the texts of memories by number, an answer its request, a fact the values before it, an edit a
+project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.lake.subject_rows`), and a test
+holds one against the other.
+
+What several sessions said in a project is the subject's as long as it names one of them. Once the fold has taken the
+subject's out of it, it is told anew, and that is the others'.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from models import events
 from models.entities import entity_key
 from models.erase_events import EraseScope
 from models.event_base import key_part
+from models.mentions import mentions
 
 TIED_FACTS = ("stored", "updated")
 """Causes with which a fact's value is that of its session; a session that confirms one did not bring it."""
@@ -63,7 +68,8 @@ class Subject(Struct, frozen=True, dict=True):
         """Whether the event itself names a session, user or app of the subject."""
         if not self.session_ids.isdisjoint(_sessions(event)):
             return True
-        return self.is_user(getattr(event, "app_id", ""), getattr(event, "user_id", ""))
+        app_id, users = getattr(event, "app_id", ""), (getattr(event, "user_id", ""), *_users(event))
+        return any(self.is_user(app_id, user_id) for user_id in users)
 
     def is_user(self, app_id: str, user_id: str) -> bool:
         """Whether everything of a user of an app, or with an empty user of the app itself, is the subject's."""
@@ -72,33 +78,41 @@ class Subject(Struct, frozen=True, dict=True):
         return self.scope == "user" and user_id == self.user_id and self.app_id in ("", app_id)
 
     def owns(self, key: str) -> bool:
-        """Whether a user or space of memories is wholly the subject's, by its key or one that goes on after a slash.
+        """Whether a user, space or project is wholly the subject's, by its key or one that goes on after a slash.
 
         Keys of `commands.v1`, of what the memory role writes and of its state; those of sessions are their ids.
         """
         kind, _, rest = key.partition(":")
         app, _, rest = rest.partition("/")
         user = rest.partition("/")[0]
-        if kind not in ("user", "app"):
+        if kind not in ("user", "app", "project"):
             return False
         if kind == "app" and _SLOT.fullmatch(rest):
             user = ""
         if self.scope == "app":
             return app == key_part(self.app_id)
-        return self.scope == "user" and user == key_part(self.user_id) and key_part(self.app_id) in ("", app)
+        of_user = kind != "project" and self.scope == "user"
+        return of_user and user == key_part(self.user_id) and key_part(self.app_id) in ("", app)
 
     def follow(self, found: Iterable[Struct]) -> Subject:
         """The subject with the ties of these events, in order of the log.
 
         Only events that name the subject add any, and requests for a compaction that are tied to it: what merely lists
-        something of the subject beside others' does not make theirs the subject's.
+        something of the subject beside others' does not make theirs the subject's. Nor does an item of a project that
+        others said, too.
         """
-        ties = set(self.ties)
+        ties, shared = set(self.ties), set[str]()
         for event in found:
             listed = isinstance(event, events.CompactionRequested) and not ties.isdisjoint(_ties(event))
             if listed or self.names(event):
-                ties.update(_spread(event))
-        return msgspec.structs.replace(self, ties=frozenset(ties))
+                (shared if self._shares(event) else ties).update(_spread(event))
+        return msgspec.structs.replace(self, ties=frozenset(ties - shared))
+
+    def _shares(self, event: Struct) -> bool:
+        """Whether an item of a project is of sessions of others, too, or was added by hand."""
+        return isinstance(event, events.ProjectItemChanged) and not self.session_ids.issuperset(
+            mentions(event).sessions
+        )
 
     @cached_property
     def session_needles(self) -> tuple[bytes, ...]:
@@ -149,12 +163,23 @@ def _sessions(event: Struct) -> Iterator[str]:
             yield from (part.session_id for part in event.short_term)
         case events.SpaceSessionErased() | events.VectorsErasureDue() | events.EpisodeRequested():
             yield from event.session_ids
+        case _ if isinstance(event, _OfProject):
+            yield from mentions(event).sessions
         case _:
             pass
 
 
+def _users(event: Struct) -> tuple[str, ...]:
+    """Users that an event names beside its own."""
+    return mentions(event).users if isinstance(event, _OfProject) else ()
+
+
 def _ties(event: Struct) -> Iterator[str]:
     """Names of what an event tells of without naming a session."""
+    if isinstance(event, _OfProject):
+        # Not an item's own id while it is there: it names whose it is, and may be others' by now.
+        yield from (_item(event, item_id) for item_id in mentions(event).items)
+        return
     yield from _spread(event)
     match event:
         case events.AppMemoriesCompacted():
@@ -187,6 +212,8 @@ def _spread(event: Struct) -> Iterator[str]:
             yield _episode(event)
         case events.FactChanged() if event.cause in TIED_FACTS:
             yield _value(event, event)
+        case events.ProjectItemChanged():
+            yield _item(event, event.item_id)
         case _:
             pass
 
@@ -194,6 +221,7 @@ def _spread(event: Struct) -> Iterator[str]:
 _SLOT = re.compile(r"memory/\d+")
 """Of an app's own space, what comes behind its key for a memory: no user of this name."""
 _OfSpace = events.SpaceOutput | events.SpaceEvent
+_OfProject = events.ProjectOutput | events.ProjectCommand
 _OfEpisode = events.EpisodeCompressed | events.EpisodeRequested | events.EpisodeSummarised
 
 
@@ -211,3 +239,7 @@ def _episode(event: _OfEpisode) -> str:
 
 def _value(event: events.FactChanged, said: events.FactChanged | events.PastFact) -> str:
     return f"{entity_key(event)} {event.category}/{event.key} since {said.valid_from.isoformat()}"
+
+
+def _item(event: _OfProject, item_id: str) -> str:
+    return f"{entity_key(event)} item {item_id}"

@@ -1,4 +1,4 @@
-"""The fold of one partition of `commands.v1`: its users and its spaces of memories, in log order.
+"""The fold of one partition of `commands.v1`: its users, its spaces of memories and its projects, in log order.
 
 `streams` calls it with the records of a micro-batch, replay with all records of a log; how the records are cut into
 calls, and where a partition is recovered in between, changes nothing about what comes out.
@@ -12,25 +12,33 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
-from models import app, user
+from models import app, project, user
 from models.app_bounds import space_event_bytes, space_touched_bytes
 from models.app_state import SpaceState
 from models.arrival import Command
 from models.bounds import CHUNK_STATE_BYTES
 from models.entities import entity_key
-from models.erase_events import SpaceErasure, UserErasure
+from models.erase_events import ProjectErasure, SpaceErasure, UserErasure
 from models.events import (
     ConversationEnded,
     OutputEvent,
+    ProjectCommand,
+    ProjectForwarded,
+    ProjectTurnAdded,
     SpaceCommand,
     UserTurnAdded,
 )
 from models.memory.energy import Work
 from models.partition import ERASED_PART, PARTITION_ENTITY, PartitionFolded, Parts
 from models.policy import Policy
+from models.projects.bounds import project_event_bytes, project_touched_bytes
+from models.projects.standings import ProjectStandings
+from models.projects.state import ProjectState
 from models.space_standings import SpaceStandings
 from models.user_bounds import record_bytes, touched_bytes
 from models.user_state import UserState
+
+_Erasure = UserErasure | SpaceErasure | ProjectErasure
 
 
 class Entity(Protocol):
@@ -70,6 +78,7 @@ class MemoryPartitionFold:
 
     Attributes:
         standings: Which spaces there are, and for which something is due.
+        projects: Likewise for projects.
     """
 
     def __init__(
@@ -80,6 +89,7 @@ class MemoryPartitionFold:
         self._offset = commands_offset(entities)
         self._seconds = seconds
         self.standings = SpaceStandings(entities, policy)
+        self.projects = ProjectStandings(entities, policy)
         self._space_seconds = 0.0
         self._spent: dict[Work, float] = {}
         self._begin()
@@ -104,16 +114,18 @@ class MemoryPartitionFold:
         for command in arrivals:
             if command.position.offset <= self._offset:
                 continue
-            if self._touched and isinstance(command.event, UserErasure | SpaceErasure) != bool(self._erased):
-                yield self._result()
-            self._fold_one(command)
+            if self._touched and isinstance(command.event, _Erasure) != bool(self._erased):
+                yield self._result(self._offset)
+            while not self._fold_one(command):
+                yield self._result(command.position.offset)
             if self._changed_bytes > CHUNK_STATE_BYTES:
-                yield self._result()
+                yield self._result(self._offset)
         if self._touched:
-            yield self._result()
+            yield self._result(self._offset)
 
-    def _fold_one(self, command: Command) -> None:
-        event = command.event
+    def _fold_one(self, command: Command) -> bool:
+        """Fold a command, or a step of it; whether it is done."""
+        event, done = command.event, True
         key = entity_key(event)
         if isinstance(event, SpaceCommand | ConversationEnded):
             begun = self._seconds()
@@ -122,15 +134,23 @@ class MemoryPartitionFold:
             self._outputs += app.fold(space, event, command.position, command.appended_at, self._policy)
             self._changed_bytes += space_event_bytes() + _growth(key, space, before)
             self._space_seconds += self._seconds() - begun
+        elif isinstance(event, ProjectCommand | ProjectForwarded):
+            memory = self._project(key)
+            written = memory.written_bytes
+            outputs, done = project.fold_step(memory, event, command.position, command.appended_at, self._policy)
+            self._outputs += outputs
+            self._changed_bytes += project_event_bytes() + memory.written_bytes - written
         else:
             known = self._user(key)
             before = known.written
             self._outputs += user.fold(known, event, command.position, self._policy)
             self._changed_bytes += _growth(key, known, before)
-        self._turns += isinstance(event, UserTurnAdded)
-        self._erased += isinstance(event, UserErasure | SpaceErasure)
-        self._offset = command.position.offset
+        self._turns += isinstance(event, UserTurnAdded | ProjectTurnAdded)
+        self._erased += isinstance(event, _Erasure)
         self._touched = True
+        if done:
+            self._offset = command.position.offset
+        return done
 
     def _user(self, key: str) -> UserState:
         state = self._users.get(key)
@@ -147,18 +167,34 @@ class MemoryPartitionFold:
             self._changed_bytes += space_touched_bytes(key, parts)
         return state
 
+    def _project(self, key: str) -> ProjectState:
+        state = self._projects.get(key)
+        if state is None:
+            state = self._projects[key] = ProjectState.load(key, self._entities.get, self._policy)
+            self._changed_bytes += project_touched_bytes(key, state.head_bytes)
+        return state
+
     def _begin(self) -> None:
         self._users: dict[str, UserState] = {}
         self._spaces: dict[str, SpaceState] = {}
+        self._projects: dict[str, ProjectState] = {}
         self._outputs: list[OutputEvent] = []
         self._turns = 0
         self._erased = 0
         self._touched = False
         self._changed_bytes: int = 0
 
-    def _result(self) -> PartitionFolded:
+    def _result(self, offset: int) -> PartitionFolded:
+        """What is to be stored, as of a command that is done or, in steps, not done: the clock stands at a done one.
+
+        So a crash between two steps brings the command again. In the changelog the step is of that command already:
+        what a replaced worker still writes of the commands before it is stale (`streams/state/changelog.py`).
+        """
         states: dict[str, Entity] = {**self._users, **self._spaces}
         changed = {key: parts for key, state in states.items() if (parts := state.changed_parts())}
+        for key, memory in self._projects.items():
+            changed.update(memory.changed())
+            self.projects.note(key, memory)
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(_Clock(self._offset))}
         if self._erased:
             changed[PARTITION_ENTITY][ERASED_PART] = msgspec.msgpack.encode(self._offset)
@@ -166,7 +202,7 @@ class MemoryPartitionFold:
             self.standings.note(key, space)
             for kind, units in space.spent.items():
                 self._spent[kind] = self._spent.get(kind, 0.0) + units
-        result = PartitionFolded(self._offset, changed, self._outputs, self._turns, self._erased)
+        result = PartitionFolded(offset, changed, self._outputs, self._turns, self._erased)
         self._begin()
         return result
 

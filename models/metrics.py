@@ -11,6 +11,7 @@ from models.metric import Kind, Metric
 from models.metric import counter as _counter
 from models.metric import gauge as _gauge
 from models.metric import histogram as _histogram
+from models.project_metrics import PROJECT_METRICS
 
 __all__ = ["LABELS", "METRICS", "METRIC_OF", "STAGES", "Kind", "Metric"]
 
@@ -283,6 +284,7 @@ _CONTEXT = (
     ),
 )
 
-METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_USERS, *APP_METRICS, *_STATE, *_STORES, *_CONTEXT)
+_MEMORIES = (*_USERS, *APP_METRICS, *PROJECT_METRICS)
+METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_MEMORIES, *_STATE, *_STORES, *_CONTEXT)
 METRIC_OF: dict[str, Metric] = {metric.name: metric for metric in METRICS}
 """By name."""

@@ -14,9 +14,11 @@ from models.event_base import Identifier, Output, Ratio, Role, UtcTime, key_part
 from models.project_types import (
     MOST_CONTENT_CHARS,
     Category,
+    ConsolidationFigures,
     ConversationChunk,
     ConversationStatus,
     Count,
+    ImportedMessage,
     ItemId,
     ItemKind,
     MemoryType,
@@ -167,6 +169,8 @@ class ProjectImported(ProjectDeed, frozen=True, kw_only=True, tag="project_impor
     chunks: Annotated[list[ConversationChunk], Meta(max_length=200)] = []
     conversations: Annotated[list[ProjectConversation], Meta(max_length=200)] = []
     pending: Annotated[list[PendingFact], Meta(max_length=200)] = []
+    messages: Annotated[list[ImportedMessage], Meta(max_length=200)] = []
+    """Those at hand, of conversations that are there or come along."""
 
 
 ProjectEvent = (
@@ -194,6 +198,7 @@ ItemCause = Literal[
     "superseded",
     "related",
     "accessed",
+    "decayed",
     "archived",
     "restored",
     "merged",
@@ -204,7 +209,8 @@ ItemCause = Literal[
     "displaced",
     "erased",
 ]
-"""`continued`: a conversation went on. `displaced`: there were more than may be kept."""
+"""`continued`: a conversation went on. `decayed`: a consolidation brought the decay factor up to date. `restored`: back
+from the archived, or valid again as what had superseded it is gone. `displaced`: there were more than may be kept."""
 
 
 class ProjectItemChanged(Output, frozen=True, kw_only=True, tag="project_item_changed"):
@@ -266,6 +272,8 @@ class ProjectChanged(Output, frozen=True, kw_only=True, tag="project_changed"):
     """Memories of all time."""
     consolidated_at: UtcTime | None
     """When the last consolidation ended."""
+    consolidated: ConsolidationFigures | None = None
+    """What it came to."""
     seen: dict[str, int]
     """Partition of `turns.v1` → offset of the last of its turns that is in."""
     results: list[DeedResult]

@@ -11,9 +11,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from models.event_base import Ratio
-from models.project_types import MOST_CONTENT_CHARS, MemoryType
+from models.project_types import MOST_CONTENT_CHARS, EpisodeKind, MemoryType
 from models.stream_policy import ZERO, Section, require
 
+MOST_MEMORY_CHARS = 70_000
+"""Of a memory and its earlier states together."""
 _Weight = Annotated[float, Meta(ge=0, le=10)]
 _Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
 
@@ -99,14 +101,53 @@ class LongTermPolicy(Section, frozen=True, kw_only=True):
     """Memories of one subject that are looked at when another of it comes, the latest."""
     results: Annotated[int, Meta(ge=1, le=64)] = 16
     """Outcomes of commands by hand that a project remembers."""
+    related: Annotated[int, Meta(ge=0, le=16)] = 4
+    """Relationships of a kind (`related_to`, `contradicts`) that a new memory gets by itself at the most (no seed)."""
+    related_overlap: Ratio = 0.5
+    """Share of common tags (Jaccard) from which two memories are related."""
 
     def __post_init__(self) -> None:
         require(self.half_life > ZERO, "half_life must be positive")
         require(self.pending_from <= self.promote_from, "pending_from must not exceed promote_from")
+        require(
+            self.content_chars * (self.history + 1) <= MOST_MEMORY_CHARS,
+            f"content_chars times history and one must not exceed {MOST_MEMORY_CHARS}: a memory is one record",
+        )
+
+
+class EpisodeSignificances(Section, frozen=True, kw_only=True):
+    """Of episodes by kind, before what raises it (no seed)."""
+
+    decision_made: Ratio = 0.6
+    problem_solved: Ratio = 0.55
+    breakthrough: Ratio = 0.75
+    issue_identified: Ratio = 0.4
+    task_completed: Ratio = 0.5
+    pivot: Ratio = 0.75
+
+    def of(self, kind: EpisodeKind) -> float:
+        """Significance of an episode of which nothing else is known."""
+        significance: float = getattr(self, kind.value)
+        return significance
 
 
 class NarrativePolicy(Section, frozen=True, kw_only=True):
-    """Episodes of a project (seed 004, Layer 4)."""
+    """Episodes of a project (seed 004, Layer 4). What makes them significant is no seed's."""
+
+    significance: EpisodeSignificances = EpisodeSignificances()
+    reason_gain: Ratio = 0.1
+    """Added where a decision or a pivot says why."""
+    emphasis_gain: Ratio = 0.05
+    """Added for each emphatic word and exclamation mark, two at most."""
+    importance_gain: Ratio = 0.3
+    """Of the most important linked memory, by as much as it exceeds one half."""
+    struggle_gain: Ratio = 0.25
+    """Added to the solution of an issue that was open for `struggle_turns` or longer; of a shorter time its share."""
+    struggle_turns: Annotated[int, Meta(ge=1, le=10_000)] = 40
+    open_issues: Annotated[int, Meta(ge=1, le=16)] = 5
+    """Of a conversation that wait for their solution, the latest."""
+    near_turns: Annotated[int, Meta(ge=0, le=1_000)] = 20
+    """A solution that names no topic of an open issue solves the last one, if that is not farther back."""
 
     most: Annotated[int, Meta(ge=1, le=1_000)] = 100
     """Of a project (`maxEpisodicMemories`); the one of the lowest significance × decay goes."""
@@ -123,6 +164,12 @@ class NarrativePolicy(Section, frozen=True, kw_only=True):
     linked: Annotated[int, Meta(ge=0, le=64)] = 16
     """Memories that an episode is linked to."""
     half_life: timedelta = timedelta(days=30)
+    """Of the decay, which is that of memories (seed 004, Decay Function)."""
+    access_boost: Ratio = 0.1
+    access_boost_most: Ratio = 0.5
+
+    def __post_init__(self) -> None:
+        require(self.half_life > ZERO, "half_life must be positive")
 
 
 class ConsolidationPolicy(Section, frozen=True, kw_only=True):
@@ -138,6 +185,9 @@ class ConsolidationPolicy(Section, frozen=True, kw_only=True):
     """Looked at with one event, so that no event takes long; the next ones go on."""
     named: Annotated[int, Meta(ge=0, le=1_000)] = 200
     """Ids that its event names."""
+    decay_change: Ratio = 0.1
+    """A stored decay factor is brought up to date when it is off by this (no seed), about every fifth day. Readers
+    compute the present one."""
 
     def __post_init__(self) -> None:
         require(self.every > ZERO, "every must be positive")
@@ -167,7 +217,7 @@ class ProjectRetrievalPolicy(Section, frozen=True, kw_only=True):
     top_k: Annotated[int, Meta(ge=1, le=1_000)] = 10
     """`retrievalTopK`."""
     context_weight: Ratio = 0.3
-    """Weight of a term of the context text beside one of the query at 1 (seed 004: "for boosting")."""
+    """What the similarity and share of terms of the context text add to those of the query ("for boosting")."""
     neighbour_share: Ratio = 0.5
     """What a memory pulled in over a relationship gets of the score of the hit, times the strength."""
     cached_items: Annotated[int, Meta(ge=1_000, le=10_000_000)] = 200_000
@@ -184,6 +234,8 @@ class ContextPolicy(Section, frozen=True, kw_only=True):
     """Reserved for the current turn."""
     recent_share: Ratio = 0.6
     """Of what is available for recent messages, the rest for retrieved memories."""
+    query_messages: Annotated[int, Meta(ge=0, le=50)] = 4
+    """Of the latest messages so many are the context of the query that memories are retrieved by (no seed)."""
 
     def __post_init__(self) -> None:
         rest = self.total_tokens - self.system_tokens - self.working_tokens

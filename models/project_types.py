@@ -11,10 +11,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.event_base import Ratio, UtcTime
+from models.event_base import Ratio, Role, UtcTime
 
 MOST_CONTENT_CHARS = 4_000
 """Of a memory in a command; the policy keeps fewer."""
+MOST_MESSAGE_CHARS = 16_000
+"""Of a message in an import: the most that any policy keeps of one."""
 ItemId = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9]+-[a-z0-9]+$")]
 """Sortable by event time, and deterministic (`models.ids.sortable_id`): `mf0k3x2a-9c1d22ab`."""
 RelationType = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[a-z][a-z0-9_]*$")]
@@ -214,6 +216,29 @@ class PendingFact(Struct, frozen=True, kw_only=True):
     extracted_at: UtcTime
     doubts: list[str] = []
     """What lowered the confidence: `question`, `negated`, `hypothetical`, `third_person` …"""
+
+
+class ImportedMessage(Struct, frozen=True, kw_only=True):
+    """A message at hand of a conversation that is imported: later it becomes part of a chunk."""
+
+    conversation_id: Annotated[str, Meta(min_length=1, max_length=256)]
+    turn: Count
+    role: Role
+    user_id: Annotated[str, Meta(max_length=256)] = ""
+    content: Annotated[str, Meta(max_length=MOST_MESSAGE_CHARS)]
+    timestamp: UtcTime
+
+
+class ConsolidationFigures(Struct, frozen=True, kw_only=True, gc=False):
+    """What a consolidation came to. Fields as in `models.project_events.ProjectConsolidated`."""
+
+    run: Count
+    memories_looked_at: Count
+    decay_updated: Count
+    memories_archived: Count
+    episodes_merged: Count
+    pending_dropped: Count
+    tokens_reclaimed: Count
 
 
 ItemKind = Literal["memory", "episode", "chunk", "conversation", "pending"]

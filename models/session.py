@@ -23,7 +23,7 @@ Rules for what is not in order:
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Literal
 
 from models.arrival import SessionInput, SessionTimedOut
 from models.event_base import NAME_CHARS
@@ -58,7 +58,7 @@ from models.text.summary import sentences_in
 __all__ = ["SessionState", "fold", "read_deadline", "read_standing"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
-"""Whose turns are a user's memory (seed 002, `history`)."""
+"""Whose turns are a user's memory (seed 002, `history`), and a project's (seed 004)."""
 _UPSTREAM: Final = "upstream"
 _RULES: Final = "rules"
 
@@ -120,7 +120,7 @@ def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, p
         return []
     # The record that moved the watermark is not folded by this: it may be the session's own next turn.
     head.offset = max(head.offset, item.position.offset - 1)
-    return _Step(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason)
+    return _Step(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason, "paused")
 
 
 class _Step:
@@ -143,7 +143,7 @@ class _Step:
     ) -> list[OutputEvent]:
         """Fold the event and give what is to be emitted."""
         if isinstance(event, SessionEnded):
-            return self.close(event.reason[:NAME_CHARS])
+            return self.close(event.reason[:NAME_CHARS], "ended")
         arrival = Arrival.NEW
         if isinstance(event, Turn):
             arrival = admit(self.head, event.turn, self.policy.session.reorder_reach_turns)
@@ -196,6 +196,8 @@ class _Step:
             self.add_to_topics(Message(remembered, encoded, about, _importance(turn), now))
         if policy.users.enabled and turn.role in _SPEAKERS:
             self.emission.user_turn(turn)
+        if turn.project_id is not None and policy.projects.enabled and turn.role in _SPEAKERS:
+            self.emission.project_turn(turn, turn.project_id)
         cause = self.move_alert(risk)
         self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
         if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
@@ -310,7 +312,7 @@ class _Step:
             summary = event.summary[: self.policy.memory.summary_chars]
             self.emission.segment(memory.replace(ref, summary, event.summarised_by[:NAME_CHARS]))
 
-    def close(self, reason: str) -> list[OutputEvent]:
+    def close(self, reason: str, status: Literal["ended", "paused"]) -> list[OutputEvent]:
         """Emit everything that is still open, then keep only a marker (seed 000, `cleanup_memory`)."""
         head, policy, emission = self.head, self.policy, self.emission
         emission.windows(self.windows.close(self.watermark) + self.windows.flush())
@@ -321,6 +323,7 @@ class _Step:
         emission.episode(reason, episode)
         if policy.apps.enabled:
             emission.conversation_ended(reason, episode)
+        emission.project_conversations(reason, status)
         if head.alert is not None:
             emission.alert(resolve(head.alert), "resolved")
         emission.profile(still_open=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import Literal
 
 from models.arrival import SessionInput, SessionTimedOut
 from models.event_base import OutputFields
@@ -15,6 +16,8 @@ from models.events import (
     ModeTransition,
     OutputEvent,
     ProfileUpdated,
+    ProjectConversationEnded,
+    ProjectTurnAdded,
     RiskPoint,
     SegmentCompacted,
     TopicChanged,
@@ -131,6 +134,28 @@ class Emission:
         common = self._common("user_turn_added")
         common["user_id"], common["app_id"] = turn.user_id, turn.app_id
         self.outputs.append(UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content))
+
+    def project_turn(self, turn: Turn, project_id: str) -> None:
+        """A turn is its project's too: whoever folds projects goes on from here (seed 004)."""
+        projects, place = self._head.projects, [turn.app_id, project_id]
+        if place not in projects and len(projects) < self._policy.projects.projects_of_session:
+            self._head.projects = [*projects, place]
+        common = self._common("project_turn_added")
+        common["user_id"], common["app_id"] = turn.user_id, turn.app_id
+        self.outputs.append(
+            ProjectTurnAdded(**common, project_id=project_id, turn=turn.turn, role=turn.role, content=turn.content)
+        )
+
+    def project_conversations(self, reason: str, status: Literal["ended", "paused"]) -> None:
+        """The session closed: the projects that were spoken of in it are told, while there are not too many."""
+        for app_id, project_id in self._head.projects:
+            common = self._common("project_conversation_ended")
+            common["app_id"] = app_id
+            self.outputs.append(
+                ProjectConversationEnded(
+                    **common, project_id=project_id, status=status, reason=reason, last_turn=self._head.last_turn
+                )
+            )
 
     def topic(self, change: TopicChange) -> None:
         """A topic came, went or changed: the whole of it, without text but title and summary."""

@@ -109,6 +109,8 @@ class Open(Prefix, array_like=True):
     """Turns of another app than the first came under the same id …"""
     other_user: bool = False
     """… or of another user."""
+    projects: list[list[str]] = []
+    """App and id of projects that were spoken of, the first of them."""
 
     @property
     def mean_risk(self) -> float:

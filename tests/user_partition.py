@@ -8,6 +8,7 @@ from models.arrival import Command
 from models.codec import encode
 from models.events import CommandEvent, OutputEvent, Position
 from models.memory_partition import MemoryPartitionFold
+from models.partition import PartitionFolded
 
 Entities = dict[str, dict[str, bytes]]
 
@@ -19,18 +20,20 @@ def commands(*events: CommandEvent, first: int = 0) -> list[Command]:
 
 def keep(entities: Entities, fold: MemoryPartitionFold, log: Sequence[Command]) -> list[OutputEvent]:
     """Fold and keep, as the role does; gives what came out, each result only once it is kept."""
-    outputs: list[OutputEvent] = []
-    for folded in fold.fold(log):
-        outputs += folded.outputs
-        for entity, parts in folded.changed.items():
-            kept = entities.setdefault(entity, {})
-            for part, value in parts.items():
-                kept.pop(part, None)
-                if value is not None:
-                    kept[part] = value
-            if not kept:
-                del entities[entity]
-    return outputs
+    return [event for folded in fold.fold(log) for event in keep_result(entities, folded)]
+
+
+def keep_result(entities: Entities, folded: PartitionFolded) -> list[OutputEvent]:
+    """Keep one result; gives what comes out with it."""
+    for entity, parts in folded.changed.items():
+        kept = entities.setdefault(entity, {})
+        for part, value in parts.items():
+            kept.pop(part, None)
+            if value is not None:
+                kept[part] = value
+        if not kept:
+            del entities[entity]
+    return folded.outputs
 
 
 def gather(found: dict[str, bytes], outputs: Sequence[OutputEvent]) -> None:

@@ -9,8 +9,9 @@ class Parts:
     """A private overlay over what was loaded; the loaded mapping is never changed.
 
     Attributes:
-        written_bytes: Names and values of all that was put so far, each time it was.
-        written_parts: How often anything was put or dropped.
+        written_bytes: Names and values of all that was put so far, each time it was another one.
+        written_parts: How often anything became another one, or went. Both tell what was done since a moment the
+            same, whether or not what came before it is stored by now.
     """
 
     def __init__(self, loaded: Mapping[str, bytes]) -> None:
@@ -36,14 +37,14 @@ class Parts:
 
     def put(self, name: str, value: bytes) -> None:
         """Write a part; the same bytes again are no change."""
-        if name in self._changed or self._loaded.get(name) != value:
+        if self.get(name) != value:
             self._changed[name] = value
             self.written_bytes += len(name) + len(value)
             self.written_parts += 1
 
     def drop(self, name: str) -> None:
         """Delete a part; one that never was is left alone."""
-        if name in self._changed or name in self._loaded:
+        if self.get(name) is not None:
             self._changed[name] = None
             self.written_parts += 1
 

@@ -16,8 +16,8 @@ scores; scores divided by the best (72.7) or by their root mean square (73.0); o
 Questions whose answer stands in several turns (multi-hop), recall@10, wordllama / MiniLM: 41.5 / 45.1 with all of the
 above, 46 to 47 / 48 to 50 with a share of the session's best score and a bonus for the speaker that is named; all of
 questions 1-4 78.4 / 80.7. Chosen on four conversations and measured on the fifth: 78.9 / 81.4, multi-hop 47.1 / 49.7.
-What did not help: fewer turns of a session of which some were taken (down to 41), terms or names of the best turns asked
-again (-1.5 to +0.5), a turn's own score counted twice, the sum over a session in place of its best.
+What did not help: fewer turns of a session of which some were taken (down to 41), terms or names of the best turns
+asked again (-1.5 to +0.5), a turn's own score counted twice, the sum over a session in place of its best.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Role memory: what changes users and apps' memories in; facts, episodes, memories and requests to slower stages out.
+"""Role memory: what changes memories of users, apps and projects in; what became of them out.
 
-Start reading at `models/user.py` (seed 002) and `models/app.py` (seed 003).
+Start reading at `models/user.py` (seed 002), `models/app.py` (seed 003) and `models/project.py` (seed 004).
 """
 
 from __future__ import annotations
@@ -25,26 +25,30 @@ from models.events import (
     MemoryRequested,
     OutputEvent,
     Position,
+    ProjectConsolidated,
+    ProjectItemChanged,
+    ProjectWorkDue,
     WorkDue,
 )
 from models.memory_partition import MemoryPartitionFold, commands_offset
 from models.partition import PartitionFolded, Parts
 from models.policy import Policy
+from models.projects.standings import DueProject
 from models.topics import COMMANDS, MEMORY_STATE
 from streams.intake import Decoded, decode_commands
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
 from streams.roles.folding_role import FoldingRole
-from streams.roles.reminders import Reminders
+from streams.roles.reminders import Reminders, Told
 from streams.settings import Settings
 from streams.telemetry import metrics
 
 DUE_PER_BEAT = 100
-"""Spaces of a partition that are told within a second that their work can go on."""
+"""Spaces, and projects, of a partition that are told within a second that their work can go on."""
 
 
 class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
-    """Folds every user and every space of memories of the partitions that this worker owns."""
+    """Folds every user, every space of memories and every project of the partitions that this worker owns."""
 
     name = "memory"
     sources = (COMMANDS,)
@@ -53,6 +57,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
     def __init__(self, settings: Settings, policy: Policy) -> None:
         super().__init__(settings, policy, http_port=settings.http.memory_port)
         self._reminders = Reminders(policy.apps.answer_within)
+        self._project_reminders = Told[DueProject]()
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Command]]:
         """Decoded and checked."""
@@ -60,7 +65,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         return {n: decode_commands(records, rules, above=self.folds[n].offset) for n, records in batches.items()}
 
     def new_fold(self, entities: Mapping[str, Parts]) -> MemoryPartitionFold:
-        """Users and spaces of one partition."""
+        """Users, spaces and projects of one partition."""
         return MemoryPartitionFold(entities, self.policy, seconds=perf_counter)
 
     def loss_rule(self) -> LossRule:
@@ -71,7 +76,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         return [command.position for command in decode_commands(records, self.policy.intake).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:
-        """Facts, episodes and memories, and what memories cost."""
+        """Facts, episodes and memories, and what memories of apps cost."""
         for event in folded.outputs:
             _count(event)
             if isinstance(event, MemoryRequested | CompactionRequested):
@@ -84,16 +89,22 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         metrics.gauge("app_memories_waiting", partition=partition).set(fold.standings.waiting)
         metrics.gauge("app_memory_spaces", partition=partition).set(fold.standings.spaces)
         metrics.gauge("app_memory_spaces_used", partition=partition).set(fold.standings.with_memories)
+        metrics.gauge("projects", partition=partition).set(fold.projects.projects)
+        metrics.gauge("project_memories", partition=partition).set(fold.projects.memories)
 
     async def on_idle(self) -> None:
-        """Go on with work of spaces that waited for energy, or in vain for an answer."""
+        """Go on with work of spaces that waited for energy, or in vain for an answer, and of projects."""
         now = datetime.now(UTC)
         topic = COMMANDS.full_name(self.settings.topic_prefix)
         for number, fold in self.folds.items():
-            due = self._reminders.choose(fold.standings.due(now), monotonic(), DUE_PER_BEAT)
-            if not due:
+            spaces = self._reminders.choose(fold.standings.due(now), monotonic(), DUE_PER_BEAT)
+            projects = self._project_reminders.choose(fold.projects.due(now), monotonic(), DUE_PER_BEAT)
+            events: list[WorkDue | ProjectWorkDue] = [
+                *(WorkDue(app_id=space.app_id, user_id=space.user_id, timestamp=now) for space in spaces),
+                *(ProjectWorkDue(app_id=due.app_id, project_id=due.project_id, timestamp=now) for due in projects),
+            ]
+            if not events:
                 continue
-            events = [WorkDue(app_id=space.app_id, user_id=space.user_id, timestamp=now) for space in due]
             records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
             await acknowledged(await self.producer.write(topic, number, records))
 
@@ -114,6 +125,11 @@ def _count(event: OutputEvent) -> None:
             metrics.counter("app_memories_edited_total").inc()
         case AppMemorySkipped():
             metrics.counter("app_memories_skipped_total", reason=event.reason).inc()
+        case ProjectItemChanged():
+            metrics.counter("project_item_changes_total", cause=event.cause).inc()
+        case ProjectConsolidated():
+            metrics.counter("project_consolidations_total", cause=event.cause).inc()
+            metrics.counter("project_tokens_reclaimed_total").inc(event.tokens_reclaimed)
         case AppMemoriesCompacted():
             _count_compaction(event)
 

@@ -1,10 +1,10 @@
-"""Which spaces of memories are told that something is due: not too often, and none before there was time to answer."""
+"""Which spaces and projects are told that something is due: not too often, and none before there was time to answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from models.entities import entity_key
 from models.events import CompactionRequested, MemoryRequested, space_key
@@ -12,6 +12,23 @@ from models.space_standings import DueSpace
 
 TELL_AGAIN_S: Final = 30.0
 """What was told takes a moment to come back, and the broker's clock may be behind."""
+
+
+_Due = TypeVar("_Due")
+
+
+class Told(Generic[_Due]):
+    """Remembers what was told. Times are of a clock that only goes on, in seconds."""
+
+    def __init__(self) -> None:
+        self._told: dict[_Due, float] = {}
+
+    def choose(self, due: Iterable[_Due], now_s: float, most: int) -> list[_Due]:
+        """Those that are told now, at most so many; the others with a later call."""
+        self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
+        ripe = [each for each in due if each not in self._told][:most]
+        self._told.update(dict.fromkeys(ripe, now_s))
+        return ripe
 
 
 class Reminders:
@@ -28,7 +45,7 @@ class Reminders:
     def __init__(self, answer_within: timedelta) -> None:
         self._answer_within_s = answer_within.total_seconds()
         self._asked: dict[str, float] = {}
-        self._told: dict[DueSpace, float] = {}
+        self._told = Told[DueSpace]()
 
     def asked(self, request: MemoryRequested | CompactionRequested, now_s: float) -> None:
         """A request goes out."""
@@ -37,9 +54,7 @@ class Reminders:
     def choose(self, due: Iterable[DueSpace], now_s: float, most: int) -> list[DueSpace]:
         """Those that are told now, at most so many; the others with a later call."""
         self._forget(now_s)
-        ripe = [space for space in due if space not in self._told and self._had_time(space, now_s)]
-        self._told.update(dict.fromkeys(ripe[:most], now_s))
-        return ripe[:most]
+        return self._told.choose([space for space in due if self._had_time(space, now_s)], now_s, most)
 
     def _had_time(self, space: DueSpace, now_s: float) -> bool:
         if not space.awaits_answer:
@@ -48,6 +63,5 @@ class Reminders:
         return now_s - asked_s >= self._answer_within_s
 
     def _forget(self, now_s: float) -> None:
-        self._told = {space: told_s for space, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
         kept_s = self._answer_within_s + 2 * TELL_AGAIN_S
         self._asked = {key: asked_s for key, asked_s in self._asked.items() if now_s - asked_s < kept_s}

@@ -1,0 +1,243 @@
+"""What of a project goes into a language model's context window (seed 004, Context Window Management).
+
+| section | priority | may take |
+|---|---|---|
+| system prompt | 1.0 | all of its length; what its reserve is too small for comes out of what is available |
+| recent messages | 0.9 for the newest, falling | 60 % of what is available |
+| memories and episodes | their relevance | 40 %, and what complete recent messages leave |
+| chunk summaries | 0.5 for the newest, falling | what complete memories leave |
+
+Available is the total without the system prompt and without the reserve of the current turn, into which nothing is put
+here. In a section the item of the highest priority comes first, and the first that does not fit ends it. A section
+passes on only what it leaves when all of its items are in; what memories and chunks leave then goes to older messages.
+With these two rules a larger budget never loses an item that a smaller one held: filling gaps with whatever is small
+enough would. Items are whole or not at all, also the newest message; a warning names what is missing.
+
+Tokens are counted per item, with its line break and its section's heading; so a counter must not find more tokens in a
+text than in its lines together. Four characters per token and OpenAI's tokenisers are such.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from models.project_policy import ContextPolicy
+from models.project_types import ConversationChunk, ProjectEpisode, ProjectMemory
+from models.retrieval.relevance import RetrievalQuery, Retrieved
+from models.retrieval.token_budget import TokenBudget, budget_of
+
+TokenCounter = Callable[[str], int]
+"""Tokens of a text; `models.text.words.estimate_tokens` by default."""
+SectionName = Literal["system", "memories", "chunks", "recent"]
+SYSTEM_PRIORITY: Final = 1.0
+RECENT_PRIORITY: Final = 0.9
+CHUNK_PRIORITY: Final = 0.5
+_HEADINGS: Final[Mapping[SectionName, str]] = {
+    "memories": "## Project memory",
+    "chunks": "## Earlier in the conversation",
+    "recent": "## Conversation",
+}
+_LEFT_OUT: Final[Mapping[SectionName, str]] = {
+    "memories": "memories",
+    "chunks": "chunk summaries",
+    "recent": "recent messages",
+}
+
+
+class ContextMessage(Struct, frozen=True, kw_only=True, gc=False):
+    """A message at hand: a turn, as it was said."""
+
+    turn: int
+    role: str
+    content: str
+
+
+class ContextInputs(Struct, frozen=True, kw_only=True):
+    """All that could be told.
+
+    Attributes:
+        recent: In order of time.
+        memories: What was retrieved, the most relevant first.
+        chunks: Of the conversation, in order of time.
+    """
+
+    system_prompt: str = ""
+    recent: list[ContextMessage] = []
+    memories: list[Retrieved] = []
+    chunks: list[ConversationChunk] = []
+
+
+class ContextItem(Struct, frozen=True, kw_only=True, gc=False):
+    """Something that is in the context.
+
+    Attributes:
+        id: Of the memory, episode or chunk; of a message its turn; empty for the system prompt.
+        text: Its lines.
+        tokens: Of `text` with its line break, and of the section's heading with the section's first.
+    """
+
+    section: SectionName
+    id: str
+    text: str
+    tokens: int
+    priority: float
+
+
+class BuiltContext(Struct, frozen=True, kw_only=True):
+    """A context within its budget.
+
+    Attributes:
+        items: In the order of the text: system prompt, memories, chunks, messages in order of time.
+        text: What the language model is told.
+        warnings: What did not fit, and a system prompt that is longer than its reserve. No text of anybody.
+        total_tokens: Of all items; those of `text` are not more.
+    """
+
+    items: list[ContextItem]
+    text: str
+    budget: TokenBudget
+    warnings: list[str]
+    total_tokens: int
+
+
+class _Section(NamedTuple):
+    """Items by falling priority, and how many of them are in."""
+
+    items: list[ContextItem]
+    taken: int
+    tokens: int
+
+    @property
+    def complete(self) -> bool:
+        return self.taken == len(self.items)
+
+    @property
+    def kept(self) -> list[ContextItem]:
+        return self.items[: self.taken]
+
+
+def build_context(inputs: ContextInputs, policy: ContextPolicy, tokens: TokenCounter) -> BuiltContext:
+    """As much as fits, by priority; the same input gives the same context, a larger total only more of it.
+
+    Raises:
+        BudgetTooSmall: The total does not hold the system prompt and the reserve of the current turn.
+    """
+    prompt = inputs.system_prompt.strip()
+    system = _items("system", [("", prompt)] if prompt else [], [SYSTEM_PRIORITY], tokens)
+    system_tokens = sum(item.tokens for item in system)
+    budget = budget_of(policy, system_tokens)
+    recent, memories, chunks = _allocated(inputs, budget, tokens)
+    shown = [*system, *memories.kept, *reversed(chunks.kept), *reversed(recent.kept)]
+    used = system_tokens + recent.tokens + memories.tokens + chunks.tokens
+    warnings = [_missing(section) for section in (recent, memories, chunks) if not section.complete]
+    if system_tokens > policy.system_tokens:
+        reserve = policy.system_tokens
+        warnings.insert(0, f"the system prompt takes {system_tokens} tokens, {reserve} are reserved for it")
+    return BuiltContext(
+        items=shown,
+        text=_text(shown),
+        budget=replace(budget, used=used),
+        warnings=warnings,
+        total_tokens=used,
+    )
+
+
+def query_of(text: str, recent: Sequence[ContextMessage], policy: ContextPolicy) -> RetrievalQuery:
+    """What to retrieve for a context: the user's text, with the latest messages around it."""
+    latest = recent[len(recent) - min(policy.query_messages, len(recent)) :]
+    return RetrievalQuery(text=text, context="\n".join(message.content for message in latest))
+
+
+def _allocated(inputs: ContextInputs, budget: TokenBudget, tokens: TokenCounter) -> tuple[_Section, _Section, _Section]:
+    """Recent messages, memories and chunks, each as far as it goes."""
+    told = {found.id for found in inputs.memories}
+    said = [(str(message.turn), f"{message.role}: {message.content.strip()}") for message in reversed(inputs.recent)]
+    known = [(found.id, _memory_line(found)) for found in inputs.memories]
+    earlier = [(chunk.id, _chunk_line(chunk)) for chunk in reversed(inputs.chunks) if chunk.id not in told]
+    messages = _items("recent", said, _falling(RECENT_PRIORITY, CHUNK_PRIORITY, len(said)), tokens)
+    recent = _filled(messages, budget.recent_messages)
+    room = budget.retrieved_context + (budget.recent_messages - recent.tokens) * recent.complete
+    memories = _filled(_items("memories", known, [found.score for found in inputs.memories], tokens), room)
+    room = (room - memories.tokens) * memories.complete
+    chunks = _filled(_items("chunks", earlier, _falling(CHUNK_PRIORITY, 0.0, len(earlier)), tokens), room)
+    if memories.complete and chunks.complete and not recent.complete:
+        recent = _filled(messages, budget.available - memories.tokens - chunks.tokens)
+    return recent, memories, chunks
+
+
+def _items(
+    section: SectionName, lines: Sequence[tuple[str, str]], priorities: Sequence[float], tokens: TokenCounter
+) -> list[ContextItem]:
+    """Items by falling priority; the first is charged with the heading."""
+    heads = itertools.chain([_heading(section)], itertools.repeat(""))
+    return [
+        ContextItem(section=section, id=item_id, text=line, tokens=tokens(f"{head}{line}\n"), priority=priority)
+        for (item_id, line), priority, head in zip(lines, priorities, heads, strict=False)
+    ]
+
+
+def _filled(items: list[ContextItem], room: int) -> _Section:
+    """The first items that fit, without gaps."""
+    used = 0
+    for n, item in enumerate(items):
+        if used + item.tokens > room:
+            return _Section(items, n, used)
+        used += item.tokens
+    return _Section(items, len(items), used)
+
+
+def _falling(first: float, beyond: float, count: int) -> list[float]:
+    """Evenly from the first on, without reaching what is beyond.
+
+    >>> _falling(0.5, 0.0, 2)
+    [0.5, 0.25]
+    """
+    return [first - (first - beyond) * n / count for n in range(count)]
+
+
+def _heading(section: SectionName) -> str:
+    """What stands before a section's first line, with the empty line before it."""
+    return f"\n{_HEADINGS[section]}\n" if section in _HEADINGS else ""
+
+
+def _memory_line(found: Retrieved) -> str:
+    """One line, whatever it holds: a memory must not look like another, or like a heading."""
+    match found.item:
+        case ProjectMemory(type=kind, valid_from=at):
+            label = kind.value
+        case ProjectEpisode(kind=what, ended_at=at):
+            label = what.value.replace("_", " ")
+        case ConversationChunk(ended_at=at):
+            label = "earlier"
+    doubt = " (another memory contradicts this)" if found.contradicted_by else ""
+    return f"- [{label}, {at:%Y-%m-%d}] {_on_one_line(found.text)}{doubt}"
+
+
+def _chunk_line(chunk: ConversationChunk) -> str:
+    return f"- turns {chunk.first_turn}-{chunk.last_turn}: {_on_one_line(chunk.summary)}"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _text(items: Sequence[ContextItem]) -> str:
+    """Sections in the order of the items, each under its heading."""
+    parts = []
+    for section, group in itertools.groupby(items, key=lambda item: item.section):
+        parts += [_heading(section), *(f"{item.text}\n" for item in group)]
+    return "".join(parts).strip("\n")
+
+
+def _missing(section: _Section) -> str:
+    """What did not fit, by name."""
+    left = section.items[section.taken :]
+    name = left[0].section
+    what = "turns" if name == "recent" else "ids"
+    named = ", ".join(item.id for item in left)
+    return f"{len(left)} of {len(section.items)} {_LEFT_OUT[name]} did not fit, {what} {named}"

@@ -1,0 +1,126 @@
+"""What is asked of a project's memory, and what is found: the form that all strategies share (seed 004, Retrieval).
+
+    relevance = Σ weight_i · score_i / Σ weight_i        over semantic, keyword, recency, importance, access
+
+`models.retrieval.candidates` computes it; `models.projects.view` answers with it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from models.event_base import Ratio, UtcTime
+from models.project_policy import RetrievalWeights
+from models.project_types import Category, ConversationChunk, MemoryType, ProjectEpisode, ProjectMemory, Tags
+
+FoundKind = Literal["memory", "episode", "chunk"]
+"""What retrieval can find; the seed's conversations and pending facts are looked up, not found."""
+Findable = ProjectMemory | ProjectEpisode | ConversationChunk
+Found = tuple[FoundKind, str]
+"""Kind and id of something that can be found."""
+
+
+class RetrievalFilters(Struct, frozen=True, kw_only=True):
+    """Everything that is given must hold (seed 004, `RetrievalQuery.filters`).
+
+    Only memories have a type, category and tags, and chunks have no importance either: what has none of a thing that
+    is filtered by is left out.
+    """
+
+    memory_types: Annotated[list[MemoryType], Meta(max_length=16)] = []
+    """One of them."""
+    categories: Annotated[list[Category], Meta(max_length=64)] = []
+    """One of them."""
+    tags: Tags = []
+    """At least one of them."""
+    date_from: UtcTime | None = None
+    """Memories first said, episodes and chunks that went on, at this time or later …"""
+    date_to: UtcTime | None = None
+    """… and at this time or earlier."""
+    min_importance: Ratio | None = None
+    """Of an episode: significance."""
+    include_episodic: bool = True
+    include_chunks: bool = False
+    include_archived: bool = False
+    """Also memories that a consolidation put away. A query for another time (`valid_at`, `known_at`) has them anyhow:
+    they are put away from the present, and held as they did."""
+
+
+class RetrievalQuery(Struct, frozen=True, kw_only=True):
+    """A question to a project's memory (seed 004, Retrieval Query); what is not given is the policy's."""
+
+    text: str
+    """May be empty, or of stop words only: then the context is asked for, and without one what is important and recent
+    is given."""
+    context: str = ""
+    """What was said around it. It can only lift what has its words, never lower what has not."""
+    filters: RetrievalFilters = RetrievalFilters()
+    weights: RetrievalWeights | None = None
+    top_k: Annotated[int, Meta(ge=1, le=1_000)] | None = None
+    threshold: Ratio | None = None
+    valid_at: UtcTime | None = None
+    """What held then; none: what holds now. An episode or chunk holds from its begin on."""
+    known_at: UtcTime | None = None
+    """As it was known then, with the words of then."""
+    related_depth: Annotated[int, Meta(ge=0, le=8)] = 0
+    """So many relationships away from a hit memories are pulled in."""
+
+
+class Scores(Struct, frozen=True, gc=False):
+    """What something's relevance is made of, each in 0-1."""
+
+    semantic: float = 0.0
+    keyword: float = 0.0
+    recency: float = 0.0
+    importance: float = 0.0
+    access: float = 0.0
+
+
+class Retrieved(Struct, frozen=True, kw_only=True):
+    """Something that was found (seed 004, `RetrievedMemory`).
+
+    Attributes:
+        text: What is told of it.
+        score: Relevance by which it was ranked, 0-1 with the seed's strategy.
+        scores: Its own; that of what was pulled in can be below the threshold.
+        item: The whole of it, as it was known at the time asked for.
+        via: The hit over whose relationships it was pulled in; empty for a hit.
+        contradicted_by: Memories that hold too and contradict it, either way round.
+    """
+
+    kind: FoundKind
+    id: str
+    text: str
+    score: float
+    scores: Scores
+    item: Findable
+    via: str = ""
+    contradicted_by: list[str] = []
+
+
+def searched_text(item: Findable) -> str:
+    """The words that something is found by.
+
+    A memory also by its type, category, tags and subject: "the database decision" finds "We went with PostgreSQL".
+    """
+    match item:
+        case ProjectMemory():
+            return "\n".join([item.content, item.type, item.category, item.subject, *item.tags])
+        case ProjectEpisode():
+            kind = item.kind.replace("_", " ")
+            return "\n".join([item.title, item.summary, kind, item.outcome or "", *item.participants])
+        case ConversationChunk():
+            return "\n".join([item.summary, *item.key_topics])
+
+
+def told_text(item: Findable) -> str:
+    """What a reader or a language model is told of something."""
+    match item:
+        case ProjectMemory():
+            return item.content
+        case ProjectEpisode():
+            return f"{item.title}: {item.summary}"
+        case ConversationChunk():
+            return item.summary

@@ -1,0 +1,157 @@
+"""Long-term memories of a project on dicts, and what was told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from models.memory.kept_memories import shelf_of
+from models.memory.long_term import Gone, Kept, LongTerm, New
+from models.project_events import ItemCause, ProjectMemoryEdited, RelationshipSet
+from models.project_policy import LongTermPolicy
+from models.project_types import MemorySource, MemoryType, ProjectMemory
+from tests.session_driver import NOON
+
+KEY = "project:shop/web"
+DAY = timedelta(days=1)
+
+
+class DictMemories:
+    """What a project's state offers, on dicts."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Kept] = {}
+        self.lists: dict[str, list[str]] = {}
+
+    @property
+    def count(self) -> int:
+        """Kept memories."""
+        return len(self.kept)
+
+    @property
+    def archived(self) -> int:
+        """Archived ones."""
+        return sum(kept.memory.archived for kept in self.kept.values())
+
+    def memory(self, memory_id: str) -> Kept | None:
+        """One of them."""
+        return self.kept.get(memory_id)
+
+    def alike(self, suffix: str) -> list[Kept]:
+        """Those whose id ends so."""
+        return [kept for name, kept in sorted(self.kept.items()) if name.endswith(f"-{suffix}")]
+
+    def put(self, kept: Kept) -> None:
+        """Keep a memory."""
+        self.kept[kept.memory.id] = kept
+
+    def drop(self, memory_id: str) -> None:
+        """Let go of it."""
+        self.kept.pop(memory_id, None)
+
+    def free_slot(self) -> int:
+        """The lowest place that is free."""
+        taken = {kept.slot for kept in self.kept.values()}
+        return next(slot for slot in range(len(taken) + 1) if slot not in taken)
+
+    def subject(self, subject: str) -> list[str]:
+        """A list."""
+        return list(self.lists.get(subject, []))
+
+    def set_subject(self, subject: str, ids: list[str]) -> None:
+        """Note a list."""
+        self.lists[subject] = ids
+        if not ids:
+            del self.lists[subject]
+
+    def shelf_ids(self, shelf: int) -> list[str]:
+        """Ids on a shelf, sorted."""
+        return sorted(name for name in self.kept if shelf_of(name.rpartition("-")[2]) == shelf)
+
+
+class Project:
+    """One project's long-term memories, with a clock."""
+
+    def __init__(self, policy: LongTermPolicy | None = None) -> None:
+        self.policy = policy or LongTermPolicy()
+        self.memories = DictMemories()
+        self.now = NOON
+        self.told: list[tuple[str, ItemCause]] = []
+
+    def long_term(self, now: datetime | None = None) -> LongTerm:
+        """As of the clock."""
+        return LongTerm(self.memories, self._tell, KEY, self.policy, now or self.now)
+
+    def _tell(self, kept: Kept | Gone, cause: ItemCause) -> None:
+        self.told.append((kept.memory_id if isinstance(kept, Gone) else kept.memory.id, cause))
+
+    def say(  # what the tests vary
+        self,
+        content: str,
+        day: float = 0.0,
+        subject: str = "",
+        *,
+        memory_type: MemoryType = MemoryType.DECISION,
+        session: str = "s1",
+        user: str = "ann",
+        tags: Sequence[str] = (),
+        until: float | None = None,
+        confidence: float = 0.8,
+    ) -> str:
+        """Somebody said something on a day; its id. The clock moves on by a minute."""
+        self.now += timedelta(minutes=1)
+        said_at = NOON + day * DAY
+        source = MemorySource(
+            conversation_id=session, turn=int(day * 1_000), role="user", user_id=user, said_at=said_at
+        )
+        new = New(
+            type=memory_type,
+            content=content,
+            subject=subject,
+            tags=list(tags),
+            confidence=confidence,
+            source=source,
+            valid_from=said_at,
+            valid_until=None if until is None else NOON + until * DAY,
+        )
+        return self.long_term().add(new)[0]
+
+    def edit(self, memory_id: str, **fields: object) -> tuple[str, str]:
+        """Somebody puts a memory right."""
+        self.now += timedelta(minutes=1)
+        known = {"app_id": "shop", "project_id": "web", "timestamp": self.now, "memory_id": memory_id}
+        return self.long_term().edit(ProjectMemoryEdited(**known, **fields))  # type: ignore[arg-type]
+
+    def relate(self, source: str, target: str, relation: str, strength: float | None = 1.0) -> tuple[str, str]:
+        """Somebody relates two memories."""
+        self.now += timedelta(minutes=1)
+        command = RelationshipSet(
+            app_id="shop", project_id="web", timestamp=self.now,
+            source_id=source, target_id=target, relation=relation, strength=strength,
+        )  # fmt: skip
+        return self.long_term().relate(command)
+
+    def memory(self, memory_id: str) -> ProjectMemory:
+        """A memory that is there."""
+        return self.memories.kept[memory_id].memory
+
+    def intervals(self) -> list[tuple[str, float, float | None]]:
+        """Content and days from when until when, by time."""
+        memories = [kept.memory for kept in self.memories.kept.values()]
+        found = [
+            (
+                each.content,
+                (each.valid_from - NOON) / DAY,
+                None if each.valid_until is None else (each.valid_until - NOON) / DAY,
+            )
+            for each in memories
+        ]
+        return sorted(found, key=lambda each: (each[1], each[0]))
+
+    def edges(self) -> set[tuple[str, str, str]]:
+        """Contents at both ends, and the name between."""
+        return {
+            (kept.memory.content, edge.type, self.memory(edge.target_id).content)
+            for kept in self.memories.kept.values()
+            for edge in kept.memory.relationships
+        }

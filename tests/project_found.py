@@ -1,0 +1,148 @@
+"""Items of a project's memory as tests write them, and the events that tell of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from models.events import Position, ProjectChanged, ProjectItemChanged
+from models.project_types import (
+    ConversationChunk,
+    EpisodeKind,
+    ItemKind,
+    MemoryType,
+    PendingFact,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectItem,
+    ProjectMemory,
+    Relationship,
+)
+from models.retrieval.candidates import found_of
+from models.retrieval.relevance import Findable, Retrieved, Scores, told_text
+
+BEGIN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+def memory(number: int, content: str, *, kind: MemoryType = MemoryType.FACT, at: datetime = BEGIN) -> ProjectMemory:
+    """A memory that was said, recorded and last touched at one time."""
+    return ProjectMemory(
+        id=f"m-{number:03}",
+        type=kind,
+        content=content,
+        importance=0.5,
+        valid_from=at,
+        recorded_at=at,
+        created_at=at,
+        updated_at=at,
+        last_accessed_at=at,
+    )
+
+
+def related(source: ProjectMemory, target: str, kind: str = "related_to", strength: float = 1.0) -> ProjectMemory:
+    """The memory with one relationship more."""
+    edge = Relationship(target_id=target, type=kind, strength=strength, created_at=BEGIN)
+    return replace(source, relationships=[*source.relationships, edge])
+
+
+def episode(number: int, title: str, *, linked: tuple[str, ...] = (), at: datetime = BEGIN) -> ProjectEpisode:
+    """A decision of turns 0 and 1."""
+    return ProjectEpisode(
+        id=f"e-{number}",
+        kind=EpisodeKind.DECISION_MADE,
+        title=title,
+        summary=title,
+        significance=0.8,
+        linked_memories=list(linked),
+        conversation_id="s1",
+        first_turn=0,
+        last_turn=1,
+        started_at=at,
+        ended_at=at,
+        last_accessed_at=at,
+    )
+
+
+def chunk(number: int, summary: str, *, at: datetime = BEGIN) -> ConversationChunk:
+    """The ten turns of a conversation from ten times the number on."""
+    return ConversationChunk(
+        id=f"k-{number}",
+        conversation_id="s1",
+        first_number=number,
+        last_number=number,
+        first_turn=10 * number,
+        last_turn=10 * number + 9,
+        messages=10,
+        summary=summary,
+        token_count=500,
+        summary_tokens=20,
+        started_at=at,
+        ended_at=at,
+        created_at=at,
+    )
+
+
+def found(item: Findable, score: float = 0.5) -> Retrieved:
+    """As retrieval gives it."""
+    kind, item_id = found_of(item)
+    return Retrieved(kind=kind, id=item_id, text=told_text(item), score=score, scores=Scores(), item=item)
+
+
+def told(item: ProjectItem, slot: int, revision: int) -> ProjectItemChanged:
+    """The event that an item came or changed."""
+    kind = _KINDS[type(item)]
+    told_of: dict[str, Any] = {kind: item}
+    return ProjectItemChanged(**_item_event(kind, item.id, slot, revision), active=True, cause="created", **told_of)
+
+
+def gone(kind: ItemKind, item_id: str, slot: int, revision: int) -> ProjectItemChanged:
+    """The event that an item went."""
+    return ProjectItemChanged(**_item_event(kind, item_id, slot, revision), active=False, cause="deleted")
+
+
+def standing(revision: int, born: str = "first") -> ProjectChanged:
+    """How far the project is."""
+    return ProjectChanged(
+        **_event("standing", revision),
+        born=born,
+        turn_count=0,
+        conversations=0,
+        memories=0,
+        archived=0,
+        episodes=0,
+        pending=0,
+        chunks=0,
+        created=0,
+        consolidated_at=None,
+        seen={},
+        results=[],
+    )
+
+
+_KINDS: dict[type[ProjectItem], ItemKind] = {
+    ProjectMemory: "memory",
+    ProjectEpisode: "episode",
+    ConversationChunk: "chunk",
+    ProjectConversation: "conversation",
+    PendingFact: "pending",
+}
+
+
+def _item_event(kind: ItemKind, item_id: str, slot: int, revision: int) -> dict[str, Any]:
+    return {**_event(f"{kind}/{slot}", revision), "kind": kind, "item_id": item_id, "slot": slot}
+
+
+def _event(name: str, revision: int) -> dict[str, Any]:
+    return {
+        "id": f"{name}/{revision}",
+        "session_id": "",
+        "user_id": "",
+        "app_id": "shop",
+        "timestamp": BEGIN,
+        "source": Position("commands", 0, revision),
+        "project_id": "web",
+        "revision": revision,
+    }

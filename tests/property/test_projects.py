@@ -1,0 +1,243 @@
+"""What holds for every project, whatever is said, done and erased, wherever the log is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import islice
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.arrival import Command
+from models.events import (
+    ConsolidationAsked,
+    ConversationStatusSet,
+    MemoriesAccessed,
+    MemoryType,
+    Output,
+    OutputEvent,
+    PendingFactDecided,
+    Position,
+    ProjectChanged,
+    ProjectErased,
+    ProjectErasure,
+    ProjectEvent,
+    ProjectItemChanged,
+    ProjectMemoryAdded,
+    ProjectMemoryDeleted,
+    ProjectMemoryEdited,
+    ProjectSessionErased,
+    ProjectWorkDue,
+    RelationshipSet,
+)
+from models.memory_partition import MemoryPartitionFold
+from models.policy import Policy
+from models.project_policy import ProjectPolicy
+from models.projects.state import ProjectState
+from tests.project_driver import Project
+from tests.user_partition import Entities, gather, keep, keep_result
+
+SMALL = {
+    "short_term": {
+        "recent_messages": 3, "chunk_messages": 2, "max_chunks": 2, "retention_turns": 4,
+        "conversations": 2, "named": 3,
+    },
+    "long_term": {"most": 10, "pending": 2, "results": 3, "rivals": 3, "relationships": 4},
+    "narrative": {"most": 3},
+    "consolidation": {"step_memories": 10, "every": "PT1H"},
+}  # fmt: skip
+"""Small numbers, so that everything happens often."""
+POLICY = Policy(projects=msgspec.convert(SMALL, ProjectPolicy))
+TEXTS = (
+    *("We decided to use PostgreSQL.", "We decided to use MySQL for the database.", "Maybe we decided to use Redis."),
+    *("Perhaps we want dark mode for the app.", "The login is broken again.", "The bug is fixed now, it works."),
+    *("We're switching from MySQL to SQLite.", "Good morning!", "Ünïcödé \U0001f984 must not break.", ""),
+    *("The goal is to ship in May.", "The API runs on port 8080."),
+)
+KINDS = (
+    *("say",) * 6, "end", "pause", "add", "edit", "delete", "relate", "decide", "access", "status", "ask", "due",
+    "again", "erase session", "erase",
+)  # fmt: skip
+STEP = st.tuples(st.sampled_from(KINDS), st.integers(0, 9), st.integers(0, 11))
+Step = tuple[str, int, int]
+STEPS = st.one_of(st.lists(STEP, max_size=10), st.lists(STEP, min_size=20, max_size=60))
+
+
+class Log:
+    """Makes commands of one project from steps. Ids that exist are found by folding along."""
+
+    def __init__(self) -> None:
+        self.project = Project(POLICY)
+        self.commands: list[Command] = []
+        self.outputs: list[OutputEvent] = []
+        self.last: ProjectEvent | ProjectErasure | None = None
+
+    def take(self, step: Step) -> None:
+        """One step becomes one command."""
+        project = self.project
+        event = self._event(*step)
+        if event is not None:
+            self.last = event
+            self.outputs += project.put(event)
+            self.commands.append(Command(event, Position("commands", 5, project.offset - 1), project.now))
+
+    def _event(self, kind: str, pick: int, other: int) -> ProjectEvent | ProjectErasure | None:  # noqa: C901, PLR0911, PLR0912 - one for each kind
+        project, session = self.project, f"s{pick % 4}"
+        common: dict[str, Any] = {"timestamp": project.now} | project.ids
+        deed = common | {"request_id": f"r{other}"}
+        names = [*project.items("memory"), "mf0k3x2a-0000000f"]
+        one, two = names[pick % len(names)], names[other % len(names)]
+        match kind:
+            case "say":
+                return project.turn(TEXTS[other], session)
+            case "end" | "pause":
+                return project.ending(session, "ended" if kind == "end" else "paused")
+            case "add":
+                return ProjectMemoryAdded(
+                    **deed, memory_type=MemoryType.FACT, content=TEXTS[other] or "x", subject=f"s{pick % 2}"
+                )
+            case "edit":
+                project.now += timedelta(minutes=5)
+                return ProjectMemoryEdited(**deed, memory_id=one, importance=other / 11, archived=other % 2 == 0)
+            case "delete":
+                return ProjectMemoryDeleted(**deed, memory_id=one)
+            case "relate":
+                relation = ("depends_on", "supersedes", "see_also")[other % 3]
+                return RelationshipSet(**deed, source_id=one, target_id=two, relation=relation)
+            case "decide":
+                pending = [*project.items("pending"), "mf0k3x2a-0000000f"]
+                return PendingFactDecided(**deed, pending_id=pending[0], promoted=other % 2 == 0)
+            case "access":
+                return MemoriesAccessed(**common, ids=[one, two, *project.items("episode")])
+            case "status":
+                return ConversationStatusSet(**deed, conversation_id=session, status=("active", "ended")[other % 2])
+            case "ask":
+                return ConsolidationAsked(**deed)
+            case "due":
+                project.now += timedelta(hours=other * 40)
+                return ProjectWorkDue(**common)
+            case "again":
+                return self.last
+            case "erase session":
+                return ProjectSessionErased(**common, session_ids=[session], request_id="e")
+        return ProjectErased(**common, request_id="e")
+
+
+def logged(steps: Sequence[Step]) -> Log:
+    """The log of these steps, folded once in one piece."""
+    log = Log()
+    for step in steps:
+        log.take(step)
+    return log
+
+
+@given(STEPS, st.integers(0, 2**32), st.booleans())
+def test_how_the_log_is_cut_changes_nothing(steps: list[Step], seed: int, small_writes: bool) -> None:
+    """Any cuts, recoveries, crashes and repeats give the same outputs and the same bytes of state."""
+    random = Random(seed)
+    found: list[dict[str, bytes]] = [{}, {}]
+    states: list[Entities] = [{}, {}]
+    with pytest.MonkeyPatch.context() as patch:
+        if small_writes:
+            patch.setattr("models.projects.state.EVENT_STATE_BYTES", 2_000)
+        log = logged(steps)
+        gather(found[0], keep(states[0], MemoryPartitionFold(states[0], POLICY), log.commands))
+        fold = MemoryPartitionFold(states[1], POLICY)
+        start = 0
+        while start < len(log.commands):
+            end = start + random.randint(1, 5)
+            piece = log.commands[max(0, start - random.randint(0, 2)) : end]
+            if random.random() < 0.3:
+                for result in islice(fold.fold(piece), random.randint(0, 2)):
+                    gather(found[1], keep_result(states[1], result))
+                fold = MemoryPartitionFold(states[1], POLICY)
+            gather(found[1], keep(states[1], fold, piece))
+            start = end
+
+    assert found[0] == found[1]
+    assert states[0] == states[1]
+
+
+@given(STEPS)
+def test_the_compacted_topic_has_what_the_state_has(steps: list[Step]) -> None:
+    """The latest of each slot: counts agree, and no relationship, episode or conversation has a loose end."""
+    project = logged(steps).project
+    kinds = ("memory", "episode", "chunk", "conversation", "pending")
+    items = {kind: project.items(kind) for kind in kinds}
+    if not project.state.known:
+        return
+    head, standing = project.state.head, project.standing
+    kept = (head.memories.count, head.episodes, head.chunks, head.conversations, head.pending)
+    memories, episodes = items["memory"], items["episode"]
+
+    assert kept == tuple(len(items[kind]) for kind in kinds)
+    assert kept[0] == standing.memories
+    assert head.memories.archived == sum(memory.archived for memory in memories.values())
+    assert all(edge.target_id in memories for memory in memories.values() for edge in memory.relationships)
+    assert all(name in memories for episode in episodes.values() for name in episode.linked_memories)
+    assert all(name in memories for each in items["conversation"].values() for name in each.active_facts)
+    assert all(memory == kept_memory(project.state, name) for name, memory in memories.items())
+    most = POLICY.projects
+    assert kept[0] <= most.long_term.most
+    assert kept[1] <= most.narrative.most
+    assert kept[3] <= most.short_term.conversations
+    assert kept[4] <= most.long_term.pending
+
+
+def kept_memory(state: ProjectState, memory_id: str) -> object:
+    """As the state has it."""
+    kept = state.memories.memory(memory_id)
+    return None if kept is None else kept.memory
+
+
+@given(STEPS)
+def test_revisions_rise_and_items_carry_theirs(steps: list[Step]) -> None:
+    """By one with each event that changes anything; every item of it has the same, and the standing comes last."""
+    last = 0
+    for outputs in by_cause(logged(steps).outputs):
+        revisions = {event.revision for event in outputs if isinstance(event, ProjectItemChanged | ProjectChanged)}
+        if not revisions:
+            continue
+        (revision,) = revisions
+
+        assert isinstance(outputs[-1], ProjectChanged)
+        assert revision in {last + 1, 1}
+        last = revision
+
+
+def by_cause(outputs: Sequence[OutputEvent]) -> list[list[OutputEvent]]:
+    """Outputs by the record that caused them."""
+    found: dict[int, list[OutputEvent]] = {}
+    for event in outputs:
+        assert isinstance(event, Output)
+        found.setdefault(event.source.offset, []).append(event)
+    return list(found.values())
+
+
+@given(STEPS)
+def test_what_is_erased_leaves_nothing(steps: list[Step]) -> None:
+    """Of erased sessions neither name nor item; of an erased project nothing at all."""
+    log = logged(steps)
+    project = log.project
+    project.do(ProjectSessionErased, session_ids=["s0", "s1", "s2", "s3"], request_id="e")
+    project.store()
+    text = b"".join(value for parts in project.stored.values() for value in parts.values())
+    talk = [
+        *project.items("conversation"),
+        *project.items("chunk"),
+        *project.items("episode"),
+        *project.items("pending"),
+    ]
+    left = [memory for memory in project.items("memory").values() if memory.sources]
+    project.do(ProjectErased, request_id="e")
+    project.store()
+
+    assert [] == talk
+    assert all(source.by == "hand" for memory in left for source in memory.sources)
+    assert not [name for name in ("s0", "s1", "s2", "s3") if b"conversation_id\xa2" + name.encode() in text]
+    assert {} == project.stored

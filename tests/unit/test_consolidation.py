@@ -1,0 +1,101 @@
+"""Consolidation of long-term memories, step by step."""
+
+from __future__ import annotations
+
+from models.memory.consolidation import Consolidation, step
+from models.project_policy import LongTermPolicy, ProjectPolicy
+from models.project_types import MemoryType
+from tests.long_term_memories import DAY, Project
+
+FACT = MemoryType.FACT
+
+
+def consolidated(project: Project, most: int = 200) -> tuple[Consolidation, int]:
+    """A whole run, and its steps."""
+    run, steps, done = Consolidation(run=1, cause="asked", started_at=project.now), 0, False
+    policy = ProjectPolicy(long_term=project.policy)
+    while not done:
+        done = step(project.memories, project.long_term(), run, policy, project.now, most)
+        steps += 1
+    return run, steps
+
+
+def test_old_and_faded_memories_are_archived() -> None:
+    """Older than 30 days and importance × decay below 0.3 (seed 004); what is used or important stays."""
+    project = Project()
+    faded = project.say("The build takes long.", 0, memory_type=FACT)
+    important = project.say("Ship in May.", 0, memory_type=MemoryType.GOAL)
+    used = project.say("The API has a cache.", 0, memory_type=FACT)
+    project.now += 31 * DAY
+    fresh = project.say("The cat is black.", 31, memory_type=FACT)
+    project.long_term().accessed({used: 3}, project.now)
+    project.told.clear()
+    run, _ = consolidated(project)
+
+    assert [faded] == run.archived_ids
+    assert {faded: True, important: False, used: False, fresh: False} == {
+        name: kept.memory.archived for name, kept in project.memories.kept.items()
+    }
+    assert (4, 1, 2, project.memory(faded).tokens) == (
+        run.looked_at,
+        run.archived,
+        run.decay_updated,
+        run.tokens_reclaimed,
+    )
+    assert [(faded, "archived"), (important, "decayed")] == sorted(project.told, key=lambda each: each[1])
+    assert 0.48 < project.memory(important).decay_factor < 0.5
+
+
+def test_a_second_run_finds_nothing_to_do() -> None:
+    """Nothing is counted, told or archived twice."""
+    project = Project()
+    project.say("The build takes long.", 0, memory_type=FACT)
+    project.now += 40 * DAY
+    consolidated(project)
+    project.told.clear()
+    run, _ = consolidated(project)
+
+    assert (1, 0, 0, []) == (run.looked_at, run.decay_updated, run.archived, project.told)
+
+
+def test_a_restored_memory_stays_for_a_while() -> None:
+    """And one that is said again comes back."""
+    project = Project()
+    restored = project.say("The build takes long.", 0, memory_type=FACT)
+    said = project.say("The cat is black.", 0, memory_type=FACT)
+    project.now += 40 * DAY
+    consolidated(project)
+    project.edit(restored, archived=False, importance=0.1)
+    project.say("The cat is black.", 41, memory_type=FACT)
+    project.now += DAY
+    run, _ = consolidated(project)
+
+    assert (0, False, False) == (run.archived, project.memory(restored).archived, project.memory(said).archived)
+
+
+def test_steps_make_the_same_of_it_as_one() -> None:
+    """However few memories a step may look at, each is looked at once."""
+    runs = []
+    for most in (1, 3, 1_000):
+        project = Project()
+        for n in range(25):
+            project.say(f"Fact {n * 7919 % 100} of many.", 0, memory_type=FACT)
+        project.now += 45 * DAY
+        run, steps = consolidated(project, most)
+        runs.append((run, {name: kept.memory for name, kept in project.memories.kept.items()}))
+
+        assert (25, 25) == (run.looked_at, run.archived)
+        assert (steps == 1) == (most == 1_000)
+    assert runs[0] == runs[1] == runs[2]
+
+
+def test_a_policy_that_allows_fewer_displaces() -> None:
+    """Archived ones first."""
+    project = Project()
+    for n in range(40):
+        project.say(f"Fact {n} of many.", 0, memory_type=FACT)
+    project.policy = LongTermPolicy(most=10)
+    run, _ = consolidated(project)
+
+    assert (10, 30) == (project.memories.count, run.displaced)
+    assert 30 == sum(cause == "displaced" for _, cause in project.told)

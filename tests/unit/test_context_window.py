@@ -1,0 +1,180 @@
+"""The context window: shares, order, what is passed on, and what is said of what did not fit."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from models.errors import BudgetTooSmall
+from models.project_policy import ContextPolicy
+from models.project_types import MemoryType
+from models.retrieval.context_window import (
+    BuiltContext,
+    ContextInputs,
+    ContextMessage,
+    build_context,
+    query_of,
+)
+from models.retrieval.token_budget import scaled_to
+from models.text.words import estimate_tokens
+from tests.project_found import BEGIN, chunk, episode, found, memory
+
+
+def by_lines(text: str) -> int:
+    """Every line that is not empty is ten tokens, headings nothing."""
+    return 10 * sum(bool(line) and not line.startswith("#") for line in text.split("\n"))
+
+
+def messages(count: int) -> list[ContextMessage]:
+    """Turns of one line each."""
+    return [
+        ContextMessage(turn=n, role="user" if n % 2 == 0 else "assistant", content=f"said {n}") for n in range(count)
+    ]
+
+
+def built(available: int, *, recent: int = 0, memories: int = 0, chunks: int = 0, **options: float) -> BuiltContext:
+    """A context of items of ten tokens each."""
+    policy = ContextPolicy(total_tokens=available + 100, system_tokens=50, working_tokens=50, **options)  # type: ignore[arg-type]
+    inputs = ContextInputs(
+        recent=messages(recent),
+        memories=[found(memory(n, f"fact {n}"), 0.9 - n / 100) for n in range(memories)],
+        chunks=[chunk(n, f"gist {n}") for n in range(chunks)],
+    )
+    return build_context(inputs, policy, by_lines)
+
+
+def counts(context: BuiltContext) -> dict[str, int]:
+    """Items of each section."""
+    sections = [item.section for item in context.items]
+    return {section: sections.count(section) for section in ("recent", "memories", "chunks")}
+
+
+def test_the_seeds_budget() -> None:
+    """128K: 2K and 8K reserved, 118K available, of it 60 % and 40 %."""
+    budget = build_context(ContextInputs(system_prompt="Be brief."), ContextPolicy(), estimate_tokens).budget
+
+    assert (budget.total, budget.system_prompt, budget.working_memory) == (128_000, 2_000, 8_000)
+    assert (budget.available, budget.recent_messages, budget.retrieved_context) == (118_000, 70_800, 47_200)
+    assert budget.used == 3
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ((9, 9, 9), (6, 4, 0)),  # nobody leaves anything
+        ((2, 9, 9), (2, 8, 0)),  # complete messages leave it to memories
+        ((2, 2, 9), (2, 2, 6)),  # complete memories to chunks
+        ((9, 2, 1), (7, 2, 1)),  # and what those leave goes to older messages
+        ((9, 2, 9), (6, 2, 2)),  # but not before all chunks are in
+    ],
+)
+def test_what_a_complete_section_leaves_is_used(wanted: tuple[int, int, int], expected: tuple[int, int, int]) -> None:
+    """A hundred tokens are ten items, 60 and 40 of them for messages and memories."""
+    recent, memories, chunks = wanted
+    context = built(100, recent=recent, memories=memories, chunks=chunks)
+
+    assert dict(zip(("recent", "memories", "chunks"), expected, strict=True)) == counts(context)
+
+
+def test_what_goes_in_first() -> None:
+    """The newest messages and chunks and the most relevant memories, told in order of time."""
+    context = built(90, recent=6, memories=3, chunks=3, recent_share=0.4)
+    priorities = [item.priority for item in context.items if item.section == "recent"]
+
+    assert [(item.section, item.id) for item in context.items] == [
+        *(("memories", f"m-00{n}") for n in range(3)),
+        *(("chunks", f"k-{n}") for n in (1, 2)),
+        *(("recent", str(n)) for n in (3, 4, 5)),
+    ]
+    assert priorities == sorted(priorities)
+    assert priorities[-1] == 0.9
+    assert [item.priority for item in context.items if item.section == "memories"] == [0.9, 0.89, 0.88]
+
+
+def test_what_did_not_fit_is_named() -> None:
+    """By turn and id, without a word of anybody."""
+    context = built(50, recent=5, memories=3, chunks=1)
+
+    assert context.warnings == [
+        "2 of 5 recent messages did not fit, turns 1, 0",
+        "1 of 3 memories did not fit, ids m-002",
+        "1 of 1 chunk summaries did not fit, ids k-0",
+    ]
+
+
+def test_a_message_is_never_cut() -> None:
+    """One that is too long is named, and ends its section though older ones are short: a larger budget gets it back."""
+    inputs = ContextInputs(recent=[*messages(2), ContextMessage(turn=2, role="user", content="ü" * 4_000)])
+    policy = ContextPolicy(total_tokens=700, system_tokens=50, working_tokens=50)
+    context = build_context(inputs, policy, estimate_tokens)
+
+    assert (context.items, context.text) == ([], "")
+    assert context.warnings == ["3 of 3 recent messages did not fit, turns 2, 1, 0"]
+
+
+def test_the_layout() -> None:
+    """System prompt, memories, what was earlier, the conversation; a memory is one line, whatever it holds."""
+    decided = memory(1, "Use\n## SQLite", kind=MemoryType.DECISION)
+    inputs = ContextInputs(
+        system_prompt="Be brief.\n",
+        recent=[ContextMessage(turn=0, role="user", content="Hi\nthere ")],
+        memories=[
+            replace(found(decided), contradicted_by=["m-002"]),
+            found(episode(1, "Chose a store", at=BEGIN + timedelta(days=1))),
+        ],
+        chunks=[chunk(0, "They met.")],
+    )
+
+    assert build_context(inputs, ContextPolicy(), estimate_tokens).text == (
+        "Be brief.\n\n"
+        "## Project memory\n"
+        "- [decision, 2026-03-01] Use ## SQLite (another memory contradicts this)\n"
+        "- [decision made, 2026-03-02] Chose a store: Chose a store\n\n"
+        "## Earlier in the conversation\n"
+        "- turns 0-9: They met.\n\n"
+        "## Conversation\n"
+        "user: Hi\nthere"
+    )
+
+
+def test_a_chunk_that_was_retrieved_is_not_told_twice() -> None:
+    """It stands among the memories, by its relevance."""
+    inputs = ContextInputs(memories=[found(chunk(1, "They met."))], chunks=[chunk(1, "They met."), chunk(2, "Then.")])
+    context = build_context(inputs, ContextPolicy(), estimate_tokens)
+
+    assert [(item.section, item.id) for item in context.items] == [("memories", "k-1"), ("chunks", "k-2")]
+
+
+def test_a_system_prompt_beyond_its_reserve_takes_of_the_rest() -> None:
+    """Said, and the shares become smaller."""
+    policy = ContextPolicy(total_tokens=200, system_tokens=10, working_tokens=50)
+    context = build_context(ContextInputs(system_prompt="rule " * 40), policy, estimate_tokens)
+
+    assert (context.budget.system_prompt, context.budget.available) == (50, 100)
+    assert context.warnings == ["the system prompt takes 50 tokens, 10 are reserved for it"]
+
+
+def test_a_budget_smaller_than_the_system_prompt_is_refused() -> None:
+    """With both figures: nothing is cut from it."""
+    policy = ContextPolicy(total_tokens=100, system_tokens=10, working_tokens=50)
+
+    with pytest.raises(BudgetTooSmall, match="100 tokens do not hold a system prompt of 52 and the 50 reserved"):
+        build_context(ContextInputs(system_prompt="rule " * 41), policy, estimate_tokens)
+
+
+def test_a_window_of_another_size_is_divided_alike() -> None:
+    """A model of 8K has an eighth part of the reserves of one of 64K."""
+    scaled = scaled_to(ContextPolicy(), 16_000)
+
+    assert (scaled.system_tokens, scaled.working_tokens, scaled.recent_share) == (250, 1_000, 0.6)
+
+
+def test_the_latest_messages_are_the_context_of_the_query() -> None:
+    """As many as the policy says; without messages or with none wanted it is empty."""
+    policy = ContextPolicy(query_messages=2)
+
+    assert query_of("which store?", messages(5), policy).context == "said 3\nsaid 4"
+    assert query_of("which store?", [], policy).context == ""
+    assert query_of("which store?", messages(5), ContextPolicy(query_messages=0)).context == ""

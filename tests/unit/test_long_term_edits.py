@@ -1,0 +1,273 @@
+"""What people do to long-term memories by hand."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from models.project_policy import LongTermPolicy
+from models.project_types import MemoryType
+from tests.long_term_memories import DAY, Project
+from tests.session_driver import NOON
+
+FACT = MemoryType.FACT
+
+
+def test_a_content_put_right_leaves_a_revision() -> None:
+    """The id stays; subject and validity too; the newer content is what is compared from now on."""
+    project = Project()
+    memory_id = project.say("Use PostgreSQL 15.", 0, "database")
+    outcome = project.edit(memory_id, content="Use PostgreSQL 16 with pgvector.", importance=0.9)
+    memory = project.memory(memory_id)
+
+    assert ("done", "") == outcome
+    assert [("Use PostgreSQL 15.", 0.7)] == [(past.content, past.importance) for past in memory.history]
+    assert (0.9, 8, project.now) == (memory.importance, memory.tokens, memory.recorded_at)
+    assert memory_id == project.say("use PostgreSQL 16 with pgvector", 2, "database", session="s2")
+    assert ("unchanged", "") == project.edit(memory_id, content=memory.content)
+
+    again = project.say("Use PostgreSQL 15.", 3, "database")
+
+    assert (memory_id, again) == (memory_id, project.memory(memory_id).closed_by)
+
+
+def test_what_is_not_knowledge_leaves_none() -> None:
+    """Tags and category are no part of what was known when."""
+    project = Project()
+    memory_id = project.say("Use Go.", 0)
+
+    assert ("done", "") == project.edit(memory_id, tags=["go", "go"], category="language")
+    assert (["go"], "language", []) == (
+        project.memory(memory_id).tags,
+        project.memory(memory_id).category,
+        project.memory(memory_id).history,
+    )
+
+
+def test_expired_and_reopened() -> None:
+    """Both leave a revision; reopened it has no end."""
+    project = Project()
+    memory_id = project.say("The freeze is on.", 0, memory_type=FACT)
+
+    assert "done" == project.edit(memory_id, valid_until=NOON + 5 * DAY)[0]
+    assert [("The freeze is on.", 0, 5)] == project.intervals()
+    assert "done" == project.edit(memory_id, reopened=True)[0]
+    assert [("The freeze is on.", 0, None)] == project.intervals()
+    assert [None, NOON + 5 * DAY] == [past.valid_until for past in project.memory(memory_id).history]
+
+
+def test_what_was_superseded_wrongly_is_set_free() -> None:
+    """Reopened, or the relationship taken back: it leaves its subject, and nothing of it closes it again."""
+    for by_relationship in (False, True):
+        project = Project()
+        older = project.say("Use Redis for carts.", 0, "database")
+        newer = project.say("Use MySQL for orders.", 3, "database")
+        if by_relationship:
+            outcome = project.relate(newer, older, "supersedes", None)
+        else:
+            outcome = project.edit(older, reopened=True)
+
+        assert "done" == outcome[0]
+        assert ("", None, "") == (
+            project.memory(older).subject,
+            project.memory(older).valid_until,
+            project.memory(older).closed_by,
+        )
+        assert set() == project.edges()
+
+        project.say("Use SQLite for orders.", 5, "database")
+
+        assert [None, 5, None] == [end for _, _, end in project.intervals()]
+
+
+def test_another_beginning_moves_what_it_supersedes() -> None:
+    """Also past another decision: the intervals are those of the times as they are now."""
+    project = Project()
+    project.say("Use PostgreSQL.", 0, "database")
+    project.say("Use MySQL.", 4, "database")
+    moved = project.say("Use SQLite.", 6, "database")
+
+    assert "done" == project.edit(moved, valid_from=NOON + 2 * DAY)[0]
+    assert [("Use PostgreSQL.", 0, 2), ("Use SQLite.", 2, 4), ("Use MySQL.", 4, None)] == project.intervals()
+    assert {
+        ("Use SQLite.", "supersedes", "Use PostgreSQL."),
+        ("Use MySQL.", "supersedes", "Use SQLite."),
+    } == project.edges()
+
+
+def test_archived_and_restored() -> None:
+    """Neither touches validity; a restored one counts as accessed just now."""
+    project = Project()
+    memory_id = project.say("Use Go.", 0)
+    project.now += 90 * DAY
+    project.told.clear()
+
+    assert "done" == project.edit(memory_id, archived=True)[0]
+    assert project.memory(memory_id).archived
+    assert "done" == project.edit(memory_id, archived=False)[0]
+    assert (False, project.now, 1.0, []) == (
+        project.memory(memory_id).archived,
+        project.memory(memory_id).last_accessed_at,
+        project.memory(memory_id).decay_factor,
+        project.memory(memory_id).history,
+    )
+    assert [(memory_id, "archived"), (memory_id, "restored")] == project.told
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome", "detail"),
+    [
+        ({"valid_until": NOON}, "invalid", "valid_until must be later than valid_from"),
+        ({"valid_from": NOON + 8 * DAY}, "invalid", "valid_until must be later than valid_from"),
+        ({"valid_until": NOON + 9 * DAY}, "invalid", "reopen it first"),
+        ({"valid_until": NOON + DAY, "reopened": True}, "invalid", "exclude each other"),
+        ({"content": " "}, "invalid", "delete the memory instead"),
+        ({"content": "x" * 1_001}, "too_long", "at most 1000"),
+        ({"content": "go with MySQL"}, "invalid", "says so already"),
+        ({"tags": [str(n) for n in range(9)]}, "too_many", "at most 8"),
+    ],
+)
+def test_what_cannot_be_edited_is_refused(fields: dict[str, object], outcome: str, detail: str) -> None:
+    """It says why, and nothing changes."""
+    project = Project()
+    older = project.say("Use PostgreSQL.", 0, "database")
+    project.say("Go with MySQL.", 3, "database")
+    project.say("Go with MySQL.", 1, "shop floor", session="s2")
+    before = dict(project.memories.kept)
+    refused = project.edit(older, **fields)
+
+    assert outcome == refused[0]
+    assert detail in refused[1]
+    assert before == project.memories.kept
+
+
+def test_an_edit_of_what_is_gone_is_told() -> None:
+    """By its id."""
+    assert ("not_found", "00000000-00000000 is not kept") == Project().edit("00000000-00000000", archived=True)
+
+
+def test_other_words_contradict_something_else() -> None:
+    """What was marked by itself goes with the words it was about."""
+    project = Project()
+    project.say("The team must not use MongoDB.", 0, "database", memory_type=MemoryType.CONSTRAINT)
+    used = project.say("Use MongoDB for sessions.", 1, "database")
+
+    assert "done" == project.edit(used, content="Use Redis for sessions.")[0]
+    assert set() == project.edges()
+
+    project.edit(used, content="Use MongoDB for carts.")
+
+    assert 1 == len(project.edges())
+
+
+def three(policy: LongTermPolicy | None = None) -> tuple[Project, str, str, str]:
+    """Three memories that have nothing to do with each other."""
+    project = Project(policy)
+    return project, project.say("Use Go.", 0), project.say("Write tests.", 1), project.say("Ship weekly.", 2)
+
+
+def test_a_relationship_by_any_name() -> None:
+    """Again with another strength it is the same one; without a strength it goes."""
+    project, one, other, _ = three()
+
+    assert "done" == project.relate(one, other, "inspired_by", 0.5)[0]
+    assert "done" == project.relate(one, other, "inspired_by", 0.7)[0]
+    assert [("inspired_by", 0.7, "hand")] == [
+        (edge.type, edge.strength, edge.origin) for edge in project.memory(one).relationships
+    ]
+    assert "unchanged" == project.relate(one, other, "inspired_by", 0.7)[0]
+    assert "done" == project.relate(one, other, "inspired_by", None)[0]
+    assert ((), set()) == (project.memories.kept[other].incoming, project.edges())
+    assert "unchanged" == project.relate(one, other, "inspired_by", None)[0]
+
+
+def test_cycles_of_dependence_are_refused() -> None:
+    """With the cycle by its ids; other names may close one."""
+    project, one, other, third = three()
+    project.relate(one, other, "depends_on")
+    project.relate(other, third, "depends_on")
+
+    assert ("invalid", f"depends_on would close a cycle: {third} → {one} → {other} → {third}") == project.relate(
+        third, one, "depends_on"
+    )
+    assert "done" == project.relate(third, one, "part_of")[0]
+
+
+def test_ends_must_be_there_and_two() -> None:
+    """Itself, and one that is gone."""
+    project, one, _, _ = three()
+
+    assert ("invalid", "a memory has no relationship to itself") == project.relate(one, one, "part_of")
+    assert ("not_found", "00000000-00000000 is not kept") == project.relate(one, "00000000-00000000", "part_of")
+
+
+def test_superseded_by_hand() -> None:
+    """It closes an older memory of any subject, until the relationship or its source goes."""
+    project, one, other, _ = three()
+
+    assert "invalid" == project.relate(one, other, "supersedes")[0]
+    assert "done" == project.relate(other, one, "supersedes")[0]
+    assert (NOON + DAY, other) == (project.memory(one).valid_until, project.memory(one).closed_by)
+    assert ("invalid", "valid_from would turn round a relationship supersedes that was made by hand") == project.edit(
+        other, valid_from=NOON
+    )
+
+    project.relate(other, one, "supersedes", None)
+
+    assert None is project.memory(one).valid_until
+
+    project.relate(other, one, "supersedes")
+    project.long_term().delete(other, "deleted")
+
+    assert (None, "") == (project.memory(one).valid_until, project.memory(one).closed_by)
+
+
+def test_no_memory_begins_before_what_it_supersedes_by_hand() -> None:
+    """What is said earlier than known is a memory of its own then."""
+    project, one, other, _ = three()
+    project.relate(other, one, "supersedes")
+    earlier = project.say("Write tests.", -3)
+
+    assert other != earlier
+    assert NOON + DAY == project.memory(other).valid_from
+
+
+def test_there_is_room_for_what_people_say() -> None:
+    """Of a full memory the weakest that was related by itself goes; of one that is full by hand nothing."""
+    project = Project(LongTermPolicy(relationships=2, related=2))
+    ids = [project.say(f"Fact {'abcd'[n]}.", n, memory_type=FACT, tags=["go"]) for n in range(2)]
+    ids += [project.say(f"Fact {'abcd'[n]}.", n, memory_type=FACT) for n in range(2, 4)]
+
+    assert {("Fact b.", "related_to", "Fact a.")} == project.edges()
+    assert "done" == project.relate(ids[1], ids[2], "needs")[0]
+    assert "done" == project.relate(ids[1], ids[3], "needs")[0]
+    assert {("Fact b.", "needs", "Fact c."), ("Fact b.", "needs", "Fact d.")} == project.edges()
+    assert ("too_many", "a memory has at most 2 relationships each way") == project.relate(ids[1], ids[0], "needs")
+
+
+def test_what_was_superseded_by_hand_goes_back_to_its_own_rivals() -> None:
+    """Not to those of what had superseded it."""
+    project = Project()
+    older = project.say("Use PostgreSQL.", 0, "database")
+    other = project.say("Use Go.", 2, "language")
+    project.say("Use Rust.", 4, "language")
+    project.relate(other, older, "supersedes")
+    project.long_term().delete(other, "deleted")
+
+    assert [("Use PostgreSQL.", 0, None), ("Use Rust.", 4, None)] == project.intervals()
+
+
+def test_what_comes_back_beside_the_same_content_strengthens_it() -> None:
+    """Once, however often; an interval of its own stays a memory of its own; what is kept does not become another's."""
+    project, saved = Project(), Project()
+    known = project.say("Use Go.", 2)
+    other = saved.say("Use Go!", 1, session="s2")
+    past = saved.say("Use Go!", 0, session="s3", until=0.5)
+    rust = project.say("Use Rust.", 2)
+    wrong = msgspec.structs.replace(project.memory(rust), content="use go")
+    memories = [saved.memory(other), saved.memory(other), saved.memory(past), wrong]
+    outcomes = [project.long_term().put_back(each) for each in memories]
+
+    assert ["done", "unchanged", "done", "invalid"] == outcomes
+    assert {known, past, rust} == set(project.memories.kept)
+    assert ["s2", "s1"] == [each.conversation_id for each in project.memory(known).sources]

@@ -1,0 +1,69 @@
+"""Long-term memories: room for new ones, and where what was cut in two is found."""
+
+from __future__ import annotations
+
+from models.memory.kept_memories import shelf_of
+from models.project_policy import LongTermPolicy
+from models.project_types import MemoryType
+from tests.long_term_memories import Project
+
+FACT = MemoryType.FACT
+
+
+def test_what_begins_earlier_takes_no_room() -> None:
+    """Nothing new is made, so nothing goes."""
+    project = Project(LongTermPolicy(most=10))
+    ids = [project.say(f"Fact {n}.", 10 + n, memory_type=FACT) for n in range(10)]
+    project.told.clear()
+
+    assert ids[5] == project.say("Fact 5.", 1, memory_type=FACT)
+    assert (10, [(ids[5], "said_again")]) == (project.memories.count, project.told)
+
+
+def test_room_is_made_where_the_new_one_lies() -> None:
+    """As the state spreads memories by the suffixes of their ids."""
+    project = Project(LongTermPolicy(most=10))
+    for n in range(10):
+        project.say(f"Fact {n}.", n, memory_type=FACT)
+    asked: list[int] = []
+    shelf_ids = project.memories.shelf_ids
+    project.memories.shelf_ids = lambda shelf: asked.append(shelf) or shelf_ids(shelf)  # type: ignore[func-returns-value,method-assign]
+    new = project.say("Fact k.", 11, memory_type=FACT)
+
+    assert shelf_of(new.rpartition("-")[2]) == asked[0]
+
+
+def test_what_is_cut_in_two_takes_room_too() -> None:
+    """One statement may make several memories; there are never more than the most."""
+    project = Project(LongTermPolicy(most=10))
+    for n in range(9):
+        project.say(f"Fact {n}.", n, memory_type=FACT)
+    project.say("Use PostgreSQL.", 0, "database")
+    project.say("Use PostgreSQL.", 6, "database", session="s2")
+    project.say("Use MySQL.", 3, "database")
+
+    assert 10 == project.memories.count
+
+
+def test_what_is_cut_in_two_keeps_its_tags_findable() -> None:
+    """Something of the same tags is related to both halves."""
+    project = Project()
+    project.say("Use PostgreSQL.", 0, "database", tags=["sql"])
+    project.say("Use PostgreSQL.", 6, "database", session="s2")
+    project.say("Use MySQL.", 3, "database")
+    fact = project.say("Joins are slow.", 8, memory_type=FACT, tags=["sql"])
+
+    assert 2 == len(project.memory(fact).relationships)
+
+
+def test_also_where_what_cuts_it_only_begins_earlier() -> None:
+    """Then the second half alone is new."""
+    project = Project(LongTermPolicy(most=10))
+    for n in range(8):
+        project.say(f"Fact {n}.", n, memory_type=FACT)
+    project.say("Use PostgreSQL.", 0, "database")
+    project.say("Use PostgreSQL.", 6, "database", session="s2")
+    mysql = project.say("Use MySQL.", 6, "database", session="s3")
+
+    assert mysql == project.say("Use MySQL.", 3, "database")
+    assert 10 == project.memories.count

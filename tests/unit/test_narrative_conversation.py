@@ -1,0 +1,84 @@
+"""The 250 turns of a project: what other tests and the report rely on, and the story that is told of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from jobs.demo.conversations import load_conversations, load_project_conversation, schedule
+from models.events import Role, SessionEnded, Turn
+from models.memory.narrative import SaidTurn, narrative_arc
+from models.project_types import ProjectEpisode
+from tests.narrative_episodes import POLICY, told
+from tests.session_driver import NOON
+
+TURNS = (0, 249)
+
+
+@pytest.fixture(scope="module")
+def turns() -> list[Turn]:
+    """The events of its turns."""
+    events = [cue.event(NOON) for cue in schedule([load_project_conversation()])]
+    return [event for event in events if isinstance(event, Turn)]
+
+
+@pytest.fixture(scope="module")
+def episodes(turns: list[Turn]) -> list[ProjectEpisode]:
+    """What is told of them, without memories."""
+    return told(
+        SaidTurn(
+            conversation_id=each.session_id,
+            turn=each.turn,
+            role=each.role,
+            user_id=each.user_id,
+            content=each.content,
+            timestamp=each.timestamp,
+        )
+        for each in turns
+    )
+
+
+def test_it_is_one_session_of_a_project_over_four_weeks(turns: list[Turn]) -> None:
+    """250 turns in order, two people, no sitting without its pause, and an end."""
+    sittings = load_project_conversation().sittings
+    last = schedule([load_project_conversation()])[-1].event(NOON)
+
+    assert [each.turn for each in turns] == list(range(250))
+    assert {(each.app_id, each.session_id, each.project_id) for each in turns} == {
+        ("workshop", "tool-library", "tool-library")
+    }
+    assert {each.user_id for each in turns} == {"nora", "tomas"}
+    assert all(one.timestamp < other.timestamp for one, other in pairwise(turns))
+    assert timedelta(days=26) < turns[-1].timestamp - turns[0].timestamp < timedelta(days=28)
+    assert all(turns[each.first_turn].role is Role.USER for each in sittings)
+    assert isinstance(last, SessionEnded)
+
+
+def test_it_is_no_ordinary_traffic() -> None:
+    """What benches send is without it; the demo plays it beside the others."""
+    assert load_project_conversation() not in load_conversations()
+
+
+def test_its_story_is_told(episodes: list[ProjectEpisode]) -> None:
+    """All six kinds, about one episode in ten turns, a long struggle, and both pivots where they happened."""
+    kinds = Counter(each.kind.value for each in episodes)
+
+    assert len(kinds) == 6
+    assert 20 <= len(episodes) <= 28
+    assert [100, 148] == [each.first_turn for each in episodes if each.kind == "pivot"]
+    assert (122, 181) in [(each.first_turn, each.last_turn) for each in episodes if each.kind == "problem_solved"]
+
+
+def test_its_arc_has_a_beginning_a_middle_and_an_end(episodes: list[ProjectEpisode]) -> None:
+    """The database decision, both pivots and the launch are key moments, in this order."""
+    arc = narrative_arc(episodes, "tool-library", POLICY, turns=TURNS)
+    words = ["PostgreSQL", "React to HTMX", "Docker Compose", "trigram", "live"]
+    moments = [each.summary for each in arc.key_moments]
+    places = [next(n for n, summary in enumerate(moments) if word in summary) for word in words]
+
+    assert min(len(arc.beginning), len(arc.middle), len(arc.end)) >= 5
+    assert places == sorted(places)
+    assert len(moments) <= 10

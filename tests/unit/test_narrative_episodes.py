@@ -1,0 +1,218 @@
+"""Episodes of a project: what is told of them, which merge, which stay, and the arc that they make."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from models.events import Role
+from models.memory.narrative import Watch, detect, merge_overlapping, narrative_arc, take
+from models.project_policy import NarrativePolicy
+from models.project_types import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from tests.narrative_episodes import KEY, POLICY, episode, taken, told, turn
+from tests.session_driver import NOON
+
+CRASH = "There is a bug: the import crashes on long rows."
+SOLVED = "The import bug is fixed, long rows are split now."
+
+
+def memory(importance: float = 0.7, *, supersedes: bool = False) -> ProjectMemory:
+    """A decision that a turn made."""
+    edges = [Relationship(target_id="a-1", type="supersedes", created_at=NOON)] if supersedes else []
+    return ProjectMemory(
+        id="m-1",
+        type=MemoryType.DECISION,
+        content="Use Vue",
+        importance=importance,
+        valid_from=NOON,
+        recorded_at=NOON,
+        created_at=NOON,
+        updated_at=NOON,
+        last_accessed_at=NOON,
+        relationships=edges,
+    )
+
+
+def test_a_decision_is_told_with_its_reason() -> None:
+    """Title without the reason, summary with it, and who took part."""
+    said = [turn(0, "Which one?", Role.ASSISTANT), turn(1, "So: we decided to use SQLite, because it is simple.")]
+    (found,) = told(said)
+
+    assert found.title == "We decided to use SQLite"
+    assert found.summary == "We decided to use SQLite, because it is simple."
+    assert found.outcome == found.summary
+    assert found.participants == ["assistant", "nora"]
+    assert found.significance == POLICY.significance.decision_made + POLICY.reason_gain
+
+
+def test_a_solution_spans_from_its_issue() -> None:
+    """The issue goes into it; between them anything may be said."""
+    said = [turn(3, CRASH), turn(4, "Is it fixed?"), turn(6, "It is still not fixed."), turn(9, SOLVED)]
+    (found,) = told(said)
+
+    assert (found.kind, found.first_turn, found.last_turn) == (EpisodeKind.PROBLEM_SOLVED, 3, 9)
+    assert found.started_at == NOON + timedelta(minutes=3)
+    assert found.summary.startswith("There is a bug")
+    assert len(found.merged_ids) == 1
+
+
+def test_a_solution_finds_its_own_issue_among_several() -> None:
+    """By topics, not by recency: an open issue of something else stays."""
+    said = [turn(3, CRASH), turn(8, "There is an issue with the colours of the logo."), turn(20, SOLVED)]
+
+    assert [(3, 20), (8, 8)] == [(each.first_turn, each.last_turn) for each in told(said)]
+
+
+def test_a_solution_of_nothing_known_is_its_turn_alone() -> None:
+    """An issue far back that has nothing to do with it is not solved."""
+    said = [turn(1, CRASH), turn(30, "The colours of the logo are fixed.")]
+
+    assert [(1, 1), (30, 30)] == [(each.first_turn, each.last_turn) for each in told(said)]
+
+
+def test_an_issue_told_again_is_one() -> None:
+    """The same trouble in the same words makes no second episode."""
+    assert 1 == len(told([turn(1, CRASH), turn(5, CRASH), turn(9, CRASH)]))
+
+
+def test_a_long_struggle_matters_more() -> None:
+    """Solved after 50 turns it is a key moment, after two it is not."""
+    (soon,) = told([turn(1, CRASH), turn(3, SOLVED)])
+    (late,) = told([turn(1, CRASH), turn(51, SOLVED)])
+
+    assert soon.significance < POLICY.key_moment <= late.significance
+
+
+def test_a_decision_that_takes_the_place_of_another_is_a_pivot() -> None:
+    """Its memory says so, not its words; it links to it and gains by its importance."""
+    said = turn(1, "We decided to use Vue.")
+    (found,) = detect(Watch(), said, [memory(0.9, supersedes=True)], KEY, POLICY)
+    (plain,) = detect(Watch(), said, [memory(0.5)], KEY, POLICY)
+
+    assert (found.kind, plain.kind) == (EpisodeKind.PIVOT, EpisodeKind.DECISION_MADE)
+    assert found.linked_memories == ["m-1"]
+    assert found.significance == pytest.approx(POLICY.significance.pivot + 0.4 * POLICY.importance_gain)
+
+
+def test_a_watch_survives_being_stored() -> None:
+    """An issue is found again by a watch that was packed in between."""
+    watch = Watch()
+    detect(watch, turn(1, CRASH), [], KEY, POLICY)
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(watch), type=Watch)
+    (found,) = detect(again, turn(5, SOLVED), [], KEY, POLICY)
+
+    assert found.first_turn == 1
+
+
+@pytest.mark.parametrize("role", [Role.SYSTEM, Role.TOOL])
+def test_tools_tell_nothing(role: Role) -> None:
+    """A tool's output full of errors is no issue of the project."""
+    assert [] == detect(Watch(), turn(1, CRASH, role), [], KEY, POLICY)
+
+
+def test_what_is_not_significant_enough_is_none() -> None:
+    """The policy's floor."""
+    policy = NarrativePolicy(min_significance=0.95)
+
+    assert [] == detect(Watch(), turn(1, "We decided to use SQLite."), [], KEY, policy)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "ranges"),
+    [
+        (episode(1, 5), episode(4, 9), [(1, 9)]),
+        (episode(1, 5), episode(7), [(1, 7)]),
+        (episode(1, 5), episode(8), [(1, 5), (8, 8)]),
+        (episode(1, 5), episode(4, 9, conversation_id="s1"), [(1, 5), (4, 9)]),
+        (episode(3, 9, "problem_solved"), episode(3, kind="issue_identified"), [(3, 9)]),
+        (episode(3, 9, "problem_solved"), episode(5, kind="issue_identified"), [(3, 9), (5, 5)]),
+        (episode(1, 60, "problem_solved"), episode(30, kind="pivot"), [(1, 60), (30, 30)]),
+        (episode(4), episode(4, kind="task_completed"), [(4, 4)]),
+    ],
+    ids=["overlap", "gap", "far", "other", "own issue", "other issue", "pivot inside", "same turns"],
+)
+def test_what_merges(first: ProjectEpisode, second: ProjectEpisode, ranges: list[tuple[int, int]]) -> None:
+    """Each row of the module's table, taken one by one and in a consolidation, in both orders."""
+    for pair in ([first, second], [second, first]):
+        kept = taken([pair[0]], pair[1])
+        merged = merge_overlapping(pair, POLICY)
+
+        assert sorted((each.first_turn, each.last_turn) for each in kept) == ranges
+        assert len(merged) == 2 - len(ranges)
+
+
+def test_of_merged_ones_the_more_significant_keeps_its_name() -> None:
+    """Links, participants and accesses are those of both; the other is named and goes."""
+    weak = episode(1, 4, linked_memories=["a-1"], participants=["nora"], access_count=1)
+    strong = episode(3, 6, linked_memories=["a-2"], participants=["tomas"], access_count=2, significance=0.8)
+    change = take([weak], strong, NOON, POLICY)
+    (merged,) = change.changed
+
+    assert (merged.id, merged.title, merged.merged_ids) == (strong.id, strong.title, [weak.id])
+    assert sorted(merged.linked_memories) == ["a-1", "a-2"]
+    assert merged.participants == ["nora", "tomas"]
+    assert merged.access_count == 3
+    assert change.gone == [weak.id]
+
+
+def test_beyond_the_most_the_weakest_goes() -> None:
+    """By significance × decay: a strong one that nobody looked at for a year goes before a weak new one."""
+    policy = NarrativePolicy(most=2)
+    old = episode(1, significance=0.9, last_accessed_at=NOON - timedelta(days=365))
+    kept = [old, episode(10, significance=0.4)]
+    change = take(kept, episode(20, significance=0.35), NOON + timedelta(hours=1), policy)
+
+    assert [each.first_turn for each in change.changed] == [20]
+    assert change.gone == [old.id]
+
+
+def test_a_new_one_may_be_the_weakest() -> None:
+    """Then nothing changes."""
+    policy = NarrativePolicy(most=1)
+    change = take([episode(1, significance=0.9)], episode(20, significance=0.3), NOON, policy)
+
+    assert (change.changed, change.gone) == ([], [])
+
+
+def test_arc_by_thirds_of_the_turns() -> None:
+    """An episode stands at the middle of its range; the bounds of thirds fall to the later one."""
+    kept = [episode(0), episode(29), episode(30), episode(0, 89), episode(60), episode(89), episode(95)]
+    arc = narrative_arc(kept, "s0", POLICY, turns=(0, 89))
+
+    assert [each.first_turn for each in arc.beginning] == [0, 29]
+    assert [(each.first_turn, each.last_turn) for each in arc.middle] == [(0, 89), (30, 30)]
+    assert [each.first_turn for each in arc.end] == [60, 89, 95]
+
+
+def test_arc_names_key_moments() -> None:
+    """From the policy's significance on, exactly 0.7 among them, in order of turns."""
+    kept = [episode(9, significance=0.9), episode(5, significance=0.7), episode(1, significance=0.699)]
+
+    assert [5, 9] == [each.first_turn for each in narrative_arc(kept, "s0", POLICY).key_moments]
+
+
+def test_arc_of_a_project_goes_by_time() -> None:
+    """Conversations one after the other, thirds by number of episodes."""
+    kept = [episode(n, conversation_id=f"s{n}") for n in (5, 1, 3, 2, 4, 6)]
+    arc = narrative_arc(kept, None, POLICY)
+
+    assert [[1, 2], [3, 4], [5, 6]] == [[e.first_turn for e in part] for part in (arc.beginning, arc.middle, arc.end)]
+
+
+def test_arc_of_nothing_is_empty_json() -> None:
+    """A conversation without episodes, or an unknown one."""
+    arc = narrative_arc([episode(1)], "unknown", POLICY)
+
+    assert msgspec.json.encode(arc) == b'{"beginning":[],"middle":[],"end":[],"key_moments":[]}'
+
+
+def test_an_episode_names_the_latest_that_were_merged_into_it() -> None:
+    """However many there were: it is one record."""
+    policy = NarrativePolicy(most=3)
+    kept: list[ProjectEpisode] = []
+    for n in range(8):
+        kept = take(kept, episode(n), NOON, policy).changed
+
+    assert [["e-de5", "e-de6", "e-de7"]] == [each.merged_ids for each in kept]

@@ -1,0 +1,144 @@
+"""Which sentences tell of an episode, and near misses that tell of none; add here before changing a rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.events import Role
+from models.memory.narrative_sentences import tellings
+from models.memory.valence import valence
+
+TELLING = {
+    "decision_made": [
+        "We decided to use PostgreSQL as the database, because it is boring.",
+        "We've settled on Redis for the cache.",
+        "Good, let's go with Postgres.",
+        "We are going with Flutter.",
+        "We'll use a scheduled command.",
+        "We decided not to use MongoDB.",
+        "The decision is to wait for version 3.",
+    ],
+    "pivot": [
+        "So: we decided to switch the frontend from React to HTMX.",
+        "We migrated from MySQL to PostgreSQL.",
+        "We're switching to pnpm.",
+        "We changed our minds about the queue.",
+        "We are moving from AWS to Hetzner.",
+        "I've changed my mind, we'll use Vue instead.",
+    ],
+    "problem_solved": [
+        "The login bug is fixed.",
+        "Restarting the broker fixed it!",
+        "It finally works.",
+        "No more timeouts since yesterday.",
+        "The pods no longer crash.",
+        "We tracked down the leak.",
+        "The problem was solved by restarting.",
+    ],
+    "breakthrough": ["Eureka!", "It finally clicked: the clocks differ.", "This is huge, it needs one index."],
+    "task_completed": [
+        "We shipped version 2.",
+        "The docs are complete.",
+        "The tool library is live.",
+        "All tests pass.",
+        "I've finished the import.",
+    ],
+    "issue_identified": [
+        "There is a bug: two people can book the same drill.",
+        "We found a memory leak in the parser.",
+        "The login doesn't work on Safari.",
+        "The pods keep crashing because they run out of memory.",
+        "The real issue is that nobody reads mails.",
+        "The server is down.",
+    ],
+}
+SILENT = [
+    "Did that fix it?",
+    "It is not fixed.",
+    "It isn't fixed yet.",
+    "It's not solved, it went from nine seconds to eight.",
+    "Should we choose PostgreSQL?",
+    "What if we switched from React to Vue?",
+    "If we decided to use MongoDB, we would lose transactions.",
+    "We haven't decided on a database.",
+    "We have not finished the import.",
+    "The import is almost done.",
+    "The report will be ready on Monday.",
+    "It has to be live by 30 May.",
+    "Once the bug is fixed we can launch.",
+    "There is no problem with that.",
+    "I don't see any issue here.",
+    "Nobody found a bug.",
+    "If it crashes, restart it.",
+    "Maybe we should switch from Kubernetes to Nomad.",
+    "We need a breakthrough.",
+    "He says the bug is fixed.",
+    "They decided to use Oracle.",
+    "Tell me all that we decided about the bathroom.",
+    "As we decided earlier, PostgreSQL stays.",
+    "I'm done for today.",
+    "We might go with Redis.",
+    "We won't use MongoDB.",
+    "We never launched it.",
+    "The price is fixed at 20 euros.",
+    "Let's fix the bug tomorrow.",
+    "I hope the bug is fixed soon.",
+    "Let's go for a walk.",
+    "The search went from 38 percent to 3.",
+    "",
+    "???",
+]
+
+
+@pytest.mark.parametrize(("kind", "sentence"), [(kind, each) for kind, said in TELLING.items() for each in said])
+def test_it_tells(kind: str, sentence: str) -> None:
+    """A user's sentence of each wording tells of its kind, and of no other."""
+    assert [kind] == [telling.kind.value for telling in tellings(sentence, Role.USER)]
+
+
+@pytest.mark.parametrize("sentence", SILENT)
+def test_it_tells_of_none(sentence: str) -> None:
+    """Questions, negations, suppositions, hearsay, what lies ahead and other meanings of the words."""
+    assert [] == tellings(sentence, Role.USER)
+
+
+def test_an_assistant_that_advises_decides_nothing() -> None:
+    """What an assistant proposes or recaps is no episode; what it did is."""
+    advice = "Let's go with Postgres. The problem is that SQLite locks. You decided to use PostgreSQL."
+    done = "I've fixed the race and finished the migration."
+
+    assert [] == tellings(advice, Role.ASSISTANT)
+    assert ["problem_solved"] == [telling.kind.value for telling in tellings(done, Role.ASSISTANT)]
+
+
+def test_pasted_text_tells_of_none() -> None:
+    """A log or a quotation is nobody's own words."""
+    assert [] == tellings("Look:\n```\nwe decided to use X\nERROR: it crashes\n```", Role.USER)
+
+
+def test_of_a_turn_the_sentence_that_says_more_is_taken() -> None:
+    """A bare cry of joy would make an empty title."""
+    (telling,) = tellings("Fixed! The double booking is solved.", Role.USER)
+
+    assert telling.sentence == "The double booking is solved."
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("This is great!", "This is great."),
+        ("It is very good.", "It is slightly good."),
+        ("It is good.", "It is not good."),
+        ("The problem is solved.", "The problem is back."),
+        ("It is not a disaster.", "It is a disaster."),
+        ("The table has two columns.", "The table is broken."),
+    ],
+)
+def test_valence_follows_the_words(better: str, worse: str) -> None:
+    """Exclamations and intensifiers raise, negations turn round, and a solved problem is none."""
+    assert valence(better) > valence(worse)
+
+
+def test_valence_of_plain_words_is_neutral() -> None:
+    """No word of the lexicon, no feeling."""
+    assert valence("The table has two columns.") == 0.0

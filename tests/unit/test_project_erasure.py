@@ -1,0 +1,180 @@
+"""Erasing in the fold of a project: what only the erased sessions said goes, what others said too stays theirs."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from models.arrival import Command
+from models.events import (
+    MemoriesAccessed,
+    Position,
+    ProjectAudited,
+    ProjectErased,
+    ProjectErasure,
+    ProjectMemoryAdded,
+    ProjectMemoryDeleted,
+    ProjectSessionErased,
+    ProjectTurnAdded,
+    RelationshipSet,
+    Role,
+)
+from models.memory_partition import MemoryPartitionFold, commands_offset
+from models.partition import PARTITION_ENTITY
+from models.policy import Policy
+from tests.project_driver import NOON, Project
+from tests.user_partition import Entities, commands, gather, keep, keep_result
+
+GONE = "We decided to use PostgreSQL."
+
+
+def erase(project: Project, *sessions: str) -> None:
+    """Erase sessions."""
+    project.do(ProjectSessionErased, session_ids=list(sessions), request_id="e")
+
+
+def test_what_only_they_said_goes() -> None:
+    """Conversation, chunks, episodes, pending facts and memories; what a memory had closed holds again."""
+    project = Project(short_term={"recent_messages": 1, "chunk_messages": 1})
+    project.say("We decided to use MySQL for the database.", "s1")
+    project.say(GONE)
+    project.say("Maybe we decided to use Redis.", role=Role.USER)
+    closed = project.memory("We decided to use MySQL for the database").valid_until
+    erase(project, "s0")
+
+    assert closed is not None
+    assert {"s1"} == set(project.items("conversation"))
+    assert {"s1"} == {episode.conversation_id for episode in project.items("episode").values()}
+    assert [None] == [memory.valid_until for memory in project.items("memory").values()]
+    assert ({}, 0) == (project.items("pending"), project.standing.chunks)
+
+
+def test_what_others_said_too_stays_theirs() -> None:
+    """It no longer names the erased session, nor does anything that is told or kept."""
+    project = Project(stores=True)
+    project.say(GONE, "secret")
+    project.say(GONE, "s1")
+    before = len(project.outputs)
+    erase(project, "secret")
+    (memory,) = project.items("memory").values()
+    kept = b"".join(value for parts in project.stored.values() for value in parts.values())
+
+    assert ["s1"] == [source.conversation_id for source in memory.sources]
+    assert not [event for event in project.outputs[before:] if "secret" in (event.session_id, event.user_id)]
+    assert b"secret" not in kept
+
+
+def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
+    """All shelves and conversations; nothing is told; what comes next has another birth and revision 1."""
+    project = Project(stores=True)
+    for n in range(30):
+        project.do(ProjectMemoryAdded, memory_type="fact", content=f"Fact number {n} of them.")
+        project.say(f"Subject{n} is what we speak of.", f"s{n % 3}")
+    born = project.standing.born
+    outputs = project.do(ProjectErased, request_id="e")
+    left = dict(project.stored)
+    project.say("Good morning to everybody.")
+
+    assert ([], {}) == (outputs, left)
+    assert 1 == project.standing.revision
+    assert born != project.standing.born
+
+
+def test_a_project_that_nobody_knows_does_not_come_back() -> None:
+    """Accesses, work, erasures and commands leave nothing; a command is audited all the same."""
+    project = Project(stores=True)
+    silent = project.do(MemoriesAccessed, ids=["mf0k3x2a-00000000"]) + project.wait(days=9) + project.end()
+    erase(project, "s0")
+    project.do(ProjectErased, request_id="e")
+    (audited,) = project.do(ProjectMemoryDeleted, memory_id="mf0k3x2a-00000000")
+
+    assert ([], {}) == (silent, project.stored)
+    assert isinstance(audited, ProjectAudited)
+    assert "not_found" == audited.outcome
+
+
+def talked() -> list[ProjectTurnAdded]:
+    """Two sessions that say the same, and each something of its own."""
+    project, turns = Project(), []
+    for session in ("s0", "s1"):
+        said = [f"We decided to use PostgreSQL for store{n}." for n in range(6)]
+        turns += [project.turn(text, session, role=Role.USER) for text in [*said, f"The goal is to ship {session}."]]
+    return turns
+
+
+def erasure(name: str) -> ProjectErasure:
+    """Of the project, or of its session s0."""
+    common = {"app_id": "shop", "project_id": "web", "timestamp": NOON, "request_id": "e"}
+    if name == "project":
+        return msgspec.convert(common, ProjectErased)
+    return msgspec.convert(common | {"session_ids": ["s0"]}, ProjectSessionErased)
+
+
+@pytest.mark.parametrize("erased", ["project", "session"])
+def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, erased: str) -> None:
+    """Each bounded; a crash between any two repeats the erasure, and it comes to the same as without one."""
+    log = commands(*talked())
+    last = Command(erasure(erased), Position("commands", 5, len(log)), NOON)
+    monkeypatch.setattr("models.projects.state.EVENT_STATE_BYTES", 1_000)
+    states: list[Entities] = [{}, {}]
+    found: list[dict[str, bytes]] = [{}, {}]
+    for state, outputs in zip(states, found, strict=True):
+        keep(state, MemoryPartitionFold(state, Policy()), log)
+        results = []
+        while commands_offset(state) < last.position.offset:
+            fold = MemoryPartitionFold(state, Policy())
+            steps = fold.fold([last])
+            for result in steps if state is states[0] else itertools.islice(steps, 1):
+                gather(outputs, keep_result(state, result))
+                results.append((result.offset, result.erased, commands_offset(state)))
+
+    assert 3 < len(results)
+    assert {(len(log), 1)} == {result[:2] for result in results}
+    assert [len(log) - 1] * (len(results) - 1) + [len(log)] == [clock for _, _, clock in results]
+    assert states[0] == states[1]
+    assert found[0] == found[1]
+    assert (erased == "project") == ({PARTITION_ENTITY} == set(states[0]))
+
+
+def test_what_others_said_stays_however_much_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memories of an erased session and another one, larger together than a write may be: all stay the other's."""
+    monkeypatch.setattr("models.projects.state.EVENT_STATE_BYTES", 1_000)
+    project = Project()
+    for turn in talked():
+        project.put(turn)
+    shared = {name for name, memory in project.items("memory").items() if len(memory.sources) == 2}
+    erase(project, "s0")
+    left = project.items("memory")
+
+    assert 6 == len(shared)
+    assert shared <= set(left)
+    assert {"s1"} == {source.conversation_id for memory in left.values() for source in memory.sources}
+
+
+def test_why_something_was_refused_names_nothing_that_is_erased() -> None:
+    """The chain of a refused cycle: its ids come from what was said."""
+    project = Project()
+    project.say(GONE, "secret", role=Role.USER)
+    project.say("We decided to use Redis for the cache.", "secret", role=Role.USER)
+    one, other = project.items("memory")
+    for source, target in ((one, other), (other, one)):
+        project.do(RelationshipSet, source_id=source, target_id=target, relation="depends_on")
+    refused = project.standing.results[-1].detail
+    erase(project, "secret")
+
+    assert one in refused
+    assert ["", ""] == [result.item_id + result.detail for result in project.standing.results]
+
+
+def test_a_refused_command_makes_no_project() -> None:
+    """Nothing is kept or told of a name under which there was nothing to keep; that somebody tried is audited."""
+    project = Project(stores=True)
+    (audited,) = project.do(
+        ProjectMemoryAdded, memory_type="fact", content="x", valid_from=NOON, valid_until=NOON - timedelta(days=9)
+    )
+
+    assert isinstance(audited, ProjectAudited)
+    assert ("invalid", {}) == (audited.outcome, project.stored)

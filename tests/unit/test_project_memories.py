@@ -1,0 +1,285 @@
+"""Long-term memories, pending facts and episodes of a project, as its fold makes them (seed 004)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from models.events import (
+    ConsolidationAsked,
+    MemoriesAccessed,
+    PendingFactDecided,
+    ProjectAudited,
+    ProjectImported,
+    ProjectItemChanged,
+    ProjectMemoryAdded,
+    ProjectMemoryDeleted,
+    ProjectMemoryEdited,
+    ProjectTurnAdded,
+    RelationshipSet,
+    Role,
+)
+from tests.project_driver import NOON, Project, causes
+
+UNSURE = "Maybe we decided to use Redis."
+
+
+def added(project: Project, content: str = "The API runs on port 8080.", **more: Any) -> str:
+    """Add a memory by hand; gives its id."""
+    project.do(ProjectMemoryAdded, **{"memory_type": "fact", "content": content} | more)
+    return project.result[1]
+
+
+def test_the_seeds_example() -> None:
+    """A question and a recommendation are no decision; what was decided is, and is a milestone of its conversation."""
+    project = Project()
+    project.say("What database should we use?")
+    project.say("I recommend PostgreSQL for this use case.")
+    before = (project.items("memory"), project.items("episode"))
+    outputs = project.say("We decided to use PostgreSQL.")
+    (memory,) = project.items("memory").values()
+    (episode,) = project.items("episode").values()
+    conversation = project.items("conversation")["s0"]
+
+    assert ({}, {}) == before
+    assert ("decision", "database", 0.7) == (memory.type, memory.subject, memory.importance)
+    assert ("decision_made", [memory.id]) == (episode.kind, episode.linked_memories)
+    assert ([memory.id], [episode.id]) == (conversation.active_facts, conversation.milestones)
+    assert {3} == {output.revision for output in outputs if isinstance(output, ProjectItemChanged)}
+    assert 3 == project.standing.revision
+
+
+def test_agreeing_to_what_an_assistant_proposed_is_a_decision() -> None:
+    """The message before is the context of the extraction."""
+    project = Project()
+    project.say("What database should we use?")
+    project.say("I recommend PostgreSQL for this use case.")
+    project.say("Yes, let's do that.")
+
+    assert ["decision"] == [memory.type for memory in project.items("memory").values()]
+
+
+def test_the_same_again_strengthens() -> None:
+    """No second memory, in whichever conversation."""
+    project = Project()
+    project.say("We decided to use PostgreSQL.")
+    outputs = project.say("We decided to use PostgreSQL!", "s1")
+    (memory,) = project.items("memory").values()
+
+    assert [(memory.id, "said_again")] == causes(outputs)
+    assert (2, ["s0", "s1"]) == (memory.mentions, [source.conversation_id for source in memory.sources])
+
+
+def test_a_repeated_record_changes_nothing() -> None:
+    """After a crash the sessions role sends again what it sent, from some record on; events of one record are apart."""
+    project = Project()
+    first, second = project.turn("We decided to use PostgreSQL."), project.turn("We will ship in May.", "s1")
+    project.put(first)
+    project.put(second)
+    same_record = ProjectTurnAdded(
+        id="other", session_id="s2", user_id="anna", timestamp=NOON, source=second.source, turn=0,
+        role=Role.USER, content="Good morning to everybody.", **project.ids,
+    )  # fmt: skip
+
+    again = project.put(first) + project.put(second)
+    new = project.put(same_record)
+
+    assert [] == again
+    assert new
+    assert 3 == project.standing.turn_count
+    assert [] == project.put(same_record)
+
+
+def test_what_is_not_sure_waits_and_is_promoted_when_said_again() -> None:
+    """Confidence 1 − (1 − a)(1 − b) of the same said twice; then it is a memory and no longer pending."""
+    project = Project()
+    project.say(UNSURE)
+    (pending,) = project.items("pending").values()
+    counts = [(project.standing.pending, project.standing.memories)]
+    for session in ("s1", "s2"):
+        project.say(UNSURE, session)
+        counts.append((project.standing.pending, project.standing.memories))
+    (memory,) = project.items("memory").values()
+    sure = 1 - (1 - pending.confidence) ** 3
+
+    assert [(1, 0), (1, 0), (0, 1)] == counts
+    assert 0.3 <= pending.confidence < 0.7 < sure
+    assert pytest.approx(sure) == memory.confidence
+    assert {} == project.items("pending")
+
+
+@pytest.mark.parametrize(("promoted", "left"), [(True, (0, 1)), (False, (0, 0))])
+def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int]) -> None:
+    """Promoted or discarded; again it is not there."""
+    project = Project()
+    project.say(UNSURE)
+    (pending_id,) = project.items("pending")
+    outcomes = []
+    for _ in range(2):
+        project.do(PendingFactDecided, pending_id=pending_id, promoted=promoted)
+        outcomes.append(project.result[0])
+
+    assert ["done", "not_found"] == outcomes
+    assert left == (project.standing.pending, project.standing.memories)
+
+
+def test_of_too_many_pending_facts_the_least_sure_goes() -> None:
+    """10,000 of them cost no more than the policy keeps."""
+    project = Project(long_term={"pending": 3}, stores=True)
+    for n in range(8):
+        project.say(f"Maybe we want tool{n} for the cache number {n}.", f"s{n}")
+
+    assert 3 == project.standing.pending == len(project.items("pending"))
+    assert {0, 1, 2, 3} >= {slot for kind, slot in project.told if kind == "pending"}
+
+
+def test_what_an_edited_memory_says_is_not_pending_besides() -> None:
+    """Its id says what it said first."""
+    project = Project()
+    project.say(UNSURE)
+    (said,) = project.items("pending").values()
+    other = Project()
+    memory_id = added(other, "We use memcached.", memory_type=said.type)
+    other.do(ProjectMemoryEdited, memory_id=memory_id, content=said.content)
+    other.say(UNSURE)
+
+    assert {} == other.items("pending")
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome"),
+    [
+        ({}, "done"),
+        ({"content": "x" * 1_001}, "too_long"),
+        ({"content": "   "}, "invalid"),
+        ({"valid_from": NOON, "valid_until": NOON}, "invalid"),
+        ({"tags": [f"t{n}" for n in range(9)]}, "too_many"),
+    ],
+)
+def test_adding_by_hand(fields: dict[str, Any], outcome: str) -> None:
+    """Each is audited and answered; a refused one says why and keeps nothing."""
+    project = Project()
+    project.say("Good morning!")
+    added(project, **fields)
+    (audited,) = project.of(ProjectAudited)
+
+    assert outcome == project.result[0] == audited.outcome
+    assert (outcome == "done") == (project.standing.memories == 1) == (not project.standing.results[0].detail)
+
+
+def test_deeds_on_memories() -> None:
+    """Edited, related, deleted: answered with the item; no end dangles, and episodes name only what is there."""
+    project = Project()
+    one, other = added(project), added(project, "The queue keeps messages for two days.")
+    project.do(RelationshipSet, source_id=one, target_id=other, relation="depends_on")
+    related = project.items("memory")[one].relationships
+    project.do(ProjectMemoryEdited, memory_id=one, importance=0.9)
+    edited = project.result
+    project.do(RelationshipSet, source_id=one, target_id=one, relation="depends_on")
+    to_itself = project.result[0]
+    project.do(ProjectMemoryDeleted, memory_id=other)
+
+    assert [other] == [edge.target_id for edge in related]
+    assert ("done", one, 1) == edited
+    assert "invalid" == to_itself
+    assert ("done", other, 1) == project.result
+    assert ([], 0.9) == (project.items("memory")[one].relationships, project.items("memory")[one].importance)
+
+
+def test_a_memory_that_went_is_named_nowhere() -> None:
+    """Neither by its episode nor by its conversation."""
+    project = Project()
+    project.say("We decided to use PostgreSQL.")
+    (memory_id,) = project.items("memory")
+    project.do(ProjectMemoryDeleted, memory_id=memory_id)
+    (episode,) = project.items("episode").values()
+
+    assert ([], []) == (episode.linked_memories, project.items("conversation")["s0"].active_facts)
+
+
+def test_accesses_are_recorded() -> None:
+    """As often as an item is named; unknown ids are passed over, and only unknown ones change nothing."""
+    project = Project()
+    project.say("We decided to use PostgreSQL.")
+    (memory_id,), (episode_id,) = project.items("memory"), project.items("episode")
+    nothing = project.do(MemoriesAccessed, ids=["mf0k3x2a-00000000"])
+    project.do(MemoriesAccessed, ids=[memory_id, episode_id, memory_id])
+
+    assert [] == nothing
+    assert (2, 1) == (
+        project.items("memory")[memory_id].access_count,
+        project.items("episode")[episode_id].access_count,
+    )
+
+
+def test_a_project_is_imported() -> None:
+    """Items come back as they were; again nothing is doubled."""
+    project, again = Project(), Project()
+    project.say("We decided to use PostgreSQL.")
+    project.say(UNSURE, role=Role.USER)
+    for n in range(25):
+        project.say(f"Let me tell you of thing {n} in the store.", "s1")
+    kinds = ("memory", "episode", "chunk", "conversation", "pending")
+    saved = {
+        name: list(project.items(kind).values())
+        for name, kind in zip(("memories", "episodes", "chunks", "conversations", "pending"), kinds, strict=True)
+    }
+    results = []
+    for _ in range(2):
+        again.do(ProjectImported, **saved)
+        results.append((again.result[0], again.result[2]))
+
+    assert [("done", sum(map(len, saved.values())))] * 2 == results
+    assert [project.items(kind) for kind in kinds] == [again.items(kind) for kind in kinds]
+
+
+def test_a_consolidation_runs_by_the_logs_clock() -> None:
+    """Not before it is due; step by step; old and unimportant memories are archived, and it says what it did."""
+    project = Project(consolidation={"step_memories": 10, "after_days": 30.0}, stores=True)
+    for n in range(25):
+        added(project, f"Number {n} of the list is kept on the shelf {n}.", importance=0.2)
+    early = project.wait(hours=23)
+    steps = 0
+    project.now += timedelta(days=40)
+    while not project.consolidations:
+        project.wait()
+        steps += 1
+    (done,) = project.consolidations
+
+    assert [] == early
+    assert 3 <= steps <= 4
+    assert (25, 25, "scheduled", 1) == (done.memories_looked_at, done.memories_archived, done.cause, done.run)
+    assert 25 == project.standing.archived
+    assert done.tokens_reclaimed == sum(memory.tokens for memory in project.items("memory").values())
+    assert project.state.due is None
+
+
+def test_a_consolidation_that_was_asked_for_is_answered() -> None:
+    """Done at once, whatever the clock; old pending facts go."""
+    project = Project()
+    added(project)
+    project.say(UNSURE)
+    project.now += timedelta(days=91)
+    project.do(ConsolidationAsked, request_id="now")
+    (done,) = project.consolidations
+
+    assert ("asked", 1) == (done.cause, done.pending_dropped)
+    assert ("now", "done") == (project.standing.results[-1].request_id, project.standing.results[-1].outcome)
+    assert {} == project.items("pending")
+
+
+def test_of_many_who_ask_for_a_consolidation_each_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one is under way for long: those that there is no room for at once, the others when it is done."""
+    project = Project(long_term={"results": 2})
+    for n in range(4):
+        added(project, f"Fact number {n} of them.")
+    monkeypatch.setattr("models.projects.state.EVENT_STATE_BYTES", -1)
+    for n in range(4):
+        project.do(ConsolidationAsked, request_id=f"ask{n}")
+    monkeypatch.undo()
+    project.wait(seconds=1)
+    answers = [(each.request_id, each.outcome) for each in project.of(ProjectAudited) if each.action != "memory_added"]
+
+    assert [("ask2", "too_many"), ("ask3", "too_many"), ("ask0", "done"), ("ask1", "done")] == answers[-4:]

@@ -1,0 +1,307 @@
+"""A project's view: events in any order make the same, and every way to ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from itertools import permutations
+
+import pytest
+from msgspec.structs import replace
+
+from models.project_policy import ProjectPolicy
+from models.project_types import (
+    ItemKind,
+    MemoryRevision,
+    MemorySource,
+    MemoryType,
+    PendingFact,
+    ProjectConversation,
+    ProjectItem,
+    ProjectMemory,
+)
+from models.projects.view import ProjectView
+from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
+from tests.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, standing, told
+
+ASKED = RetrievalQuery(text="PostgreSQL", threshold=0.0)
+
+
+def view_of(*items: ProjectItem) -> ProjectView:
+    """These are there, each in a slot of its own."""
+    view = ProjectView("shop", "web", ProjectPolicy())
+    for slot, item in enumerate(items):
+        view.apply(told(item, slot, slot + 1))
+    return view
+
+
+def ids(view: ProjectView, query: RetrievalQuery, at: datetime = BEGIN) -> list[str]:
+    """What is found, the best first."""
+    return [found.id for found in view.retrieve(query, at)]
+
+
+# --- events
+
+
+def conversation() -> ProjectConversation:
+    """Nine turns."""
+    return ProjectConversation(
+        id="s1", status="active", started_at=BEGIN, last_at=BEGIN, total_turns=9, recent=[], chunks=1
+    )
+
+
+def pending() -> PendingFact:
+    """Something that is not sure."""
+    return PendingFact(
+        id="p-1",
+        content="perhaps",
+        type=MemoryType.FACT,
+        confidence=0.5,
+        source=MemorySource(said_at=BEGIN),
+        extracted_at=BEGIN,
+    )
+
+
+def held(view: ProjectView) -> list[list[ProjectItem]]:
+    """What is there of each kind."""
+    kinds: list[Mapping[str, ProjectItem]]
+    kinds = [view.memories, view.episodes, view.chunks, view.conversations, view.pending]
+    return [list(kind.values()) for kind in kinds]
+
+
+def test_every_kind_is_held_and_goes() -> None:
+    """Each in its own place; what went is counted no longer."""
+    items = (memory(1, "PostgreSQL"), episode(1, "PostgreSQL"), chunk(1, "PostgreSQL"), conversation(), pending())
+    view = view_of(*items)
+
+    assert held(view) == [[item] for item in items]
+    assert (view.size, view.revision) == (5, 5)
+
+    kinds: tuple[ItemKind, ...] = ("memory", "episode", "chunk", "conversation", "pending")
+    for slot, (kind, item_id) in enumerate(zip(kinds, ("m-001", "e-1", "k-1", "s1", "p-1"), strict=True)):
+        view.apply(gone(kind, item_id, slot, 10 + slot))
+    assert held(view) == [[], [], [], [], []]
+    assert (view.size, view.revision, len(view.graph)) == (0, 14, 0)
+    assert ids(view, replace(ASKED, filters=RetrievalFilters(include_chunks=True))) == []
+
+
+def test_events_in_any_order_make_the_same() -> None:
+    """A slot that was used again, and an item that went and came back into another slot."""
+    events = [
+        told(memory(1, "first"), 0, 1),
+        told(memory(2, "second"), 1, 2),
+        gone("memory", "m-001", 0, 3),
+        told(memory(3, "third"), 0, 4),
+        told(memory(1, "first again"), 2, 5),
+    ]
+    expected = {"m-001": "first again", "m-002": "second", "m-003": "third"}
+
+    for order in permutations(events):
+        view = ProjectView("shop", "web", ProjectPolicy())
+        for event in [*order, *order]:
+            view.apply(event)
+        assert {item_id: held.content for item_id, held in view.memories.items()} == expected
+        assert view.size == 3
+
+
+def test_of_one_revision_the_last_counts() -> None:
+    """A slot that was freed and taken with one and the same event of the log."""
+    view = view_of(memory(1, "first"))
+    view.apply(gone("memory", "m-001", 0, 7))
+    view.apply(told(memory(2, "second"), 0, 7))
+
+    assert list(view.memories) == ["m-002"]
+
+
+def test_standings() -> None:
+    """The latest counts; of another life of the project everything before it goes."""
+    view = view_of(memory(1, "PostgreSQL"))
+    view.apply(standing(9))
+    view.apply(standing(8))
+    assert (view.standing, view.revision, view.size) == (standing(9), 9, 1)
+
+    view.apply(standing(2, born="second"))
+    assert (view.standing, view.revision, view.size, ids(view, ASKED)) == (standing(2, born="second"), 2, 0, [])
+
+
+# --- what is found
+
+
+def test_what_was_found_is_told_whole() -> None:
+    """Kind, text, score and its parts; the policy's threshold leaves the rest out."""
+    view = view_of(memory(1, "PostgreSQL it is."), memory(2, "Something else."), episode(1, "Chose PostgreSQL"))
+    found = view.retrieve(RetrievalQuery(text="PostgreSQL"), BEGIN)
+
+    assert sorted((each.kind, each.id, each.text) for each in found) == [
+        ("episode", "e-1", "Chose PostgreSQL: Chose PostgreSQL"),
+        ("memory", "m-001", "PostgreSQL it is."),
+    ]
+    assert {each.id: each.item for each in found} == {**view.episodes, "m-001": view.memories["m-001"]}
+    assert all(each.scores.keyword == 1 and each.score > 0.3 and each.via == "" for each in found)
+
+
+def test_no_more_than_wanted() -> None:
+    """Ten by the policy, or as the query says."""
+    view = view_of(*(memory(n, "PostgreSQL") for n in range(15)))
+
+    assert ids(view, ASKED) == [f"m-{n:03}" for n in range(10)]
+    assert ids(view, replace(ASKED, top_k=2)) == ["m-000", "m-001"]
+
+
+def test_the_usage_example() -> None:
+    """Seed 004: `What was our database decision?` finds the PostgreSQL decision, the only thing that is known."""
+    decision = memory(1, "We decided to use PostgreSQL.", kind=MemoryType.DECISION)
+    view = view_of(replace(decision, importance=0.7), memory(2, "Ship it in May."))
+
+    assert ids(view, RetrievalQuery(text="What was our database decision?"), BEGIN + DAY)[0] == "m-001"
+    assert ids(view, RetrievalQuery(text="PostgreSQL database"))[0] == "m-001"
+
+
+def test_related_memories_come_along() -> None:
+    """Below their hit by strength and distance, named after it, in either direction, through the filters."""
+    view = view_of(
+        related(memory(1, "PostgreSQL it is."), "m-002", strength=0.5),
+        related(memory(2, "Backups at night."), "m-003"),
+        memory(3, "Disks are cheap."),
+        related(memory(4, "Nobody knows it.", kind=MemoryType.ENTITY), "m-001"),
+        related(replace(memory(5, "Over."), valid_until=BEGIN), "m-001"),
+    )
+    query = RetrievalQuery(text="PostgreSQL it", related_depth=2)
+    hit, *others = view.retrieve(query, BEGIN)
+
+    assert (hit.id, hit.via) == ("m-001", "")
+    assert [(each.id, each.via) for each in others] == [("m-004", "m-001"), ("m-002", "m-001"), ("m-003", "m-001")]
+    assert [each.score / hit.score for each in others] == pytest.approx([0.5, 0.25, 0.125])
+    assert ids(view, replace(query, related_depth=1)) == ["m-001", "m-004", "m-002"]
+    assert ids(view, replace(query, top_k=2)) == ["m-001", "m-004"]
+    assert ids(view, replace(query, filters=RetrievalFilters(memory_types=[MemoryType.FACT]))) == [
+        "m-001",
+        "m-002",
+        "m-003",
+    ]
+
+
+def test_a_hit_is_not_pulled_in_again() -> None:
+    """It keeps its own score and is nobody's neighbour."""
+    view = view_of(related(memory(1, "PostgreSQL."), "m-002"), memory(2, "PostgreSQL!"))
+    plain, with_related = (view.retrieve(replace(ASKED, related_depth=depth), BEGIN) for depth in (0, 1))
+
+    assert plain == with_related
+
+
+def test_an_episode_brings_what_it_is_linked_to_and_the_other_way_round() -> None:
+    """Of memories that are still there; without episodes only memories come along."""
+    view = view_of(memory(1, "Backups at night."), episode(1, "Chose PostgreSQL", linked=("m-001", "m-009")))
+    from_episode = view.retrieve(RetrievalQuery(text="chose postgresql", related_depth=1), BEGIN)
+    from_memory = RetrievalQuery(text="backups at night", related_depth=1)
+
+    assert [(each.id, each.via) for each in from_episode] == [("e-1", ""), ("m-001", "e-1")]
+    assert ids(view, from_memory) == ["m-001", "e-1"]
+    assert ids(view, replace(from_memory, filters=RetrievalFilters(include_episodic=False))) == ["m-001"]
+
+
+def test_contradictions_are_shown() -> None:
+    """On both sides, as long as both hold."""
+    view = view_of(
+        related(memory(1, "PostgreSQL is fast."), "m-002", "contradicts"),
+        memory(2, "PostgreSQL is slow."),
+        related(replace(memory(3, "PostgreSQL is old."), valid_until=BEGIN), "m-001", "contradicts"),
+    )
+    found = {each.id: each.contradicted_by for each in view.retrieve(ASKED, BEGIN)}
+
+    assert found == {"m-001": ["m-002"], "m-002": ["m-001"]}
+
+
+def test_another_strategys_ranking_goes_through_the_same_filters() -> None:
+    """By its own scores and scale; what is gone or does not hold is left out."""
+    over = replace(memory(2, "PostgreSQL"), valid_until=BEGIN)
+    view = view_of(related(memory(1, "Kafka"), "m-004"), over, episode(1, "Chose"), memory(4, "Disks"))
+    scores: dict[Found, float] = {
+        ("memory", "m-001"): 2.5,
+        ("memory", "m-002"): 9.0,
+        ("memory", "m-009"): 9.0,
+        ("episode", "e-1"): 0.1,
+    }
+    query = RetrievalQuery(text="x", related_depth=1)
+
+    assert [(each.id, each.score, each.via) for each in view.ranked(scores, query, BEGIN)] == [
+        ("m-001", 2.5, ""),
+        ("m-004", 1.25, "m-001"),
+        ("e-1", 0.1, ""),
+    ]
+    assert [each.id for each in view.ranked(scores, replace(query, threshold=0.5, top_k=1), BEGIN)] == ["m-001"]
+
+
+# --- time travel
+
+
+def edited() -> ProjectMemory:
+    """It was said to be MySQL; two days later somebody knew that it had been PostgreSQL all along."""
+    wrong = MemoryRevision(
+        recorded_at=BEGIN, content="It is MySQL.", importance=0.5, valid_from=BEGIN, valid_until=None
+    )
+    return replace(memory(1, "It is PostgreSQL."), recorded_at=BEGIN + 2 * DAY, history=[wrong])
+
+
+def test_as_it_was_known_then() -> None:
+    """Found by the words of then, told in the words of then; what came later is unknown."""
+    view = view_of(
+        edited(),
+        memory(2, "PostgreSQL is fast.", at=BEGIN + 3 * DAY),
+        episode(1, "Chose PostgreSQL", at=BEGIN + 3 * DAY),
+        chunk(1, "PostgreSQL", at=BEGIN + 3 * DAY),
+    )
+    everything = RetrievalFilters(include_chunks=True)
+    then = RetrievalQuery(text="MySQL", known_at=BEGIN + DAY, filters=everything, threshold=0.0)
+    now = BEGIN + 9 * DAY
+
+    assert [(each.text, each.scores.keyword) for each in view.retrieve(then, now)] == [("It is MySQL.", 1.0)]
+    assert view.retrieve(replace(then, known_at=None), now)[0].scores.keyword == 0
+    assert len(ids(view, replace(then, known_at=BEGIN + 4 * DAY), now)) == 4
+    assert ids(view, replace(then, known_at=BEGIN - timedelta(seconds=1)), now) == []
+
+
+def test_relationships_of_later_lead_nowhere_then() -> None:
+    """Neither to related memories nor to contradictions."""
+    late = related(memory(1, "PostgreSQL is fast."), "m-002", "contradicts")
+    late = replace(late, relationships=[replace(late.relationships[0], created_at=BEGIN + 5 * DAY)])
+    view = view_of(late, memory(2, "Elephants are slow."))
+    query = RetrievalQuery(text="PostgreSQL fast", related_depth=1)
+    then = replace(query, known_at=BEGIN + DAY)
+
+    assert [(each.id, each.contradicted_by) for each in view.retrieve(then, BEGIN)] == [("m-001", [])]
+    assert [(each.id, each.contradicted_by) for each in view.retrieve(query, BEGIN)] == [
+        ("m-001", ["m-002"]),
+        ("m-002", ["m-001"]),
+    ]
+
+
+def test_a_copy_hears_nothing_of_what_comes_later() -> None:
+    """Nor does the view of what its copy is told: items, words and relationships."""
+    view = view_of(related(memory(1, "PostgreSQL it is."), "m-002"), memory(2, "Kafka it is."), episode(1, "Chosen"))
+    copied = view.copy()
+    view.apply(gone("memory", "m-002", 1, 9))
+    copied.apply(told(memory(3, "PostgreSQL 18."), 5, 9))
+
+    assert (list(view.memories), view.size, ids(view, ASKED)[0]) == (["m-001"], 2, "m-001")
+    assert sorted(ids(copied, ASKED)) == ["e-1", "m-001", "m-002", "m-003"]
+    assert [len(each.graph.edges("m-001")) for each in (view, copied)] == [0, 1]
+    assert (copied.item_in("memory", 5), view.item_in("memory", 5)) == ("m-003", None)
+
+
+def test_what_held() -> None:
+    """By id, by what is known now or was known then."""
+    closed = replace(memory(2, "b"), valid_until=BEGIN + DAY)
+    view = view_of(closed, edited())
+
+    assert [each.content for each in view.valid_at(BEGIN)] == ["It is PostgreSQL.", "b"]
+    assert [each.content for each in view.valid_at(BEGIN + DAY, BEGIN)] == ["It is MySQL."]
+
+
+def test_the_arc_is_by_thirds_of_the_conversation() -> None:
+    """Of nine turns, an episode of the first two is its beginning; another conversation has none."""
+    view = view_of(episode(1, "Chose PostgreSQL"), conversation())
+
+    assert [each.id for each in view.arc("s1").beginning] == ["e-1"]
+    assert view.arc("s2").beginning == []
+    assert [each.id for each in view.arc().key_moments] == ["e-1"]

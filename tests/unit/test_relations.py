@@ -1,0 +1,100 @@
+"""The graph of a project's memories."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from models.memory.relations import Edge, Graph, dependents, neighbours, path
+from models.project_types import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from tests.session_driver import NOON
+
+
+def memory(name: str, *edges: tuple[str, str, float]) -> ProjectMemory:
+    """A memory with relationships to others."""
+    return ProjectMemory(
+        id=name, type=MemoryType.FACT, content=name, importance=0.5, valid_from=NOON, recorded_at=NOON,
+        created_at=NOON, updated_at=NOON, last_accessed_at=NOON,
+        relationships=[
+            Relationship(target_id=target, type=name, strength=strength, created_at=NOON)
+            for target, name, strength in edges
+        ],
+    )  # fmt: skip
+
+
+def chain() -> Graph:
+    """A → b → c → a, c → d, and e alone."""
+    return Graph(
+        [
+            memory("a", ("b", "depends_on", 0.5)),
+            memory("b", ("c", "depends_on", 0.8)),
+            memory("c", ("a", "related_to", 1.0), ("d", "depends_on", 1.0)),
+            memory("d"),
+            memory("e"),
+        ]
+    )
+
+
+def test_neighbours_by_depth_direction_and_name() -> None:
+    """The nearest first, then the strongest; a cycle ends the walk."""
+    graph = chain()
+
+    def near(depth: int, *names: str, direction: str = "both") -> list[tuple[str, int, float, str]]:
+        found = neighbours(graph, "a", depth, names or None, direction)  # type: ignore[arg-type]
+        return [(each.id, each.distance, each.path_strength, each.type) for each in found]
+
+    assert [("c", 1, 1.0, "related_to"), ("b", 1, 0.5, "depends_on")] == near(1)
+    assert [("b", 1, 0.5, "depends_on"), ("c", 2, pytest.approx(0.4), "depends_on")] == near(2, direction="out")
+    assert [("c", 1, 1.0, "related_to"), ("b", 2, 0.8, "depends_on")] == near(9, direction="in")
+    assert ["b", "c", "d"] == [each[0] for each in near(9, "depends_on")]
+    assert [] == near(0)
+    assert [] == neighbours(graph, "nobody", 3)
+
+
+def test_a_path_names_its_edges_as_they_are_directed() -> None:
+    """The shortest, along edges of any direction, and not longer than asked."""
+    graph = chain()
+    expected = [Edge("c", "a", "related_to", 1.0), Edge("c", "d", "depends_on", 1.0)]
+
+    assert expected == path(graph, "a", "d")
+    assert None is path(graph, "a", "d", most=1)
+    assert None is path(graph, "a", "e")
+    assert [] == path(graph, "a", "a")
+
+
+def test_dependents_are_what_would_fall_with_it() -> None:
+    """By way of others too."""
+    assert [("c", 1), ("b", 2), ("a", 3)] == [(each.id, each.distance) for each in dependents(chain(), "d")]
+
+
+def test_an_edge_waits_for_its_end() -> None:
+    """In whatever order memories come, change and go."""
+    graph = Graph([memory("a", ("b", "part_of", 1.0))])
+
+    assert [] == neighbours(graph, "a", 1)
+
+    graph.put(memory("b"))
+
+    assert ["b"] == [each.id for each in neighbours(graph, "a", 1)]
+
+    graph.drop("b")
+    graph.put(memory("b"))
+    graph.put(memory("a"))
+
+    assert [] == neighbours(graph, "a", 1)
+    assert (2, True) == (len(graph), "a" in graph)
+
+
+def test_linked_memories_are_part_of_their_episode() -> None:
+    """An episode brings memories together."""
+    episode = ProjectEpisode(
+        id="e", kind=EpisodeKind.PIVOT, title="t", summary="s", significance=0.8, linked_memories=["a", "b"],
+        conversation_id="s1", first_turn=0, last_turn=1, started_at=NOON, ended_at=NOON, last_accessed_at=NOON,
+    )  # fmt: skip
+    graph = Graph([memory("a"), memory("b"), episode])
+
+    assert [("e", 1), ("b", 2)] == [(each.id, each.distance) for each in neighbours(graph, "a", 2)]
+
+    graph.put(msgspec.structs.replace(episode, linked_memories=["a"]))
+
+    assert ["e"] == [each.id for each in neighbours(graph, "a", 2)]

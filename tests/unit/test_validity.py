@@ -1,0 +1,130 @@
+"""Time travel: when something held, and what was known when."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from models.memory.validity import is_valid, known_at, valid_at
+from models.project_policy import LongTermPolicy
+from tests.long_term_memories import DAY, Project
+from tests.session_driver import NOON
+
+SECOND = timedelta(seconds=1)
+
+
+def pivoted() -> tuple[Project, datetime, datetime]:
+    """PostgreSQL on day 0, MySQL on day 6; and when these became known."""
+    project = Project()
+    project.say("Use PostgreSQL.", 0, "database")
+    first = project.now
+    project.now += 10 * DAY
+    project.say("Use MySQL.", 6, "database")
+    return project, first, project.now
+
+
+def test_the_answer_before_and_after_a_pivot_differs() -> None:
+    """At the pivot itself the newer holds (seed 004: valid until is outside)."""
+    project, _, _ = pivoted()
+    memories = [kept.memory for kept in project.memories.kept.values()]
+    days = (-1.0, 0.0, 5.99, 6.0, 99.0)
+
+    assert [[], ["Use PostgreSQL."], ["Use PostgreSQL."], ["Use MySQL."], ["Use MySQL."]] == [
+        [memory.content for memory in valid_at(memories, NOON + day * DAY)] for day in days
+    ]
+    assert [False, True] == [is_valid(memories[0], NOON - SECOND), is_valid(memories[0], NOON)]
+
+
+def test_what_was_known_then_is_another_question() -> None:
+    """Before the newer one was heard of, the older held for day 9 too."""
+    project, first, second = pivoted()
+    memories = [kept.memory for kept in project.memories.kept.values()]
+
+    def asked(at: datetime, known: datetime) -> list[str]:
+        return [memory.content for memory in valid_at(memories, at, known)]
+
+    assert [] == asked(NOON + 9 * DAY, first - SECOND)
+    assert ["Use PostgreSQL."] == asked(NOON + 9 * DAY, first)
+    assert ["Use PostgreSQL."] == asked(NOON + 9 * DAY, second - SECOND)
+    assert ["Use MySQL."] == asked(NOON + 9 * DAY, second)
+
+
+def test_a_late_message_was_not_known_before_it_came() -> None:
+    """It lands in the past of the world, not of what was known."""
+    project, _, second = pivoted()
+    project.now += DAY
+    project.say("Use SQLite.", 3, "database")
+    memories = [kept.memory for kept in project.memories.kept.values()]
+    day = NOON + 4 * DAY
+
+    assert ["Use PostgreSQL."] == [memory.content for memory in valid_at(memories, day, second)]
+    assert ["Use SQLite."] == [memory.content for memory in valid_at(memories, day, project.now)]
+
+
+def test_a_memory_as_it_was_known() -> None:
+    """Content, importance, end and relationships of then, and the history up to then."""
+    project = Project()
+    memory_id = project.say("Use PostgreSQL 15.", 0, "database")
+    born = project.now
+    project.edit(memory_id, content="Use PostgreSQL 16.", importance=0.9)
+    edited = project.now
+    other = project.say("Use Go.", 1)
+    project.relate(memory_id, other, "part_of")
+    project.edit(memory_id, valid_until=NOON + 4 * DAY)
+    memory = project.memory(memory_id)
+    then, later = known_at(memory, born), known_at(memory, edited)
+
+    assert then is not None
+    assert later is not None
+    assert ("Use PostgreSQL 15.", 0.7, None, []) == (then.content, then.importance, then.valid_until, then.history)
+    assert ("Use PostgreSQL 16.", 0.9, None, 1) == (
+        later.content,
+        later.importance,
+        later.valid_until,
+        len(later.history),
+    )
+    assert ([], [], 1) == (then.relationships, later.relationships, len(memory.relationships))
+    assert memory == known_at(memory, project.now)
+    assert None is known_at(memory, born - SECOND)
+
+
+def test_an_access_is_no_knowledge() -> None:
+    """It changes no answer."""
+    project, first, _ = pivoted()
+    memory_id = next(iter(project.memories.kept))
+    before = known_at(project.memory(memory_id), first)
+    project.long_term().accessed({memory_id: 1}, project.now)
+
+    assert before is not None
+    after = known_at(project.memory(memory_id), first)
+    assert after is not None
+    assert (before.content, before.valid_until) == (after.content, after.valid_until)
+
+
+def test_of_a_cut_history_the_oldest_that_is_left_stands() -> None:
+    """So that what existed is never unknown."""
+    project = Project(LongTermPolicy(history=1))
+    memory_id = project.say("Use Go 1.", 0)
+    born = project.now
+    for version in "23":
+        project.edit(memory_id, content=f"Use Go {version}.")
+    memory = project.memory(memory_id)
+    found = known_at(memory, born)
+
+    assert found is not None
+    assert "Use Go 2." == found.content
+
+
+def test_what_was_said_later_was_not_known_before() -> None:
+    """Neither what it weighs since, nor where it was said again, nor how often."""
+    project = Project()
+    memory_id = project.say("Use Go.", 0)
+    born = project.now
+    project.now += 3 * DAY
+    project.say("Use Go!", 2, session="s2")
+    memory = project.memory(memory_id)
+    then, later = known_at(memory, born), known_at(memory, project.now)
+
+    assert then is not None
+    assert (0.7, 1, ["s1"]) == (then.importance, then.mentions, [each.conversation_id for each in then.sources])
+    assert memory == later
+    assert (0.75, 2) == (memory.importance, memory.mentions)
