@@ -1,10 +1,10 @@
-"""Role index: turns, topics, users' and apps' memories, embedded in batches and upserted for readers.
+"""Role index: turns, topics, memories of users, apps and projects, embedded in batches and upserted for readers.
 
 At-least-once into upserts keyed by what they say: a repeat changes nothing. A poll's turns are written before its
-topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. A user's facts and an
-app's memories are written before the standing that says they are in. Who is to be forgotten goes last, and the index
-says what it removed. Its own consumer group: a vector store that is down holds up the index, never an alert. While the
-store does not answer the batch is retried here, and the offset stays where it is.
+topics, so that who reads a topic finds its words; a reader may see turns that no event names yet. A user's facts, an
+app's memories and a project's items are written before the standing that says they are in (`index_writes`). Who is to
+be forgotten goes last, and the index says what it removed. Its own consumer group: a vector store that is down holds up
+the index, never an alert. While the store does not answer the batch is retried here, and the offset stays where it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import structlog
 from aiokafka.structs import ConsumerRecord
@@ -24,18 +24,10 @@ from faust.types import TP
 
 from models.erase_events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.errors import StoreUnavailable
-from models.events import (
-    AppMemoriesChanged,
-    AppMemoryChanged,
-    EpisodeCompressed,
-    FactChanged,
-    SessionErased,
-    Turn,
-    UserMemoryChanged,
-)
+from models.events import SessionErased, Turn
 from models.partition import Arrival
 from models.policy import Policy
-from models.topics import CONVERSATION_TOPICS, ERASURES, FACTS, INDEXED_TOPICS, MEMORIES, TURNS, USER_EPISODES, Topic
+from models.topics import CONVERSATION_TOPICS, ERASURES, INDEXED_TOPICS, TURNS, Topic
 from streams.api.assembly import memory_api
 from streams.api.health import Endpoint
 from streams.api.ports import CommandSender, EraseRequests
@@ -44,38 +36,20 @@ from streams.intake import decode, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
 from streams.roles.batch_role import BatchRole
+from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
 from streams.settings import Settings
 from streams.telemetry import metrics, stage
-from streams.vectors.app_memory import AppMemories
 from streams.vectors.erasing import VectorErasing
 from streams.vectors.generations import generation_name
-from streams.vectors.latest import latest_of
 from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory, latest_changes
-from streams.vectors.user_memory import UserMemory
 
 log = structlog.get_logger(__name__)
 
 _Answer = TypeVar("_Answer")
-_Ask = Callable[[], Awaitable[None]]
 RETRY_S = 2.0
 COUNT_EVERY_BEATS = 15
 """Counting 100,000 points takes 12 ms."""
-_RESTED_ON, _RESTING, _LAST = range(3)
-"""Steps in which a poll is written; of each step the store makes everything durable at once."""
-
-
-class _Write(NamedTuple):
-    """What becomes of events that are the last word on their key.
-
-    Attributes:
-        to: Takes them with the offsets of their records, and is called with none as well.
-    """
-
-    step: int
-    topic: Topic
-    kinds: tuple[type[Any], ...]
-    to: Callable[[list[tuple[Any, int]]], Awaitable[None]]
 
 
 class IndexRole(BatchRole):
@@ -116,15 +90,8 @@ class IndexRole(BatchRole):
         self._erased: dict[str, int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
-        users, apps = UserMemory(store, embedder), AppMemories(store, embedder)
-        self._writes = (
-            _Write(_RESTED_ON, USER_EPISODES, (EpisodeCompressed,), users.add_episodes),
-            _Write(_RESTED_ON, FACTS, (FactChanged,), users.add_facts),
-            _Write(_RESTED_ON, MEMORIES, (AppMemoryChanged,), apps.add_changes),
-            _Write(_RESTING, FACTS, (UserMemoryChanged,), users.add_standings),
-            _Write(_RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_standings),
-            _Write(_LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase),
-        )
+        erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
+        self._writes = (*writes_of(store, embedder, policy), erasing)
         self._api = memory_api(
             store,
             embedder,
@@ -183,12 +150,12 @@ class IndexRole(BatchRole):
         with stage("score"):
             risks = self._risks(turns)
         places = [place for _, place in said]
-        asks: dict[int, list[_Ask]] = {
-            _RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
-            _RESTING: [partial(self._topics.add_changes, changes, of_topics)],
-            _LAST: [partial(self._memory.forget_before, erased), partial(self._topics.forget_before, erased)],
+        asks: dict[int, list[Ask]] = {
+            RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
+            RESTING: [partial(self._topics.add_changes, changes, of_topics)],
+            LAST: [partial(self._memory.forget_before, erased), partial(self._topics.forget_before, erased)],
         }
-        for step, ask in self._asks(batches):
+        for step, ask in asks_of(self._writes, partial(self._of, batches=batches)):
             asks[step].append(ask)
         for step in sorted(asks):
             await asyncio.gather(*map(self._answered, asks[step]))
@@ -207,18 +174,6 @@ class IndexRole(BatchRole):
     def _stays(self, session_id: str, offset: int) -> bool:
         """Whether what came of a place in `turns.v1` is not of before the session's erasure."""
         return offset > self._erased.get(session_id, -1)
-
-    def _asks(self, batches: Mapping[TP, list[ConsumerRecord]]) -> Iterable[tuple[int, _Ask]]:
-        """What the table of writes asks for; a topic is decoded once."""
-        kinds: dict[str, list[_Write]] = {}
-        for write in self._writes:
-            kinds.setdefault(write.topic.name, []).append(write)
-        for writes in kinds.values():
-            topic = writes[0].topic
-            wanted = chain.from_iterable(write.kinds for write in writes)
-            known = latest_of(topic, self._of(topic, batches), *wanted)
-            for write in writes:
-                yield write.step, partial(write.to, [each for each in known if isinstance(each[0], write.kinds)])
 
     async def _erase(self, events: Sequence[tuple[VectorsErasureDue | VectorsErased, int]]) -> None:
         """Remove who is to be forgotten, and say so; a repeat removes nothing more, and what was said stands."""

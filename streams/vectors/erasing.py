@@ -9,6 +9,7 @@ What names the user or app goes, and what names one of the sessions, whoever's i
 | users | a turn at hand is of it |
 | memories | they were made of it or tied to it; then they go in other apps' names too |
 | spaces | never |
+| project_items, projects | they were said there; how far a project is names none |
 
 Collections of all generations are gone through, whichever serves.
 """
@@ -22,7 +23,7 @@ import msgspec
 from models.erase_events import ErasedStore, VectorsErasureDue
 from models.user_events import SessionTurns
 from streams.ports import Condition, PayloadValue, VectorStore
-from streams.vectors import app_memory, session_memory, topic_memory, user_memory
+from streams.vectors import app_memory, project_points, session_memory, topic_memory, user_memory
 from streams.vectors.generations import GenerationStore
 from streams.vectors.reindex import PAGE_POINTS, RECIPES
 
@@ -43,6 +44,8 @@ _NAMED: Mapping[str, tuple[Callable[[Payload], list[str]], tuple[str, ...]]] = {
     user_memory.EPISODES: (_runs("turns"), ("user_id", "app_id", "turn")),
     user_memory.USERS: (_runs("short_term"), ("user_id", "app_id")),
     app_memory.MEMORIES: (_of_memory, ("owner_key",)),
+    project_points.PROJECT_ITEMS: (project_points.sessions_of, ("app_id", "owner_key", "kind", "slot")),
+    project_points.PROJECTS: (project_points.sessions_of, ("app_id", "owner_key", "kind", "slot")),
 }
 """Which sessions a point's payload names where no condition can tell, and by which fields it is removed."""
 

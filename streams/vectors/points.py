@@ -18,7 +18,7 @@ KEY_FIELD = "_key"
 LEXICAL = "lexical"
 """Name of the sparse vector for BM25; the dense one has none."""
 KEYWORD_FIELDS = ("session_id", "user_id", "app_id", "owner_key")
-INTEGER_FIELDS = ("turn", "event_offset")
+INTEGER_FIELDS = ("turn", "event_offset", "revision")
 """Payload fields with an index: those of large sets and those to order by. A filter on another field is exact too, but
 scans what the others leave."""
 

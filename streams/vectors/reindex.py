@@ -22,7 +22,15 @@ from models.retrieval.lexical import document_vector
 from models.user_events import SessionTurns
 from streams.intake import topic_text
 from streams.ports import Embedder, PayloadValue, Point, Stored, Vectors, VectorStore
-from streams.vectors import app_memory, app_points, session_memory, topic_memory, user_memory, user_points
+from streams.vectors import (
+    app_memory,
+    app_points,
+    project_points,
+    session_memory,
+    topic_memory,
+    user_memory,
+    user_points,
+)
 from streams.vectors.generations import GenerationRecord, Progress, generation_name
 
 PAGE_POINTS = 256
@@ -80,6 +88,11 @@ RECIPES: Mapping[str, _Recipe] = {
     user_memory.USERS: _Recipe(),
     app_memory.MEMORIES: _Recipe(text=lambda payload: str(payload["content"]), words=_memory_words),
     app_memory.SPACES: _Recipe(),
+    project_points.PROJECT_ITEMS: _Recipe(
+        text=lambda payload: project_points.embedded_text(project_points.item_event(payload)),
+        words=lambda payload: project_points.item_words(project_points.item_event(payload)),
+    ),
+    project_points.PROJECTS: _Recipe(),
 }
 """Every collection that the index role writes, made as it makes them."""
 

@@ -20,13 +20,20 @@ from mcp.types import CallToolResult, TextContent
 
 from models.events import Role
 from streams.api.health import serve
-from streams.api.mcp import SHOWN_CHARS
+from streams.api.mcp_tools import SHOWN_CHARS
 from streams.settings import HttpSettings
 from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
-TOOLS = ["search_memory", "get_context", "list_facts"]
+TOOLS = [
+    "search_memory",
+    "get_context",
+    "list_facts",
+    "project_context",
+    "search_project",
+    "add_project_memory",
+]
 MODES = ["auto", "legacy"]
 """The protocol of 2026 without a handshake, and those before it."""
 
@@ -93,8 +100,8 @@ async def test_the_tools_are_listed_with_what_they_take_and_give(asking: Any, mo
     for tool in tools:
         assert tool.description
         assert tool.annotations
-        assert tool.annotations.read_only_hint
-        assert "user_id" in tool.input_schema["required"]
+        assert tool.annotations.read_only_hint is (tool.name != "add_project_memory")
+        assert {"user_id", "project_id"} & set(tool.input_schema["required"])
         assert tool.output_schema
 
 

@@ -6,6 +6,7 @@ A route that is added without a case in `tests/api_asked.py` fails the suite.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from streams.embed.wordllama import WordLlamaEmbedder
 from streams.ports import VectorStore
 from streams.vectors.app_memory import AppMemories
 from streams.vectors.edge import EdgeStore
+from streams.vectors.project_memory import ProjectMemories
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import LoggedChange, TopicMemory
 from streams.vectors.user_memory import UserMemory
@@ -42,6 +44,8 @@ from tests.api_tenants import (
     app_memory_of,
     app_space_of,
     canary,
+    index_projects,
+    project_items_of,
     topic_of,
     turns_of,
     user_events_of,
@@ -49,6 +53,15 @@ from tests.api_tenants import (
 
 WITHOUT_A_CASE = {"/openapi.json", "/livez", "/readyz", "/metrics"}
 """What everybody may read: it holds no memory."""
+
+
+_OF_PROJECTS = tuple(path for path in CASES if path.startswith("/v1/projects"))
+GROUPS = [*((path,) for path in CASES if path not in _OF_PROJECTS), _OF_PROJECTS]
+"""Paths that are asked of one role: those of projects are many and read the same views."""
+
+
+_EMBEDDER = cache(WordLlamaEmbedder)
+"""Loading its weights takes longer than most tests."""
 
 
 class Role(NamedTuple):
@@ -66,14 +79,16 @@ class Role(NamedTuple):
 
 async def _real(store: VectorStore) -> Role:
     """What the index role fills, and what it serves of it."""
-    embedder = WordLlamaEmbedder()
+    embedder = _EMBEDDER()
     turns, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
     topics, apps = TopicMemory(store, embedder, turns), AppMemories(store, embedder)
+    projects = ProjectMemories(store, embedder, Policy().projects)
     for offset, app in enumerate(TENANTS):
         mine = turns_of(app)
         await turns.add_turns(mine, embedder.embed([turn.content for turn in mine]))
         await apps.add_changes([(app_memory_of(app), offset)])
         await apps.add_standings([(app_space_of(app), offset)])
+        await index_projects(projects, app)
         changes = [LoggedChange(topic_of(app, session), offset) for session in (SHARED, f"session-{app}")]
         await topics.add_changes(changes, embedder.embed([change.event.title for change in changes]))
         for user, session in ((SHARED, SHARED), (f"user-{app}", f"session-{app}")):
@@ -87,10 +102,10 @@ async def _real(store: VectorStore) -> Role:
         Policy(),
         settings_of(*TENANTS),
         topic_prefix="test",
-        commands=Carrying(apps),
+        commands=Carrying(apps, projects),
         erasures=Erasures(),
     )
-    (endpoint,) = made.endpoints
+    endpoint = next(each for each in made.endpoints if isinstance(each, McpEndpoint))
     return _role(list(made.routers), endpoint)
 
 
@@ -104,8 +119,11 @@ async def _careless(served: Served) -> Role:
             served.users.known_users.append(standing((session, 0), (session, 1), app=app, user=user))
         served.apps.known.append(memory(1, f"{canary(app)}: {QUERY}", app=app))
         served.apps.standings.append(space(app))
+        for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
+            served.projects.put(app, project, project_items_of(app, session))
     admins = admin_routers(served.apps, Policy().apps, served.apps, served.erasures)
-    return _role([memory_router(served.reader), *admins], McpEndpoint(served.reader))
+    routers = [memory_router(served.reader), served.projects_router, *admins]
+    return _role(routers, McpEndpoint(served.reader, served.project_tools))
 
 
 def _role(routers: list[APIRouter], endpoint: Endpoint) -> Role:
@@ -144,6 +162,12 @@ async def answers(role: Role, path: str, *, of: str, to: str) -> list[str]:
         return [(await client.request(ask.method, ask.path, json=ask.body)).text for ask in CASES[path](of)]
 
 
+def served_of(role: Role, paths: tuple[str, ...]) -> list[str]:
+    """Those of the paths that the role has."""
+    has = role.paths()
+    return [path for path in paths if path in has]
+
+
 async def test_every_route_has_a_case(role: Role) -> None:
     """A route that nobody tried to cross is not served; nor is a case kept for one that is gone."""
     missing = role.paths() - set(CASES) - WITHOUT_A_CASE
@@ -153,24 +177,24 @@ async def test_every_route_has_a_case(role: Role) -> None:
     assert set(CASES) - role.paths() <= wanted
 
 
-@pytest.mark.parametrize("path", CASES)
-async def test_no_route_gives_another_tenants_memory(role: Role, path: str) -> None:
+@pytest.mark.parametrize("paths", GROUPS, ids=lambda paths: paths[0])
+async def test_no_route_gives_another_tenants_memory(role: Role, paths: tuple[str, ...]) -> None:
     """Asked with A's token for B's ids, in each parameter, nothing of B's comes back."""
-    if path not in role.paths():
-        return
-    told = await answers(role, path, of="b", to="a")
+    told = [(path, text) for path in served_of(role, paths) for text in await answers(role, path, of="b", to="a")]
 
-    assert [] == [text for text in told if SHOWN.get(path, canary("b")) in text or canary("b") in text]
+    assert [] == [each for each in told if SHOWN.get(each[0], canary("b")) in each[1] or canary("b") in each[1]]
 
 
-@pytest.mark.parametrize("path", sorted(set(CASES) - {"/v1/index", "/v1/erase/{request_id}"}))
-async def test_every_route_gives_a_tenants_own_memory(role: Role, path: str) -> None:
+@pytest.mark.parametrize("paths", GROUPS, ids=lambda paths: paths[0])
+async def test_every_route_gives_a_tenants_own_memory(role: Role, paths: tuple[str, ...]) -> None:
     """The same requests with B's own token do find the canary: the test above could fail."""
-    if path not in role.paths():
-        return
-    told = await answers(role, path, of="b", to="b")
+    silent = []
+    for path in served_of(role, paths):
+        told = await answers(role, path, of="b", to="b")
+        if not any(SHOWN.get(path, canary("b")) in text for text in told):
+            silent.append(path)
 
-    assert [text for text in told if SHOWN.get(path, canary("b")) in text] != []
+    assert set(silent) <= {"/v1/index", "/v1/erase/{request_id}"}
 
 
 async def test_a_tenant_counts_its_own_turns(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import EpisodeCompressed, FactCategory, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.policy import Policy
 from models.retrieval.lexical import query_vector
 from models.user_events import PastFact, SessionTurns
 from streams.ports import Point, Vectors, VectorStore
@@ -26,12 +27,13 @@ from streams.vectors.generations import (
     generation_name,
     require_finished,
 )
+from streams.vectors.project_memory import ProjectMemories
 from streams.vectors.reindex import RECIPES, Copied, Source, copy_collections
 from streams.vectors.reindex_server import ServerSource, alias_of
 from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.user_memory import UserMemory
-from tests import apps_indexed
+from tests import apps_indexed, projects_indexed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
@@ -258,6 +260,43 @@ async def test_memories_of_apps_are_copied(place: Place) -> None:
 
     assert expected == await read(AppMemories(GenerationStore(target, "new"), NEW))
     assert [("memories", 3), ("spaces", 1)] == [(each.collection, each.points) for each in done]
+    await anew.close()
+    await target.close()
+
+
+async def test_memory_of_projects_is_copied(place: Place) -> None:
+    """With words and new vectors of what is found, with what went, and with how far each project is."""
+    items = [
+        projects_indexed.changed(projects_indexed.remembered(0, SUBJECTS[1]), 0, 1),
+        projects_indexed.changed(projects_indexed.episode(0, SUBJECTS[2]), 0, 1),
+        projects_indexed.changed(projects_indexed.chunk(0, SUBJECTS[3]), 0, 1),
+        projects_indexed.went(projects_indexed.remembered(4), 1, 1),
+        projects_indexed.changed(projects_indexed.conversation(), 0, 1),
+    ]
+
+    async def fill_projects(store: VectorStore, embedder: Toy) -> None:
+        projects = ProjectMemories(store, embedder, Policy().projects)
+        await projects.add_items([(event, offset) for offset, event in enumerate(items)])
+        await projects.add_standings([(projects_indexed.stands(), 9)])
+
+    async def read(store: VectorStore) -> list[object]:
+        found: list[object] = [(await store.page(name, "", 9))[0] for name in ("project_items", "projects")]
+        for text in (SUBJECTS[1], f"A choice: {SUBJECTS[2]}", "violin January"):
+            near = await store.search("project_items", NEW.embed([text])[0], where={"active": 1}, top_k=4)
+            said = await store.search_lexical("project_items", query_vector(text), where={"active": 1}, top_k=4)
+            found += [{hit.key: round(hit.score, 4) for hit in hits} for hits in (near, said)]
+        return found
+
+    store = place.store(OLD)
+    await fill_projects(store, OLD)
+    await store.close()
+    target = place.store(NEW)
+    done = await copy_collections(place.source(target), target, NEW, before=FIRST, generation="new")
+    anew = ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
+    await fill_projects(anew, NEW)
+
+    assert await read(anew) == await read(GenerationStore(target, "new"))
+    assert [("project_items", 4), ("projects", 2)] == [(each.collection, each.points) for each in done]
     await anew.close()
     await target.close()
 

@@ -13,15 +13,28 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.erase_events import ErasedStore, VectorsErasureDue
+from models.policy import Policy
 from models.user_events import SessionTurns
 from streams.ports import PayloadValue, Point, VectorStore
 from streams.vectors.app_memory import AppMemories
 from streams.vectors.edge import EdgeStore
 from streams.vectors.erasing import VectorErasing
 from streams.vectors.generations import GenerationStore
+from streams.vectors.project_memory import ProjectMemories
 from streams.vectors.server import ServerStore
 from tests.apps_indexed import memory, standing
 from tests.bytes_left import files_with
+from tests.projects_indexed import (
+    changed,
+    chunk,
+    conversation,
+    episode,
+    pending,
+    remembered,
+    source,
+    stands,
+    went,
+)
 from tests.users_indexed import MatterEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -29,6 +42,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:U
 CANARY = "zanzibarcanary"
 MINE, OTHERS = f"{CANARY}/1", "s2"
 """A session of the user u of the app a, and one of v of b."""
+WEB = "project:a/web"
 
 
 @pytest.fixture
@@ -88,6 +102,24 @@ async def fill(store: VectorStore) -> None:
         memory(1, app="b", space="user", session_id="s3"),
     ]
     await apps.add_changes([(event, n) for n, event in enumerate(memories)])
+    projects = ProjectMemories(store, MatterEmbedder(), Policy().projects)
+    both = [source(OTHERS, user="v"), source(MINE)]
+    of_mine: dict[str, Any] = {"session_id": MINE}
+    await projects.add_items(
+        [
+            (changed(remembered(0, f"of {MINE}", sources=[source(MINE)]), 0, **of_mine), 1),
+            (changed(remembered(1, sources=both), 1, session_id=OTHERS, user_id="v"), 2),
+            (changed(remembered(2, sources=[source(OTHERS, user="v")]), 2, session_id=OTHERS, user_id="v"), 3),
+            (changed(remembered(0, sources=[source("s3")]), 0, app="b", session_id="s3"), 4),
+            (went(remembered(3), 3, **of_mine), 5),
+            (changed(episode(0, session=MINE), 0, **of_mine), 6),
+            (changed(chunk(0, session=MINE), 0, **of_mine), 7),
+            (changed(conversation(MINE), 0, **of_mine), 8),
+            (changed(conversation(OTHERS), 1, session_id=OTHERS, user_id="v"), 9),
+            (changed(pending(0, session=MINE), 0, **of_mine), 10),
+        ]
+    )
+    await projects.add_standings([(stands(**of_mine), 11), (stands(app="b"), 12)])
     await apps.add_standings([(standing("a"), 1), (standing("b"), 2), (standing("a", space="user"), 3)])
 
 
@@ -110,6 +142,8 @@ SESSION = {
     "users": {"a/u"},
     "memories": {"app:a/memory/0", "app:a/memory/0@b", "app:b/memory/0", "app:b/memory/0@a", "app:a/u/memory/0"},
     "spaces": set[str](),
+    "project_items": {f"{WEB}/memory/0", f"{WEB}/memory/1", f"{WEB}/episode/0", f"{WEB}/chunk/0"},
+    "projects": {f"{WEB}/conversation/0", f"{WEB}/pending/0"},
 }
 USER_OF_APP = {**SESSION, "spaces": {"app:a/u"}}
 USER = {
@@ -119,11 +153,15 @@ USER = {
     "users": {"a/u", "b/u"},
     "memories": {*SESSION["memories"], "app:b/u/memory/1"},
     "spaces": {"app:a/u"},
+    "project_items": {*SESSION["project_items"], "project:b/web/memory/0"},
+    "projects": SESSION["projects"],
 }
 APP = {
     **SESSION,
     "memories": {*SESSION["memories"], "app:a/memory/1", "app:b/memory/1@a"},
     "spaces": {"app:a", "app:a/u"},
+    "project_items": {*SESSION["project_items"], f"{WEB}/memory/2", f"{WEB}/memory/3"},
+    "projects": {*SESSION["projects"], f"{WEB}/conversation/1", WEB},
 }
 CASES = [
     (due("session", [MINE]), SESSION),

@@ -120,7 +120,7 @@ async def test_indexes_are_made_also_where_the_collection_exists(
         await store.upsert("turns", [POINT])
         await store.upsert("turns", [POINT])
 
-    assert indexed == ["session_id", "user_id", "app_id", "owner_key", "turn", "event_offset"] * 2
+    assert indexed == ["session_id", "user_id", "app_id", "owner_key", "turn", "event_offset", "revision"] * 2
 
 
 async def test_vectors_of_another_embedder_are_refused(memory_client: AsyncQdrantClient) -> None:

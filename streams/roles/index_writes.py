@@ -1,0 +1,77 @@
+"""What the index role writes of events that are the last word on their key, as a table.
+
+Of each step the store makes everything durable at once; a standing comes after what it says is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+from aiokafka.structs import ConsumerRecord
+
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoryChanged,
+    EpisodeCompressed,
+    FactChanged,
+    ProjectChanged,
+    ProjectItemChanged,
+    UserMemoryChanged,
+)
+from models.policy import Policy
+from models.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
+from streams.ports import Embedder, VectorStore
+from streams.vectors.app_memory import AppMemories
+from streams.vectors.latest import latest_of
+from streams.vectors.project_memory import ProjectMemories
+from streams.vectors.user_memory import UserMemory
+
+RESTED_ON, RESTING, LAST = range(3)
+"""Steps in which a poll is written."""
+Ask = Callable[[], Awaitable[None]]
+
+
+class Write(NamedTuple):
+    """What becomes of events that are the last word on their key.
+
+    Attributes:
+        to: Takes them with the offsets of their records, and is called with none as well.
+    """
+
+    step: int
+    topic: Topic
+    kinds: tuple[type[Any], ...]
+    to: Callable[[list[tuple[Any, int]]], Awaitable[None]]
+
+
+def writes_of(store: VectorStore, embedder: Embedder, policy: Policy) -> tuple[Write, ...]:
+    """What is written of memories of users, apps and projects."""
+    users, apps = UserMemory(store, embedder), AppMemories(store, embedder)
+    projects = ProjectMemories(store, embedder, policy.projects)
+    return (
+        Write(RESTED_ON, USER_EPISODES, (EpisodeCompressed,), users.add_episodes),
+        Write(RESTED_ON, FACTS, (FactChanged,), users.add_facts),
+        Write(RESTED_ON, MEMORIES, (AppMemoryChanged,), apps.add_changes),
+        Write(RESTED_ON, PROJECTS, (ProjectItemChanged,), projects.add_items),
+        Write(RESTING, FACTS, (UserMemoryChanged,), users.add_standings),
+        Write(RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_standings),
+        Write(RESTING, PROJECTS, (ProjectChanged,), projects.add_standings),
+    )
+
+
+def asks_of(
+    writes: Sequence[Write], records_of: Callable[[Topic], Iterable[ConsumerRecord]]
+) -> Iterable[tuple[int, Ask]]:
+    """What a table asks for of a poll, each with its step; a topic is decoded once."""
+    by_topic: dict[str, list[Write]] = {}
+    for write in writes:
+        by_topic.setdefault(write.topic.name, []).append(write)
+    for of_topic in by_topic.values():
+        topic = of_topic[0].topic
+        wanted = chain.from_iterable(write.kinds for write in of_topic)
+        known = latest_of(topic, records_of(topic), *wanted)
+        for write in of_topic:
+            yield write.step, partial(write.to, [each for each in known if isinstance(each[0], write.kinds)])

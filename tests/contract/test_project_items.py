@@ -1,0 +1,177 @@
+"""Items of projects, on Qdrant Edge and on the server's client: how they are found, and what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.policy import Policy
+from models.project_policy import ProjectPolicy, ProjectRetrievalPolicy
+from models.project_types import Relationship
+from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
+from streams.ports import VectorStore
+from streams.retrieval import HybridSearch
+from streams.vectors import project_memory, project_questions
+from streams.vectors.edge import EdgeStore
+from streams.vectors.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.vectors.server import ServerStore
+from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
+from tests.users_indexed import MatterEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+POLICY = Policy().projects
+LATER = NOW.replace(hour=23)
+
+
+@pytest.fixture(params=["edge", "server"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
+    """An empty store of each kind."""
+    made: VectorStore = (
+        EdgeStore(tmp_path / "vectors", embedder="matter")
+        if request.param == "edge"
+        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+    )
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def projects(store: VectorStore) -> ProjectMemories:
+    """Over the store, as the index role has it."""
+    return ProjectMemories(store, MatterEmbedder(), POLICY)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (RetrievalQuery(text="boats"), ["memory 1"]),
+        (RetrievalQuery(text="bread"), ["episode 1"]),
+        (RetrievalQuery(text="bread", filters=RetrievalFilters(include_archived=True)), ["episode 1", "memory 2"]),
+        (RetrievalQuery(text="bread", filters=RetrievalFilters(include_episodic=False)), []),
+        (RetrievalQuery(text="violin"), []),
+        (RetrievalQuery(text="violin", filters=RetrievalFilters(include_chunks=True)), ["chunk 1"]),
+        (RetrievalQuery(text="boats", filters=RetrievalFilters(categories=["other"])), []),
+        (RetrievalQuery(text="boats", top_k=1), ["memory 1"]),
+    ],
+)
+async def test_items_are_found(projects: ProjectMemories, query: RetrievalQuery, expected: list[str]) -> None:
+    """By words and meaning, within the query's filters; what nothing speaks for has no score."""
+    await index(projects, *EVERYTHING, stands(3))
+    found = await projects.find(await view_of(projects), query, LATER)
+
+    assert expected == sorted(f"{each.kind} {int(each.id.split('-')[1])}" for each in found if each.score > 0.1)
+
+
+async def test_filters_are_looked_for_beyond_the_best(
+    projects: ProjectMemories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many memories say it better than the one that the filter lets through."""
+    monkeypatch.setattr(project_memory, "_FEWEST_CANDIDATES", 3)
+    better = [changed(remembered(n), n, 1) for n in range(40)]
+    wanted = changed(remembered(99, "Some boats, among many other things.", category="other"), 99, 1)
+    await index(projects, *better, wanted, stands(1))
+    query = RetrievalQuery(text="boats", filters=RetrievalFilters(categories=["other"]), top_k=3)
+    found = await projects.find(await view_of(projects), query, LATER)
+
+    assert [remembered(99).id] == [each.id for each in found]
+
+
+async def test_what_is_pulled_in_widens_no_search(store: VectorStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it takes places of hits, those were found all the same: the project is not gone through for more."""
+    monkeypatch.setattr(project_memory, "_FEWEST_CANDIDATES", 3)
+    policy = ProjectPolicy(retrieval=ProjectRetrievalPolicy(neighbour_share=1.0))
+    projects = ProjectMemories(store, MatterEmbedder(), policy)
+    edge = Relationship(target_id=remembered(0).id, type="related_to", created_at=NOW)
+    boats = [changed(remembered(n, relationships=[edge]), n, 1) for n in range(1, 31)]
+    await index(projects, changed(remembered(0, "Bread."), 0, 1), *boats, stands(1))
+    looked_at, keys = list[int](), HybridSearch.keys
+
+    async def noted(search: HybridSearch, *asked: Any) -> list[tuple[str, float]]:
+        """Note how many are looked at."""
+        looked_at.append(asked[-1])
+        return await keys(search, *asked)
+
+    monkeypatch.setattr(HybridSearch, "keys", noted)
+    query = RetrievalQuery(text="boats", top_k=3, related_depth=1)
+    found = await projects.find(await view_of(projects), query, LATER)
+
+    assert (looked_at, len(found), [each.id for each in found if each.via]) == ([3], 3, [remembered(0).id])
+
+
+@pytest.mark.parametrize(("text", "context", "expected"), [("", "", 3), ("What was it?", "", 3), ("", "boats", 1)])
+async def test_without_a_word_what_is_important_is_found(
+    projects: ProjectMemories, text: str, context: str, expected: int
+) -> None:
+    """By the seed's scores, unless the context has words."""
+    important = changed(remembered(3, "Bread it is.", importance=1.0), 2, 1)
+    await index(projects, changed(remembered(1), 0, 1), changed(remembered(2), 1, 1), important, stands(1))
+    view, query = await view_of(projects), RetrievalQuery(text=text, context=context)
+    found = await projects.find(view, query, LATER)
+
+    assert remembered(expected).id == found[0].id
+    assert bool(context) or found == view.retrieve(query, LATER)
+
+
+async def test_as_it_was_known_then(projects: ProjectMemories) -> None:
+    """Beside the event loop, from a copy: the same as in place."""
+    await index(projects, changed(remembered(1), 0, 1), changed(remembered(60), 1, 1), stands(1))
+    view, query = await view_of(projects), RetrievalQuery(text="boats", known_at=NOW + timedelta(minutes=30))
+    found, retrieved = await projects.find(view, query, LATER), await project_questions.retrieved(view, query, LATER)
+
+    assert [[remembered(1).id]] * 2 == [[each.id for each in some] for some in (found, retrieved)]
+    assert view.retrieve(query, LATER) == retrieved
+
+
+async def test_the_standing_is_the_last_one(projects: ProjectMemories) -> None:
+    """With what commands came to, and with the last event that the project knows."""
+    await index(projects, stands(1), stands(1, app="b"), stands(2, project="a/web"))
+    await index(projects, stands(7, memories=3))
+    found = await projects.standing("a", "web")
+    assert found is not None
+
+    assert (found.revision, found.memories, found.partition, found.offset) == (7, 3, PARTITION, 7)
+    assert stands().results == found.results
+    assert [("a", "web"), ("a", "a/web"), ("b", "web")] == [
+        (each.app_id, each.project_id) for each in await projects.projects(None, 10)
+    ]
+    assert ["web", "a/web"] == [each.project_id for each in await projects.projects("a", 10)]
+    assert ["web"] == [each.project_id for each in await projects.projects("a", 1)]
+
+
+async def test_an_access_embeds_nothing_anew(projects: ProjectMemories, store: VectorStore) -> None:
+    """A memory that was only read, or said again, has the vector it had."""
+    embedder = MatterEmbedder()
+    writing = ProjectMemories(store, embedder, POLICY)
+    await index(writing, changed(remembered(1), 0, 1), changed(remembered(2), 1, 1))
+    await index(writing, changed(remembered(1, access_count=1), 0, 2, cause="accessed"), stands(2))
+
+    assert ["We use boats."] == embedder.embedded
+    assert {0: 1, 1: 0} == {
+        slot: (await view_of(projects)).memories[remembered(slot + 1).id].access_count for slot in (0, 1)
+    }
+
+
+async def test_what_went_names_nobody(projects: ProjectMemories, store: VectorStore) -> None:
+    """Of a memory, and of how far a project is: no text, no session, no user."""
+    await index(projects, changed(remembered(1), 0, 1))
+    await index(projects, went(remembered(1), 0, 2), stands(2))
+    pages = [(await store.page(name, "", 9))[0] for name in (PROJECT_ITEMS, PROJECTS)]
+    told = "".join(str(point.payload) for page in pages for point in page)
+
+    assert [1, 1] == [len(page) for page in pages]
+    assert not any(word in told for word in ("boats", '"s1"', '"u"'))
+
+
+async def test_indexing_again_changes_nothing(projects: ProjectMemories, store: VectorStore) -> None:
+    """A batch that comes again after a crash."""
+    await index(projects, *EVERYTHING, stands(3))
+    before = [await store.page(name, "", 99) for name in (PROJECT_ITEMS, PROJECTS)]
+    await index(projects, *EVERYTHING, stands(3))
+
+    assert before == [await store.page(name, "", 99) for name in (PROJECT_ITEMS, PROJECTS)]

@@ -1,0 +1,313 @@
+"""Memory of projects, on Qdrant Edge and on the server's client: what is indexed, and the views that follow it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from models.errors import StoreUnavailable
+from models.policy import Policy
+from models.project_policy import ProjectPolicy, ProjectRetrievalPolicy
+from models.retrieval.relevance import RetrievalQuery
+from streams.api import security
+from streams.api.security import Caller
+from streams.api.tenancy import ScopedStore, reads
+from streams.ports import Condition, PayloadValue, VectorStore
+from streams.vectors import project_memory
+from streams.vectors.edge import EdgeStore
+from streams.vectors.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.vectors.server import ServerStore
+from tests.projects_indexed import (
+    EVERYTHING,
+    NOW,
+    changed,
+    episode,
+    index,
+    remembered,
+    stands,
+    view_of,
+    went,
+)
+from tests.users_indexed import MatterEmbedder
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+POLICY = Policy().projects
+LATER = NOW.replace(hour=23)
+
+
+@pytest.fixture(params=["edge", "server"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
+    """An empty store of each kind."""
+    made: VectorStore = (
+        EdgeStore(tmp_path / "vectors", embedder="matter")
+        if request.param == "edge"
+        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
+    )
+    yield made
+    await made.close()
+
+
+class Noting(ScopedStore):
+    """A store that notes which revisions of items were asked for, and can be made to fail."""
+
+    def __init__(self, store: VectorStore) -> None:
+        super().__init__(store)
+        self.asked: list[tuple[str, Condition]] = []
+        self.fails = False
+
+    async def latest(
+        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
+    ) -> list[dict[str, PayloadValue]]:
+        """Note it, let others run, and ask the store."""
+        self.asked.append((collection, where.get("revision")))
+        await asyncio.sleep(0)
+        if self.fails:
+            raise StoreUnavailable("away")
+        return await super().latest(collection, where=where, by=by, limit=limit)
+
+
+@pytest.fixture
+def noting(store: VectorStore) -> Noting:
+    """The store with notes."""
+    return Noting(store)
+
+
+@pytest.fixture
+def projects(noting: Noting) -> ProjectMemories:
+    """Over the store, as the index role and its API have it."""
+    return ProjectMemories(noting, MatterEmbedder(), POLICY, reads=reads)
+
+
+@contextmanager
+def asked_by(*names: str) -> Iterator[None]:
+    """As within a request of a caller of these apps."""
+    token = security._caller.set(Caller(frozenset(names)))
+    try:
+        yield
+    finally:
+        security._caller.reset(token)
+
+
+async def test_nothing_is_known_of_a_project_that_never_spoke(projects: ProjectMemories) -> None:
+    """A reader that comes first finds nothing, and no error."""
+    await index(projects)
+
+    assert (await projects.view("a", "web"), await projects.standing("a", "web")) == (None, None)
+    assert await projects.projects(None, 10) == []
+
+
+async def test_a_view_has_every_item_as_it_was_told(projects: ProjectMemories) -> None:
+    """Of all five kinds, archived ones too; nothing of it is lost in the store."""
+    await index(projects, *EVERYTHING, stands(3))
+    view = await view_of(projects)
+    kinds: list[Mapping[str, object]] = [
+        view.memories,
+        view.episodes,
+        view.chunks,
+        view.conversations,
+        view.pending,
+    ]
+
+    assert {getattr(each, each.kind).id: getattr(each, each.kind) for each in EVERYTHING} == {
+        name: item for kind in kinds for name, item in kind.items()
+    }
+    assert msgspec.structs.replace(stands(3), session_id="", user_id="") == view.standing
+
+
+async def test_projects_stay_apart(projects: ProjectMemories) -> None:
+    """Of apps, and of names that look alike."""
+    names = [("a", "web"), ("b", "web"), ("a", "web/2"), ("a/web", "2")]
+    for number, (app, project) in enumerate(names):
+        item = remembered(number)
+        await index(projects, changed(item, 0, 1, app=app, project=project), stands(app=app, project=project))
+
+    assert [[remembered(number).id] for number in range(4)] == [
+        list((await view_of(projects, *name)).memories) for name in names
+    ]
+
+
+async def test_a_view_that_is_up_to_date_is_given_as_it_is(projects: ProjectMemories, noting: Noting) -> None:
+    """Nothing but the standing is read for it."""
+    await index(projects, *EVERYTHING, stands(3))
+    first = await projects.view("a", "web")
+    noting.asked.clear()
+
+    assert (await projects.view("a", "web"), noting.asked) == (first, [])
+
+
+async def test_only_what_changed_is_read(projects: ProjectMemories, noting: Noting) -> None:
+    """Of what came, changed, went, and took the place of another."""
+    await index(projects, *EVERYTHING, stands(3))
+    first = await view_of(projects)
+    noting.asked.clear()
+    late = [
+        changed(remembered(1, "We use two boats."), 0, 4, cause="edited"),
+        went(remembered(2), 1, 4),
+        changed(episode(9), 0, 5),
+        changed(remembered(3), 2, 6),
+    ]
+    await index(projects, *late, stands(6))
+    view = await view_of(projects)
+
+    assert view is first
+    assert [(PROJECT_ITEMS, 4), (PROJECTS, 4)] == [
+        (name, asked[0]) for name, asked in noting.asked if isinstance(asked, tuple)
+    ]
+    assert {remembered(1).id: "We use two boats.", remembered(3).id: "We use boats."} == {
+        name: each.content for name, each in view.memories.items()
+    }
+    assert ([episode(9).id], 6) == (list(view.episodes), view.standing.revision if view.standing else 0)
+
+
+async def test_a_view_is_read_anew_in_another_process(store: VectorStore, projects: ProjectMemories) -> None:
+    """It equals the one that followed step by step."""
+    await index(projects, *EVERYTHING, stands(3))
+    await view_of(projects)
+    await index(projects, went(remembered(1), 0, 4), changed(remembered(5), 0, 5), stands(5))
+    followed, anew = await view_of(projects), await view_of(ProjectMemories(store, MatterEmbedder(), POLICY))
+
+    assert (followed.memories, followed.episodes, followed.standing) == (anew.memories, anew.episodes, anew.standing)
+    assert followed.size == anew.size
+
+
+async def test_an_item_that_no_standing_names_yet_is_not_missed(projects: ProjectMemories) -> None:
+    """A poll was cut behind some items of a revision: the others come with the next one."""
+    await index(projects, changed(remembered(1), 0, 1), stands(1), changed(remembered(2), 1, 2))
+    await view_of(projects)
+    await index(projects, changed(remembered(3), 2, 2), stands(2))
+
+    assert {1, 2, 3} == {int(name.split("-")[1]) for name in (await view_of(projects)).memories}
+
+
+async def test_more_items_of_one_revision_than_a_page_holds(
+    projects: ProjectMemories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an import brings them: every one is read."""
+    monkeypatch.setattr(project_memory, "_PAGE_ITEMS", 3)
+    revisions = [1, 2, 2, 2, 2, 2, 2, 2, 2, 3, 4, 4, 4]
+    await index(projects, *(changed(remembered(n), n, revision) for n, revision in enumerate(revisions)), stands(4))
+
+    assert {remembered(n).id for n in range(len(revisions))} == set((await view_of(projects)).memories)
+
+
+async def test_readers_at_once_share_one_reading(projects: ProjectMemories, noting: Noting) -> None:
+    """Of a project that nobody asked for yet."""
+    await index(projects, *EVERYTHING, stands(3))
+    views = await asyncio.gather(*(projects.view("a", "web") for _ in range(5)))
+
+    assert (1, 4) == (len({id(view) for view in views}), len(noting.asked))
+
+
+async def test_what_changes_while_a_view_is_read_is_in_it(
+    projects: ProjectMemories, store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An item that left the pages to come by changing is looked for once more."""
+    monkeypatch.setattr(project_memory, "_PAGE_ITEMS", 2)
+    writing = ProjectMemories(store, MatterEmbedder(), POLICY)
+    await index(projects, *(changed(remembered(n), n, n + 1) for n in range(5)), stands(5))
+
+    async def changes(
+        collection: str, *, where: Mapping[str, Condition], by: str, limit: int
+    ) -> list[dict[str, PayloadValue]]:
+        """Give a page; the oldest memory changes meanwhile."""
+        page = await store.latest(collection, where=where, by=by, limit=limit)
+        await index(writing, changed(remembered(0, "Bread."), 0, 6))
+        return page
+
+    reading = Noting(store)
+    monkeypatch.setattr(reading, "latest", changes)
+    view = await view_of(ProjectMemories(reading, MatterEmbedder(), POLICY))
+
+    assert ("Bread.", 5) == (view.memories[remembered(0).id].content, len(view.memories))
+
+
+async def test_a_store_that_fails_leaves_the_view_behind_not_wrong(projects: ProjectMemories, noting: Noting) -> None:
+    """The next reader gets everything."""
+    await index(projects, *EVERYTHING, stands(3))
+    await view_of(projects)
+    await index(projects, changed(remembered(7), 7, 4), stands(4))
+    noting.fails = True
+    with pytest.raises(StoreUnavailable):
+        await projects.view("a", "web")
+    noting.fails = False
+
+    assert remembered(7).id in (await view_of(projects)).memories
+
+
+async def test_another_life_knows_nothing_of_the_one_before(projects: ProjectMemories, store: VectorStore) -> None:
+    """Erased and begun again at a lower revision, or at a higher one."""
+    await index(projects, *EVERYTHING, stands(3))
+    first = await view_of(projects)
+    for born, revision in (("second", 1), ("third", 9)):
+        for collection in (PROJECT_ITEMS, PROJECTS):
+            await store.delete(collection, where={"app_id": "a"})
+        await index(projects, changed(remembered(revision), 0, revision), stands(revision, born=born))
+        view = await view_of(projects)
+
+        assert view is not first
+        assert ([remembered(revision).id], 1) == (list(view.memories), view.size)
+
+
+async def test_an_erased_project_is_not_there(projects: ProjectMemories, store: VectorStore) -> None:
+    """However lately it was read."""
+    await index(projects, *EVERYTHING, stands(3))
+    await view_of(projects)
+    for collection in (PROJECT_ITEMS, PROJECTS):
+        await store.delete(collection, where={"app_id": "a"})
+
+    assert await projects.view("a", "web") is None
+
+
+async def test_a_caller_reads_its_own_apps(projects: ProjectMemories) -> None:
+    """By no way of reading another's, also what is held already; and who asked in vain takes it from nobody."""
+    await index(projects, *EVERYTHING, stands(3), stands(1, app="b"))
+    mine = await view_of(projects)
+    with asked_by("b"):
+        others = [await projects.view("a", "web"), await projects.standing("a", "web")]
+        found = await projects.find(mine, RetrievalQuery(text="boats"), NOW)
+        listed = [each.app_id for each in await projects.projects(None, 10)]
+
+    assert (others, found, listed) == ([None, None], [], ["b"])
+    assert await view_of(projects) is mine
+
+
+async def test_what_was_asked_for_longest_ago_is_let_go(noting: Noting) -> None:
+    """Where there are more items than may be held."""
+    policy = ProjectPolicy(retrieval=ProjectRetrievalPolicy(cached_items=1_000))
+    projects = ProjectMemories(noting, MatterEmbedder(), policy)
+    for name in ("x", "y", "z"):
+        items = [changed(remembered(n), n, 1, project=name) for n in range(400)]
+        await index(projects, *items, stands(project=name))
+    views = {name: await view_of(projects, "a", name) for name in ("x", "y")}
+    again = await view_of(projects, "a", "x")
+    await view_of(projects, "a", "z")
+
+    assert again is views["x"]
+    assert await view_of(projects, "a", "x") is views["x"]
+    assert await view_of(projects, "a", "y") is not views["y"]
+
+
+async def test_what_nobody_asks_for_is_let_go(store: VectorStore) -> None:
+    """Its project may be erased: nothing of it stays in memory because nobody asks."""
+    now = [0.0]
+    projects = ProjectMemories(store, MatterEmbedder(), POLICY, clock=lambda: now[0])
+    for name in ("x", "y"):
+        await index(projects, changed(remembered(1), 0, 1, project=name), stands(project=name))
+    held = weakref.ref(await view_of(projects, "a", "x"))
+    now[0] = project_memory.HELD_S
+    await view_of(projects, "a", "y")
+    kept = held() is not None
+    now[0] += 1
+    await view_of(projects, "a", "y")
+    gc.collect()
+
+    assert (kept, held()) == (True, None)

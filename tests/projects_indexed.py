@@ -1,0 +1,200 @@
+"""Events of projects as the memory role writes them, for stores and readers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from models.events import (
+    ConversationChunk,
+    DeedResult,
+    EpisodeKind,
+    MemorySource,
+    MemoryType,
+    PendingFact,
+    Position,
+    ProjectChanged,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectItem,
+    ProjectItemChanged,
+    ProjectMemory,
+)
+from models.project_types import ItemKind
+from models.projects.view import ProjectView
+from streams.vectors.project_memory import ProjectMemories
+
+NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+PARTITION = 3
+"""Of `commands.v1`, for every project."""
+
+
+def source(session: str = "s1", turn: int = 1, *, user: str = "u") -> MemorySource:
+    """Where something was said."""
+    return MemorySource(conversation_id=session, turn=turn, role="user", user_id=user, said_at=NOW)
+
+
+def remembered(number: int, content: str = "We use boats.", **more: Any) -> ProjectMemory:
+    """A decision, valid since that many minutes after nine thirty."""
+    since = NOW + timedelta(minutes=number)
+    fields: dict[str, Any] = {
+        "id": f"m{number:07}-{number:08}",
+        "type": MemoryType.DECISION,
+        "content": content,
+        "category": "technical",
+        "tags": ["sea"],
+        "importance": 0.7,
+        "valid_from": since,
+        "recorded_at": since,
+        "created_at": since,
+        "updated_at": since,
+        "sources": [source(turn=number)],
+        "last_accessed_at": since,
+    }
+    return ProjectMemory(**fields | more)
+
+
+def episode(number: int, summary: str = "Bread was chosen.", *, session: str = "s1", **more: Any) -> ProjectEpisode:
+    """A decision was made in two turns of a session."""
+    fields: dict[str, Any] = {
+        "id": f"e{number:07}-{number:08}",
+        "kind": EpisodeKind.DECISION_MADE,
+        "title": "A choice",
+        "summary": summary,
+        "significance": 0.8,
+        "conversation_id": session,
+        "first_turn": number,
+        "last_turn": number + 1,
+        "started_at": NOW,
+        "ended_at": NOW,
+        "last_accessed_at": NOW,
+    }
+    return ProjectEpisode(**fields | more)
+
+
+def chunk(number: int, summary: str = "Talk of music.", *, session: str = "s1") -> ConversationChunk:
+    """Ten messages of a session."""
+    return ConversationChunk(
+        id=f"k{number:07}-{number:08}",
+        conversation_id=session,
+        first_number=number,
+        last_number=number,
+        first_turn=1,
+        last_turn=10,
+        messages=10,
+        summary=summary,
+        key_topics=["violin"],
+        token_count=100,
+        summary_tokens=10,
+        started_at=NOW,
+        ended_at=NOW,
+        created_at=NOW,
+    )
+
+
+def conversation(session: str = "s1", turns: int = 2) -> ProjectConversation:
+    """An active conversation."""
+    return ProjectConversation(
+        id=session, status="active", started_at=NOW, last_at=NOW, total_turns=turns, recent=[1, 2], chunks=0
+    )
+
+
+def pending(number: int, *, session: str = "s1", confidence: float = 0.5) -> PendingFact:
+    """A fact that is not sure."""
+    return PendingFact(
+        id=f"p{number:07}-{number:08}",
+        content="Maybe taxes.",
+        type=MemoryType.FACT,
+        confidence=confidence,
+        source=source(session),
+        extracted_at=NOW,
+    )
+
+
+_KINDS: dict[type[ProjectItem], ItemKind] = {
+    ProjectMemory: "memory",
+    ProjectEpisode: "episode",
+    ConversationChunk: "chunk",
+    ProjectConversation: "conversation",
+    PendingFact: "pending",
+}
+
+
+def changed(
+    item: ProjectItem, slot: int = 0, revision: int = 1, *, app: str = "a", project: str = "web", **more: Any
+) -> ProjectItemChanged:
+    """An item that came or changed."""
+    kind = _KINDS[type(item)]
+    fields: dict[str, Any] = {
+        "id": f"{app}-{project}-{kind}-{slot}-{revision}",
+        "session_id": "s1",
+        "user_id": "u",
+        "app_id": app,
+        "timestamp": NOW,
+        "source": Position("commands.v1", PARTITION, revision),
+        "project_id": project,
+        "revision": revision,
+        "kind": kind,
+        "slot": slot,
+        "item_id": item.id,
+        "active": True,
+        "cause": "created",
+        kind: item,
+    }
+    return ProjectItemChanged(**fields | more)
+
+
+def went(item: ProjectItem, slot: int = 0, revision: int = 1, **more: Any) -> ProjectItemChanged:
+    """An item that went, and its text with it."""
+    fields: dict[str, Any] = {"active": False, "cause": "deleted", _KINDS[type(item)]: None}
+    return changed(item, slot, revision, **fields | more)
+
+
+def stands(revision: int = 1, *, app: str = "a", project: str = "web", **more: Any) -> ProjectChanged:
+    """How far a project is, after a command by hand."""
+    fields: dict[str, Any] = {
+        "id": f"{app}-{project}-{revision}",
+        "session_id": "s1",
+        "user_id": "u",
+        "app_id": app,
+        "timestamp": NOW,
+        "source": Position("commands.v1", PARTITION, revision),
+        "project_id": project,
+        "revision": revision,
+        "born": "first",
+        "turn_count": 12,
+        "conversations": 1,
+        "memories": 2,
+        "archived": 0,
+        "episodes": 1,
+        "pending": 1,
+        "chunks": 1,
+        "created": 3,
+        "consolidated_at": None,
+        "seen": {"0": 7},
+        "results": [DeedResult(request_id="r", outcome="done", count=1)],
+    }
+    return ProjectChanged(**fields | more)
+
+
+async def index(projects: ProjectMemories, *events: ProjectItemChanged | ProjectChanged) -> None:
+    """Index events as one batch of the log, at offsets by their revisions."""
+    await projects.add_items([(each, 10 * each.revision) for each in events if isinstance(each, ProjectItemChanged)])
+    await projects.add_standings([(each, 10 * each.revision) for each in events if isinstance(each, ProjectChanged)])
+
+
+async def view_of(projects: ProjectMemories, app: str = "a", project: str = "web") -> ProjectView:
+    """The view of a project that is there."""
+    view = await projects.view(app, project)
+    assert view is not None
+    return view
+
+
+EVERYTHING = [
+    changed(remembered(1, "We use boats."), 0, 1),
+    changed(remembered(2, "Bread it is.", archived=True), 1, 2),
+    changed(episode(1), 0, 2),
+    changed(chunk(1), 0, 3),
+    changed(conversation(), 0, 3),
+    changed(pending(1), 0, 3),
+]
