@@ -12,7 +12,7 @@ from time import monotonic
 from msgspec import Struct
 
 from jobs.compare_archive import read_archive
-from jobs.compare_index import read_index, read_users
+from jobs.compare_index import read_index, read_projects, read_users
 from jobs.compare_log import Extent, State, changelog_reader, log_extent, read_outputs
 from jobs.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
@@ -21,7 +21,16 @@ from models.risk.scorer import RuleScorer
 from models.topics import COMMANDS, TURNS, Topic
 from streams.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
 from streams.folded import SESSIONS, USERS, Folded
-from streams.followers import INDEX, INDEX_USERS, compare_archive, compare_index, compare_users_index
+from streams.followers import (
+    INDEX,
+    INDEX_PROJECTS,
+    INDEX_USERS,
+    compare_archive,
+    compare_index,
+    compare_projects_index,
+    compare_users_index,
+    items_of,
+)
 from streams.replay import Replay, Replayed, UsersReplay, feed_log
 from streams.settings import Settings
 from streams.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
@@ -201,6 +210,7 @@ class _Settling:
             _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, oracle, users),
             INDEX: lambda: self._index_compared(oracle),
             INDEX_USERS: lambda: self._users_index_compared(users),
+            INDEX_PROJECTS: lambda: self._projects_index_compared(users),
         }
         result = Comparison()
         for where, compare in compared.items():
@@ -222,6 +232,14 @@ class _Settling:
         if isinstance(found, str):
             return Comparison(not_checked={INDEX_USERS: found})
         return compare_users_index(found, users, self._policy)
+
+    async def _projects_index_compared(self, users: Replayed) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison()
+        found = await read_projects(self._settings, items_of(users).keys(), index_url=self._index_url)
+        if isinstance(found, str):
+            return Comparison(not_checked={INDEX_PROJECTS: found})
+        return compare_projects_index(found, users)
 
 
 async def _until_equal(

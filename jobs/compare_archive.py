@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from models.envelope import tag_of
-from models.events import ConversationEnded, UserTurnAdded
+from models.events import ConversationEnded, ProjectConversationEnded, ProjectTurnAdded, UserTurnAdded
 from models.topics import TURNS
 from streams.followers import Archived
 from streams.settings import Settings
@@ -17,12 +17,16 @@ _IDS = {
     "compactions.v1": "SELECT id FROM compactions",
     "conversation-topics.v1": "SELECT id FROM topic_changes",
     "episodes.v1": "SELECT id FROM episodes",
-    "commands.v1": f"SELECT id FROM raw.commands WHERE type IN {tag_of(UserTurnAdded), tag_of(ConversationEnded)}",
+    "commands.v1": f"SELECT id FROM raw.commands WHERE type IN {tag_of(UserTurnAdded), tag_of(ConversationEnded)} "
+    "UNION SELECT id FROM raw.project_commands "
+    f"WHERE type IN {tag_of(ProjectTurnAdded), tag_of(ProjectConversationEnded)}",
     "facts.v1": "SELECT id FROM fact_changes UNION SELECT id FROM raw.user_memories",
     "user-episodes.v1": "SELECT id FROM user_episodes",
     "memories.v1": "SELECT id FROM app_memory_changes UNION SELECT id FROM raw.memory_spaces",
+    "projects.v1": "SELECT id FROM project_changes UNION SELECT id FROM project_history",
     "memory-events.v1": "SELECT id FROM app_memory_compactions UNION SELECT id FROM app_memory_skips "
-    "UNION SELECT id FROM app_memory_audit",
+    "UNION SELECT id FROM app_memory_audit UNION SELECT id FROM project_consolidations "
+    "UNION SELECT id FROM project_audit",
     "dead-letters.v1": "SELECT id FROM dead_letters",
 }
 """Output topic → its ids in the archive."""

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import NamedTuple, TypeVar
+from itertools import chain
+from typing import NamedTuple, TypeVar, get_args
 from urllib.parse import quote
 
 import httpx
@@ -14,7 +15,16 @@ import msgspec
 
 from jobs.role_api import path_part
 from models.errors import StoreUnavailable
-from streams.followers import Indexed, IndexedUser
+from models.events import (
+    ConversationChunk,
+    PendingFact,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectItem,
+    ProjectMemory,
+)
+from models.project_types import ItemKind
+from streams.followers import Indexed, IndexedUser, ProjectId
 from streams.settings import Settings
 from streams.tiers import UserId
 from streams.wiring import embedder_of, policy_of
@@ -56,10 +66,28 @@ class _Standing(msgspec.Struct):
     turn_count: int = 0
 
 
+class _Project(msgspec.Struct):
+    known: bool = False
+
+
+class _Items(msgspec.Struct):
+    next: str
+    memories: list[ProjectMemory] = []
+    episodes: list[ProjectEpisode] = []
+    chunks: list[ConversationChunk] = []
+    conversations: list[ProjectConversation] = []
+    pending: list[PendingFact] = []
+
+    def all(self) -> Iterable[ProjectItem]:
+        """Whatever kind they are."""
+        return chain(self.memories, self.episodes, self.chunks, self.conversations, self.pending)
+
+
 class _Reader(NamedTuple):
     points: Callable[[], Awaitable[int]]
     newest: Callable[[str, int], Awaitable[list[tuple[str, int]]]]
     user: Callable[[UserId], Awaitable[IndexedUser]]
+    project: Callable[[ProjectId], Awaitable[list[ProjectItem]]]
 
 
 async def read_index(
@@ -90,11 +118,27 @@ async def read_users(
     settings: Settings, users: Collection[UserId], *, index_url: str | None = None
 ) -> dict[UserId, IndexedUser] | str:
     """Active facts, episodes and number of turns of each user; arguments and errors as of `read_index`."""
+    return await _of_each(settings, users, lambda reader: reader.user, index_url)
+
+
+async def read_projects(
+    settings: Settings, projects: Collection[ProjectId], *, index_url: str | None = None
+) -> dict[ProjectId, list[ProjectItem]] | str:
+    """Everything of each project; arguments and errors as of `read_index`."""
+    return await _of_each(settings, projects, lambda reader: reader.project, index_url)
+
+
+async def _of_each(
+    settings: Settings,
+    asked: Collection[_Asked],
+    how: Callable[[_Reader], Callable[[_Asked], Awaitable[_Answer]]],
+    index_url: str | None,
+) -> dict[_Asked, _Answer] | str:
     async with _reader(settings, index_url) as reader:
         if isinstance(reader, str):
             return reader
         try:
-            return dict(zip(users, await _each(users, reader.user), strict=True))
+            return dict(zip(asked, await _each(asked, how(reader)), strict=True))
         except _NotServed as nothing_there:
             return str(nothing_there)
 
@@ -157,7 +201,20 @@ def _over_http(client: httpx.AsyncClient) -> _Reader:
             turn_count=standing.turn_count,
         )
 
-    return _Reader(points, newest, user)
+    async def project(which: ProjectId) -> list[ProjectItem]:
+        path, app = f"/v1/projects/{path_part(which.project_id)}", f"app_id={quote(which.app_id, safe='')}"
+        found: list[ProjectItem] = []
+        if not (await _ask(client, f"{path}?{app}", _Project)).known:
+            return found
+        for kind in get_args(ItemKind):
+            page = await _ask(client, f"{path}/export?{app}&kind={kind}", _Items)
+            found += page.all()
+            while page.next:
+                page = await _ask(client, f"{path}/export?{app}&kind={kind}&after={page.next}", _Items)
+                found += page.all()
+        return found
+
+    return _Reader(points, newest, user, project)
 
 
 async def _ask(client: httpx.AsyncClient, path: str, kind: type[_Answer]) -> _Answer:
@@ -174,6 +231,7 @@ async def _ask(client: httpx.AsyncClient, path: str, kind: type[_Answer]) -> _An
 
 @asynccontextmanager
 async def _over_store(settings: Settings) -> AsyncIterator[_Reader]:
+    from streams.vectors.project_memory import ProjectMemories
     from streams.vectors.session_memory import SessionVectorMemory
     from streams.vectors.user_memory import UserMemory
     from streams.wiring import vector_store_of
@@ -181,6 +239,7 @@ async def _over_store(settings: Settings) -> AsyncIterator[_Reader]:
     embedder = embedder_of(settings)
     store = vector_store_of(settings, embedder)
     memory, users = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
+    projects = ProjectMemories(store, embedder, policy_of(settings).projects)
 
     async def newest(session_id: str, at_most: int) -> list[tuple[str, int]]:
         return [(turn.session_id, turn.turn) for turn in await memory.last_turns(session_id, at_most)]
@@ -193,7 +252,13 @@ async def _over_store(settings: Settings) -> AsyncIterator[_Reader]:
             turn_count=standing.turn_count if standing else 0,
         )
 
+    async def project(which: ProjectId) -> list[ProjectItem]:
+        if (view := await projects.view(*which)) is None:
+            return []
+        kinds = (view.memories, view.episodes, view.chunks, view.conversations, view.pending)
+        return [item for items in kinds for item in items.values()]
+
     try:
-        yield _Reader(memory.count, newest, user)
+        yield _Reader(memory.count, newest, user, project)
     finally:
         await store.close()

@@ -5,7 +5,10 @@ By field name, since a name means the same everywhere; where it does not, `<Stru
 
 from __future__ import annotations
 
+from jobs.project_meanings import PROJECT_MEANINGS
+
 MEANINGS: dict[str, str] = {
+    **PROJECT_MEANINGS,
     "access_count": "How often a user came to the topic; the half-life grows with it (seed 001).",
     "action": "What was done: of a compaction delete or edit, of an admin the command's name.",
     "active": "Whether the session speaks of it now: the next message joins it, if it is not nearer to another.",

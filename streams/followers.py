@@ -5,19 +5,22 @@
 | archive | every turn and every output id once, as many refused records as the oracle refuses; nothing erased |
 | index | by session and number: each turn that the policy keeps, none of any other, and no more points than turns |
 | index of users | each user's active facts, episodes and number of turns |
+| index of projects | each project's memories, episodes, chunks, conversations and pending facts, all of each |
 
-A value of a fact is compared by its digest: differences are printed, and hold no text of a user.
+Texts are compared by their digest: differences are printed, and hold no text of a user.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from hashlib import sha256
+from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from models.erasure import Subject
-from models.events import DeadLetter
+from models.events import DeadLetter, ProjectItem, ProjectItemChanged, project_key
 from models.policy import Policy
 from models.topics import ARCHIVED_TOPICS
 from streams.comparison import Comparison, Kind, by_topic, superseded
@@ -26,6 +29,7 @@ from streams.replay import Replayed
 from streams.tiers import UserId, episodes_of, name_of, states_of
 
 ARCHIVE_TURNS, ARCHIVE_REFUSED, INDEX, INDEX_USERS = "archive turns", "archive refused", "index", "index of users"
+INDEX_PROJECTS = "index of projects"
 _ARCHIVED = {topic.name for topic in ARCHIVED_TOPICS}
 _DIGEST_CHARS = 12
 
@@ -60,6 +64,13 @@ class Indexed(Struct, kw_only=True):
     turns: list[tuple[str, int]]
     at_most: int
     points: int
+
+
+class ProjectId(NamedTuple):
+    """A project of one app."""
+
+    app_id: str
+    project_id: str
 
 
 class IndexedUser(Struct, kw_only=True):
@@ -140,6 +151,43 @@ def compare_users_index(found: Mapping[UserId, IndexedUser], oracle: Replayed, p
     result = Comparison()
     result.ids(INDEX_USERS, names, {name for user, held in found.items() for name in _user_names(user, held)})
     return result
+
+
+def items_of(oracle: Replayed) -> dict[ProjectId, list[ProjectItem]]:
+    """What each project of an oracle holds, but what was erased: the last event of each slot, if its item is there."""
+    latest: dict[tuple[ProjectId, str, int], ProjectItemChanged] = {}
+    for event in oracle.outputs.values():
+        if isinstance(event, ProjectItemChanged) and event.id not in oracle.forgotten:
+            slot = ProjectId(event.app_id, event.project_id), event.kind, event.slot
+            if slot not in latest or event.revision >= latest[slot].revision:
+                latest[slot] = event
+    found: dict[ProjectId, list[ProjectItem]] = {project: [] for project, _, _ in latest}
+    for (project, kind, _), event in latest.items():
+        if event.active:
+            found[project].append(getattr(event, kind))
+    return found
+
+
+def compare_projects_index(found: Mapping[ProjectId, Collection[ProjectItem]], oracle: Replayed) -> Comparison:
+    """The index's items of each project against the oracle's.
+
+    Args:
+        found: Projects that the oracle knows (`items_of`).
+        oracle: Of the memory role.
+    """
+    result = Comparison()
+    result.ids(INDEX_PROJECTS, _item_names(items_of(oracle)), _item_names(found))
+    return result
+
+
+def _item_names(held: Mapping[ProjectId, Collection[ProjectItem]]) -> set[str]:
+    """Every item as one name."""
+    return {
+        f"{project_key(*project)}, {type(item).__name__} {item.id} "
+        f"{sha256(msgspec.json.encode(item)).hexdigest()[:_DIGEST_CHARS]}"
+        for project, items in held.items()
+        for item in items
+    }
 
 
 def _user_names(user: UserId, held: IndexedUser) -> set[str]:

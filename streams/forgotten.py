@@ -17,6 +17,10 @@ from models.events import (
     DeadLetter,
     OutputEvent,
     Position,
+    ProjectErased,
+    ProjectForwarded,
+    ProjectOutput,
+    ProjectSessionErased,
     SessionErased,
     SpaceErased,
     SpaceOutput,
@@ -27,8 +31,16 @@ from models.events import (
     UserTurnAdded,
 )
 
-Erasure = SessionErased | UserErased | UserSessionErased | SpaceErased | SpaceSessionErased
-_OfEntity = UserTurnAdded | ConversationEnded | UserOutput | SpaceOutput
+Erasure = (
+    SessionErased
+    | UserErased
+    | UserSessionErased
+    | SpaceErased
+    | SpaceSessionErased
+    | ProjectErased
+    | ProjectSessionErased
+)
+_OfEntity = UserTurnAdded | ConversationEnded | UserOutput | SpaceOutput | ProjectForwarded | ProjectOutput
 
 
 class Forgotten:
@@ -49,11 +61,13 @@ class Forgotten:
         match erasure:
             case SessionErased() | UserSessionErased():
                 self._sessions.add(erasure.session_id)
-            case SpaceSessionErased():
+            case SpaceSessionErased() | ProjectSessionErased():
                 self._sessions.update(erasure.session_ids)
             case UserErased():
                 self._entities.add(entity_key(erasure))
                 self.subjects.add(Subject("user", erasure.app_id, erasure.user_id))
+            case ProjectErased():
+                self._entities.add(entity_key(erasure))
             case SpaceErased():
                 self._entities.add(entity_key(erasure))
                 if not erasure.user_id:

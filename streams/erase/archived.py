@@ -1,18 +1,38 @@
-"""Sessions of a subject as the archive has them, which knows more of them than the logs."""
+"""What an erasure needs of the archive, and sessions as it has them: it knows more of them than the logs."""
 
 # ruff: noqa: S608 - tables are constants of this package, values travel as parameters
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Protocol
 
 import duckdb
 
-from models.events import EraseRequested
+from models.erasure import Subject
+from models.events import ErasedStore, EraseRequested
+from streams.erase.readers import Positions
 from streams.lake.schema import RAW
 
 Spoke = tuple[str, str, str, datetime, datetime]
 """Session, app, user, first and last event time."""
+
+
+class Archive(Protocol):
+    """What an erasure needs of the archive."""
+
+    async def landed(self) -> Positions:
+        """Next offset to land of each partition, as the catalog has it."""
+        ...
+
+    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:
+        """Everybody who spoke in a session of the subject, and when."""
+        ...
+
+    async def erase(self, subject: Subject) -> list[ErasedStore]:
+        """Remove every row of the subject, and their bytes."""
+        ...
 
 
 def sessions_of(con: duckdb.DuckDBPyConnection, request: EraseRequested) -> list[Spoke]:

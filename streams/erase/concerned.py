@@ -12,6 +12,9 @@ from msgspec import Struct
 from models.app_events import space_key
 from models.erase_events import (
     EraseRequested,
+    ProjectErased,
+    ProjectErasure,
+    ProjectSessionErased,
     SessionErased,
     SpaceErased,
     SpaceErasure,
@@ -23,10 +26,16 @@ from models.erase_events import (
 from models.erasure import Subject
 from models.errors import ConfigurationError
 from models.event_base import name_of_part
+from models.project_events import project_key
 from models.user_events import user_key
 
 SESSIONS_AT_ONCE = 1_000
-"""In one `SpaceSessionErased`."""
+"""In one `SpaceSessionErased` or `ProjectSessionErased`."""
+
+
+OfMemory = UserErasure | SpaceErasure | ProjectErasure
+"""What tells the memory role to forget."""
+_PROJECT = "project:"
 
 
 class User(NamedTuple):
@@ -34,6 +43,13 @@ class User(NamedTuple):
 
     app_id: str
     user_id: str
+
+
+class Project(NamedTuple):
+    """A project of an app."""
+
+    app_id: str
+    project_id: str
 
 
 class Span(NamedTuple):
@@ -48,20 +64,26 @@ class Span(NamedTuple):
 
 
 class Concerned(Struct):
-    """Sessions of the subject with everybody who spoke in them, and users and spaces that are wholly the subject's.
+    """Sessions of the subject with everybody who spoke in them, and what of the memory role's is wholly the subject's.
 
     Attributes:
         sessions: Session → who spoke in it, and when.
-        entities: Keys of users and spaces, see `Subject.owns`.
+        projects: Project → sessions of the subject that it took something from.
+        entities: Keys of users, spaces and projects, see `Subject.owns`.
     """
 
     sessions: dict[str, dict[User, Span]] = {}
+    projects: dict[Project, set[str]] = {}
     entities: set[str] = set()
 
     def spoke(self, session_id: str, user: User, span: Span) -> None:
         """Somebody spoke in a session of the subject."""
         users = self.sessions.setdefault(session_id, {})
         users[user] = span.joined(users[user]) if user in users else span
+
+    def remembered(self, project: Project, session_id: str) -> None:
+        """A project took something from a session of the subject."""
+        self.projects.setdefault(project, set()).add(session_id)
 
     def known(self, keys: Iterable[str], subject: Subject) -> None:
         """Take in those keys of state that are the subject's."""
@@ -74,8 +96,8 @@ class Concerned(Struct):
 
     @property
     def touched(self) -> set[str]:
-        """Keys of users and spaces that hold something of the subject, wholly or in part."""
-        parts = {user_key(*user) for user in self.users}
+        """Keys of users, spaces and projects that hold something of the subject, wholly or in part; see `root_of`."""
+        parts = {user_key(*user) for user in self.users} | {project_key(*project) for project in self.projects}
         parts |= {space_key(*user) for user in self.users} | {space_key(user.app_id) for user in self.users}
         return parts | self.entities
 
@@ -106,10 +128,8 @@ def of_sessions(request: EraseRequested, concerned: Concerned, now: datetime) ->
     ]
 
 
-def of_users(
-    request: EraseRequested, concerned: Concerned, subject: Subject, now: datetime
-) -> Iterator[UserErasure | SpaceErasure]:
-    """What tells the memory role to forget: whole users and spaces where they are the subject's, else the sessions.
+def of_users(request: EraseRequested, concerned: Concerned, subject: Subject, now: datetime) -> Iterator[OfMemory]:
+    """What tells the memory role to forget: whole users, spaces and projects if they are the subject's, else sessions.
 
     Nothing for somebody of whom nothing is known: a second erasure leaves no new traces of its own.
     """
@@ -124,6 +144,7 @@ def of_users(
     for app_id, user_id in sorted(spaces):
         yield SpaceErased(app_id=app_id, user_id=user_id, **about)  # type: ignore[arg-type]
     yield from _of_parts(request, concerned, whole | spaces, now)
+    yield from _of_projects(request, concerned, now)
 
 
 def _of_parts(
@@ -155,6 +176,29 @@ def _of_parts(
             )
 
 
+def _of_projects(request: EraseRequested, concerned: Concerned, now: datetime) -> Iterator[ProjectErasure]:
+    """A project is wholly the subject's if its app is."""
+    whole = {Project(*_names_in(root_of(key))) for key in concerned.entities if key.startswith(_PROJECT)}
+    if request.scope == "app":
+        whole |= {project for project in concerned.projects if project.app_id == request.app_id}
+    for app_id, project_id in sorted(whole):
+        yield ProjectErased(app_id=app_id, project_id=project_id, timestamp=now, request_id=request.request_id)
+    for (app_id, project_id), sessions in sorted(concerned.projects.items()):
+        for chunk in _chunks(sorted(sessions)) if (app_id, project_id) not in whole else ():
+            yield ProjectSessionErased(
+                app_id=app_id, project_id=project_id, timestamp=now, session_ids=chunk, request_id=request.request_id
+            )
+
+
+def root_of(key: str) -> str:
+    """Key of the whole project, of whose state entities of their own are parts; any other key is whole.
+
+    >>> root_of("project:shop/web/shelf/07"), root_of("user:shop/anna")
+    ('project:shop/web', 'user:shop/anna')
+    """
+    return "/".join(key.split("/", 2)[:2]) if key.startswith(_PROJECT) else key
+
+
 def subject_of(request: EraseRequested, session_ids: Iterable[str]) -> Subject:
     """Who is to be forgotten, without the ties that the logs give."""
     return Subject(request.scope, request.app_id, request.user_id, frozenset(session_ids))
@@ -171,8 +215,12 @@ def _user_of(key: str) -> User:
     >>> _user_of("user:shop%2Feu/anna"), _user_of("app:shop")
     (User(app_id='shop/eu', user_id='anna'), User(app_id='shop', user_id=''))
     """
-    app_id, _, user_id = key.partition(":")[2].partition("/")
-    return User(name_of_part(app_id), name_of_part(user_id))
+    return User(*_names_in(key))
+
+
+def _names_in(key: str) -> tuple[str, str]:
+    app_id, _, other = key.partition(":")[2].partition("/")
+    return name_of_part(app_id), name_of_part(other)
 
 
 def _chunks(session_ids: list[str]) -> Iterator[list[str]]:

@@ -1,8 +1,8 @@
 """One erasure, from the request to the proof. Every step may be repeated: a new try begins at the first.
 
-1. Find out whose sessions, users and spaces are concerned, from archive, logs and state.
+1. Find out whose sessions, users, spaces and projects are concerned, from archive, logs and state.
 2. Sessions: write `SessionErased`, wait until the sessions role has folded it.
-3. Users and spaces: wait until no answer is under way any more, write what erases them, wait for the memory role.
+3. Users, spaces and projects: wait until no answer is under way, write what erases them, wait for the memory role.
 4. Null records for what compacted topics still have.
 5. Vectors: wait until the index has read everything, have it remove the subject's points.
 6. Archive: wait until it has everything, then remove the subject's rows and their bytes.
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Protocol
 
 import structlog
 from aiokafka import TopicPartition
@@ -23,25 +22,33 @@ from msgspec import Struct
 from models.codec import encode
 from models.entities import entity_key
 from models.envelope import headers_for
-from models.erasure import Subject, digest
+from models.erasure import digest
 from models.events import (
     CompactionRequested,
     ErasedStore,
     EraseRequested,
     ErasureProved,
     SessionErased,
-    SpaceErasure,
-    UserErasure,
     VectorsErasureDue,
 )
-from models.topics import COMMANDS, ERASURES, MEMORY_STATE, REQUESTS, SESSION_STATE, TURNS, Topic
-from streams.erase.archived import Spoke
-from streams.erase.concerned import Concerned, Span, User, checked, of_sessions, of_users, subject_of
+from models.topics import COMMANDS, ERASURES, MEMORY_STATE, PROJECTS, REQUESTS, SESSION_STATE, TURNS, Topic
+from streams.erase.archived import Archive
+from streams.erase.concerned import (
+    Concerned,
+    OfMemory,
+    Span,
+    User,
+    checked,
+    of_sessions,
+    of_users,
+    root_of,
+    subject_of,
+)
 from streams.erase.logs import Logs
 from streams.erase.purge import purge
-from streams.erase.readers import Positions, Readers, ReadersBehind
+from streams.erase.readers import Readers, ReadersBehind
 from streams.erase.record import PLACE, ErasureRecords, recorded
-from streams.erase.spoken import spoke_in
+from streams.erase.spoken import remembered_in, spoke_in
 from streams.erase.stores import ARCHIVED, CHANGELOGS, COMPACTED, INDEXED, PUBLIC, SPOKEN_IN, TYING
 from streams.erase.sweep import entities_in, look, look_at_state, stands_on, sweep
 from streams.erase.traces import Tally, Traces, stores_of, tell
@@ -49,22 +56,6 @@ from streams.kafka.producer import Record
 from streams.kafka.topics import standing_topics
 
 log = structlog.get_logger(__name__)
-
-
-class Archive(Protocol):
-    """What an erasure needs of the archive."""
-
-    async def landed(self) -> Positions:
-        """Next offset to land of each partition, as the catalog has it."""
-        ...
-
-    async def sessions_of(self, request: EraseRequested) -> Sequence[Spoke]:
-        """Everybody who spoke in a session of the subject, and when."""
-        ...
-
-    async def erase(self, subject: Subject) -> list[ErasedStore]:
-        """Remove every row of the subject, and their bytes."""
-        ...
 
 
 class Erasure:
@@ -151,6 +142,7 @@ class Erasure:
                 if event is not None and self._subject.names(event):
                     for session_id, user, span in spoke_in(event, self._subject):
                         concerned.spoke(session_id, user, span)
+                    self._remembered(event)
         self._subject = subject_of(request, concerned.sessions)
         for topic in TYING:
             await self._follow(topic)
@@ -164,7 +156,12 @@ class Erasure:
             event = self._logs.event_of(topic, record)
             if event is not None and (isinstance(event, CompactionRequested) or self._subject.names(event)):
                 tying.append(event)
+                self._remembered(event)
         self._subject = self._subject.follow(tying)
+
+    def _remembered(self, event: Struct) -> None:
+        for project, session_id in remembered_in(event, self._subject):
+            self._concerned.remembered(project, session_id)
 
     async def _look_at_first(self) -> None:
         for topic in (*PUBLIC, *CHANGELOGS):
@@ -187,7 +184,7 @@ class Erasure:
             self._logs,
             topic,
             owned=sessions.__contains__ if topic is SESSION_STATE else self._subject.owns,
-            touched=touched.__contains__,
+            touched=lambda entity: root_of(entity) in touched,
             until=self._until,
         )
 
@@ -207,6 +204,7 @@ class Erasure:
         await self._all_answered()
         # Known to the state by now, though no log may tell of them any more.
         self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
+        await self._follow(PROJECTS)  # likewise: what was said a moment ago may have come into another project
         await self._tell(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
         await self._all_answered()  # what was asked meanwhile: such an answer is of no use, but has to be counted
         forgotten = {**await self._logs.ends(MEMORY_STATE), **self._sessions_until}
@@ -222,7 +220,7 @@ class Erasure:
         for role, topic in (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS)):
             await self._readers.beyond(role, await self._logs.ends(topic))
 
-    async def _tell(self, topic: Topic, told: Iterable[SessionErased | UserErasure | SpaceErasure]) -> None:
+    async def _tell(self, topic: Topic, told: Iterable[SessionErased | OfMemory]) -> None:
         by_place: dict[TopicPartition, list[Record]] = {}
         for event in told:
             name = event.session_id if isinstance(event, SessionErased) else entity_key(event)

@@ -19,7 +19,8 @@ from models.errors import TurntideError
 from models.events import EraseRequested, ErasureProved, VectorsErasureDue
 from models.policy import IntakePolicy
 from models.topics import ERASURES
-from streams.erase.erasure import Archive, Erasure
+from streams.erase.archived import Archive
+from streams.erase.erasure import Erasure
 from streams.erase.idle import IdlePartitions
 from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore

@@ -11,6 +11,7 @@ from models.topics import (
     MEMORIES,
     MEMORY_STATE,
     PROFILES,
+    PROJECTS,
     REQUESTS,
     SESSION_STATE,
     TOPICS,
@@ -23,9 +24,9 @@ PUBLIC = tuple(topic for topic in TOPICS if topic.public and topic is not ERASUR
 """All but the erasures' own, which is cleared when the proof is written."""
 COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is Cleanup.COMPACT)
 CHANGELOGS = (SESSION_STATE, MEMORY_STATE)
-SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES)
+SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES, PROJECTS)
 """They tell of sessions and of who spoke in them."""
-TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS)
+TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS, PROJECTS)
 """Their events tie others to the subject (`Subject.follow`)."""
 INDEXED = tuple(topic for topic in INDEXED_TOPICS if topic is not ERASURES)
 """What the index reads but for erasures."""

@@ -23,12 +23,14 @@ from msgspec import Struct
 
 from models import events
 from models.envelope import tag_of
+from models.mentions import mentions
 from models.topics import COMMANDS, ERASURES, PROFILES, TOPIC_OF, TURNS, Topic
 from streams.lake.columns import (
     TEXT,
     TIME,
     UTC_TIME,
     Column,
+    ColumnType,
     Landed,
     field_column,
     fields_of,
@@ -153,6 +155,7 @@ FORGETTING: tuple[type[Struct], ...] = (
     events.SessionErased,
     *get_args(events.UserErasure),
     *get_args(events.SpaceErasure),
+    *get_args(events.ProjectErasure),
     *(event for event in ERASURES.carries if event is not events.ErasureProved),
 )
 """Records that carry out an erasure name whom it is about: they are not kept, their proof is."""
@@ -168,6 +171,19 @@ _ELSEWHERE = (
 )
 """Of commands: turns are in `turns`, episodes and memories in tables of their own, what was embedded can be again. An
 answer that nobody waits for any longer names no session: no text of it stands where an erasure would not find it."""
+_OF_PROJECTS = get_args(events.ProjectEvent)
+_PROJECTS_ELSEWHERE = (
+    *("content", "category", "tags", "subject", "summary"),
+    *("memories", "episodes", "chunks", "conversations", "pending", "messages"),
+)
+"""Likewise of commands of projects, whose items are in `project_items`."""
+_NAMES = ColumnType("VARCHAR[]", pl.List(pl.String))
+_MENTIONED = (
+    Column("mentioned_sessions", _NAMES, lambda rows: [mentions(row.event).sessions for row in rows]),
+    Column("mentioned_users", _NAMES, lambda rows: [mentions(row.event).users for row in rows]),
+    Column("mentioned_items", _NAMES, lambda rows: [mentions(row.event).items for row in rows]),
+)
+"""See `models.mentions`; an erasure finds its rows by these."""
 
 TABLES: dict[str, Table] = {
     table.name: table
@@ -181,7 +197,7 @@ TABLES: dict[str, Table] = {
         _table("compactions", events.SegmentCompacted),
         _table("topics", events.TopicChanged),
         _table("episodes", events.EpisodeClosed),
-        _table("commands", *_kept(COMMANDS), without=_ELSEWHERE),
+        _table("commands", *_kept(COMMANDS, *_OF_PROJECTS), without=_ELSEWHERE),
         _table("facts", events.FactChanged),
         _table("user_memories", events.UserMemoryChanged),
         _table("user_episodes", events.EpisodeCompressed),
@@ -190,6 +206,11 @@ TABLES: dict[str, Table] = {
         _table("memory_compactions", events.AppMemoriesCompacted),
         _table("memory_skips", events.AppMemorySkipped),
         _table("memory_audits", events.AppMemoryAudited),
+        _table("project_commands", *_OF_PROJECTS, without=_PROJECTS_ELSEWHERE, also=_MENTIONED),
+        _table("project_items", events.ProjectItemChanged, also=_MENTIONED),
+        _table("projects", events.ProjectChanged, also=_MENTIONED),
+        _table("project_consolidations", events.ProjectConsolidated, also=_MENTIONED),
+        _table("project_audits", events.ProjectAudited, also=_MENTIONED),
         _table("erasures", *_kept(ERASURES)),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
     )

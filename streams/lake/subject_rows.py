@@ -1,5 +1,7 @@
 """Which rows of the archive are a subject's: `models.erasure.Subject.concerns` as SQL, over whole tables at once.
 
+Rows of projects have what they mention in columns (`models.mentions`), so that it is found out in one place only.
+
 The archive has no requests of the memory role, so what is tied to them alone (the numbers of `memory_proposed`; its
 text is not kept) stays.
 """
@@ -8,6 +10,7 @@ text is not kept) stays.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import duckdb
@@ -16,7 +19,7 @@ from models.erasure import APP_FIELD, TIED_FACTS, Subject
 from models.events import space_key, user_key
 from streams.lake.schema import RAW, SKIPPED, ddl
 
-_MEMORIES, _EPISODES, _VALUES = "erased_memories", "erased_episodes", "erased_values"
+_MEMORIES, _EPISODES, _VALUES, _ITEMS = "erased_memories", "erased_episodes", "erased_values", "erased_items"
 _SESSIONS = "$sessions::VARCHAR[]"
 _SPACE_USER = "CASE WHEN space = 'user' THEN user_id ELSE '' END"
 
@@ -46,6 +49,11 @@ _TIED = {
     ),
 }
 """Table → what makes rows the subject's that do not name it."""
+_TIED_ITEMS = (
+    f"EXISTS (FROM temp.{_ITEMS} AS e WHERE e.app_id = r.app_id AND e.project_id = r.project_id "
+    "AND list_contains(r.mentioned_items, e.item_id))"
+)
+"""Likewise of any table with mentioned items."""
 
 
 class SubjectRows:
@@ -68,12 +76,18 @@ class SubjectRows:
                 f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT DISTINCT {columns} FROM {RAW}.{table} "
                 f"WHERE {self._named(table)} AND {also}"
             )
+        # Not those that others said, too.
+        self._run(
+            f"CREATE OR REPLACE TEMP TABLE {_ITEMS} AS SELECT app_id, project_id, item_id FROM {RAW}.project_items "
+            f"WHERE {self._named('project_items')} GROUP BY ALL "
+            f"HAVING bool_and(list_has_all({_SESSIONS}, mentioned_sessions))"
+        )
 
     def condition(self, table: str) -> str:
         """SQL that is true for the subject's rows of a table, which the statement calls `r`; see `parameters`."""
         if table in (SKIPPED, "dead_letters"):
             return self._by_bytes()
-        tied = _TIED.get(table, "false")
+        tied = _TIED_ITEMS if "mentioned_items" in ddl()[table] else _TIED.get(table, "false")
         return f"coalesce({self._named(table)} OR {tied}, false)"
 
     def parameters(self, sql: str) -> dict[str, Any]:
@@ -103,15 +117,18 @@ class SubjectRows:
             ways.append(f"session_id IN (SELECT unnest({_SESSIONS}))")
         if table in _LISTED_SESSIONS:
             ways.append(f"list_has_any({_LISTED_SESSIONS[table]}, {_SESSIONS})")
+        if "mentioned_sessions" in columns:
+            ways.append(f"list_has_any(mentioned_sessions, {_SESSIONS})")
         if "app_id" in columns and self._subject.scope != "session":
-            ways.append(self._by_name())
+            ways.append(self._by_name(columns))
         return f"coalesce({' OR '.join(ways) or 'false'}, false)"
 
-    def _by_name(self) -> str:
+    def _by_name(self, columns: Collection[str]) -> str:
         if self._subject.scope == "app":
             return "app_id = $app::VARCHAR"
         of_app = " AND app_id = $app::VARCHAR" if self._subject.app_id else ""
-        return f"(user_id = $user::VARCHAR{of_app})"
+        mentioned = " OR list_contains(mentioned_users, $user::VARCHAR)" if "mentioned_users" in columns else ""
+        return f"((user_id = $user::VARCHAR{mentioned}){of_app})"
 
     def _by_bytes(self) -> str:
         """Of refused and undecodable records only bytes are known; as text all that is not plain ASCII is escaped."""
@@ -142,5 +159,6 @@ def _holds(needles: str) -> str:
 def _keys(subject: Subject) -> list[str]:
     """Keys that are the subject's, also where they go on after a slash."""
     if subject.scope == "app":
-        return [space_key(subject.app_id), space_key(subject.app_id).replace("app:", "user:", 1)]
+        app = space_key(subject.app_id)
+        return [app, *(app.replace("app:", kind, 1) for kind in ("user:", "project:"))]
     return [space_key(subject.app_id, subject.user_id), user_key(subject.app_id, subject.user_id)]

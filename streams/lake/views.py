@@ -4,8 +4,8 @@ The log repeats events after a crash (with the same `id`) and may carry a turn t
 
 * of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
 * of an event with an `id` one row is kept;
-* what stands for the latest (`alerts`, `profiles`, `segments`, `topics`, `windows`, `app_memories`) is the last by log
-  order. All events of one key are on one partition, so log order is total there;
+* what stands for the latest (`alerts`, `profiles`, `segments`, `topics`, `windows`, `app_memories`, `projects` and
+  what they hold) is the last by log order. All events of one key are on one partition, so log order is total there;
 * a turn belongs to the topic whose event named it last. A turn that no event names yet belongs to the active topic: it
   came after the last event of that one.
 """
@@ -127,6 +127,35 @@ SELECT * FROM ({_last("memories", f"{_SPACE}, memory_id")})
 WHERE active
 """
 
+_PROJECT_ITEMS = f"""
+SELECT * FROM ({_last("project_items", "app_id, project_id, kind, slot")})
+WHERE active
+"""
+
+
+def _of_project(kind: str) -> str:
+    """The present items of a kind, each field a column."""
+    return f"SELECT app_id, project_id, slot, revision, cause, {kind}.* FROM project_items WHERE kind = '{kind}'"
+
+
+_PROJECT_RELATIONSHIPS = """
+WITH edges AS (SELECT app_id, project_id, id AS source_id, unnest(relationships) AS edge FROM project_memories)
+SELECT app_id, project_id, source_id, edge.* FROM edges
+"""
+
+# What was known before stands in a memory's history, the oldest first: each until the next one was recorded.
+_PROJECT_MEMORY_HISTORY = """
+WITH known AS (
+  SELECT app_id, project_id, id AS memory_id, type, subject, unnest(list_append(history, {
+    'recorded_at': recorded_at, 'content': content, 'importance': importance,
+    'valid_from': valid_from, 'valid_until': valid_until
+  }), recursive := true)
+  FROM project_memories
+)
+SELECT *, lead(recorded_at) OVER (PARTITION BY app_id, project_id, memory_id ORDER BY recorded_at) AS known_until
+FROM known
+"""
+
 VIEWS: dict[str, str] = {
     "turns": _first("turns", "session_id, turn"),
     "controls": f"SELECT * FROM raw.controls ORDER BY {_KAFKA}",
@@ -153,6 +182,20 @@ VIEWS: dict[str, str] = {
     "app_memory_compactions": _first("memory_compactions", "id"),
     "app_memory_skips": _first("memory_skips", "id"),
     "app_memory_audit": _first("memory_audits", "id"),
+    "projects": _last("projects", "app_id, project_id"),
+    "project_items": _PROJECT_ITEMS,
+    "project_memories": _of_project("memory"),
+    "project_relationships": _PROJECT_RELATIONSHIPS,
+    "project_memory_history": _PROJECT_MEMORY_HISTORY,
+    "project_episodes": _of_project("episode"),
+    "project_chunks": _of_project("chunk"),
+    "project_conversations": _of_project("conversation"),
+    "project_pending": _of_project("pending"),
+    "project_changes": _first("project_items", "id"),
+    "project_history": _first("projects", "id"),
+    "project_consolidations": _first("project_consolidations", "id"),
+    "project_audit": _first("project_audits", "id"),
+    "project_commands": f"SELECT * FROM raw.project_commands ORDER BY {_KAFKA}",
     "erasures": _last("erasures", "request_id"),
     "commands": f"SELECT * FROM raw.commands ORDER BY {_KAFKA}",
     "dead_letters": _first("dead_letters", "id"),

@@ -25,7 +25,7 @@ from jobs.topics import apply_topics
 from models.codec import encode
 from models.events import ErasedStore, ErasureProved, Role, SessionEnded, Turn
 from models.policy import IntakePolicy
-from models.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, USER_EPISODES, Topic
+from models.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, PROJECTS, USER_EPISODES, Topic
 from streams.erase.idle import IdlePartitions
 from streams.erase.logs import opened
 from streams.kafka.client import read_to_end
@@ -38,6 +38,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
 
 HERS, HIS = "xylocarpquill", "ptarmiganflute"
 """Words that only Anna, or only Bert, ever says; compared without case."""
+PROJECT = "lamps"
+"""Of each app one; both users speak of it, and in the shop both made the same decision."""
 TASTE = "quincelarch"
 """A word of hers that becomes part of a fact's key."""
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
@@ -50,11 +52,13 @@ EAGER = {
 REMOVED_FROM = {
     *("topic turns.v1", "topic facts.v1", "topic user-episodes.v1", "topic memories.v1", "topic dead-letters.v1"),
     *("state sessions", "state memory", "archive turns", "archive dead_letters", "vectors turns", "vectors facts"),
+    *("topic projects.v1", "archive project_items", "archive project_commands"),
 }
 SAID = (
     "My name is {word}.",
     "I live in {word}.",
     "I decided to buy the {word} lamp for the kitchen.",
+    "We decided to use PostgreSQL as our database.",
     "When does the {word} parcel number {n} arrive?",
     "Can the {word} lamp number {n} be dimmed in the evening?",
 )
@@ -90,6 +94,7 @@ def talk(user: str, word: str, app: str, session: str, turns: int) -> Iterator[T
             session_id=session,
             user_id=user,
             app_id=app,
+            project_id=PROJECT,
             turn=n,
             role=Role.ASSISTANT if n % 2 else Role.USER,
             content=answered if n % 2 else asked,
@@ -134,7 +139,7 @@ async def valued(settings: Settings, topic: Topic, word: str) -> int:
 
 async def remembered(settings: Settings) -> bool:
     """Whether both users' words have come through every stage."""
-    topics = (FACTS, USER_EPISODES, MEMORIES)
+    topics = (FACTS, USER_EPISODES, MEMORIES, PROJECTS)
     counts = [await valued(settings, topic, word) for topic in topics for word in (HERS, HIS)]
     letters = [record async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix))]
     return all(counts) and len(letters) == 2
@@ -185,11 +190,13 @@ async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka
         after = {name: holding(folder, HERS) for name, folder in places(settings, kafka_log).items()}
         tasted = {name: holding(folder, TASTE) for name, folder in places(settings, kafka_log).items()}
         memories = await valued(settings, MEMORIES, HIS)
+        in_projects = await valued(settings, PROJECTS, HIS)
+        named = [path for store in ("archive", "vectors") for path in holding(settings.data_dir / store, "anna-shop")]
     in_logs = holding(tmp_path / "logs", HERS)
 
     assert before == dict.fromkeys(before, True)
     assert after == {name: [] for name in after}
-    assert in_logs == []
+    assert (in_logs, named) == ([], [])
     assert tasted == {name: [] for name in tasted}
     remaining = {store.store: store.expires_at is not None for store in proof.stores if store.remaining}
     assert remaining == {"keys sessions-state.v1": True, "keys memory-state.v1": True}
@@ -198,6 +205,13 @@ async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka
     assert {s.store: s.removed for s in again.stores if s.removed} == {}
     assert asked(settings, "SELECT user_id, count(*) FROM turns GROUP BY ALL") == [("bert", 38)]
     assert memories > 0
+    assert in_projects > 0
+    decided = (
+        "FROM project_memories SELECT list_distinct([s.user_id for s in sources]) "
+        "WHERE app_id = 'shop' AND content ILIKE '%{}%'"
+    )
+    assert asked(settings, decided.format("PostgreSQL")) == [(["bert"],)]
+    assert asked(settings, decided.format(HIS)) != []
 
 
 def places(settings: Settings, kafka_log: Path) -> dict[str, Path]:

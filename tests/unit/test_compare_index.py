@@ -10,13 +10,24 @@ import httpx
 import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
+from qdrant_client import AsyncQdrantClient
 
-from jobs.compare_index import read_index, read_users
+from jobs.compare_index import read_index, read_projects, read_users
 from models.errors import StoreUnavailable
-from streams.followers import Indexed, IndexedUser
+from models.events import ProjectItem, ProjectItemChanged
+from models.policy import Policy
+from streams.api.assembly import memory_api
+from streams.api.health import create_api
+from streams.followers import Indexed, IndexedUser, ProjectId
 from streams.settings import ApiToken, HttpSettings, Settings, load_settings
+from streams.telemetry import metrics
 from streams.tiers import UserId
+from streams.vectors.project_memory import ProjectMemories
+from streams.vectors.server import ServerStore
+from tests import projects_indexed
 from tests.api_doubles import AT, Served, episode, fact, said, settings_of, standing, token_of
+from tests.projects_indexed import changed, remembered, stands
+from tests.users_indexed import MatterEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
@@ -64,6 +75,30 @@ async def test_turns_facts_episodes_and_standings(served: Served, monkeypatch: p
         IndexedUser(facts=[("identity", "name", "Bo")], episodes=[], turn_count=3),
         IndexedUser(facts=[], episodes=[], turn_count=0),
     ] == [*users.values()]
+
+
+async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all kinds, over as many pages as there are; a project that the index does not know has none."""
+    store, odd = ServerStore(AsyncQdrantClient(":memory:"), embedder="matter"), ProjectId("b/c", "a web/with ../ name")
+    projects = ProjectMemories(store, MatterEmbedder(), Policy().projects)
+    items: list[ProjectItem] = [
+        *(remembered(number) for number in range(501)),
+        projects_indexed.episode(1),
+        projects_indexed.chunk(1),
+        projects_indexed.conversation(),
+        projects_indexed.pending(1),
+    ]
+    events: list[ProjectItemChanged] = [
+        changed(item, slot, app=odd.app_id, project=odd.project_id) for slot, item in enumerate(items)
+    ]
+    await projects.add_items([(event, 1) for event in events])
+    await projects.add_standings([(stands(app=odd.app_id, project=odd.project_id), 2)])
+    routers = memory_api(store, MatterEmbedder(), Policy(), HttpSettings(mcp=False), topic_prefix="test").routers
+    answering(monkeypatch, create_api(ready=lambda: (True, ""), registry=metrics.registry, routers=routers))
+    found = await read_projects(settings(), [odd, ProjectId("a", "unknown")], index_url=URL)
+    await store.close()
+
+    assert {odd: items, ProjectId("a", "unknown"): []} == found
 
 
 async def test_another_prefix_is_nobody(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

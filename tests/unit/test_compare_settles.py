@@ -86,6 +86,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(compare, "read_outputs", gives({}))
     monkeypatch.setattr(compare, "read_index", gives("nobody answers"))
     monkeypatch.setattr(compare, "read_users", gives("nobody answers"))
+    monkeypatch.setattr(compare, "read_projects", gives("nobody answers"))
     monkeypatch.setattr(compare, "_POLL_S", 0.0)
     return cluster
 
@@ -159,7 +160,7 @@ async def test_roles_that_never_ran_are_not_compared(
     archive(monkeypatch, 0)
     cluster.ran, cluster.users = ran, [conversation().users]
     settled = await settle(load_settings(), within_s=5)
-    stores = {"index", "index of users"} if ran else {"index"}
+    stores = {"index", "index of users", "index of projects"} if ran else {"index"}
 
     assert {} == settled.comparison.counts
     assert stores | not_checked == settled.comparison.not_checked.keys()

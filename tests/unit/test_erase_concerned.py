@@ -10,14 +10,28 @@ import pytest
 from models.errors import ConfigurationError
 from models.events import (
     EraseRequested,
+    ProjectErased,
+    ProjectSessionErased,
     SpaceErased,
     SpaceSessionErased,
     UserErased,
     UserSessionErased,
 )
-from streams.erase.concerned import SESSIONS_AT_ONCE, Concerned, Span, User, checked, of_sessions, of_users, subject_of
-from streams.erase.spoken import spoke_in
+from streams.erase.concerned import (
+    SESSIONS_AT_ONCE,
+    Concerned,
+    Project,
+    Span,
+    User,
+    checked,
+    of_sessions,
+    of_users,
+    root_of,
+    subject_of,
+)
+from streams.erase.spoken import remembered_in, spoke_in
 from tests.lake_records import turn
+from tests.unit.test_erasure_projects import BY_HAND, HERS, ITEM, THEIRS, memory
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 HOUR = Span(NOW - timedelta(hours=1), NOW)
@@ -36,6 +50,10 @@ def told(wanted: EraseRequested, concerned: Concerned) -> set[tuple[str, ...]]:
         match event:
             case UserSessionErased():
                 found.add((type(event).__name__, event.app_id, event.user_id, event.session_id))
+            case ProjectSessionErased():
+                found.add((type(event).__name__, event.app_id, event.project_id, *event.session_ids))
+            case ProjectErased():
+                found.add((type(event).__name__, event.app_id, event.project_id))
             case SpaceSessionErased():
                 found.add((type(event).__name__, event.app_id, event.user_id, *event.session_ids))
             case UserErased() | SpaceErased():
@@ -112,6 +130,64 @@ def test_many_sessions_are_told_in_parts() -> None:
     assert [len(part) for part in parts] == [SESSIONS_AT_ONCE, 1]
     assert sorted(name for part in parts for name in part) == sorted(names)
     assert len(of_sessions(wanted, concerned, NOW)) == len(names)
+
+
+def in_projects(*projects: Project) -> Concerned:
+    """One session that these projects took something from, and one of which only the first did."""
+    concerned = spoken(ANNA)
+    for project in projects:
+        concerned.remembered(project, "s-1")
+    concerned.remembered(projects[0], "s-2")
+    return concerned
+
+
+def of_projects(found: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
+    """What projects are told."""
+    return {event for event in found if event[0].startswith("Project")}
+
+
+WEB, SITE = Project("shop", "web/2"), Project("travel", "site")
+
+
+@pytest.mark.parametrize("wanted", [request("user", user_id="anna"), request("session", session_id="s-1")])
+def test_projects_forget_the_sessions_that_they_know(wanted: EraseRequested) -> None:
+    """Each its own; a project is nobody's, so that it stays."""
+    assert of_projects(told(wanted, in_projects(WEB, SITE))) == {
+        ("ProjectSessionErased", "shop", "web/2", "s-1", "s-2"),
+        ("ProjectSessionErased", "travel", "site", "s-1"),
+    }
+
+
+def test_projects_of_an_app_go_with_it() -> None:
+    """Also one that only the state knows, by whichever of its entities; another app's forgets the sessions."""
+    concerned, wanted = in_projects(WEB, SITE), request("app", app_id="shop")
+    concerned.known(["project:shop/old%2F1/shelf/07", "project:travel/x"], subject_of(wanted, ["s-1", "s-2"]))
+
+    assert of_projects(told(wanted, concerned)) == {
+        ("ProjectErased", "shop", "web/2"),
+        ("ProjectErased", "shop", "old/1"),
+        ("ProjectSessionErased", "travel", "site", "s-1"),
+    }
+
+
+def test_shelves_are_looked_at_with_their_project() -> None:
+    """What they held before counts, too."""
+    touched = in_projects(WEB).touched
+
+    assert root_of("project:shop/web%2F2/shelf/07") in touched
+    assert root_of("project:shop/web/shelf/07") not in touched
+
+
+def test_what_a_project_holds_tells_of_sessions_and_projects() -> None:
+    """An import brings what no log has; what others said in the same memory is theirs."""
+    said, subject = memory(THEIRS, HERS, BY_HAND), subject_of(request("user", user_id=HERS.user_id), [])
+    known = subject_of(request("user", user_id=HERS.user_id), [HERS.conversation_id])
+
+    assert [*spoke_in(said, subject)] == [
+        (HERS.conversation_id, User(ITEM.app_id, HERS.user_id), Span(HERS.said_at, HERS.said_at))
+    ]
+    assert [*remembered_in(said, known)] == [(Project(ITEM.app_id, ITEM.project_id), HERS.conversation_id)]
+    assert [*remembered_in(turn(1), known)] == []
 
 
 def test_a_session_lasts_from_its_first_to_its_last_word() -> None:

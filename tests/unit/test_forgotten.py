@@ -6,12 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
+from msgspec.structs import replace
 
 from models.codec import encode
 from models.entities import entity_key
 from models.events import (
     EpisodeCompressed,
     OutputEvent,
+    Position,
+    ProjectAudited,
+    ProjectErased,
+    ProjectOutput,
+    ProjectSessionErased,
     Role,
     SessionErased,
     Turn,
@@ -21,8 +27,11 @@ from models.events import (
 )
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
+from streams.forgotten import Forgotten
 from streams.replay import Replay, Replayed
 from streams.tiers import UserId, compare_tiers, episodes_of, states_of
+from tests.unit.test_erasure import example
+from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
 from tests.unit.test_replay_oracle import NoEmbedder
 from tests.users_replayed import POLICY, Commands
 
@@ -130,3 +139,39 @@ def test_an_erased_user_begins_anew() -> None:
     assert [user for user, _ in states_of(users, POLICY)] == [UserId("a", "u")]
     assert compare_tiers(without(log, "s"), users, POLICY).counts == {}
     assert compare_tiers(sessions, gone, POLICY).counts == {}
+
+
+def told(*numbered: tuple[int, ProjectOutput]) -> dict[str, OutputEvent]:
+    """Outputs by id, each caused by the record at its offset."""
+    return {
+        f"{n}": replace(event, id=f"{n}", source=replace(event.source, offset=offset))
+        for n, (offset, event) in enumerate(numbered)
+    }
+
+
+def taken(erasure: ProjectErased | ProjectSessionErased, outputs: dict[str, OutputEvent]) -> list[str]:
+    """Ids of those that an erasure at offset 9 takes."""
+    forgotten = Forgotten()
+    forgotten.note(erasure, Position("commands.v1", MINE.source.partition, 9))
+    return sorted(forgotten.among(outputs))
+
+
+PROJECT = {"app_id": MINE.app_id, "project_id": MINE.project_id}
+
+
+def test_an_erased_session_of_a_project() -> None:
+    """What it said, and an edit of that; not what others said, nor what it says afterwards."""
+    audited = replace(example(ProjectAudited), item_id=MINE.item_id)
+    outputs = told((1, MINE), (2, audited), (3, replace(SHARED, item_id="a-1")), (4, OTHERS_OWN), (10, MINE))
+
+    assert taken(
+        ProjectSessionErased(**PROJECT, timestamp=LATER, session_ids=[HERS.conversation_id], request_id="r"), outputs
+    ) == ["0", "1", "2"]
+
+
+def test_an_erased_project() -> None:
+    """Everything of it, whoever said it; another one's stays."""
+    another = replace(OTHERS_OWN, project_id="another")
+    outputs = told((1, MINE), (2, OTHERS_OWN), (3, another), (10, OTHERS_OWN))
+
+    assert taken(ProjectErased(**PROJECT, timestamp=LATER, request_id="r"), outputs) == ["0", "1"]

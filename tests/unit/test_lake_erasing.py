@@ -66,6 +66,12 @@ def of_another(event: Any) -> Struct:
         events.EpisodeCompressed: {"turns": [events.SessionTurns("theirs", [1])]},
         events.UserMemoryChanged: {"short_term": []},
         events.SpaceSessionErased: {"session_ids": ["theirs"]},
+        events.ProjectSessionErased: {"session_ids": ["theirs"]},
+        events.ConversationStatusSet: {"conversation_id": "theirs"},
+        events.ProjectItemChanged: {"memory": None, "active": False, "item_id": "a-0"},
+        events.ProjectImported: {
+            kind: [] for kind in ("memories", "episodes", "chunks", "conversations", "pending", "messages")
+        },
         events.DeadLetter: {"key": b"theirs", "value": b"{"},
     }
     other: Struct = replace(event, **known, **lists.get(type(event), {}))
@@ -78,7 +84,7 @@ def record_of(event: Any, offset: int) -> Record:
         key = event.session_id.encode()
     elif isinstance(event, events.ErasureEvent):
         key = event.request_id.encode()
-    elif isinstance(event, events.UserCommand | events.SpaceCommand):
+    elif isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
         key = entity_key(event).encode()  # type: ignore[arg-type]
     else:
         key = key_of(event) or b""

@@ -1,0 +1,189 @@
+"""Projects in the archive: what is there now, what was known before, and whose rows an erasure takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+from msgspec.structs import replace
+
+from models import events
+from models.codec import encode
+from models.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
+from streams.lake.erasing import erase
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, paths
+from tests.unit import test_erasure_projects as said
+from tests.unit.test_erasure import example
+from tests.unit.test_lake_erasing import SUBJECTS, land_all, of_another, records_of, rows_of, ruled
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive of its own."""
+    writer = LakeWriter(paths(tmp_path))
+    yield writer
+    writer.close()
+
+
+def ask(writer: LakeWriter, sql: str) -> list[Any]:
+    """Rows of a query."""
+    return writer.con.execute(sql).fetchall()
+
+
+def keep(writer: LakeWriter, *changes: Struct, topic: Topic = PROJECTS) -> None:
+    """Land events of a topic."""
+    land_all(writer, {topic: records_of(changes)})
+
+
+IMPORT: Any = said.IMPORT
+ITEM: Any = said.ITEM
+KINDS = [
+    ITEM,
+    said.of_kind("episode", IMPORT.episodes[0]),
+    said.of_kind("chunk", IMPORT.chunks[0]),
+    said.of_kind("conversation", IMPORT.conversations[0]),
+    said.of_kind("pending", IMPORT.pending[0]),
+]
+
+
+def test_each_kind_has_a_view_of_its_fields(writer: LakeWriter) -> None:
+    """Analysts ask for columns, not for structs; the views take up a field that is added later."""
+    keep(writer, *KINDS)
+    views = ("project_memories", "project_episodes", "project_chunks", "project_conversations", "project_pending")
+
+    fields = [set(getattr(item, item.kind).__struct_fields__) for item in KINDS]
+    found = [[column for column, *_ in ask(writer, f"DESCRIBE {view}")] for view in views]
+    rows = [ask(writer, f"SELECT id, slot FROM {view}") for view in views]  # noqa: S608
+
+    assert [True] * len(KINDS) == [has >= names for has, names in zip(map(set, found), fields, strict=True)]
+    assert [] == [name for columns in found for name in columns if columns.count(name) > 1]
+    assert rows == [[(getattr(item, item.kind).id, item.slot)] for item in KINDS]
+
+
+def test_what_is_there_now(writer: LakeWriter) -> None:
+    """The last of each place: replaced and gone ones are in the changes only, a repeat is seen once."""
+    created = replace(ITEM, id="1", cause="created")
+    edited = replace(ITEM, id="2", memory=replace(ITEM.memory, content="Green, after all."))
+    other = replace(ITEM, id="3", slot=3, item_id="a-0", memory=replace(ITEM.memory, id="a-0"))
+    gone = replace(other, id="4", active=False, memory=None, cause="deleted")
+    keep(writer, created, edited, other, gone, edited)
+
+    assert ask(writer, "SELECT slot, content FROM project_memories") == [(2, "Green, after all.")]
+    assert ask(writer, "SELECT id FROM project_changes ORDER BY id") == [("1",), ("2",), ("3",), ("4",)]
+
+
+def test_how_memories_are_related(writer: LakeWriter) -> None:
+    """An edge in each row, with the memory that it goes out from."""
+    edge = ITEM.memory.relationships[0]
+    keep(writer, ITEM)
+
+    assert ask(writer, "SELECT source_id, target_id, type, strength FROM project_relationships") == [
+        (ITEM.item_id, edge.target_id, edge.type, edge.strength)
+    ]
+
+
+def test_what_was_known_when(writer: LakeWriter) -> None:
+    """Two axes of time: a question names both, and finds what was known then of what held then."""
+    began = ITEM.memory.valid_from
+    before = events.MemoryRevision(
+        recorded_at=began, content="The blue lamp.", importance=0.7, valid_from=began, valid_until=None
+    )
+    learnt = replace(
+        ITEM.memory,
+        content="The blue lamp, until March.",
+        recorded_at=began + timedelta(days=9),
+        valid_until=began + timedelta(days=5),
+        history=[before],
+    )
+    keep(writer, replace(ITEM, memory=learnt))
+    known_then = (
+        "SELECT content FROM project_memory_history "
+        "WHERE recorded_at <= $known AND coalesce($known < known_until, true) "
+        "AND valid_from <= $at AND coalesce($at < valid_until, true)"
+    )
+
+    def found(at_days: int, known_days: int) -> list[Any]:
+        when = {"at": began + timedelta(days=at_days), "known": began + timedelta(days=known_days)}
+        return writer.con.execute(known_then, when).fetchall()
+
+    assert [found(3, 7), found(7, 7), found(3, 10), found(7, 10)] == [
+        [("The blue lamp.",)],
+        [("The blue lamp.",)],
+        [("The blue lamp, until March.",)],
+        [],
+    ]
+
+
+def test_no_text_of_commands_is_kept(writer: LakeWriter) -> None:
+    """What people write or import is in the items that come of it, where an erasure finds it by its sources."""
+    added = replace(example(events.ProjectMemoryAdded), content="xylocarp", subject="xylocarp", tags=["xylocarp"])
+    ended = replace(example(events.ConversationStatusSet), summary="xylocarp")
+    imported = replace(IMPORT, memories=[replace(ITEM.memory, content="xylocarp")])
+    keep(writer, added, ended, imported, topic=COMMANDS)
+    rows = ask(writer, "SELECT * FROM project_commands")
+
+    assert len(rows) == 3
+    assert "xylocarp" not in str(rows)
+    assert ask(writer, "SELECT type FROM project_commands WHERE list_contains(mentioned_sessions, 'order-4711')") == [
+        ("conversation_status_set",),
+        ("project_imported",),
+    ]
+
+
+def in_a_project() -> dict[Topic, list[Struct]]:
+    """What is of the examples' session in a project, what others said too, and what tells of either."""
+
+    def edited(item_id: str, **fields: Any) -> Any:
+        return replace(example(events.ProjectMemoryEdited), memory_id=item_id, **fields)
+
+    shared = replace(said.SHARED, item_id="a-1")
+    changes = [
+        said.MINE,
+        said.GONE,
+        shared,
+        replace(said.OTHERS_OWN, item_id="a-1"),
+        *(replace(change, item_id=f"b-{n}") for n, change in enumerate(said.TIED) if isinstance(change, type(shared))),
+    ]
+    told = [event for event in said.TIED if not isinstance(event, type(shared))]
+    return {
+        PROJECTS: [*changes, *map(of_another, changes)],
+        COMMANDS: [
+            *(event for event in told if type(event) in COMMANDS.carries),
+            edited(said.ID, project_id="another"),
+            edited("a-1"),
+        ],
+        MEMORY_EVENTS: [event for event in told if type(event) in MEMORY_EVENTS.carries],
+    }
+
+
+def test_what_several_said_in_a_project(writer: LakeWriter) -> None:
+    """Rows that name the session go, also of what others said; what tells of an item, only if it was the session's."""
+    landed = in_a_project()
+    land_all(writer, {topic: records_of(kinds) for topic, kinds in landed.items()})
+
+    found = [rows_of(writer, subject) for subject in SUBJECTS]
+    items = {offset for table, offset in found[0] if table == "project_items"}
+    commands = {offset for table, offset in found[0] if table == "project_commands"}
+
+    assert [ruled(subject, landed) for subject in SUBJECTS] == found
+    assert items >= {0, 1, 2}
+    assert 3 not in items
+    *telling, _of_another_project = [n for n, event in enumerate(landed[COMMANDS]) if said.ID.encode() in encode(event)]
+    assert commands == set(telling)
+
+
+def test_an_erasure_leaves_what_others_said(writer: LakeWriter) -> None:
+    """The fold tells a shared memory anew without the session: that stands, and nothing older comes back."""
+    gone = replace(said.GONE, id="2", slot=5)
+    shared, anew = (replace(item, id=f"{n}", item_id="a-1") for n, item in enumerate((said.SHARED, said.OTHERS_OWN), 3))
+    keep(writer, replace(said.MINE, id="1", slot=5), shared, gone, anew)
+
+    erase(writer, SUBJECTS[0], now=NOW)
+
+    assert ask(writer, "SELECT id FROM project_changes") == [("4",)]
+    assert ask(writer, "SELECT len(sources) FROM project_memories") == [(1,)]
