@@ -34,6 +34,8 @@ _COMMANDS = {
     "memory": _Entry("jobs.memory", "app", "Read a session's topics in the archive, restore an evicted one."),
     "memories": _Entry("jobs.memories", "app", "Read, search, edit, pin and delete what apps remember."),
     "export": _Entry("jobs.export", "export", "Save what apps remember as JSON."),
+    "project": _Entry("jobs.project", "app", "Read and put right what is remembered of a project; travel in time."),
+    "consolidate": _Entry("jobs.consolidate", "consolidate", "Archive what is old and weak in a project, now."),
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
     "archive": _Entry("jobs.archive", "app", "Look after the archive."),
     "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from http import HTTPStatus
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import httpx
 import msgspec
@@ -16,6 +16,8 @@ from jobs.role_api import path_part
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.api.messages import AssembleContext, AssembledContext, FactAnswer, Found, SearchMemory, UserFacts
 from streams.api.problems import FieldError, Problem, ProblemDetails
+from streams.api.projects_deed_messages import AddMemory, DeedAnswer, PendingDeed
+from streams.api.projects_messages import BuildContext, FoundItems, ProjectContext, SearchProject
 from streams.settings import load_settings
 
 _ANSWER_WITHIN_S = 15.0
@@ -32,7 +34,7 @@ def mcp(
         str, typer.Option("--token-env", help="Environment variable that holds the bearer token; it may be unset.")
     ] = "TURNTIDE_TOKEN",
 ) -> None:
-    """Serve search_memory, get_context and list_facts to an MCP client that starts this command."""
+    """Serve memory of users and projects to an MCP client that starts this command."""
     settings = load_settings()
     asyncio.run(_serve(url or f"http://{settings.http.host}:{settings.http.index_port}", _token(variable)))
 
@@ -55,7 +57,8 @@ async def _serve(url: str, token: str | None) -> None:
     from streams.api.mcp import memory_server
 
     async with client_of(url, token) as client:
-        server = memory_server(HttpMemory(client))
+        asked = HttpMemory(client)
+        server = memory_server(asked, asked)
         async with stdio_server() as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
 
@@ -74,7 +77,7 @@ def client_of(url: str, token: str | None) -> httpx.AsyncClient:
 
 
 class HttpMemory:
-    """A `streams.api.mcp.Memory` that asks a role's HTTP API."""
+    """A `Memory` and `ProjectMemoryTools` of `streams.api.mcp_tools` that asks a role's HTTP API."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
@@ -92,6 +95,28 @@ class HttpMemory:
         given = {"app_id": request.app_id, "category": request.category}
         params = {field: value for field, value in given.items() if value is not None}
         return await self._ask("GET", f"/v1/users/{path_part(request.user_id)}/facts", list[FactAnswer], params=params)
+
+    async def project_context(self, app_id: str | None, project_id: str, request: BuildContext) -> ProjectContext:
+        """What a language model is to be told of a project."""
+        return await self._of_project(app_id, project_id, "context", request, ProjectContext)
+
+    async def search_project(self, app_id: str | None, project_id: str, request: SearchProject) -> FoundItems:
+        """What of a project speaks of something."""
+        return await self._of_project(app_id, project_id, "search", request, FoundItems)
+
+    async def add_project_memory(
+        self, app_id: str | None, project_id: str, request: AddMemory
+    ) -> DeedAnswer | PendingDeed:
+        """Have a project know something."""
+        told = await self._of_project(app_id, project_id, "memories", request, dict[str, Any])
+        return msgspec.convert(told, PendingDeed) if "pending" in told else msgspec.convert(told, DeedAnswer)
+
+    async def _of_project(
+        self, app_id: str | None, project_id: str, end: str, request: msgspec.Struct, kind: type[_Answer]
+    ) -> _Answer:
+        params = {} if app_id is None else {"app_id": app_id}
+        path = f"/v1/projects/{path_part(project_id)}/{end}"
+        return await self._ask("POST", path, kind, content=msgspec.json.encode(request), params=params)
 
     async def _ask(
         self,
@@ -115,7 +140,7 @@ class HttpMemory:
                 f"the index role does not answer at {self._client.base_url}: is `turntide worker index` running there?"
             ) from error
         try:
-            if answer.status_code == HTTPStatus.OK:
+            if answer.is_success:
                 return msgspec.json.decode(answer.content, type=kind)
             told = msgspec.json.decode(answer.content, type=ProblemDetails)
         except msgspec.DecodeError as error:

@@ -40,6 +40,10 @@ class RoleAnswer(NamedTuple):
     pending: bool
 
 
+class RequestTooLargeError(ConfigurationError):
+    """The body has more bytes than the role takes at once."""
+
+
 class RoleApi:
     """A running role.
 
@@ -62,6 +66,7 @@ class RoleApi:
             body: As JSON.
 
         Raises:
+            RequestTooLargeError: The body is larger than the role takes.
             ConfigurationError: The role refuses; the message says why and what to do.
             StoreUnavailable: It does not answer, or not as a role does.
         """
@@ -86,6 +91,8 @@ class RoleApi:
 
     def _refusal(self, response: httpx.Response) -> TurntideError:
         told = self._decoded(response, ProblemDetails)
+        if response.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return RequestTooLargeError(f"{told.detail}: raise the role's http.max_body_bytes")
         what_to_do = _DO.get(HTTPStatus(response.status_code))
         text = told.detail if what_to_do is None else f"{told.detail}: {what_to_do}"
         if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:

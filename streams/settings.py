@@ -122,6 +122,12 @@ class HttpSettings(BaseModel):
         timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
     )
     max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
+    token_counter: str = Field(
+        "estimate",
+        description="What counts the tokens of projects' contexts: `estimate` (four characters each), or `tiktoken:` "
+        "and an encoding, e.g. tiktoken:o200k_base (extra `tokens`; its vocabulary is downloaded once, or stands in "
+        "TIKTOKEN_CACHE_DIR).",
+    )
     mcp: bool = Field(True, description="Whether the index role serves its tools at /mcp (extra `mcp`).")
 
 

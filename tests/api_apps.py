@@ -18,6 +18,7 @@ from models.app_events import (
 )
 from models.erase_events import EraseRequested, ErasureProved
 from models.event_base import Position
+from models.project_events import ProjectCommand
 from models.text.words import fold_text, words_of
 from models.topics import COMMANDS
 from streams.vectors.app_memory import RememberedMemory, RememberedSpace
@@ -112,10 +113,11 @@ class Apps:
         """As the port says."""
         return self.standings[:limit]
 
-    async def send(self, command: AdminCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """As the port says."""
         if self.fails is not None:
             raise self.fails
+        assert not isinstance(command, ProjectCommand)
         if isinstance(command, MemoriesRead):
             self.reads.append(command)
             return Position(COMMANDS.name, 0, len(self.reads))

@@ -7,7 +7,10 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streams.api.mcp import PATH as MCP_PATH
-from tests.api_tenants import QUERY, SHARED
+from tests.api_tenants import MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED
+
+_PROJECT = "/v1/projects/{project_id:path}"
+_MEMORY, _OTHER = MEMORY_ID, OTHER_MEMORY_ID
 
 
 class Asked(NamedTuple):
@@ -104,6 +107,13 @@ def _tools(app: str) -> list[Asked]:
         *(("search_memory", body) for body in _bodies(app, with_session=False)),
         *(("get_context", body) for body in _bodies(app)),
         *(("list_facts", {**body, "query": None}) for body in _bodies(app, with_session=False)),
+        *(
+            (tool, {"project_id": project, "query": QUERY, "app_id": app_id})
+            for tool in ("project_context", "search_project")
+            for project in (SHARED, f"project-{app}")
+            for app_id in (None, app)
+        ),
+        ("add_project_memory", {"project_id": SHARED, "content": "x", "type": "fact", "app_id": app}),
     ]
     return [Asked("POST", MCP_PATH, _call(name, arguments)) for name, arguments in calls]
 
@@ -111,6 +121,43 @@ def _tools(app: str) -> list[Asked]:
 def _call(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     given = {key: value for key, value in arguments.items() if value is not None}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": given}}
+
+
+def _of_project(*ends: tuple[str, str, dict[str, Any] | None], named: bool = False) -> Callable[[str], list[Asked]]:
+    """Each method and end of a path, of the tenant's project and of one whose id both have; with the app, and without.
+
+    Args:
+        ends: Method, end of the path, and body.
+        named: Only of the tenant's own by its app: the answer does not say whose it is.
+    """
+
+    def asked(app: str) -> list[Asked]:
+        projects, queries = (
+            ((f"project-{app}",), (f"app_id={app}",)) if named else ((SHARED, f"project-{app}"), ("", f"app_id={app}"))
+        )
+        return [
+            Asked(method, _place(project, end.format(app=app), query), _said_of(app, body))
+            for method, end, body in ends
+            for project in projects
+            for query in queries
+        ]
+
+    return asked
+
+
+def _place(project: str, end: str, query: str) -> str:
+    path = f"/v1/projects/{project}" + (f"/{end}" if end else "")
+    return f"{path}{'&' if '?' in end else '?'}{query}"
+
+
+def _said_of(app: str, body: dict[str, Any] | None) -> dict[str, Any] | None:
+    if body is None:
+        return None
+    return {key: value.format(app=app) if isinstance(value, str) else value for key, value in body.items()}
+
+
+def _projects(app: str) -> list[Asked]:
+    return [Asked("GET", f"/v1/projects{query}") for query in ("", f"?app_id={app}")]
 
 
 def _index(_app: str) -> list[Asked]:
@@ -152,9 +199,70 @@ CASES: dict[str, Callable[[str], list[Asked]]] = {
     "/v1/erase": _erase,
     "/v1/erase/{request_id}": _erasure,
     MCP_PATH: _tools,
+    "/v1/projects": _projects,
+    _PROJECT: _of_project(("GET", "", None)),
+    f"{_PROJECT}/standing": _of_project(("GET", "standing", None)),
+    f"{_PROJECT}/retrieve": _of_project(
+        *(("POST", "retrieve", {"query": QUERY, "threshold": 0, "strategy": each}) for each in ("tfidf", "hybrid"))
+    ),
+    f"{_PROJECT}/context": _of_project(
+        ("POST", "context", {"query": QUERY, "threshold": 0}),
+        ("POST", "context", {"query": QUERY, "conversation_id": "session-{app}"}),
+        ("POST", "context", {"query": QUERY, "conversation_id": SHARED}),
+    ),
+    f"{_PROJECT}/search": _of_project(
+        *(("POST", "search", {"query": QUERY, "strategy": each}) for each in ("tfidf", "hybrid"))
+    ),
+    f"{_PROJECT}/memories": _of_project(
+        ("GET", "memories", None), ("POST", "memories", {"content": "a {app} thing", "type": "fact"})
+    ),
+    f"{_PROJECT}/valid_at": _of_project(("GET", "valid_at", None)),
+    f"{_PROJECT}/pending": _of_project(("GET", "pending", None)),
+    f"{_PROJECT}/conversations": _of_project(("GET", "conversations", None)),
+    f"{_PROJECT}/conversations/{{conversation_id:path}}": _of_project(
+        ("GET", "conversations/session-{app}", None), ("GET", f"conversations/{SHARED}", None)
+    ),
+    f"{_PROJECT}/conversations/{{conversation_id:path}}/status": _of_project(
+        ("PUT", "conversations/session-{app}/status", {"status": "paused"}), named=True
+    ),
+    f"{_PROJECT}/episodes": _of_project(("GET", "episodes", None)),
+    f"{_PROJECT}/arc": _of_project(("GET", "arc", None)),
+    f"{_PROJECT}/graph": _of_project(("GET", "graph", None)),
+    f"{_PROJECT}/graph/neighbours": _of_project(("GET", f"graph/neighbours?memory_id={_MEMORY}", None)),
+    f"{_PROJECT}/graph/dependents": _of_project(("GET", f"graph/dependents?memory_id={_OTHER}", None)),
+    f"{_PROJECT}/graph/path": _of_project(
+        ("GET", f"graph/path?source_id={_MEMORY}&target_id={_OTHER}", None), named=True
+    ),
+    f"{_PROJECT}/relationships": _of_project(
+        ("PUT", "relationships", {"source_id": _MEMORY, "target_id": _OTHER, "relation": "related_to"}),
+        ("DELETE", f"relationships?source_id={_MEMORY}&target_id={_OTHER}&relation=related_to", None),
+        named=True,
+    ),
+    f"{_PROJECT}/consolidate": _of_project(("POST", "consolidate", None), named=True),
+    f"{_PROJECT}/export": _of_project(
+        *(("GET", f"export?kind={kind}", None) for kind in ("memory", "episode", "chunk", "conversation", "pending"))
+    ),
+    f"{_PROJECT}/import": _of_project(("POST", "import", {}), named=True),
+    f"{_PROJECT}/pending/{{pending_id}}/{{decision}}": _of_project(
+        ("POST", f"pending/{_MEMORY}/promote", None), named=True
+    ),
+    f"{_PROJECT}/memories/{{memory_id}}": _of_project(
+        ("GET", f"memories/{_MEMORY}", None),
+        ("PUT", f"memories/{_MEMORY}", {"importance": 0.9}),
+        ("DELETE", f"memories/{_MEMORY}", None),
+    ),
 }
 """What is asked with a tenant's ids, by the route's path."""
 SHOWN = {
+    "/v1/projects": '"app_id":"b"',
+    _PROJECT: '"app_id":"b"',
+    f"{_PROJECT}/standing": '"app_id":"b"',
+    f"{_PROJECT}/pending/{{pending_id}}/{{decision}}": '"success":true',
+    f"{_PROJECT}/conversations/{{conversation_id:path}}/status": '"success":true',
+    f"{_PROJECT}/graph/path": '"found":true',
+    f"{_PROJECT}/relationships": '"success":true',
+    f"{_PROJECT}/consolidate": '"success":true',
+    f"{_PROJECT}/import": '"success":true',
     "/v1/users/{user_id:path}/standing": '"app_id":"b","known":true',
     "/v1/users/{user_id:path}": '"app_id":"b","known":true',
     "/apps": '"appId":"b"',

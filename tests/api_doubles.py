@@ -26,10 +26,15 @@ from models.text.words import fold_text, words_of
 from models.user_events import FactCategory, TurnRef
 from streams.api.apps_context import AppContext
 from streams.api.assembly import admin_routers
+from streams.api.commands import project_commands
 from streams.api.health import create_api
 from streams.api.mcp import McpEndpoint
 from streams.api.memory import memory_router
 from streams.api.ports import Episode
+from streams.api.projects import projects_router
+from streams.api.projects_deeds import Doing
+from streams.api.projects_reading import ProjectReader
+from streams.api.projects_tools import ProjectTools
 from streams.api.reading import MemoryReader
 from streams.api.security import Access, access_of
 from streams.api.similar import index_router, similar_router
@@ -45,6 +50,7 @@ from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory
 from streams.vectors.user_memory import RememberedEpisode, RememberedFact, RememberedUser
 from tests.api_apps import Apps, Erasures
+from tests.api_projects import Projects
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -205,6 +211,7 @@ class Served:
         turns: Turns, read through the tenants' border.
         topics: Topics, likewise.
         apps: Memories of apps, and what carries out commands to them.
+        projects: Memory of projects, likewise.
         erasures: Takes erasures.
     """
 
@@ -219,6 +226,13 @@ class Served:
         self.search = Search(self.users, self.sessions)
         self.apps = Apps()
         self.erasures = Erasures()
+        self.projects = Projects()
+        project_reader = ProjectReader(
+            self.projects, self.turns, self.projects, self.projects.policy.projects, now=self.projects.clock
+        )
+        self.doing = Doing(project_reader, project_commands(self.projects, self.projects))
+        self.project_tools = ProjectTools(project_reader, self.doing)
+        self.projects_router = projects_router(project_reader, self.doing)
         self.reader = MemoryReader(
             self.users,
             self.turns,
@@ -237,10 +251,11 @@ class Served:
                 similar_router(self.turns),
                 index_router(self.turns, topic_prefix="test"),
                 topics_router(self.topics, Policy().topics),
+                self.projects_router,
                 *admin_routers(self.apps, Policy().apps, self.apps, self.erasures),
             ],
             access=access,
-            endpoints=[McpEndpoint(self.reader)],
+            endpoints=[McpEndpoint(self.reader, self.project_tools)],
             limits=settings,
         )
 

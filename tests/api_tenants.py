@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import structs
+
 from models.app_events import AdminCommand
 from models.events import (
     AppMemoriesChanged,
@@ -16,15 +18,21 @@ from models.events import (
     Turn,
     UserMemoryChanged,
 )
+from models.project_events import DeedResult, ProjectCommand, ProjectDeed
+from models.project_types import ProjectItem, Relationship
 from models.topics import COMMANDS, TURNS
 from models.user_events import FactCategory, SessionTurns
 from streams.vectors.app_memory import AppMemories
+from streams.vectors.project_memory import ProjectMemories
 from tests.api_doubles import AT, said
+from tests.projects_indexed import changed, chunk, conversation, episode, index, pending, remembered, stands
 
 TENANTS = ("a", "b")
 QUERY = "canary about pelicans"
 SHARED = "shared"
-"""A user id and a session id that both tenants use."""
+"""A user id, a session id and a project id that both tenants use."""
+MEMORY_ID, OTHER_MEMORY_ID = "m0000000-00000001", "m0000000-00000002"
+"""Of memories in each project; the first is a pending fact's id too."""
 
 
 def canary(app: str) -> str:
@@ -173,14 +181,48 @@ def app_space_of(app: str, *results: CommandResult) -> AppMemoriesChanged:
     )
 
 
+def project_items_of(app: str, session: str) -> list[ProjectItem]:
+    """A memory with a relationship to another, an episode, a chunk, a conversation and a pending fact."""
+    text = f"{canary(app)}: {QUERY}"
+    edge = Relationship(target_id=OTHER_MEMORY_ID, type="depends_on", created_at=AT)
+    return [
+        remembered(1, text, id=MEMORY_ID, relationships=[edge]),
+        remembered(2, f"{text} too", id=OTHER_MEMORY_ID),
+        structs.replace(conversation(session), summary=canary(app)),
+        episode(1, text, session=session),
+        chunk(1, text, session=session),
+        structs.replace(pending(1, session=session), id=MEMORY_ID, content=text),
+    ]
+
+
+async def index_projects(projects: ProjectMemories, app: str) -> None:
+    """The tenant's own project, and one whose id both use."""
+    for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
+        slots: dict[type, int] = {}
+        events = []
+        for item in project_items_of(app, session):
+            slots[type(item)] = slot = slots.get(type(item), -1) + 1
+            events.append(changed(item, slot, app=app, project=project, session_id=session))
+        await index(projects, *events, stands(app=app, project=project))
+
+
 class Carrying:
     """A `CommandSender` that says of each command that it was carried out."""
 
-    def __init__(self, memories: AppMemories) -> None:
+    def __init__(self, memories: AppMemories, projects: ProjectMemories) -> None:
         self._memories = memories
+        self._projects = projects
+        self._revision = 1
 
-    async def send(self, command: AdminCommand) -> Position:
+    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """As the port says."""
+        if isinstance(command, ProjectCommand):
+            request_id = command.request_id if isinstance(command, ProjectDeed) else ""
+            done = DeedResult(request_id=request_id, outcome="done", item_id=MEMORY_ID)
+            self._revision += 1
+            told = stands(self._revision, app=command.app_id, project=command.project_id, results=[done])
+            await self._projects.add_standings([(told, 9)])
+            return Position(COMMANDS.name, 0, 9)
         result = CommandResult(request_id=command.request_id, outcome="done", count=1)
         await self._memories.add_standings([(app_space_of(command.app_id, result), 9)])
         return Position(COMMANDS.name, 0, 9)

@@ -17,21 +17,28 @@ from streams.api import apps_ports
 from streams.api.apps import apps_router
 from streams.api.apps_context import AppContext
 from streams.api.apps_statistics import statistics_router
-from streams.api.commands import SpaceCommands
+from streams.api.commands import SpaceCommands, project_commands
 from streams.api.erasing import erase_router
 from streams.api.health import Endpoint
 from streams.api.memory import memory_router
 from streams.api.ports import CommandSender, EraseRequests
+from streams.api.project_accesses import AccessRecorder
+from streams.api.projects import projects_router
+from streams.api.projects_deeds import Doing
+from streams.api.projects_reading import ProjectReader
+from streams.api.projects_tools import ProjectTools
 from streams.api.reading import MemoryReader
 from streams.api.security import is_loopback
 from streams.api.similar import index_router, similar_router
-from streams.api.tenancy import ScopedStore
+from streams.api.tenancy import ScopedStore, reads
 from streams.api.topics import topics_router
 from streams.api.visibility import MemoryVisibility
 from streams.ports import Embedder, VectorStore
 from streams.retrieval import HybridSearch
 from streams.settings import HttpSettings
+from streams.tokens import token_counter
 from streams.vectors.app_memory import AppMemories
+from streams.vectors.project_memory import ProjectMemories
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory
 from streams.vectors.user_memory import UserMemory
@@ -44,7 +51,7 @@ class MemoryApi(NamedTuple):
 
     Attributes:
         routers: In the order in which they are asked.
-        endpoints: The MCP tools, if they are wanted and installed.
+        endpoints: The MCP tools, if they are wanted and installed, and what writes beside the answers.
         reader: Retrieval as a Python function; it reads for the caller of a request.
     """
 
@@ -69,10 +76,13 @@ def memory_api(
         store: As the index role fills it.
         embedder: Embeds queries; must be the one whose vectors the store holds.
         policy: How much is kept, half-lives, and how rankings are fused.
-        http: Whether the MCP tools are served, and to whom.
+        http: Whether the MCP tools are served, and to whom; what counts tokens.
         topic_prefix: Of the topics that are indexed.
         commands: Where admins' commands go; None: routes that write answer 503.
         erasures: Where erasures go; None: likewise.
+
+    Raises:
+        ConfigurationError: There is no such counter of tokens here.
     """
     scoped, keep_turns = ScopedStore(store), policy.memory.stored_vectors
     turns = SessionVectorMemory(scoped, embedder, keep_turns=keep_turns)
@@ -88,14 +98,19 @@ def memory_api(
         episode_distance=embedder.episode_distance,
         apps=AppContext(apps, policy.apps),
     )
+    projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
+    project_reader = ProjectReader(projects, turns, accesses, policy.projects, tokens=token_counter(http.token_counter))
+    doing = Doing(project_reader, project_commands(commands, projects))
     routers = (
         memory_router(reader),
         similar_router(turns),
         index_router(turns, topic_prefix=topic_prefix),
         topics_router(topics, policy.topics),
+        projects_router(project_reader, doing),
         *admin_routers(apps, policy.apps, commands, erasures),
     )
-    return MemoryApi(routers, _tools(reader, http), reader)
+    tools = _tools(reader, ProjectTools(project_reader, doing), http)
+    return MemoryApi(routers, (*tools, accesses), reader)
 
 
 def admin_routers(
@@ -109,7 +124,7 @@ def admin_routers(
     )
 
 
-def _tools(reader: MemoryReader, http: HttpSettings) -> tuple[Endpoint, ...]:
+def _tools(reader: MemoryReader, projects: ProjectTools, http: HttpSettings) -> tuple[Endpoint, ...]:
     if not http.mcp:
         return ()
     if find_spec("mcp") is None:
@@ -117,4 +132,4 @@ def _tools(reader: MemoryReader, http: HttpSettings) -> tuple[Endpoint, ...]:
         return ()
     from streams.api.mcp import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
 
-    return (McpEndpoint(reader, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
+    return (McpEndpoint(reader, projects, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)

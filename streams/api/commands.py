@@ -1,14 +1,15 @@
-"""What admins do to memories of apps: written to `commands.v1`, then waited for until readers see it.
+"""What admins do to memories of apps and projects: written to `commands.v1`, then waited for until readers see it.
 
-The memory role folds the command with everything else of the space, in one order; the index role shows what came of
-it. Who writes here therefore reads its own writes, or is told that it will take longer.
+The memory role folds the command with everything else of the space or project, in one order; the index role shows what
+came of it. Who writes here therefore reads its own writes, or is told that it will take longer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 from aiokafka.errors import KafkaError
@@ -19,10 +20,12 @@ from models.entities import entity_key
 from models.envelope import headers_for, tag_of
 from models.errors import DeliveryFailed
 from models.event_base import Position
+from models.project_events import DeedResult, ProjectCommand, ProjectDeed
 from models.topics import COMMANDS
 from streams.api.apps_ports import AppMemories
 from streams.api.ports import CommandSender
 from streams.api.problems import unavailable
+from streams.api.projects_ports import Projects
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.settings import Settings
 
@@ -50,8 +53,8 @@ class KafkaCommands:
         self._producer: Producer | None = None
         self._connecting = asyncio.Lock()
 
-    async def send(self, command: AdminCommand) -> Position:
-        """Write a command under its space's key; on return the log has it, and where.
+    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+        """Write a command under the key of whose memory it is; on return the log has it, and where.
 
         Raises:
             DeliveryFailed: The log did not confirm it. It may still be there: ask again.
@@ -88,12 +91,33 @@ class KafkaCommands:
             return self._producer
 
 
-class SpaceCommands:
+_Command = TypeVar("_Command", bound=AdminCommand | ProjectDeed)
+_Result = TypeVar("_Result", bound=CommandResult | DeedResult)
+_Told_co = TypeVar("_Told_co", covariant=True)
+
+
+class _Standing(Protocol[_Told_co]):
+    """How far what a command changes is, as readers see it."""
+
+    @property
+    def partition(self) -> int:
+        """Of the last command that it knows, like `offset`."""
+        ...
+
+    @property
+    def offset(self) -> int: ...
+    @property
+    def results(self) -> Sequence[_Told_co]:
+        """Of the last commands."""
+        ...
+
+
+class Commands(Generic[_Command, _Result]):
     """Sends commands and waits for what comes of them.
 
     Args:
         sender: Writes to the log; None: this role takes no commands.
-        memories: Where their results show.
+        standing: Where the result of a command shows; None for what is not known yet.
         clock: Seconds, never going back.
         sleep: Waits so many seconds.
     """
@@ -101,39 +125,18 @@ class SpaceCommands:
     def __init__(
         self,
         sender: CommandSender | None,
-        memories: AppMemories,
+        standing: Callable[[_Command], Awaitable[_Standing[_Result] | None]],
         *,
         clock: Callable[[], float] = monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._sender = sender
-        self._memories = memories
+        self._standing = standing
         self._clock = clock
         self._sleep = sleep
         self._waiting = 0
-        self._noting: set[asyncio.Task[None]] = set()
 
-    async def note(self, read: MemoriesRead) -> None:
-        """Have it audited that an admin read memories; nobody waits for it, but while many are on their way.
-
-        A role that takes no commands has nowhere to note it: it is logged, as it is when the log does not confirm it.
-        """
-        if self._sender is None:
-            log.info("admin_read_not_audited", by=read.by, how=read.how, reason="this role takes no commands")
-            return
-        task = asyncio.create_task(self._note(self._sender, read), name=AUDIT)
-        self._noting.add(task)
-        task.add_done_callback(self._noting.discard)
-        if len(self._noting) > MAX_WAITING:
-            await task
-
-    async def _note(self, sender: CommandSender, read: MemoriesRead) -> None:
-        try:
-            await sender.send(read)
-        except DeliveryFailed as error:
-            log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
-
-    async def carry_out(self, command: AdminCommand) -> CommandResult | None:
+    async def carry_out(self, command: _Command) -> _Result | None:
         """Send a command, and look until readers see what came of it; on return they do.
 
         Returns:
@@ -158,10 +161,10 @@ class SpaceCommands:
         log.info("admin_command", action=action, by=command.by, request_id=command.request_id, outcome=outcome)
         return result
 
-    async def _result(self, command: AdminCommand, written: Position) -> CommandResult | None:
+    async def _result(self, command: _Command, written: Position) -> _Result | None:
         end_s = self._clock() + WAIT_S
         while True:
-            standing = await self._memories.standing(command.app_id, command.user_id)
+            standing = await self._standing(command)
             if standing is not None:
                 for result in standing.results:
                     if result.request_id == command.request_id:
@@ -172,6 +175,50 @@ class SpaceCommands:
             if left_s <= 0:
                 return None
             await self._sleep(min(POLL_S, left_s))
+
+
+class SpaceCommands(Commands[AdminCommand, CommandResult]):
+    """Commands to memories of apps, and a note of who read them.
+
+    Args:
+        sender: As of `Commands`.
+        memories: Where their results show.
+        **waits: `clock` and `sleep` of `Commands`.
+    """
+
+    def __init__(self, sender: CommandSender | None, memories: AppMemories, **waits: Any) -> None:
+        super().__init__(sender, lambda command: memories.standing(command.app_id, command.user_id), **waits)
+        self._noting: set[asyncio.Task[None]] = set()
+
+    async def note(self, read: MemoriesRead) -> None:
+        """Have it audited that an admin read memories; nobody waits for it, but while many are on their way.
+
+        A role that takes no commands has nowhere to note it: it is logged, as it is when the log does not confirm it.
+        """
+        if self._sender is None:
+            log.info("admin_read_not_audited", by=read.by, how=read.how, reason="this role takes no commands")
+            return
+        task = asyncio.create_task(self._note(self._sender, read), name=AUDIT)
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+        if len(self._noting) > MAX_WAITING:
+            await task
+
+    async def _note(self, sender: CommandSender, read: MemoriesRead) -> None:
+        try:
+            await sender.send(read)
+        except DeliveryFailed as error:
+            log.warning("admin_read_not_audited", by=read.by, how=read.how, reason=str(error))
+
+
+def project_commands(sender: CommandSender | None, projects: Projects) -> Commands[ProjectDeed, DeedResult]:
+    """Commands to memories of projects.
+
+    Args:
+        sender: As of `Commands`.
+        projects: Where their results show.
+    """
+    return Commands(sender, lambda command: projects.standing(command.app_id, command.project_id))
 
 
 def read_only() -> Exception:

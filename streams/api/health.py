@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from enum import Enum
 from importlib import metadata
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import uvicorn
 from fastapi import APIRouter, FastAPI
@@ -35,15 +35,20 @@ _PLAIN = "text/plain"
 class Endpoint(Protocol):
     """A part of an app that is no FastAPI route and has something to keep running while it is served."""
 
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """Open while the app is served; may be entered again afterwards."""
+        ...
+
+
+@runtime_checkable
+class RoutedEndpoint(Endpoint, Protocol):
+    """One that is asked at a path."""
+
     path: str
 
     @property
     def app(self) -> ASGIApp:
         """What answers at the path."""
-        ...
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Open while the app is served; may be entered again afterwards."""
         ...
 
 
@@ -69,7 +74,7 @@ def create_api(
         routers: The role's own routes. A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
         access: Who may read what (`security.access_of`); None: everybody, and `serve` listens on loopback only.
-        endpoints: Served beside the routes (`mcp.McpEndpoint`).
+        endpoints: Served beside the routes (`mcp.McpEndpoint`), or only running meanwhile.
         limits: Size, time and number of requests; None: the settings' defaults.
     """
     limits = limits or HttpSettings()
@@ -86,7 +91,8 @@ def create_api(
     for router in routers:
         app.include_router(router)
     for endpoint in endpoints:
-        app.router.routes.append(Route(endpoint.path, endpoint.app, methods=["POST"]))
+        if isinstance(endpoint, RoutedEndpoint):
+            app.router.routes.append(Route(endpoint.path, endpoint.app, methods=["POST"]))
     app.state.endpoints = tuple(endpoints)
     app.state.everybody_reads = access is None or not access.callers
     problems.install(app)

@@ -12,7 +12,16 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from streams.api import apps_figures, apps_messages, erase_messages, messages, problems
+from streams.api import (
+    apps_figures,
+    apps_messages,
+    erase_messages,
+    messages,
+    problems,
+    projects_answers,
+    projects_deed_messages,
+    projects_messages,
+)
 from streams.api.security import METRICS_PATH, OPEN_PATHS
 
 _SCHEMAS = "#/components/schemas/{name}"
@@ -43,6 +52,32 @@ _ANSWERS: tuple[Any, ...] = (
     erase_messages.Erase,
     erase_messages.Accepted,
     erase_messages.ErasureStanding,
+    projects_messages.RetrieveMemories,
+    projects_messages.BuildContext,
+    projects_messages.SearchProject,
+    projects_messages.FoundItems,
+    projects_messages.ProjectContext,
+    projects_answers.ProjectStanding,
+    projects_answers.ProjectList,
+    projects_answers.MemoryPage,
+    projects_answers.ProjectMemoryAnswer,
+    projects_answers.ValidMemories,
+    projects_answers.PendingFacts,
+    projects_answers.Conversations,
+    projects_answers.ConversationAnswer,
+    projects_answers.Episodes,
+    projects_answers.ArcAnswer,
+    projects_answers.GraphAnswer,
+    projects_answers.RelatedMemories,
+    projects_answers.PathAnswer,
+    projects_answers.ExportPage,
+    projects_deed_messages.AddMemory,
+    projects_deed_messages.EditProjectMemory,
+    projects_deed_messages.Relate,
+    projects_deed_messages.SetStatus,
+    projects_deed_messages.ImportItems,
+    projects_deed_messages.DeedAnswer,
+    projects_deed_messages.PendingDeed,
     problems.ProblemDetails,
 )
 _PROBLEMS = {
@@ -118,13 +153,14 @@ def _contract(app: FastAPI, routes: Sequence[APIRoute]) -> dict[str, Any]:
     contract = get_openapi(
         title=app.title,
         version=app.version,
-        summary="Memory of conversations: facts, episodes, topics, turns, and memories of apps.",
+        summary="Memory of conversations: facts, episodes, topics, turns, memories of apps and of projects.",
         routes=app.routes,
         tags=[
             {"name": "memory", "description": "What is remembered of users, and finding it."},
             {"name": "sessions", "description": "Turns of one session."},
             {"name": "topics", "description": "What a session is about."},
             {"name": "apps", "description": "Memories of apps, for admins."},
+            {"name": "projects", "description": "Memory of projects: typed, related, valid in time; deeds for admins."},
             {"name": "erasure", "description": "Forgetting somebody for good, for admins."},
             {"name": "operations", "description": "For orchestrators and Prometheus."},
         ],

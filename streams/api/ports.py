@@ -14,6 +14,7 @@ from typing import Protocol
 from models.app_events import AdminCommand
 from models.erase_events import EraseRequested, ErasureProved
 from models.event_base import Position
+from models.project_events import ProjectCommand
 from models.user_events import FactCategory, TurnRef
 from streams.scope import Scope
 from streams.vectors.session_memory import RememberedTurn
@@ -210,8 +211,8 @@ class Visibility(Protocol):
 class CommandSender(Protocol):
     """Writes to `commands.v1` (`streams.api.commands`)."""
 
-    async def send(self, command: AdminCommand) -> Position:
-        """Write a command under its space's key; on return the log has it, and where.
+    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+        """Write a command under the key of whose memory it is; on return the log has it, and where.
 
         Raises:
             DeliveryFailed: The log did not confirm it. It may still be there: ask again.

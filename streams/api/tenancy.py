@@ -108,6 +108,11 @@ class ScopedStore:
         await self._store.close()
 
 
+def reads(app_id: str) -> bool:
+    """Whether the caller, if there is one, may read an app."""
+    return _scoped({_APP: app_id}) is not None
+
+
 def _scoped(where: Mapping[str, Condition]) -> Mapping[str, Condition] | None:
     """The conditions with the caller's apps; None if they ask for another app."""
     caller = asking()

@@ -1,0 +1,84 @@
+"""Saving a project page by page, and bringing one back in pieces (seed 004, Storage Structure).
+
+`turntide project export` and `import` make the seed's four files of it (`models.projects.files`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from models.project_events import ProjectImported
+from models.project_types import ItemKind
+from models.projects.view import ProjectView
+from streams.api import openapi
+from streams.api import projects_examples as examples
+from streams.api.bodies import json_answer, read_body
+from streams.api.projects_answers import EXPORT_FORMAT, EXPORT_VERSION, MAX_PAGE, ExportPage
+from streams.api.projects_deed_messages import ImportItems
+from streams.api.projects_deeds import ADMINS, DONE, Doing
+from streams.api.projects_reading import ProjectReader
+from streams.api.projects_space import AppIdInQuery, AskedProject, ProjectIdInPath
+
+_IMPORT = msgspec.json.Decoder(ImportItems)
+_Kind = Annotated[ItemKind, Query(description="Of which kind.", examples=["memory"])]
+_After = Annotated[str, Query(max_length=256, description="`next` of the page before.", examples=[examples.MEMORY_ID])]
+_Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Items at most.", examples=[500])]
+
+
+_FIELDS: dict[ItemKind, str] = {
+    "memory": "memories",
+    "episode": "episodes",
+    "chunk": "chunks",
+    "conversation": "conversations",
+    "pending": "pending",
+}
+
+
+def add_files(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
+    """Routes that save and bring back."""
+
+    @router.get("/{project_id:path}/export", responses=openapi.answer(ExportPage, examples.EXPORTED))
+    async def export(
+        project_id: ProjectIdInPath,
+        kind: _Kind,
+        app_id: AppIdInQuery = None,
+        after: _After = "",
+        limit: _Limit = 500,
+    ) -> Response:
+        """A page of a project's items as they are kept, of one kind; with conversations their messages at hand."""
+        asked = AskedProject(app_id, project_id)
+        page = _page(await reader.view(asked), kind, after, limit)
+        if page.conversations:
+            page = msgspec.structs.replace(page, messages=await reader.messages(asked, *page.conversations))
+        return json_answer(page)
+
+    @router.post(
+        "/{project_id:path}/import",
+        dependencies=ADMINS,
+        openapi_extra=openapi.body(ImportItems, examples.IMPORT),
+        responses=DONE,
+    )
+    async def bring_back(request: Request, project_id: ProjectIdInPath, app_id: AppIdInQuery = None) -> Response:
+        """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
+        asked = AskedProject(app_id, project_id)
+        body = await read_body(request, _IMPORT)
+        fields = {name: getattr(body, name) for name in body.__struct_fields__}
+        return await doing.do(asked, ProjectImported(**asked.command(reader.now()), **fields))
+
+
+def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> ExportPage:
+    items = getattr(view, _FIELDS[kind])
+    ids = [each for each in sorted(items) if each > after]
+    return ExportPage(
+        format=EXPORT_FORMAT,
+        version=EXPORT_VERSION,
+        app_id=view.app_id,
+        project_id=view.project_id,
+        revision=view.revision,
+        next=ids[limit - 1] if len(ids) > limit else "",
+        **{_FIELDS[kind]: [items[each] for each in ids[:limit]]},
+    )

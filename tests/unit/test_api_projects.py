@@ -1,0 +1,392 @@
+"""Memory of projects over HTTP: the seed's usage example, time travel, the context, and what makes no sense."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from models.errors import DeliveryFailed
+from models.events import Role
+from streams.api import commands
+from tests.api_doubles import Served, bearer, said, settings_of
+from tests.api_projects import SAID
+from tests.projects_indexed import pending
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+ODD = "web/2 ü%2F"
+QUESTION = "What was our database decision?"
+
+
+async def tell(served: Served, project: str = "p") -> None:
+    """The seed's conversation, as the roles would have it."""
+    for role, content in SAID:
+        turn = served.projects.say(role, content, project=project)
+        await served.say(said(turn, content, role=role))
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A role that knows a project in which the database was chosen."""
+    made = Served()
+    await tell(made)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
+    """Somebody on this machine."""
+    async with served.client() as made:
+        yield made
+
+
+async def asked(client: httpx.AsyncClient, method: str, end: str, status: int = 200, /, **body: Any) -> Any:
+    """An answer of that status about the project."""
+    between = "&" if "?" in end else "?"
+    answer = await client.request(method, f"/v1/projects/p/{end}{between}app_id=a", json=body or None)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def add(client: httpx.AsyncClient, content: str, **more: Any) -> str:
+    """Id of a memory written by hand."""
+    done = await asked(client, "POST", "memories", content=content, **{"type": "fact", **more})
+    found: str = done["item_id"]
+    return found
+
+
+# --- questions
+
+
+@pytest.mark.parametrize("strategy", ["tfidf", "hybrid"])
+async def test_the_seeds_question_finds_the_decision(client: httpx.AsyncClient, served: Served, strategy: str) -> None:
+    """By either strategy, and what is found counts as accessed, unless asked otherwise."""
+    found = await asked(client, "POST", "retrieve", query=QUESTION, strategy=strategy)
+    await asked(client, "POST", "retrieve", query=QUESTION, strategy=strategy, record_access=False)
+    best = found["results"][0]
+
+    assert ("PostgreSQL" in best["text"], best["memory"]["type"]) == (True, "decision")
+    assert served.projects.accessed == [("a", "p", [each["id"] for each in found["results"]])]
+
+
+async def test_a_search_finds_what_is_weak_and_notes_it(client: httpx.AsyncClient, served: Served) -> None:
+    """Every retrieval counts, unless asked otherwise."""
+    found = await asked(client, "POST", "search", query="PostgreSQL database")
+    await asked(client, "POST", "search", query="PostgreSQL database", record_access=False)
+
+    assert "PostgreSQL" in found["results"][0]["text"]
+    assert served.projects.accessed == [
+        ("a", "p", [each["id"] for each in found["results"] if each["kind"] != "chunk"])
+    ]
+
+
+async def test_a_context_has_memories_and_messages(client: httpx.AsyncClient) -> None:
+    """The seed's `buildContext`: within the budget, messages verbatim, memories, and nothing left out in silence."""
+    built = await asked(client, "POST", "context", query=QUESTION, conversation_id="s", system_prompt="Be brief.")
+
+    assert [each["id"] for each in built["items"] if each["section"] == "recent"] == ["0", "1", "2"]
+    assert "decision" in built["text"]
+    assert (built["warnings"], built["budget"]["total"]) == ([], 128_000)
+    assert built["total_tokens"] == sum(each["tokens"] for each in built["items"])
+
+
+async def test_a_small_context_says_what_is_missing(client: httpx.AsyncClient) -> None:
+    """Reserves shrink with the total; what did not fit is named."""
+    budget = {"total_tokens": 60}
+    built = await asked(client, "POST", "context", query=QUESTION, conversation_id="s", budget=budget)
+
+    assert built["total_tokens"] <= 60
+    assert [each for each in built["warnings"] if "did not fit" in each] != []
+
+
+async def test_a_context_of_a_conversation_that_just_begins(client: httpx.AsyncClient) -> None:
+    """Its first turn is not indexed yet: memories all the same, and it says that there are no messages."""
+    built = await asked(client, "POST", "context", query=QUESTION, conversation_id="new")
+
+    assert {each["section"] for each in built["items"]} & {"memories", "recent"} == {"memories"}
+    assert [each for each in built["warnings"] if "nothing of it is indexed yet" in each] != []
+
+
+async def test_a_prompt_larger_than_the_budget(client: httpx.AsyncClient) -> None:
+    """422 with what to do, not a prompt that was cut."""
+    told = await asked(
+        client, "POST", "context", 422, query="x", system_prompt="word " * 500, budget={"total_tokens": 100}
+    )
+
+    assert (told["code"], "shorten the prompt" in told["detail"]) == ("budget_too_small", True)
+
+
+# --- time
+
+
+async def test_time_travel_before_and_after_a_pivot(client: httpx.AsyncClient) -> None:
+    """What held then, and what was known then: two axes."""
+    early = {"type": "decision", "subject": "deployment", "valid_from": "2025-03-01T00:00:00Z"}
+    await add(client, "Deploy on servers of our own.", **early)
+    await add(client, "Deploy in the cloud.", **{**early, "valid_from": "2025-06-01T00:00:00Z"})
+
+    async def held(at: str) -> list[str]:
+        found = await asked(client, "GET", f"valid_at?at={quote(at)}")
+        return [each["content"] for each in found["memories"] if each["subject"] == "deployment"]
+
+    assert await held("2025-04-01T00:00:00Z") == ["Deploy on servers of our own."]
+    assert await held("2025-07-01T00:00:00Z") == ["Deploy in the cloud."]
+    assert await held("2025-01-01T00:00:00Z") == []
+    assert (await asked(client, "GET", "valid_at?at=2025-07-01T00:00:00Z&known_at=2025-07-01T00:00:00Z"))[
+        "memories"
+    ] == []
+
+
+async def test_a_consolidation_puts_away_from_the_present_only(client: httpx.AsyncClient, served: Served) -> None:
+    """Who asks what held then, or what was known then, is told."""
+    memory_id = await add(client, "Deploy on servers of our own.", subject="deployment")
+    await asked(client, "PUT", f"memories/{memory_id}", archived=True)
+    now = quote(served.projects.now.isoformat())
+
+    async def held(times: str) -> bool:
+        found = await asked(client, "GET", f"valid_at{times}")
+        return memory_id in [each["id"] for each in found["memories"]]
+
+    assert [await held(times) for times in ("", f"?at={now}", f"?known_at={now}")] == [False, True, True]
+
+
+# --- deeds
+
+
+async def test_a_memory_from_its_begin_to_its_end(client: httpx.AsyncClient) -> None:
+    """Added, put right, expired, reopened, archived, restored, deleted; each is seen at once."""
+    memory_id = await add(client, "The API is in Go.", tags=["api"])
+    place = f"memories/{memory_id}"
+    edited = await asked(client, "PUT", place, content="The API is in Rust.", importance=0.9)
+    await asked(client, "PUT", place, valid_until="2026-01-06T00:00:00Z")
+    await asked(client, "PUT", place, reopened=True)
+    archived = await asked(client, "PUT", place, archived=True)
+    listed = await asked(client, "GET", "memories?tag=api")
+    restored = await asked(client, "PUT", place, archived=False)
+    one = await asked(client, "GET", place)
+    gone = [await asked(client, "DELETE", place) for _ in range(2)]
+
+    assert (edited["memory"]["content"], edited["memory"]["importance"]) == ("The API is in Rust.", 0.9)
+    assert (archived["memory"]["archived"], listed["memories"], restored["memory"]["archived"]) == (True, [], False)
+    assert (one["valid"], one["memory"]["history"] != []) == (True, True)
+    assert [each["outcome"] for each in gone] == ["done", "not_found"]
+    assert (await asked(client, "GET", place, 404))["code"] == "not_found"
+
+
+async def test_relationships_and_ways_between_memories(client: httpx.AsyncClient) -> None:
+    """Near, on the way, dependent; and back again."""
+    first, second, third = [await add(client, text) for text in ("Alpha runs.", "Beta runs.", "Gamma runs.")]
+    for source, target in ((first, second), (second, third)):
+        await asked(client, "PUT", "relationships", source_id=source, target_id=target, relation="depends_on")
+    near = await asked(client, "GET", f"graph/neighbours?memory_id={first}&depth=2")
+    dependent = await asked(client, "GET", f"graph/dependents?memory_id={third}")
+    way = await asked(client, "GET", f"graph/path?source_id={first}&target_id={third}")
+    graph = await asked(client, "GET", "graph")
+    end = f"relationships?source_id={first}&target_id={second}&relation=depends_on"
+    await asked(client, "DELETE", end)
+
+    assert [each["distance"] for each in near["related"]] == [1, 2]
+    assert [each["id"] for each in dependent["related"]] == [second, first]
+    assert [each["target_id"] for each in way["edges"]] == [second, third]
+    assert len([each for each in graph["edges"] if each["type"] == "depends_on"]) == 2
+    assert (await asked(client, "GET", f"graph/path?source_id={first}&target_id={third}"))["found"] is False
+
+
+async def test_relationships_that_cannot_be(client: httpx.AsyncClient) -> None:
+    """To itself, in a circle, to nothing: refused with the reason, and nothing is written."""
+    first, second = await add(client, "Alpha runs."), await add(client, "Beta runs.")
+    relate = {"source_id": first, "target_id": second, "relation": "depends_on"}
+    await asked(client, "PUT", "relationships", **relate)
+    circle = await asked(client, "PUT", "relationships", 422, **{**relate, "source_id": second, "target_id": first})
+    itself = await asked(client, "PUT", "relationships", 422, **{**relate, "target_id": first})
+    await asked(client, "PUT", "relationships", 404, **{**relate, "target_id": "zzz-00000000"})
+
+    assert [each["detail"] != "" for each in (circle, itself)] == [True, True]
+    assert len((await asked(client, "GET", "graph"))["edges"]) == 1
+
+
+async def test_pending_facts_are_promoted_and_discarded(served: Served, client: httpx.AsyncClient) -> None:
+    """What is promoted is a memory, what is discarded is gone."""
+    for content in ("Maybe we should use Redis for the cache.", "We probably must support Safari."):
+        served.projects.say(Role.USER, content)
+    waiting = (await asked(client, "GET", "pending"))["pending"]
+    promoted = await asked(client, "POST", f"pending/{waiting[0]['id']}/promote")
+    await asked(client, "POST", f"pending/{waiting[1]['id']}/discard")
+
+    assert promoted["memory"]["content"] == waiting[0]["content"]
+    assert (await asked(client, "GET", "pending"))["pending"] == []
+
+
+async def test_pages_of_pending_facts(served: Served, client: httpx.AsyncClient) -> None:
+    """Each once, the surest first, also when the last one of a page went meanwhile."""
+    served.projects.put("a", "p", [pending(n, confidence=0.3 + n % 3 / 10) for n in range(7)])
+    whole = (await asked(client, "GET", "pending"))["pending"]
+    listed: list[str] = []
+    after = ""
+    for _ in range(4):
+        page = await asked(client, "GET", f"pending?limit=2&after={quote(after)}")
+        listed += [each["id"] for each in page["pending"]]
+        await asked(client, "POST", f"pending/{listed[-1]}/discard")
+        after = page["next"]
+    refused = await asked(client, "GET", "pending?after=here", 422)
+
+    assert [each["id"] for each in whole] == listed
+    assert (after, refused["errors"][0]["field"]) == ("", "after")
+    assert [each["confidence"] for each in whole] == sorted((each["confidence"] for each in whole), reverse=True)
+
+
+async def test_a_conversation_its_chunks_and_its_end(served: Served, client: httpx.AsyncClient) -> None:
+    """Twenty messages at hand, older ones as chunks, and a summary that its end is told with."""
+    for number in range(28):
+        await served.say(said(served.projects.say(Role.USER, f"Step {number} is done now."), f"Step {number}"))
+    await asked(client, "PUT", "conversations/s/status", status="ended", summary="Database selection complete")
+    found = await asked(client, "GET", "conversations/s")
+    listed = await asked(client, "GET", "conversations")
+
+    assert (len(found["recent_messages"]), len(found["chunks"])) == (len(found["conversation"]["recent"]), 2)
+    assert [(each["id"], each["status"], each["summary"]) for each in listed["conversations"]] == [
+        ("s", "ended", "Database selection complete")
+    ]
+
+
+async def test_episodes_and_the_arc(client: httpx.AsyncClient) -> None:
+    """The decision is an episode, and stands in the arc of its conversation."""
+    found = (await asked(client, "GET", "episodes?conversation_id=s"))["episodes"]
+    arc = await asked(client, "GET", "arc?conversation_id=s")
+
+    assert [each["kind"] for each in found] == ["decision_made"]
+    assert [each for part in ("beginning", "middle", "end") for each in arc[part]] == found
+    assert (await asked(client, "GET", "arc?conversation_id=other", 404))["code"] == "not_found"
+
+
+async def test_a_consolidation_is_answered_when_it_is_done(client: httpx.AsyncClient) -> None:
+    """And the standing says when."""
+    done = await asked(client, "POST", "consolidate")
+    standing = await asked(client, "GET", "standing")
+
+    assert (done["outcome"], standing["consolidated_at"] is not None) == ("done", True)
+    assert standing["tokens"]["memories"] > 0
+
+
+# --- what makes no sense
+
+
+@pytest.mark.parametrize(
+    ("end", "method", "body"),
+    [
+        ("memories", "POST", {"content": "x", "type": "opinion"}),
+        ("memories", "POST", {"content": " ", "type": "fact"}),
+        ("memories", "POST", {"content": "x", "type": "fact", "valid_until": "2020-01-01T00:00:00Z"}),
+        ("memories/m-1", "PUT", {}),
+        ("memories/m-1", "PUT", {"valid_from": "2026-01-02T00:00:00Z", "valid_until": "2026-01-01T00:00:00Z"}),
+        ("memories/m-1", "PUT", {"valid_until": "2026-01-02T00:00:00Z", "reopened": True}),
+        ("relationships", "PUT", {"source_id": "m-1", "target_id": "m-2", "relation": "Not A Name"}),
+        ("conversations/s/status", "PUT", {"status": "forgotten"}),
+        ("import", "POST", {"pending": [{"id": "p-1"}]}),
+        ("retrieve", "POST", {"query": "x", "filters": {"min_importance": 2}}),
+        ("retrieve", "POST", {"query": "x", "filters": {"unknown": 1}}),
+        ("retrieve", "POST", {"query": "x", "weights": {"semantic": 0, "keyword": 0, "recency": 0, "importance": 0}}),
+        (
+            "retrieve",
+            "POST",
+            {"query": "x", "filters": {"date_from": "2026-01-02T00:00:00Z", "date_to": "2026-01-01T00:00:00Z"}},
+        ),
+        ("context", "POST", {"query": "x", "budget": {"total_tokens": 0}}),
+    ],
+)
+async def test_input_that_makes_no_sense(
+    served: Served, client: httpx.AsyncClient, end: str, method: str, body: dict[str, Any]
+) -> None:
+    """422 before anything is written."""
+    answer = await client.request(method, f"/v1/projects/p/{end}?app_id=a", json=body)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_request")
+    assert served.projects.sent == []
+
+
+async def test_a_project_of_any_name(served: Served, client: httpx.AsyncClient) -> None:
+    """Slashes, spaces and percent signs: the route and the project stay the same."""
+    await tell(served, ODD)
+    place = f"/v1/projects/{quote(ODD, safe='')}"
+    found = [(await client.get(f"{place}{end}?app_id=a")).json() for end in ("", "/standing")]
+
+    assert [(each["project_id"], each["known"]) for each in found] == [(ODD, True)] * 2
+    assert len((await client.get(f"{place}/memories?app_id=a")).json()["memories"]) == 1
+
+
+async def test_a_project_that_nothing_is_known_of(served: Served, client: httpx.AsyncClient) -> None:
+    """Reading it is no error; what changes something in it is, at once."""
+    empty = (await client.get("/v1/projects/none/memories?app_id=a")).json()
+    refused = await client.post("/v1/projects/none/consolidate?app_id=a")
+
+    assert (empty, refused.status_code) == ({"memories": [], "next": ""}, 404)
+    assert served.projects.sent == []
+
+
+async def test_pages_of_memories(client: httpx.AsyncClient) -> None:
+    """Each memory once, the newest first; an export has them by id."""
+    for number in range(5):
+        await add(client, f"Service {number} runs.")
+    listed: list[str] = []
+    before = ""
+    while True:
+        page = await asked(client, "GET", f"memories?limit=2&before={before}")
+        listed += [each["id"] for each in page["memories"]]
+        before = page["next"]
+        if not before:
+            break
+    first = await asked(client, "GET", "export?kind=memory&limit=4")
+    second = await asked(client, "GET", f"export?kind=memory&limit=4&after={first['next']}")
+
+    assert listed == sorted(listed, reverse=True)
+    assert [each["id"] for each in first["memories"] + second["memories"]] == sorted(set(listed))
+
+
+# --- who may
+
+
+async def test_reading_takes_the_apps_token_and_writing_an_admins() -> None:
+    """A reader's token reads its app's project, writes nothing, and without an app named its only one is meant."""
+    made = Served(settings=settings_of("a", "b"))
+    await tell(made)
+    async with made.client(bearer("a")) as own, made.client(bearer("b")) as other:
+        read = await own.get("/v1/projects/p/standing")
+        crossed = await other.get("/v1/projects/p/standing?app_id=a")
+        wrote = await own.post("/v1/projects/p/memories", json={"content": "x", "type": "fact"})
+        listed = await other.get("/v1/projects")
+    await made.close()
+
+    assert (read.json()["known"], crossed.status_code, wrote.status_code) == (True, 403, 403)
+    assert listed.json() == {"projects": []}
+
+
+async def test_whoever_reads_all_apps_names_one(client: httpx.AsyncClient) -> None:
+    """The same project id in two apps is two projects."""
+    answer = await client.get("/v1/projects/p/standing")
+
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "app_id")
+
+
+async def test_while_the_memory_role_is_away(
+    served: Served, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """202 and where to look; nothing is claimed to be done."""
+    monkeypatch.setattr(commands, "WAIT_S", 0.0)
+    served.projects.away = True
+    answer = await client.post("/v1/projects/p/memories?app_id=a", json={"content": "x", "type": "fact"})
+
+    assert (answer.status_code, answer.json()["pending"]) == (202, True)
+    assert answer.headers["location"] == "/v1/projects/p/standing?app_id=a"
+
+
+async def test_while_the_log_is_away(served: Served, client: httpx.AsyncClient) -> None:
+    """503, and when to come again."""
+    served.projects.fails = DeliveryFailed("cannot reach Kafka.")
+    answer = await client.post("/v1/projects/p/consolidate?app_id=a")
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "log_unavailable")

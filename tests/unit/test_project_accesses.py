@@ -1,0 +1,189 @@
+"""Recording what readers retrieved: in which batches it goes to the log, and what is told of what cannot."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from models.app_events import AdminCommand
+from models.errors import DeliveryFailed
+from models.event_base import Position
+from models.events import MemoriesAccessed
+from models.project_events import MOST_NAMED, ProjectCommand
+from streams.api import project_accesses
+from streams.api.project_accesses import AccessRecorder
+from streams.telemetry import metrics
+from tests.projects_indexed import NOW
+
+_SOON_S = 5.0
+
+
+class Log:
+    """Takes commands, but fails as often as it was told to; while `open` is not set it does not answer."""
+
+    def __init__(self, fails: int = 0, error: Exception | None = None) -> None:
+        self.error = error or DeliveryFailed("away")
+        self.sent: list[MemoriesAccessed] = []
+        self.asked = asyncio.Semaphore(0)
+        self.fails = fails
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def send(self, command: AdminCommand | ProjectCommand) -> Position:
+        """Take it, or fail."""
+        self.asked.release()
+        await self.open.wait()
+        if self.fails:
+            self.fails -= 1
+            raise self.error
+        assert isinstance(command, MemoriesAccessed)
+        self.sent.append(command)
+        return Position("commands.v1", 0, len(self.sent))
+
+
+def counts() -> dict[str, float]:
+    """Accesses by what became of them, since the process began."""
+    name = "turntide_project_accesses_total"
+    results = ("recorded", "failed", "refused")
+    return {each: metrics.registry.get_sample_value(name, {"result": each}) or 0.0 for each in results}
+
+
+@pytest.fixture
+def counted() -> dict[str, float]:
+    """What was counted before the test."""
+    return counts()
+
+
+def since(before: dict[str, float]) -> dict[str, float]:
+    """What was counted since, without zeros."""
+    return {result: count - before[result] for result, count in counts().items() if count != before[result]}
+
+
+def recording(log: Log | None) -> AccessRecorder:
+    """A recorder at a fixed time."""
+    return AccessRecorder(log, clock=lambda: NOW)
+
+
+def ids(count: int, kind: str = "m") -> list[str]:
+    """So many ids."""
+    return [f"{kind}-{n}" for n in range(count)]
+
+
+async def test_one_event_per_project(counted: dict[str, float]) -> None:
+    """Everything that was retrieved within a while, in order, as often as it was; what is alike elsewhere is not."""
+    log = Log()
+    recorder = recording(log)
+    async with recorder.running():
+        recorder.record("a", "web", ["m-1", "m-2"])
+        recorder.record("b", "web", ["m-1"])
+        recorder.record("a", "web", ["m-2"])
+        recorder.record("a", "shop", [])
+
+    assert [
+        MemoriesAccessed(app_id="a", project_id="web", timestamp=NOW, ids=["m-1", "m-2", "m-2"]),
+        MemoriesAccessed(app_id="b", project_id="web", timestamp=NOW, ids=["m-1"]),
+    ] == log.sent
+    assert since(counted) == {"recorded": 4}
+
+
+async def test_many_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is full goes out at once, and what is more than an event holds goes in several."""
+    monkeypatch.setattr(project_accesses, "WRITE_AFTER_S", 10 * _SOON_S)
+    log = Log()
+    recorder = recording(log)
+    recorder.record("a", "web", ids(2 * MOST_NAMED + 1))
+    async with asyncio.timeout(_SOON_S):
+        for _ in range(3):
+            await log.asked.acquire()
+    await recorder.close()
+
+    assert [MOST_NAMED, MOST_NAMED, 1] == [len(each.ids) for each in log.sent]
+    assert ids(2 * MOST_NAMED + 1) == [each for command in log.sent for each in command.ids]
+
+
+async def test_what_comes_while_others_are_written_is_written_too() -> None:
+    """Also when it is closed meanwhile."""
+    log = Log()
+    log.open.clear()
+    recorder = recording(log)
+    recorder.record("a", "web", ids(MOST_NAMED))
+    await log.asked.acquire()
+    recorder.record("a", "web", ["late-1"])
+    closing = asyncio.create_task(recorder.close())
+    await asyncio.sleep(0)
+    log.open.set()
+    await closing
+
+    assert [MOST_NAMED, 1] == [len(each.ids) for each in log.sent]
+
+
+@pytest.mark.parametrize(("fails", "expected"), [(1, {"recorded": 3}), (2, {"failed": 2, "recorded": 1})])
+async def test_a_log_that_does_not_answer_is_asked_twice(
+    fails: int, expected: dict[str, float], counted: dict[str, float]
+) -> None:
+    """Then it is counted, and what comes next is tried again."""
+    log = Log(fails)
+    recorder = recording(log)
+    recorder.record("a", "web", ids(2))
+    recorder.record("b", "web", ids(1))
+    await recorder.close()
+
+    assert expected == since(counted)
+
+
+async def test_no_more_wait_than_may(counted: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is too much the end is counted as refused; once there is room again it is taken."""
+    monkeypatch.setattr(project_accesses, "MOST_WAITING", 3)
+    log = Log()
+    recorder = recording(log)
+    recorder.record("a", "web", ids(2))
+    recorder.record("b", "web", ids(4))
+    recorder.record("b", "web", ids(4))
+    await recorder.close()
+    recorder.record("a", "web", ["later-1"])
+    await recorder.close()
+
+    assert [["m-0", "m-1"], ["m-0"], ["later-1"]] == [each.ids for each in log.sent]
+    assert since(counted) == {"recorded": 4, "refused": 7}
+
+
+async def test_a_process_that_takes_no_commands_says_so(counted: dict[str, float]) -> None:
+    """Reading works all the same."""
+    recorder = recording(None)
+    recorder.record("a", "web", ids(2))
+    await recorder.close()
+
+    assert since(counted) == {"refused": 2}
+
+
+async def test_closing_waits_for_no_log_that_is_gone(
+    counted: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker stops in time; what could not be written is counted."""
+    monkeypatch.setattr(project_accesses, "CLOSE_WITHIN_S", 0.01)
+    log = Log()
+    log.open.clear()
+    recorder = recording(log)
+    recorder.record("a", "web", ids(MOST_NAMED))
+    await log.asked.acquire()
+    recorder.record("a", "web", ["behind-1", "behind-2"])
+    await recorder.close()
+    log.open.set()
+    recorder.record("a", "web", ["later-1"])
+    await recorder.close()
+
+    assert since(counted) == {"failed": MOST_NAMED + 2, "recorded": 1}
+    assert [["later-1"]] == [each.ids for each in log.sent]
+
+
+async def test_an_error_nobody_foresaw_stops_neither_recording_nor_closing(counted: dict[str, float]) -> None:
+    """It is counted like any other, and what comes next is written."""
+    log = Log(1, RuntimeError("unforeseen"))
+    recorder = recording(log)
+    recorder.record("a", "web", ids(MOST_NAMED))
+    await log.asked.acquire()
+    recorder.record("a", "web", ["later-1"])
+    await recorder.close()
+
+    assert since(counted) == {"failed": MOST_NAMED, "recorded": 1}

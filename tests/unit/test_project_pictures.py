@@ -1,0 +1,103 @@
+"""Pictures of a project's memory: what is in them is named, and the same project gives the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from jobs.project_pictures import Growth, growth_svg, memory_graph_svg, narrative_arc_svg
+from models.project_types import MemoryType, ProjectMemory, Relationship
+from tests.narrative_episodes import episode
+from tests.session_driver import NOON
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def memory(number: int, kind: str = "decision", edges: dict[int, str] | None = None) -> ProjectMemory:
+    """A memory with relationships to others, by number."""
+    return ProjectMemory(
+        id=f"m-{number}",
+        type=MemoryType(kind),
+        content=f"Memory {number}",
+        importance=0.6,
+        valid_from=NOON,
+        recorded_at=NOON,
+        created_at=NOON,
+        updated_at=NOON,
+        last_accessed_at=NOON,
+        relationships=[
+            Relationship(target_id=f"m-{target}", type=relation, created_at=NOON)
+            for target, relation in (edges or {}).items()
+        ],
+    )
+
+
+ARC = partial(
+    narrative_arc_svg,
+    [episode(3, significance=0.9, title="We decided A & B"), episode(8, 12, "problem_solved", title="It works")],
+    (0, 20),
+)
+GRAPH = partial(
+    memory_graph_svg,
+    [
+        memory(1),
+        memory(2, edges={1: "supersedes"}),
+        memory(3, "goal", {2: "depends_on", 99: "related_to"}),
+        memory(4, "fact"),
+        memory(5, "entity", {5: "related_to"}),
+    ],
+)
+GROWN = partial(
+    growth_svg, [Growth(turn=turn, memories=turn, episodes=turn // 2, chunks=0, messages=5) for turn in range(9)]
+)
+PICTURES: list[tuple[Callable[[], str], set[str], set[str]]] = [
+    (ARC, {"Narrative arc", "We decided A & B", "beginning", "middle", "end", "pivot"}, {"It works"}),
+    (
+        GRAPH,
+        {"Memory 1", "Memory 2", "Memory 3", "● goal", "→ supersedes", "→ depends on", "2 more are not drawn"},
+        {"Memory 4", "Memory 5", "● fact"},
+    ),
+    (GROWN, {"8 memories", "4 episodes", "0 chunks", "5 messages at hand"}, set()),
+]
+
+
+def texts(picture: str) -> set[str]:
+    """All texts of a picture."""
+    return {"".join(each.itertext()).strip() for each in ET.fromstring(picture).iter(f"{_SVG}text")}  # noqa: S314
+
+
+@pytest.mark.parametrize(("draw", "there", "not_there"), PICTURES)
+def test_what_is_in_a_picture_is_named(draw: Callable[[], str], there: set[str], not_there: set[str]) -> None:
+    """Key moments by title, memories by content; what is of no weight, or stands alone, is not."""
+    found = texts(draw())
+
+    assert there <= found
+    assert not not_there & found
+
+
+@pytest.mark.parametrize("draw", [ARC, GRAPH, GROWN])
+def test_a_picture_is_an_element_and_repeats(draw: Callable[[], str]) -> None:
+    """It stands in a page as it is, byte by byte the same."""
+    picture = draw()
+
+    assert picture.startswith("<svg ")
+    assert picture == draw()
+
+
+def test_pictures_of_nothing_can_be_drawn() -> None:
+    """A project without episodes, without memories, with one turn."""
+    assert "pivot" in texts(narrative_arc_svg([], (0, 0)))
+    assert texts(memory_graph_svg([]))
+    assert "0 chunks" in texts(growth_svg([Growth(turn=0, memories=0, episodes=0, chunks=0, messages=1)]))
+
+
+def test_of_many_memories_the_most_important_are_drawn() -> None:
+    """A star of 60 would be a blot."""
+    star = [memory(0), *(memory(number, edges={0: "related_to"}) for number in range(1, 60))]
+    found = texts(memory_graph_svg(star, most=10))
+
+    assert len([each for each in found if each.startswith("Memory ")]) <= 10
+    assert "50 more are not drawn" in found
