@@ -374,3 +374,35 @@ def memories(
         printed.rows("held", [held_row(figure) for figure in report.held])
     else:
         printed.record(envelope(report))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench project --quick", "turntide bench project --output json > deploy/measurements/project.json"
+    )
+)
+def project(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="1,000 memories, short conversations: seconds.")] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure projects' memory: retrieval at 10,000 memories, consolidation, and whether a turn's cost stays flat.
+
+    Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
+    it is held to. --output csv prints these alone.
+    """
+    from jobs.bench.machine import envelope
+    from jobs.bench.project import QUICK, Size, measure
+    from jobs.bench.project_table import show
+    from jobs.bench.topics_table import held_row
+    from streams.settings import load_settings
+    from streams.wiring import policy_of
+
+    printed = Output(output)
+    report = measure(policy_of(load_settings()), QUICK if quick else Size(), say=printed.message)
+    if output is OutputFormat.TABLE:
+        show(printed, report)
+    elif output is OutputFormat.CSV:
+        printed.rows("held", [held_row(figure) for figure in report.held])
+    else:
+        printed.record(envelope(report))

@@ -266,13 +266,14 @@ def times(what: str, values_ms: Sequence[float]) -> Times:
 def held_figures(report: Report, most: int) -> list[Figure]:
     """Every figure with a limit, the slowest of a hundred where it is a time."""
     return [
-        *(_at_most(f"{each.what}, p99", each.p99_ms, CREATION_MS, "ms") for each in report.work),
-        *(_at_most(f"{each.what}, p99", each.p99_ms, READ_MS, "ms") for each in report.reading[:2]),
-        _at_most("memories of an app at any time", report.ends.most, most, ""),
-        _at_most("spaces' share of the folds", report.share.spaces_percent, SHARE_PERCENT, "%"),
-        _at_most("… with words of their own", report.own_words_percent, SHARE_PERCENT, "%"),
+        *(at_most(f"{each.what}, p99", each.p99_ms, CREATION_MS, "ms") for each in report.work),
+        *(at_most(f"{each.what}, p99", each.p99_ms, READ_MS, "ms") for each in report.reading[:2]),
+        at_most("memories of an app at any time", report.ends.most, most, ""),
+        at_most("spaces' share of the folds", report.share.spaces_percent, SHARE_PERCENT, "%"),
+        at_most("… with words of their own", report.own_words_percent, SHARE_PERCENT, "%"),
     ]
 
 
-def _at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
+def at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
+    """A figure that must not be more than its limit."""
     return Figure(figure, measured, limit, at_least=False, unit=unit, reached=measured <= limit)

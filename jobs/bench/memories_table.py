@@ -15,8 +15,8 @@ def show(printed: Output, report: Report) -> None:
     """Print the tables."""
     share = report.share
     printed.rows("What is held to", [held_row(figure) for figure in report.held])
-    printed.rows("Making memories, CPU ms", map(_row, report.work))
-    printed.rows(f"Reading {report.memories:,} memories of {report.apps:,} apps, ms", map(_row, report.reading))
+    printed.rows("Making memories, CPU ms", map(times_row, report.work))
+    printed.rows(f"Reading {report.memories:,} memories of {report.apps:,} apps, ms", map(times_row, report.reading))
     printed.rows("Conversations that end on one app", [msgspec.to_builtins(report.ends)])
     printed.message(
         f"A conversation that also compacts takes {report.ratio_compaction:.2f} times one that does not; the context "
@@ -28,7 +28,8 @@ def show(printed: Output, report: Report) -> None:
     )
 
 
-def _row(times: Times) -> dict[str, Any]:
+def times_row(times: Times) -> dict[str, Any]:
+    """Percentiles as a row."""
     return {
         "what": times.what,
         "p50": round(times.p50_ms, 3),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jobs.bench.page_chaos import chaos_section
+from jobs.bench.page_extraction import eval_extraction_section
 from jobs.bench.page_memories import memories_section
 from jobs.bench.page_parts import (
     Held,
@@ -22,6 +23,7 @@ from jobs.bench.page_parts import (
     number,
     table_as_markdown,
 )
+from jobs.bench.page_project import project_section
 from jobs.bench.page_proof import kills_section, memory_section
 from jobs.bench.page_recovery import recovery_section
 from jobs.bench.page_scale import scale_section
@@ -48,11 +50,13 @@ COMMANDS = {
     "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
     "retrieve": "turntide bench retrieve --end-to-end --output json",
     "memories": "turntide bench memories --output json",
+    "project": "turntide bench project --output json",
     "eval-retrieval": "turntide eval retrieval --data locomo10.json --output json",
     "eval-retrieval-minilm": "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
     "eval-tiers": "turntide eval tiers --data locomo10.json --output json",
     "eval-tiers-minilm": "turntide eval tiers --data locomo10.json --embedder minilm --output json",
     "eval-facts": "turntide eval facts --output json",
+    "eval-extraction": "turntide eval extraction --output json",
 }
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
@@ -68,11 +72,13 @@ _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "eval-topics-minilm": eval_topics_section,
     "retrieve": retrieve_section,
     "memories": memories_section,
+    "project": project_section,
     "eval-retrieval": eval_retrieval_section,
     "eval-retrieval-minilm": eval_retrieval_section,
     "eval-tiers": eval_tiers_section,
     "eval-tiers-minilm": eval_tiers_section,
     "eval-facts": eval_facts_section,
+    "eval-extraction": eval_extraction_section,
 }
 _HEAD = """# Measurements
 

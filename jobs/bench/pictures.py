@@ -106,7 +106,7 @@ def draw_curves(
         log_y: A logarithmic y axis too, for what grows in proportion; else it begins at nought.
         label_points: Whether every point has its value beside it; else only the highest of each curve.
     """
-    with _style():
+    with style():
         figure, axes = _figure(title, _CURVE_HEIGHT_IN)
         for number, (curve, colour) in enumerate(zip(curves, COLOURS, strict=False)):
             highest = [max(curve.points, key=lambda point: point[1])]
@@ -145,7 +145,7 @@ def draw_bars(file: Path, *, title: str, x_label: str, bars: Sequence[Bar]) -> N
         x_label: What the length is, with unit.
         bars: At least one.
     """
-    with _style():
+    with style():
         figure, axes = _figure(title, _AROUND_BARS_IN + _BAR_IN * len(bars))
         for place, bar in enumerate(bars):
             axes.barh(place, bar.value, _BAR_SHARE, color=COLOURS[0] if bar.ours else _QUIET_COLOUR)
@@ -173,7 +173,7 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
         rows: Their labels, from the top down.
         series: Each with as many values as there are rows; named at its first bar.
     """
-    with _style():
+    with style():
         figure, axes = _figure(title, _AROUND_BARS_IN + _BAR_IN * len(rows) * len(series))
         height = _BAR_SHARE / len(series)
         colours = (_QUIET_COLOUR, *COLOURS) if len(series) > 1 else COLOURS
@@ -193,7 +193,8 @@ def draw_grouped_bars(file: Path, *, title: str, x_label: str, rows: Sequence[st
         _save(figure, file)
 
 
-def _style() -> AbstractContextManager[None]:
+def style() -> AbstractContextManager[None]:
+    """How every picture looks: within it, text stays text and takes the ink, and nothing frames the axes."""
     return mpl.rc_context(
         {
             "svg.fonttype": "none",  # text stays text: it can be searched and read aloud

@@ -30,10 +30,12 @@ def demo(
 
     Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, under a prefix of the
     demo's own that is deleted afterwards), creates the topics, starts the roles sessions, memory, enrich, index and
-    archive, plays sixteen conversations, and shows what Turntide makes of them. Leaves archive, logs and a report.
+    archive, plays twenty-one conversations, and shows what Turntide makes of them. Leaves archive, logs and a report.
 
     Topics of conversation come, are packed, unpacked and evicted under a compressed clock: a minute for a day. A user
-    speaks in three sessions; at the end memory is asked over HTTP for the user's name and for an episode.
+    speaks in three sessions; at the end memory is asked over HTTP for the user's name and for an episode. Two people
+    build something in 250 turns; the project's memory is asked for what they decided, before and after they changed
+    their minds.
 
     Exits with 1 if not exactly the expected sessions alert, if topics did not do all of that, or if memory does not
     answer what it should.

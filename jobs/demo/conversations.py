@@ -2,6 +2,10 @@
 
 They are people's ordinary business and two escalations that hold nothing but category words and refusals. What they
 are about is a fixed part of the demo, so that a newcomer can compare: `expected_alert` says which must alert.
+
+One is apart (`in_play = false`, `project.toml`): the 250 turns over four weeks in which two people build something, for
+what a project's memory is shown and measured with. Benches take no traffic from it; the demo plays it hurried, without
+its pauses (`load_play`).
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from enum import StrEnum
 from importlib.resources import files
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from models.events import AlertAcknowledged, InputEvent, Role, SessionEnded, Turn
 
@@ -21,6 +25,20 @@ _CHARS_PER_S = {Role.USER: 6.0, Role.ASSISTANT: 40.0}
 """How fast people read and type, and how fast an assistant writes."""
 _AFTERWARDS = timedelta(seconds=20)
 """From the last turn to the event that ends the session, and from an alert to its acknowledgement."""
+
+
+class Sitting(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A stretch of a long conversation: who speaks, and how long after the stretch before.
+
+    Attributes:
+        first_turn: Number of its first turn.
+        user_id: Whose turns they are.
+        after_hours: From the turn before to its first one, beside the time that this takes to be said.
+    """
+
+    first_turn: int
+    user_id: str
+    after_hours: float = 0.0
 
 
 class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +52,10 @@ class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         ends: Whether a `session_ended` follows, or it is left open.
         acknowledged_after_turn: Turn number after which on-call acknowledges the alert.
         shows_topics: Whether topics of this session must start, be packed and unpacked, and be evicted.
+        project_id: The project that it belongs to.
+        in_play: Whether it belongs to ordinary traffic.
+        sittings: Pauses and changes of speaker, in order; none: `user_id` speaks without a pause.
+        hurried: So many times faster than people speak.
     """
 
     session_id: str
@@ -46,6 +68,14 @@ class Conversation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     ends: bool
     acknowledged_after_turn: int | None = None
     shows_topics: bool = False
+    project_id: str | None = None
+    in_play: bool = True
+    sittings: list[Sitting] = []
+    hurried: float = 1.0
+
+    def sitting_at(self, turn: int) -> Sitting | None:
+        """The last one that began by this turn."""
+        return next((each for each in reversed(self.sittings) if each.first_turn <= turn), None)
 
 
 class Act(StrEnum):
@@ -90,23 +120,53 @@ class Cue(Struct, frozen=True):
                 note="reading along",
             )
         ((role, content),) = of.turns[self.turn].items()
+        sitting = of.sitting_at(self.turn)
         return Turn(
             session_id=of.session_id,
-            user_id=of.user_id,
+            user_id=sitting.user_id if sitting else of.user_id,
             app_id=of.app_id,
             turn=self.turn,
             role=role,
             content=content,
             timestamp=timestamp,
+            project_id=of.project_id,
         )
 
 
 def load_conversations() -> list[Conversation]:
-    """All conversations of the demo, the earliest first.
+    """All conversations but the project's, the earliest first.
 
     Raises:
         msgspec.ValidationError: A file is wrong: a defect of the package.
     """
+    return [conversation for conversation in _read() if conversation.in_play]
+
+
+def load_project_conversation() -> Conversation:
+    """The 250 turns of a project, over four weeks; `schedule` says when each is said.
+
+    Raises:
+        msgspec.ValidationError: A file is wrong: a defect of the package.
+    """
+    (conversation,) = (conversation for conversation in _read() if not conversation.in_play)
+    return conversation
+
+
+def load_play() -> list[Conversation]:
+    """What the demo plays: all conversations, and the project's in as long as they take.
+
+    Were its pauses kept, its session would time out in each, and event time of four weeks pass for the others as well.
+
+    Raises:
+        msgspec.ValidationError: A file is wrong: a defect of the package.
+    """
+    others, project = load_conversations(), load_project_conversation()
+    without_pauses = structs.replace(project, sittings=[structs.replace(s, after_hours=0.0) for s in project.sittings])
+    takes, has = schedule([without_pauses])[-1].at, schedule(others)[-1].at
+    return [*others, structs.replace(without_pauses, hurried=takes / has)]
+
+
+def _read() -> list[Conversation]:
     folder = files("jobs.demo") / "conversations"
     read = [
         msgspec.convert(tomllib.loads(file.read_text("utf-8")), Conversation)
@@ -123,15 +183,22 @@ def schedule(conversations: list[Conversation]) -> list[Cue]:
 
 
 def _cues(conversation: Conversation) -> list[Cue]:
-    at = timedelta(minutes=conversation.starts_minute)
+    def cue(act: Act, turn: int) -> Cue:
+        return Cue(begins + at / conversation.hurried, conversation, act, turn)
+
+    begins, at = timedelta(minutes=conversation.starts_minute), timedelta(0)
     cues = []
     for number, turn in enumerate(conversation.turns):
         ((role, content),) = turn.items()
+        sitting = conversation.sitting_at(number)
+        if sitting and sitting.first_turn == number:
+            at += timedelta(hours=sitting.after_hours)
         at += _THINKING[role] + timedelta(seconds=round(len(content) / _CHARS_PER_S[role], 3))
-        cues.append(Cue(at, conversation, Act.TURN, number))
+        cues.append(cue(Act.TURN, number))
         if number == conversation.acknowledged_after_turn:
             at += _AFTERWARDS
-            cues.append(Cue(at, conversation, Act.ACKNOWLEDGE, number))
+            cues.append(cue(Act.ACKNOWLEDGE, number))
     if conversation.ends:
-        cues.append(Cue(at + _AFTERWARDS, conversation, Act.END, len(conversation.turns) - 1))
+        at += _AFTERWARDS
+        cues.append(cue(Act.END, len(conversation.turns) - 1))
     return cues

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobs.demo.deeds import Erased, Purged
+from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
 from jobs.demo.spaces import SpacesSummary
 from jobs.demo.summary import Summary
@@ -52,6 +53,20 @@ def answer_lines(recalled: Recalled) -> list[str]:
     return lines + [f"✗ {problem}" for problem in recalled.problems]
 
 
+def project_lines(recalled: ProjectRecalled) -> list[str]:
+    """What the memory of a project holds, and what it answered: of pivots, before and after them."""
+    answers = [f"{each.asked} ({each.milliseconds:.0f} ms): {each.said}" for each in recalled.answers]
+    return [project_figures(recalled), *answers, *(f"✗ {problem}" for problem in recalled.problems)]
+
+
+def project_figures(recalled: ProjectRecalled) -> str:
+    """How much is remembered of a project."""
+    return (
+        f"{recalled.chunks} chunks, {sum(recalled.memories.values())} memories ({_counted(recalled.memories)}), "
+        f"{recalled.superseded} superseded, {recalled.pending} pending, {len(recalled.key_moments)} key moments"
+    )
+
+
 def purged_lines(purged: Purged) -> list[str]:
     """What a purge took, and what is left."""
     took = f"{purged.deleted} deleted, {purged.left} left, read {purged.milliseconds:.0f} ms after the request"
@@ -81,6 +96,7 @@ def _as_promised(summary: Summary) -> list[str]:
         f"Exactly the expected alerts: {alerts}.",
         f"Topics of {topics} came, were packed, unpacked and evicted.",
         f"Memory answered as it should for {users}.",
+        "The project's decisions are found, and those before each pivot as of then.",
         f"Each conversation that ended became a memory, {compacted}, at most {summary.apps.most_of_an_app} of an app.",
         f"{summary.purged.app_id} was purged, {summary.erased.user_id} forgotten with a proof.",
     ]
@@ -100,6 +116,7 @@ def _figures(summary: Summary) -> RenderableType:
         grid.add_row(name, said)
     for name, said in app_figures(summary.apps).items():
         grid.add_row(name, said)
+    grid.add_row("project", f"{summary.project.project_id}: {project_figures(summary.project)}")
     for alert in summary.alerts:
         soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
         grid.add_row("alert", f"{alert.session_id}: {alert.severity} ({', '.join(alert.causes)}){soon}")

@@ -10,6 +10,7 @@ from string import Template
 
 from jobs.demo.printed import user_figures
 from jobs.demo.report_apps import apps_html
+from jobs.demo.report_projects import projects_html
 from jobs.demo.report_users import users_html
 from jobs.demo.state import AlertSeen, DemoState, SessionSeen
 from jobs.demo.summary import TOPIC_LIFE, Summary
@@ -52,6 +53,7 @@ def render_report(
         topics="".join(_topics(state, summary, session_id) for session_id in summary.topics.shown_by),
         users=users_html(state.users, summary),
         apps=apps_html(state, summary),
+        projects=projects_html(state.projects, summary.project),
         remembered="".join(
             f"<p class=faint>{escape(what)}: {escape(said)}</p>" for what, said in user_figures(summary.users).items()
         ),
@@ -117,6 +119,7 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
         ("episodes of users", f"{summary.users.episodes}"),
         ("memories of apps", f"{sum(summary.apps.memories.values())}"),
         ("turns : summaries", f"{summary.users.turns_to_summaries_ratio or '–'}"),
+        ("memories of a project", f"{sum(summary.project.memories.values())}"),
         ("alerts", f"{len(summary.alerts)}"),
         ("turn → alert", f"{max(latencies):.0f} ms at most" if latencies else "–"),
         ("archive rows", f"{archive.rows:,}"),

@@ -15,10 +15,11 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.conversations import load_play, schedule
 from jobs.demo.deeds import ERASED_USER, ERASED_USERS_APP, PURGED_APP, Erased, Purged, erase, purge
 from jobs.demo.play import Play
 from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
+from jobs.demo.project_questions import ProjectRecalled, ask_project, load_project_questions
 from jobs.demo.questions import Recalled, ask, load_questions
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
@@ -63,7 +64,7 @@ def run(options: Options, stage: Stage) -> Summary:
         TurntideError: Something did not start, ended by itself, or did not finish in time.
     """
     began_s = time.monotonic()
-    state = DemoState.of(load_conversations())
+    state = DemoState.of(load_play())
     _refuse_used(options.data_dir)
     with ExitStack() as running:
         running.enter_context(_terminable())
@@ -71,7 +72,7 @@ def run(options: Options, stage: Stage) -> Summary:
         _provide_topics(settings, running, stage)
         roles = _start_roles(settings, running)
         asyncio.run(_perform(settings, state, roles, options, stage))
-        recalled = _ask(roles, stage)
+        recalled, project = _ask(roles, stage)
         deeds = _operate(roles, stage)
         if not options.keep:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
@@ -82,6 +83,7 @@ def run(options: Options, stage: Stage) -> Summary:
             state,
             archive,
             recalled,
+            project,
             deeds,
             seconds=time.monotonic() - began_s,
             data_dir=str(options.data_dir),
@@ -221,14 +223,18 @@ async def _perform(
             raise _first_expected(group) from group
 
 
-def _ask(roles: list[RoleProcess], stage: Stage) -> list[Recalled]:
-    """Ask memory what it has learnt, as an assistant would."""
+def _ask(roles: list[RoleProcess], stage: Stage) -> tuple[list[Recalled], ProjectRecalled]:
+    """Ask memory what it has learnt of a user and of a project, as an assistant would."""
     (index,) = [role for role in roles if role.role == "index"]
     stage.step("memory", f"asking {index.url}/v1/retrieve")
     recalled = asyncio.run(ask(load_questions(), index.url))
     for each in recalled:
         stage.recalled(each)
-    return recalled
+    questions = load_project_questions()
+    stage.step("project", f"asking {index.url}/v1/projects/{questions.project_id}")
+    project = asyncio.run(ask_project(questions, index.url))
+    stage.project_recalled(project)
+    return recalled, project
 
 
 def _operate(roles: list[RoleProcess], stage: Stage) -> tuple[Purged, Erased]:

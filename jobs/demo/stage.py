@@ -15,7 +15,8 @@ from rich.live import Live
 from rich.text import Text
 
 from jobs.demo.deeds import Erased, Purged
-from jobs.demo.printed import answer_lines, erased_lines, purged_lines, show
+from jobs.demo.printed import answer_lines, erased_lines, project_lines, purged_lines, show
+from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary
@@ -59,6 +60,10 @@ class Stage:
     def recalled(self, recalled: Recalled) -> None:
         """Say what memory answered."""
         self._lines(answer_lines(recalled), failed=bool(recalled.problems))
+
+    def project_recalled(self, recalled: ProjectRecalled) -> None:
+        """Say what the memory of the project answered."""
+        self._lines(project_lines(recalled), failed=bool(recalled.problems))
 
     def purged(self, purged: Purged) -> None:
         """Say what came of the purge."""
@@ -111,6 +116,7 @@ class Stage:
         )
         facts = "FROM facts SELECT user_id, category, key, value, valid_from WHERE active ORDER BY ALL"
         compactions = "FROM app_memory_compactions SELECT app_id, action, target_memory_id, reason, decided_by"
+        project = "FROM project_memories SELECT type, content, valid_from, valid_until ORDER BY ALL"
         episodes = "FROM user_episodes SELECT user_id, turn_range, summary ORDER BY user_id, episode"
         return [
             ("The report, with every risk curve:", summary.report),
@@ -126,6 +132,7 @@ class Stage:
                 f'{turntide} query "FROM app_memories SELECT app_id, memory_id, content"',
             ),
             ("How memories were compacted, and why:", f'{turntide} query "{compactions}"'),
+            ("What is remembered of the project, and from when until when it held:", f'{turntide} query "{project}"'),
             ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
             ("Everything that can be asked:", f'{turntide} query "SHOW TABLES"'),
             ("Remove all of it again:", f"rm -r {folder}"),

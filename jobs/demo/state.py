@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct, field
 
 from jobs.demo.conversations import Conversation
+from jobs.demo.projects import ProjectNews, ProjectsSeen, is_milestone
 from jobs.demo.spaces import SpaceNews, SpacesSeen
 from jobs.demo.users import UserNews, UsersSeen
 from models.events import (
@@ -22,6 +23,8 @@ from models.events import (
     Mode,
     OutputEvent,
     ProfileUpdated,
+    ProjectChanged,
+    ProjectItemChanged,
     RiskPoint,
     SegmentCompacted,
     SignalShare,
@@ -40,6 +43,8 @@ _NOTABLE_SCORE = 0.15
 
 Memory = SegmentCompacted | TopicChanged | EpisodeClosed
 """What is shown of memory."""
+News = UserNews | SpaceNews | ProjectNews
+"""What is shown of users, apps and projects."""
 
 
 class SessionSeen(Struct):
@@ -94,14 +99,14 @@ class DemoState(Struct):
     alerts: dict[str, AlertSeen] = {}
     """By alert id, in the order of their raising."""
     memories: deque[Memory] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    news: deque[UserNews | SpaceNews] = field(default_factory=lambda: deque(maxlen=_RECENT))
-    """Of users and apps."""
+    news: deque[News] = field(default_factory=lambda: deque(maxlen=_RECENT))
     segments: int = 0
     topics: Counter[str] = field(default_factory=Counter)
     """Cause → changes of topics, of all sessions."""
     episodes: int = 0
     users: UsersSeen = field(default_factory=UsersSeen)
     spaces: SpacesSeen = field(default_factory=SpacesSeen)
+    projects: ProjectsSeen = field(default_factory=ProjectsSeen)
     windows: int = 0
     sent_turns: int = 0
     planned_turns: int = 0
@@ -163,12 +168,8 @@ class DemoState(Struct):
             self._take_topic(event)
         elif isinstance(event, SegmentCompacted | EpisodeClosed):
             self._take_memory(event)
-        elif isinstance(event, FactChanged | EpisodeCompressed | UserMemoryChanged):
-            self.users.take(event)
-        elif isinstance(event, AppMemoryChanged | AppMemoriesCompacted | AppMemoriesChanged):
-            self.spaces.take(event)
-        if isinstance(event, UserNews | SpaceNews):
-            self.news.append(event)
+        else:
+            self._take_remembered(event)
         return True
 
     def _take_profile(self, profile: ProfileUpdated) -> None:
@@ -210,6 +211,17 @@ class DemoState(Struct):
         self.segments += 1
         if session is not None:
             session.segments += 1
+
+    def _take_remembered(self, event: OutputEvent) -> None:
+        """Of users, apps and projects."""
+        if isinstance(event, FactChanged | EpisodeCompressed | UserMemoryChanged):
+            self.users.take(event)
+        elif isinstance(event, AppMemoryChanged | AppMemoriesCompacted | AppMemoriesChanged):
+            self.spaces.take(event)
+        elif isinstance(event, ProjectItemChanged | ProjectChanged):
+            self.projects.take(event)
+        if isinstance(event, UserNews | SpaceNews) or (isinstance(event, ProjectItemChanged) and is_milestone(event)):
+            self.news.append(event)
 
 
 def is_told(change: TopicChanged) -> bool:

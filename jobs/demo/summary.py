@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from jobs.demo.deeds import Erased, Purged
 from jobs.demo.policy import COMPRESSED_CLOCK
+from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
 from jobs.demo.spaces import SpacesSummary, summarise_spaces
 from jobs.demo.state import DemoState, SessionSeen
@@ -102,6 +103,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     users: UsersSummary
     recalled: list[Recalled]
     """What memory answered."""
+    project: ProjectRecalled
     apps: SpacesSummary
     purged: Purged
     erased: Erased
@@ -115,6 +117,7 @@ def summarise(
     state: DemoState,
     archive: ArchiveSummary,
     recalled: Sequence[Recalled],
+    project: ProjectRecalled,
     deeds: tuple[Purged, Erased],
     *,
     seconds: float,
@@ -132,6 +135,7 @@ def summarise(
         *(f"{session}: no topic was {cause}" for session, cause in _not_shown(state)),
         *(f"{user_id}: no fact was {cause}" for user_id, cause in _not_lived(state, asked)),
         *(f"{each.query} {problem}" for each in recalled for problem in each.problems),
+        *(f"{project.project_id}: {problem}" for problem in project.problems),
         *_not_remembered(state),
         *(f"{purged.app_id} {problem}" for problem in purged.problems),
         *(f"{erased.user_id}: {problem}" for problem in erased.problems),
@@ -154,6 +158,7 @@ def summarise(
         topics=_topics(state),
         users=summarise_users(state.users, asked),
         recalled=list(recalled),
+        project=project,
         apps=summarise_spaces(state.spaces),
         purged=purged,
         erased=erased,

@@ -12,14 +12,13 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from jobs.demo.spaces import SpaceNews
-from jobs.demo.state import AlertSeen, DemoState, Memory, SessionSeen, is_open
-from jobs.demo.users import UserNews
+from jobs.demo.state import AlertSeen, DemoState, Memory, News, SessionSeen, is_open
 from jobs.demo.wording import (
     compaction_words,
     episode_words,
     fact_words,
     memory_words,
+    milestone_words,
     segment_words,
     topic_words,
     user_episode_words,
@@ -29,6 +28,7 @@ from models.events import (
     AppMemoryChanged,
     FactChanged,
     Mode,
+    ProjectItemChanged,
     SegmentCompacted,
     Severity,
     TopicChanged,
@@ -49,7 +49,7 @@ _FACT_STYLES = {"stored": "green", "updated": "bold green", "retracted": "yellow
 _BARS = "▁▂▃▄▅▆▇█"
 _RISK_STYLES = ((0.8, "red"), (0.5, "dark_orange"), (0.3, "yellow"), (0.0, "green"))
 _SPARK_WIDTH = 22
-_ID_WIDTH = 12
+_ID_WIDTH = 13
 _MODE_WIDTH = 10
 _FEWEST_MEMORIES = 1
 _MOST_MEMORIES = 8
@@ -88,7 +88,7 @@ def render(state: DemoState, *, height: int = LEAST_HEIGHT, width: int = WIDTH) 
         *([] if alerts else [Text("  none so far", style="dim")]),
         _rule(
             f"Users: {state.users.facts} facts · {state.users.episodes} episodes │ "
-            f"Apps: {state.spaces.memories} memories"
+            f"Apps: {state.spaces.memories} memories │ Projects: {state.projects.memories}"
         ),
         *(_news(each) for each in list(state.news)[-news:]),
         _rule(f"Memory: {state.segments} segments · {topic_counts(state.topics)}"),
@@ -228,13 +228,18 @@ def _memory(memory: Memory) -> Text:
     return shown.append(episode_words(memory), style="bold")
 
 
-def _news(news: UserNews | SpaceNews) -> Text:
-    who = news.app_id if isinstance(news, SpaceNews) else news.user_id
+def _news(news: News) -> Text:
+    if isinstance(news, ProjectItemChanged):
+        who = news.project_id
+    else:
+        who = news.app_id if isinstance(news, AppMemoriesCompacted | AppMemoryChanged) else news.user_id
     shown = Text(f"  {who:<{_ID_WIDTH}}", style="cyan", no_wrap=True, overflow="ellipsis")
     if isinstance(news, AppMemoriesCompacted):
         return shown.append(compaction_words(news), style="bold magenta")
     if isinstance(news, AppMemoryChanged):
         return shown.append(memory_words(news), style="green" if news.active else "yellow")
+    if isinstance(news, ProjectItemChanged):
+        return shown.append(milestone_words(news), style="yellow" if news.cause == "superseded" else "bold green")
     if isinstance(news, FactChanged):
         return shown.append(fact_words(news), style=_FACT_STYLES.get(news.cause, "none"))
     return shown.append(user_episode_words(news), style="bold")

@@ -27,6 +27,7 @@ from models.topics import (
     MEMORIES,
     MEMORY_EVENTS,
     PROFILES,
+    PROJECTS,
     REQUESTS,
     TOPICS,
     TURNS,
@@ -48,6 +49,7 @@ _FOLLOWED = (
     USER_EPISODES,
     MEMORIES,
     MEMORY_EVENTS,
+    PROJECTS,
     WINDOWS,
 )
 SOURCES = {

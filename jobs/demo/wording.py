@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jobs.demo.projects import is_milestone
 from jobs.demo.state import is_told
 from models.events import (
     AlertChanged,
@@ -13,6 +14,7 @@ from models.events import (
     EpisodeCompressed,
     FactChanged,
     OutputEvent,
+    ProjectItemChanged,
     SegmentCompacted,
     TopicChanged,
 )
@@ -37,6 +39,8 @@ def line(event: OutputEvent) -> str | None:
             said = f"memory    {event.app_id}: {compaction_words(event)}"
         case EpisodeCompressed():
             said = f"episode   {event.user_id}: {user_episode_words(event)}"
+        case ProjectItemChanged() if is_milestone(event):
+            said = f"project   {event.project_id}: {milestone_words(event)}"
         case _:
             return None
     return said
@@ -99,6 +103,15 @@ def compaction_words(compaction: AppMemoriesCompacted) -> str:
         f"{len(compaction.before)} memories → {len(compaction.after)}, {compaction.target_memory_id} {done} "
         f"({compaction.decided_by}): {compaction.reason}"
     )
+
+
+def milestone_words(event: ProjectItemChanged) -> str:
+    """What became of a decision, or which key moment it was, with its text: the demo's own."""
+    if event.episode is not None:
+        return f"{event.episode.kind.value.replace('_', ' ')}: {event.episode.title}"
+    if event.memory is not None:
+        return f"{event.memory.type} {event.cause}: {event.memory.content}"
+    return f"{event.kind} {event.cause}"
 
 
 def user_episode_words(episode: EpisodeCompressed) -> str:
