@@ -31,13 +31,13 @@ _EXIT_DIFFERENT = 1
 
 
 class Digest(Struct, frozen=True, kw_only=True):
-    """State of a partition, a session or a user in one line; equal digests mean equal bytes.
+    """State of a partition or of one entity in it, in one line; equal digests mean equal bytes.
 
     Attributes:
         role: Whose state it is.
-        entity: Session, or user as in the keys of `commands.v1`; empty for a whole partition, which includes its clock
-            and app windows.
-        entities: How many sessions or users.
+        entity: Session, or user, space or project (or a part of one) as in the keys of `commands.v1`; empty for a whole
+            partition, which includes its clock and app windows.
+        entities: How many of them.
         bytes: Of all parts.
         sha256: Over sorted names and parts, each preceded by its length.
     """

@@ -10,9 +10,10 @@ import msgspec
 from aiokafka.structs import ConsumerRecord
 from rich.console import Console
 
-from jobs.demo.conversations import load_conversations, schedule
+from jobs.demo.conversations import load_play, schedule
 from jobs.demo.deeds import Erased, Purged
 from jobs.demo.policy import POLICY
+from jobs.demo.project_questions import ProjectAnswer, ProjectRecalled, load_project_questions
 from jobs.demo.questions import Recalled, load_questions
 from jobs.demo.state import DemoState
 from jobs.demo.summary import ArchiveSummary, Summary, summarise
@@ -27,6 +28,8 @@ from models.events import (
     ErasedStore,
     InputEvent,
     OutputEvent,
+    ProjectConversationEnded,
+    ProjectTurnAdded,
     UserTurnAdded,
 )
 from models.memory_partition import MemoryPartitionFold
@@ -42,6 +45,7 @@ from streams.state.memory import MemoryTable
 from tests.user_partition import Entities, commands, keep
 
 _RULES = load_policy(POLICY.encode(), "toml")
+_FORWARDED = UserTurnAdded | ConversationEnded | ProjectTurnAdded | ProjectConversationEnded
 DEMO_POLICY = msgspec.structs.replace(
     _RULES,
     topics=msgspec.structs.replace(_RULES.topics, similarity_threshold=WordLlamaEmbedder.topic_similarity),
@@ -54,6 +58,14 @@ RECALLED = tuple(
     for asked in load_questions()
 )
 """Right answers."""
+_PROJECT = load_project_questions()
+PROJECT = ProjectRecalled(
+    app_id=_PROJECT.app_id,
+    project_id=_PROJECT.project_id,
+    chunks=_PROJECT.fewest_chunks,
+    memories={"decision": 3, "goal": 1},
+    answers=[ProjectAnswer(query=_PROJECT.query, said="<b>", milliseconds=4.0)],
+)
 PURGED = Purged(app_id="isp-support", deleted=1, milliseconds=20.0)
 ERASED = Erased(
     app_id="assistant",
@@ -74,9 +86,9 @@ def embedder() -> WordLlamaEmbedder:
 
 @cache
 def outputs_of_the_play() -> tuple[OutputEvent, ...]:
-    """What one partition with all the sessions on it emits, and one with all the users, requests answered at once."""
+    """What a partition with all sessions emits, and one with all users and projects, requests answered at once."""
     sessions, users = _Sessions(), _Users()
-    cues = schedule(load_conversations())
+    cues = schedule(load_play())
     emitted: list[OutputEvent] = []
     alert_ids: dict[str, str] = {}
     for offset, cue in enumerate(cues):
@@ -84,13 +96,13 @@ def outputs_of_the_play() -> tuple[OutputEvent, ...]:
         outputs = sessions.fold(event, offset)
         alert_ids |= {o.session_id: o.alert_id for o in outputs if isinstance(o, AlertChanged)}
         emitted += outputs
-        emitted += users.fold(output for output in outputs if isinstance(output, UserTurnAdded | ConversationEnded))
+        emitted += users.fold(output for output in outputs if isinstance(output, _FORWARDED))
     return tuple(emitted)
 
 
 def played_state() -> DemoState:
     """The demo's state at the end of the play."""
-    state = DemoState.of(load_conversations())
+    state = DemoState.of(load_play())
     for event in outputs_of_the_play():
         state.take(event, at_s=0.0)
     return state
@@ -100,10 +112,11 @@ def summary_of(
     state: DemoState,
     archive: ArchiveSummary = ARCHIVE,
     recalled: Sequence[Recalled] = RECALLED,
+    project: ProjectRecalled = PROJECT,
     deeds: tuple[Purged, Erased] = (PURGED, ERASED),
 ) -> Summary:
     """The summary with the parts that no test here looks at."""
-    return summarise(state, archive, recalled, deeds, seconds=61.0, data_dir="demo", report="demo/report.html")
+    return summarise(state, archive, recalled, project, deeds, seconds=61.0, data_dir="demo", report="demo/report.html")
 
 
 def shown_at_80_columns(state: DemoState) -> str:
@@ -135,7 +148,7 @@ class _Sessions:
 
 
 class _Users:
-    """The roles memory and enrich, one answering the other."""
+    """The roles memory and enrich, one answering the other; projects beside users."""
 
     def __init__(self) -> None:
         self._entities: Entities = {}

@@ -63,7 +63,7 @@ def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
-    """The expected alerts, topics and facts through their life, right answers, everything archived, and no process."""
+    """The expected alerts, memories of every kind and right answers, everything archived, and no process."""
     data_dir = tmp_path / "demo"
     with demo(data_dir, "--speed", "10", environment={}) as process:
         children = read_until(process, "alert     demand: raised")
@@ -78,7 +78,7 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
         ("account", "demand"), ("raised", "resolved")
     )
     assert ["acknowledged" in causes[session] for session in ("account", "demand")] == [False, True]
-    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (20, 19, 1)
+    assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (21, 20, 1)
     topics = summary["topics"]["shown_by"]["household"]
     assert min(topics[cause] for cause in ("started", "compacted", "unpacked", "evicted")) > 0
     assert 0 < summary["topics"]["packed_to_history_ratio"] < 1
@@ -89,6 +89,12 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
     name, databases = summary["recalled"]
     assert name["facts"]["identity/name"] == "Alexander"
     assert databases["nearest_episode"]["turn_range"] == "turns 1-20"
+    project = summary["project"]
+    assert 23 <= project["chunks"] <= 25
+    assert min(len(project["memories"]), project["superseded"], len(project["key_moments"])) > 1
+    assert [answer["when"] for answer in project["answers"] if "Kubernetes in Frankfurt" in answer["said"]] == [
+        "before turn 148"
+    ]
     assert summary["archive"]["findings"] == []
     assert summary["archive"]["rows"] > summary["turns"]
     assert summary["archive"]["json_to_parquet_ratio"] > 1

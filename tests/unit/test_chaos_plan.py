@@ -66,7 +66,7 @@ def test_every_role_is_killed() -> None:
 def test_every_topic_of_a_folding_role_may_refuse() -> None:
     """Both states and what one role writes for the other to fold."""
     assert {SESSION_STATE.name, MEMORY_STATE.name, COMMANDS.name} <= {*REJECTING}
-    memories = {"memories.v1", "memory-events.v1"}
+    memories = {"memories.v1", "projects.v1", "memory-events.v1"}
     assert {MEMORY_STATE.name, "facts.v1", "user-episodes.v1", "requests.v1", *memories} == REJECTING_USERS
 
 

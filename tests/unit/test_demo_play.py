@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobs.demo.conversations import Act, load_conversations, schedule
+from jobs.demo.conversations import Act, load_conversations, load_play, schedule
 from jobs.demo.play import PLAY_SECONDS, Play
 from jobs.demo.questions import load_questions
 from jobs.demo.state import DemoState
@@ -84,19 +84,18 @@ def raised(turn: Turn) -> AlertChanged:
 @pytest.fixture
 async def log() -> Log:
     """What a play at the highest speed sends."""
-    state = DemoState.of(load_conversations())
+    state = DemoState.of(load_play())
     sent = Log(state)
-    await Play(sent, state, schedule(load_conversations()), speed=_HUNDREDFOLD).run()
+    await Play(sent, state, schedule(load_play()), speed=_HUNDREDFOLD).run()
     return sent
 
 
 def test_conversations_are_what_the_demo_promises() -> None:
-    """Twenty sessions, long ones among them, two that must alert, one acknowledged, one left open, one for topics."""
-    found = load_conversations()
+    """Twenty-one sessions, two that must alert, one acknowledged, one left open, one for topics, one of a project."""
+    found = load_play()
 
-    assert len(found) == 20
-    assert 400 <= sum(len(c.turns) for c in found) <= 500
-    assert max(len(c.turns) for c in found) >= 60
+    assert (len(found), sum(len(c.turns) for c in found)) == (21, 732)
+    assert [c.session_id for c in found if c.project_id is not None] == ["tool-library"]
     assert sorted(c.session_id for c in found if c.expected_alert) == ["account", "demand"]
     assert [c.session_id for c in found if c.acknowledged_after_turn is not None] == ["demand"]
     assert [c.session_id for c in found if not c.ends] == ["village"]
@@ -105,7 +104,7 @@ def test_conversations_are_what_the_demo_promises() -> None:
 
 
 def test_speakers_take_turns() -> None:
-    """People begin, assistants answer; every turn has exactly one speaker."""
+    """People begin, assistants answer; each turn has one speaker. In a project somebody may speak twice."""
     for conversation in load_conversations():
         speakers = [role for turn in conversation.turns for role in turn]
         expected = [Role.USER, Role.ASSISTANT] * (len(conversation.turns) // 2)
@@ -115,7 +114,7 @@ def test_speakers_take_turns() -> None:
 
 def test_sessions_interleave_and_keep_their_order() -> None:
     """The schedule is sorted by event time; within a session times strictly increase."""
-    cues = schedule(load_conversations())
+    cues = schedule(load_play())
     by_session = defaultdict(list)
     for cue in cues:
         by_session[cue.conversation.session_id].append(cue)
@@ -128,15 +127,25 @@ def test_sessions_interleave_and_keep_their_order() -> None:
     assert changes > len(cues) / 2
 
 
+def test_the_project_is_hurried_to_the_length_of_the_others() -> None:
+    """Its four weeks would be event time of everybody; it begins and ends with the play, without a pause."""
+    (project,) = [c for c in load_play() if c.project_id is not None]
+    own, others = schedule([project]), schedule(load_conversations())
+
+    assert abs(own[-1].at - others[-1].at) < timedelta(seconds=1)
+    assert own[0].at < timedelta(minutes=1)
+    assert max(after.at - before.at for before, after in pairwise(own)) < timedelta(minutes=1)
+
+
 def test_no_session_falls_silent_until_its_time_out() -> None:
     """A gap beyond the policy's 30 minutes would close a session in the middle of the play."""
-    assert schedule(load_conversations())[-1].at < timedelta(minutes=30)
+    assert schedule(load_play())[-1].at < timedelta(minutes=30)
 
 
 def test_the_user_that_is_asked_for_speaks_in_three_sessions_one_after_the_other() -> None:
     """Sessions are on partitions of their own: were they to overlap, the order of the user's turns would be luck."""
     (name,) = {(question.app_id, question.user_id) for question in load_questions()}
-    own = [c for c in load_conversations() if (c.app_id, c.user_id) == name]
+    own = [c for c in load_play() if (c.app_id, c.user_id) == name]
     times = [[cue.at for cue in schedule([conversation])] for conversation in own]
 
     assert [len(conversation.turns) for conversation in own] == [24, 18, 20]
@@ -146,8 +155,8 @@ def test_the_user_that_is_asked_for_speaks_in_three_sessions_one_after_the_other
 async def test_everything_is_sent_under_its_session(log: Log) -> None:
     """The key is the session id, and nothing of the schedule is left out."""
     assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
-    assert len(log.events) == len(schedule(load_conversations()))
-    assert sum(isinstance(event, SessionEnded) for event in log.events) == 19
+    assert len(log.events) == len(schedule(load_play()))
+    assert sum(isinstance(event, SessionEnded) for event in log.events) == 20
 
 
 async def test_event_time_never_lies_in_the_future(log: Log) -> None:

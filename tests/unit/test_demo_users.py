@@ -9,14 +9,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from jobs.demo.conversations import load_conversations
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.view import render
 from jobs.demo.wording import line
 from jobs.output import OutputFormat
-from models.events import EpisodeCompressed, FactChanged, OutputEvent
+from models.events import EpisodeCompressed, FactChanged, OutputEvent, UserTurnAdded
 from tests.demo_outputs import (
     DEMO_POLICY,
     MADE_AT,
@@ -48,10 +47,10 @@ def test_view_at_the_least_height_keeps_what_still_runs(played: DemoState) -> No
     shown = captured.get()
 
     ids = [said.split()[0] for said in shown.splitlines()]
-    assert "session (+9)" in shown
+    assert "session (+10)" in shown
     assert {"account", "demand", "village", "medicine"} < set(ids)
     assert set(ids).isdisjoint({"spreadsheet", "parcel", "database", "train", "router"})
-    assert "assistant" in ids  # the last news is of an app's memory
+    assert {"workshop", "tool-library"} < set(ids)  # the last news is of an app's memory
 
 
 def test_view_shows_facts_and_episodes_of_users(played: DemoState) -> None:
@@ -60,7 +59,7 @@ def test_view_shows_facts_and_episodes_of_users(played: DemoState) -> None:
 
     assert f"Users: {played.users.facts} facts · {played.users.episodes} episodes" in shown
     assert f"Apps: {played.spaces.memories} memories" in shown
-    assert "  assistant   11 memories → 10, " in shown
+    assert "  workshop     memory 1 created: " in shown
 
 
 def test_lines_tell_facts_and_episodes_of_users(outputs: list[OutputEvent]) -> None:
@@ -80,10 +79,11 @@ def test_lines_tell_facts_and_episodes_of_users(outputs: list[OutputEvent]) -> N
 def test_summary_counts_facts_and_episodes(outputs: list[OutputEvent], played: DemoState) -> None:
     """By category and cause, of all users; of the one that is asked for also turn ranges and past values."""
     users = summary_of(played).users
+    turns = [event for event in outputs if isinstance(event, UserTurnAdded)]
     episodes = [event for event in outputs if isinstance(event, EpisodeCompressed)]
     changes = [event for event in outputs if isinstance(event, FactChanged)]
 
-    assert users.users == len({(event.app_id, event.user_id) for event in load_conversations()})
+    assert users.users == len({(event.app_id, event.user_id) for event in turns})
     assert users.fact_changes == dict(Counter(change.cause for change in changes))
     assert sum(users.facts.values()) == users.fact_changes["stored"] - users.fact_changes["retracted"]
     assert (users.episodes, users.episode_turns) == (len(episodes), 20 * len(episodes))

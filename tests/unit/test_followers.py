@@ -8,10 +8,34 @@ import msgspec
 import pytest
 
 from models.erasure import Subject
-from models.events import DeadLetter, EpisodeClosed, FactChanged, Mode, OutputEvent, Position, ProfileUpdated, Slope
-from streams.followers import Archived, Indexed, IndexedUser, compare_archive, compare_index, compare_users_index
+from models.events import (
+    DeadLetter,
+    EpisodeClosed,
+    FactChanged,
+    Mode,
+    OutputEvent,
+    Position,
+    ProfileUpdated,
+    ProjectItem,
+    Slope,
+)
+from streams.comparison import Kind
+from streams.followers import (
+    INDEX_PROJECTS,
+    Archived,
+    Indexed,
+    IndexedUser,
+    ProjectId,
+    compare_archive,
+    compare_index,
+    compare_projects_index,
+    compare_users_index,
+    items_of,
+)
 from streams.replay import Replayed
 from streams.tiers import UserId
+from tests.projects_indexed import changed, episode, remembered, went
+from tests.projects_indexed import conversation as talk
 from tests.users_replayed import POLICY, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -158,3 +182,53 @@ def test_what_was_erased_may_be_gone_from_the_archive() -> None:
     assert {"archive episodes.v1 missing": 1, "archive dead-letters.v1 missing": 1} == (
         compare_archive(gone, ORACLE).counts
     )
+
+
+WEB = ProjectId("a", "web")
+
+
+def project_log() -> dict[str, OutputEvent]:
+    """A project in which a memory changed, one went, one took its place, and one was erased."""
+    events = [
+        changed(remembered(1), 0, 1),
+        changed(remembered(1, "We use two boats."), 0, 4),
+        changed(remembered(2), 1, 2),
+        went(remembered(2), 1, 3),
+        changed(remembered(3), 1, 5),
+        changed(remembered(9), 7, 9),
+        changed(episode(1), 0, 3),
+        changed(talk(), 0, 5),
+    ]
+    return {event.id: event for event in events}
+
+
+PROJECTS = Replayed({}, project_log(), 0, set(), frozenset({"a-web-memory-7-9"}))
+
+
+def test_a_project_s_last_items_are_those_that_are_compared() -> None:
+    """Of each slot, but not of what was erased."""
+    held: dict[ProjectId, list[ProjectItem]] = {
+        WEB: [remembered(1, "We use two boats."), remembered(3), episode(1), talk()]
+    }
+
+    assert held == items_of(PROJECTS)
+    assert not compare_projects_index(held, PROJECTS).differences
+
+
+@pytest.mark.parametrize(
+    ("held", "missing", "false"),
+    [
+        ([remembered(1, "We use two boats."), remembered(3), episode(1)], 1, 0),
+        ([remembered(1, "Secret."), remembered(3), episode(1), talk()], 1, 1),
+        ([remembered(1, "We use two boats."), remembered(3), remembered(9), episode(1), talk()], 0, 1),
+        ([], 4, 0),
+    ],
+    ids=["one is missing", "another text", "one that was erased", "nothing"],
+)
+def test_what_the_index_has_wrong_of_a_project(held: list[ProjectItem], missing: int, false: int) -> None:
+    """It is counted, and named without its text."""
+    found = compare_projects_index({WEB: held}, PROJECTS)
+    expected = {f"{INDEX_PROJECTS} {Kind.MISSING}": missing, f"{INDEX_PROJECTS} {Kind.FALSE}": false}
+
+    assert {what: count for what, count in expected.items() if count} == found.counts
+    assert "Secret" not in str(found)

@@ -19,19 +19,23 @@ from models.events import (
     AppMemoriesChanged,
     AppMemoryChanged,
     Position,
+    ProjectChanged,
+    ProjectItemChanged,
     SessionErased,
     TopicChanged,
     Turn,
 )
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from models.topics import CONVERSATION_TOPICS, ERASURES, MEMORIES, TURNS, Topic
+from models.topics import CONVERSATION_TOPICS, ERASURES, MEMORIES, PROJECTS, TURNS, Topic
 from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
 from streams.vectors.app_memory import AppMemories
 from streams.vectors.server import ServerStore
 from tests.apps_indexed import memory, standing
+from tests.projects_indexed import changed as project_changed
+from tests.projects_indexed import conversation, remembered, stands, went
 from tests.session_driver import said
 from tests.users_indexed import MatterEmbedder
 
@@ -87,6 +91,8 @@ def place_of(event: Struct) -> tuple[Topic, bytes | None]:
         return CONVERSATION_TOPICS, key_of(event)
     if isinstance(event, AppMemoryChanged | AppMemoriesChanged):
         return MEMORIES, key_of(event)
+    if isinstance(event, ProjectItemChanged | ProjectChanged):
+        return PROJECTS, key_of(event)
     assert isinstance(event, VectorsErasureDue | VectorsErased)
     return ERASURES, f"{event.request_id}/{type(event).__name__}".encode()
 
@@ -140,6 +146,30 @@ async def test_memories_are_there_before_their_standing_says_so(role: Quiet) -> 
     await role.take(standing(), memory(0), memory(1))
 
     assert stored(role).written == ["memories", "spaces"]
+
+
+async def test_a_project_s_items_are_there_before_its_standing_says_so(role: Quiet) -> None:
+    """A reader that holds a view of the project asks for what changed since the standing that it knows."""
+    await role.take(stands(1), project_changed(remembered(1), 0, 2), project_changed(conversation(), 0, 2), stands(2))
+
+    assert stored(role).written == ["project_items", "projects", "projects"]
+
+
+async def test_the_last_event_of_a_project_s_slot_counts(role: Quiet) -> None:
+    """Of a poll, and of one that comes again after a crash."""
+    poll = [
+        project_changed(remembered(1), 0, 1),
+        project_changed(remembered(2), 0, 2),
+        went(remembered(3), 1, 2),
+        stands(2),
+    ]
+    await role.take(*poll)
+    await role.take(*poll)
+    items, _ = await stored(role).page("project_items", "", 9)
+
+    assert {(remembered(2).id, 1), (remembered(3).id, 0)} == {
+        (str(each.payload["item_id"]), each.payload["active"]) for each in items
+    }
 
 
 async def test_a_poll_again_changes_nothing(role: Quiet) -> None:

@@ -1,0 +1,87 @@
+"""`turntide bench project`: what is measured and which limits hold. Never how fast."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from jobs.bench.page import write_page
+from jobs.bench.page_parts import Measured
+from jobs.bench.page_project import project_section
+from jobs.bench.project import Size, measure, talk_of
+from jobs.bench.project_table import show
+from jobs.bench.project_work import FILLED, Log, consolidated, filled, read, retrieved, spoken
+from jobs.output import Output, OutputFormat
+from models.policy import Policy
+
+TINY = Size(memories=80, asked=5, talks=((40, 1),))
+
+
+def test_a_filled_project_holds_what_was_put_into_it() -> None:
+    """None is another's repetition, and a reader has them all; questions to it find something."""
+    log, view, _ = filled(Policy(), 300)
+    changes = view.revision
+
+    assert (len(view.memories), len({memory.content for memory in view.memories.values()})) == (300, 300)
+    assert len(retrieved(view, 3, fresh=True)) == 3
+    assert view.revision == changes + 3
+    assert consolidated(log).looked_at == 300
+
+
+def test_a_conversation_goes_through_the_fold_turn_by_turn() -> None:
+    """Each has its time, memories are made of it also when it comes round again, and a reader follows."""
+    log, view, _ = filled(Policy(), 10)
+    taken_ms, outputs = spoken(log, FILLED, 60, lot=7)
+    read(view, outputs)
+
+    assert len(taken_ms) == 60
+    assert len(view.memories) > 10
+    assert talk_of("x", [(taken_ms, outputs)]).chunks == len(view.chunks) == 4
+
+
+def test_turns_are_compared_by_tenths() -> None:
+    """The mean of the last ones to that of the first ones, over all conversations."""
+    _, outputs = spoken(Log(Policy()), "one", 20)
+    rising = [1.0] * 10 + [3.0] * 10
+
+    assert talk_of("x", [(rising, outputs), (rising[::-1], outputs)]).ratio_last_tenth == 1.0
+    assert talk_of("x", [(rising, outputs)]).ratio_last_tenth == 3.0
+
+
+def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Held to the limits of seed 004; the page and the table show every figure."""
+    report = measure(Policy(), TINY, say=lambda _: None)
+    show(Output(OutputFormat.TABLE), report)
+
+    assert [(figure.figure, figure.limit) for figure in report.held] == [
+        ("retrieval, p99", 5.0),
+        ("retrieval after a change, p99", 5.0),
+        ("consolidation of 100 memories", 100.0),
+        ("40 turns, last tenth to first", 1.5),
+        ("40 turns into 80 memories, last tenth to first", 1.5),
+        ("a turn into a full project to one into an empty one", 1.5),
+    ]
+    assert [(each.what, each.count) for each in report.reading] == [
+        ("retrieval", 5),
+        ("retrieval after a change", 5),
+        ("context", 5),
+    ]
+
+    printed = msgspec.to_builtins(report)
+    section = project_section(Measured(printed))
+    (tmp_path / "project.json").write_text(json.dumps(printed))
+    held = write_page(tmp_path)
+    assert [len(table.rows) for table in section.tables] == [3, 2, 1, 1]
+    assert [figure.what for figure in held] == [figure.figure for figure in report.held]
+    assert "## Memory of projects" in (tmp_path / "README.md").read_text()
+    assert "retrieval after a change" in capsys.readouterr().out
+
+
+def test_a_page_without_figures_has_no_rows() -> None:
+    """As of a command that was cut short."""
+    section = project_section(Measured({}))
+
+    assert (section.held, [row for table in section.tables for row in table.rows if any(row)]) == ([], [])

@@ -1,0 +1,180 @@
+"""The project in the demo: what memory answers over the real routes, and how it is told, judged and drawn."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import msgspec
+import pytest
+
+from jobs.demo.printed import project_lines
+from jobs.demo.project_questions import (
+    ProjectQuestions,
+    ProjectRecalled,
+    ask_project,
+    judged,
+    load_project_questions,
+)
+from jobs.demo.projects import is_milestone
+from jobs.demo.report import render_report
+from jobs.demo.wording import line
+from models.events import ProjectItemChanged
+from models.projects.folded import FoldedProject
+from models.projects.view import ProjectView
+from tests.api_doubles import Served
+from tests.demo_outputs import (
+    DEMO_POLICY,
+    MADE_AT,
+    PROJECT,
+    outputs_of_the_play,
+    played_state,
+    shown_at_80_columns,
+    summary_of,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+_QUESTIONS = load_project_questions()
+_NAME = (_QUESTIONS.app_id, _QUESTIONS.project_id)
+
+
+@pytest.fixture
+def view() -> ProjectView:
+    """The project at the end of the play."""
+    return played_state().projects.by_name[_NAME]
+
+
+async def answers(view: ProjectView, questions: ProjectQuestions = _QUESTIONS) -> ProjectRecalled:
+    """What the index role answers that has this project."""
+    served = Served()
+    folded = FoldedProject(*_NAME, DEMO_POLICY)
+    folded.view = view
+    served.projects.folded[_NAME] = folded
+    try:
+        async with served.client() as client:
+            return await ask_project(questions, str(client.base_url), transport=client._transport)
+    finally:
+        await served.close()
+
+
+async def test_its_memory_answers_as_it_should(view: ProjectView) -> None:
+    """The database decision now; each pivot's decision as it held before, and after: over the real routes."""
+    recalled = await answers(view)
+
+    assert recalled.problems == []
+    assert "PostgreSQL" in recalled.answers[0].said
+    assert [each.when for each in recalled.answers[1:]] == [
+        f"{when} turn {turn}" for turn in (100, 148) for when in ("before", "after")
+    ]
+    assert len({each.said for each in recalled.answers}) == 5
+
+
+async def test_another_apps_project_of_the_same_id_is_asked_in_vain(view: ProjectView) -> None:
+    """The demo names the app, so its verdict would notice if that were left out of the look-up."""
+    recalled = await answers(view, msgspec.structs.replace(_QUESTIONS, app_id="planner"))
+
+    assert recalled.problems == ["/v1/projects/tool-library/conversations/tool-library answered 404"]
+
+
+@pytest.mark.parametrize(
+    ("response", "problem"),
+    [
+        (httpx.Response(503), "answered 503"),
+        (httpx.ConnectError("refused"), "failed: ConnectError"),
+        (httpx.Response(200, content=b"[]"), "something else was answered: "),
+    ],
+)
+async def test_a_failing_role_is_a_problem(response: httpx.Response | Exception, problem: str) -> None:
+    """And no traceback at the end of a demo."""
+
+    def respond(_request: httpx.Request) -> httpx.Response:
+        if isinstance(response, Exception):
+            raise response
+        return response
+
+    recalled = await ask_project(_QUESTIONS, "http://127.0.0.1", transport=httpx.MockTransport(respond))
+
+    (said,) = recalled.problems
+    assert problem in said
+    assert summary_of(played_state(), project=recalled).problems == [f"tool-library: {said}"]
+
+
+async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
+    """A verdict for each thing that the demo promises of a project."""
+    right = await answers(view)
+    wrong = msgspec.structs.replace(
+        right,
+        chunks=22,
+        memories={"fact": 3},
+        superseded=1,
+        key_moments=[],
+        answers=[msgspec.structs.replace(each, said="") for each in right.answers],
+    )
+
+    assert [*judged(_QUESTIONS, wrong)] == [
+        "has 22 chunks, not 23 to 25",
+        "has memories of 1 types, not of 4",
+        "has 1 memories that superseded another, not 2",
+        "has an arc without key moments",
+        "What was our database decision? should say PostgreSQL, memory says nothing",
+        "Which frontend did we choose? before turn 100 should say React for the frontend, memory says nothing",
+        "Which frontend did we choose? after turn 100 should say from React to HTMX, memory says nothing",
+        "Where do we deploy? before turn 148 should say Kubernetes in Frankfurt, memory says nothing",
+        "Where do we deploy? after turn 148 should say a single server with Docker Compose, memory says nothing",
+    ]
+
+
+def test_decisions_and_key_moments_are_told_once() -> None:
+    """A line each, in their order; the episode of a decision would say it twice."""
+    items = [event for event in outputs_of_the_play() if isinstance(event, ProjectItemChanged)]
+    lines = [said for event in items if (said := line(event)) is not None]
+    superseded = "We chose React for the frontend, with Django only as an API behind it"
+    pivot = next(n for n, said in enumerate(lines) if ": pivot: " in said)
+
+    assert len(lines) == sum(map(is_milestone, items))
+    assert lines[pivot - 2 : pivot + 1] == [
+        "project   tool-library: decision created: We decided to switch the frontend from React to HTMX",
+        f"project   tool-library: decision superseded: {superseded}",
+        "project   tool-library: pivot: We decided to switch the frontend from React to HTMX",
+    ]
+    assert [said for said in lines if "decision made" in said] == []
+
+
+def test_view_counts_and_shows_what_was_decided() -> None:
+    """With the other news, in the middle of the play."""
+    state = played_state()
+    state.news.extend(e for e in outputs_of_the_play() if isinstance(e, ProjectItemChanged) and is_milestone(e))
+    shown = shown_at_80_columns(state)
+
+    assert f"Projects: {state.projects.memories} " in shown
+    assert "  tool-library task completed: The tool library is live" in shown
+
+
+def test_report_shows_the_project(view: ProjectView) -> None:
+    """Answers, counts, both pictures, a row for each memory and chunk; texts are escaped."""
+    html = render_report(
+        played_state(), summary_of(played_state()), modes=DEMO_POLICY.modes, further=[], made_at=MADE_AT
+    )
+    part = html.partition("<h2>Projects</h2>")[2].partition("<h2>")[0]
+
+    assert (part.count("<svg"), part.count("<tr>")) == (
+        2,
+        3 + len(PROJECT.answers) + len([*view.memories, *view.chunks]),
+    )
+    assert f"pending facts: {len(view.pending)}" in part
+    assert "&lt;b&gt;" in part
+
+
+async def test_answers_are_printed_with_their_time(view: ProjectView) -> None:
+    """A line each after the figures, and the wrong ones marked."""
+    recalled = msgspec.structs.replace(await answers(view), problems=["is wrong"])
+    lines = project_lines(recalled)
+
+    assert lines[0].startswith(f"{recalled.chunks} chunks, {len(view.memories)} memories (")
+    assert [said.partition(" (")[0] for said in lines[1:3]] == [
+        "What was our database decision?",
+        "Which frontend did we choose? before turn 100",
+    ]
+    assert lines[-1] == "✗ is wrong"
+    assert json.loads(msgspec.json.encode(recalled))["answers"][1]["at"].endswith("Z")
