@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.eval.ratios import cell, cells
 from jobs.output import Output, OutputFormat
 
 if TYPE_CHECKING:
-    from jobs.eval.extraction_scoring import Figures, Report
+    from jobs.eval.extraction_scoring import Report
 
 EXTRACTION_EXAMPLES = (
     "turntide eval extraction",
@@ -88,43 +89,29 @@ def show(printed: Output, report: Report, *, show_misses: bool) -> None:
         printed.rows("Missed or wrong", _miss_rows(report))
     printed.message(
         f"{report.messages} messages, {report.us_per_message:.0f} µs each; "
-        f"of the {report.negatives} that state nothing, a share of {_cell(report.negatives_clean)} was left alone; "
-        f"F1 is {_cell(report.f1_ratio)} times that of the seed's bare patterns"
+        f"of the {report.negatives} that state nothing, a share of {cell(report.negatives_clean)} was left alone; "
+        f"F1 is {cell(report.f1_ratio)} times that of the seed's bare patterns"
     )
 
 
 def figure_rows(report: Report) -> Iterator[dict[str, str]]:
     """A row for each split and type, for subjects, and for the seed's bare patterns."""
     for name, figures in report.by_split.items():
-        yield {"what": f"split {name}"} | _cells(figures)
+        yield {"what": f"split {name}"} | cells(figures)
     for type_, figures in report.by_type.items():
-        yield {"what": type_} | _cells(figures)
-    yield {"what": "subjects"} | _cells(report.subjects)
-    yield {"what": "seed's bare patterns"} | _cells(report.seed_patterns)
-    yield {"what": "seed's, held out"} | _cells(report.seed_patterns_held_out)
-    yield {"what": "held out"} | _cells(report.held_out)
-    yield {"what": "all"} | _cells(report.all)
+        yield {"what": type_} | cells(figures)
+    yield {"what": "subjects"} | cells(report.subjects)
+    yield {"what": "seed's bare patterns"} | cells(report.seed_patterns)
+    yield {"what": "seed's, held out"} | cells(report.seed_patterns_held_out)
+    yield {"what": "held out"} | cells(report.held_out)
+    yield {"what": "all"} | cells(report.all)
 
 
 def difficulty_rows(report: Report) -> Iterator[dict[str, str]]:
     """A row for each difficulty."""
     for name, figures in report.by_difficulty.items():
         row = {"difficulty": name, "messages": str(figures.messages)}
-        yield row | _cells(figures) | {"clean": _cell(figures.clean)}
-
-
-def _cells(figures: Figures) -> dict[str, str]:
-    return {
-        "precision": _cell(figures.precision),
-        "recall": _cell(figures.recall),
-        "f1": _cell(figures.f1),
-        "gold": str(figures.gold),
-        "found": str(figures.found),
-    }
-
-
-def _cell(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.3f}"
+        yield row | cells(figures) | {"clean": cell(figures.clean)}
 
 
 def _miss_rows(report: Report) -> Iterator[dict[str, str]]:

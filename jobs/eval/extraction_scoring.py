@@ -9,6 +9,7 @@ from time import perf_counter
 from msgspec import Struct
 
 from jobs.eval.extraction_sentences import LabelledSentence, LabelledStatement
+from jobs.eval.ratios import Figures, figures_of
 from models.event_base import Role
 from models.extraction.extraction import Found
 from models.project_types import MemoryType
@@ -22,24 +23,6 @@ _SEED_PATTERNS = (
 )
 """Seed 004, Automatic Extraction, as they stand there."""
 _ROUNDS = 5
-
-
-class Figures(Struct, frozen=True):
-    """Counts and ratios; a ratio of nothing is None.
-
-    Attributes:
-        precision: Of what was found, how much is right.
-        recall: Of what should be found, how much was.
-        f1: Their harmonic mean.
-        gold: What should be found.
-        found: What was found.
-    """
-
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    gold: int
-    found: int
 
 
 class DifficultyFigures(Figures, frozen=True):
@@ -152,16 +135,6 @@ def _judge(sentence: LabelledSentence, left: list[Found]) -> _Judged:
     return _Judged(sentence, right, missed, left)
 
 
-def _ratios(right: int, gold: int, found: int) -> Figures:
-    return Figures(
-        precision=right / found if found else None,
-        recall=right / gold if gold else None,
-        f1=2 * right / (gold + found) if gold + found else None,
-        gold=gold,
-        found=found,
-    )
-
-
 def _figures(judged: Iterable[_Judged], type_: MemoryType | None = None) -> Figures:
     right = gold = found = 0
     for each in judged:
@@ -169,7 +142,7 @@ def _figures(judged: Iterable[_Judged], type_: MemoryType | None = None) -> Figu
         right += hits
         gold += hits + sum(type_ in (None, label.type) for label in each.missed)
         found += hits + sum(type_ in (None, statement.type) for statement in each.wrong)
-    return _ratios(right, gold, found)
+    return figures_of(right, gold=gold, found=found)
 
 
 def _subjects(judged: Iterable[_Judged]) -> Figures:
@@ -177,7 +150,10 @@ def _subjects(judged: Iterable[_Judged]) -> Figures:
         (label.subject, found.subject) for each in judged for label, found in each.right if label.subject is not None
     ]
     right = sum(label == found != "" for label, found in looked_at)
-    return _ratios(right, sum(label != "" for label, _ in looked_at), sum(found != "" for _, found in looked_at))
+    gold, found = (
+        (sum(subject != "" for subject in column) for column in zip(*looked_at, strict=True)) if looked_at else (0, 0)
+    )
+    return figures_of(right, gold=gold, found=found)
 
 
 def _of_difficulty(judged: Sequence[_Judged]) -> DifficultyFigures:

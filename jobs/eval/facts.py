@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jobs.eval.ratios import cell, cells
 from jobs.output import Output, OutputFormat
 
 if TYPE_CHECKING:
-    from jobs.eval.facts_scoring import Figures, KindFigures, Report
+    from jobs.eval.facts_scoring import Report
 
 FACTS_EXAMPLES = (
     "turntide eval facts",
@@ -76,7 +77,7 @@ def show(printed: Output, report: Report, *, show_misses: bool) -> None:
     printed.rows("By kind of message", kind_rows(report))
     if show_misses:
         printed.rows("Missed or wrong", _miss_rows(report))
-    clean = _cell(report.negatives_clean)
+    clean = cell(report.negatives_clean)
     printed.message(
         f"{report.messages} messages; of the {report.negatives} with nothing to remember or to forget, "
         f"a share of {clean} was left alone"
@@ -86,32 +87,18 @@ def show(printed: Output, report: Report, *, show_misses: bool) -> None:
 def category_rows(report: Report) -> Iterator[dict[str, str]]:
     """A row for each category, one for each split, one for retractions, one for all facts."""
     for category, figures in report.by_category.items():
-        yield {"what": category} | _cells(figures)
+        yield {"what": category} | cells(figures)
     for name, figures in report.by_split.items():
-        yield {"what": f"split {name}"} | _cells(figures)
-    yield {"what": "retractions"} | _cells(report.retractions)
-    yield {"what": "all facts"} | _cells(report)
+        yield {"what": f"split {name}"} | cells(figures)
+    yield {"what": "retractions"} | cells(report.retractions)
+    yield {"what": "all facts"} | cells(report)
 
 
 def kind_rows(report: Report) -> Iterator[dict[str, str]]:
     """A row for each kind of message."""
     for kind, figures in report.by_kind.items():
         row = {"kind": kind, "messages": str(figures.messages)}
-        yield row | _cells(figures) | {"clean": _cell(figures.clean)}
-
-
-def _cells(figures: Figures | KindFigures | Report) -> dict[str, str]:
-    return {
-        "precision": _cell(figures.precision),
-        "recall": _cell(figures.recall),
-        "f1": _cell(figures.f1),
-        "gold": str(figures.gold),
-        "found": str(figures.found),
-    }
-
-
-def _cell(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.3f}"
+        yield row | cells(figures) | {"clean": cell(figures.clean)}
 
 
 def _miss_rows(report: Report) -> Iterator[dict[str, str]]:

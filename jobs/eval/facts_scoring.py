@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from jobs.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction
+from jobs.eval.ratios import Figures, figures_of
 from models.user_events import ExtractedFact, FactCategory, Retraction
 from models.user_policy import FactPolicy
 
@@ -41,33 +42,10 @@ class Extracted(Protocol):
 Extract = Callable[[str], Extracted]
 
 
-class Figures(Struct, frozen=True):
-    """Counts and ratios; a ratio of nothing is None.
-
-    Attributes:
-        precision: Of what was found, how much is right.
-        recall: Of what should be found, how much was.
-        f1: Their harmonic mean.
-        gold: What should be found.
-        found: What was found.
-    """
-
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    gold: int
-    found: int
-
-
-class KindFigures(Struct, frozen=True):
+class KindFigures(Figures, frozen=True, kw_only=True):
     """Facts of one kind of message; `clean` is the share of those with nothing to say where nothing was found."""
 
     messages: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    gold: int
-    found: int
     clean: float | None
 
 
@@ -82,14 +60,9 @@ class Miss(Struct, frozen=True):
     wrong: list[str]
 
 
-class Report(Struct, frozen=True):
+class Report(Figures, frozen=True):
     """All figures of one extractor on one set."""
 
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    gold: int
-    found: int
     by_category: dict[str, Figures]
     by_kind: dict[str, KindFigures]
     by_split: dict[str, Figures]
@@ -220,14 +193,7 @@ def _agrees(label: LabelledFact, fact: ExtractedFact) -> bool:
 
 
 def _ratios(right: int, missed: int, wrong: int) -> Figures:
-    gold, found = right + missed, right + wrong
-    return Figures(
-        precision=right / found if found else None,
-        recall=right / gold if gold else None,
-        f1=2 * right / (gold + found) if gold + found else None,
-        gold=gold,
-        found=found,
-    )
+    return figures_of(right, gold=right + missed, found=right + wrong)
 
 
 def _figures(judged: Iterable[_Judged], category: FactCategory | None = None) -> Figures:

@@ -1,0 +1,58 @@
+"""Precision, recall and F1 of what a judgement finds, and how tables show them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Figures(Struct, frozen=True):
+    """Counts and ratios; a ratio of nothing is None.
+
+    Attributes:
+        precision: Of what was found, how much is right.
+        recall: Of what should be found, how much was.
+        f1: Their harmonic mean.
+        gold: What should be found.
+        found: What was found.
+    """
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    gold: int
+    found: int
+
+
+def figures_of(right: int, *, gold: int, found: int) -> Figures:
+    """Ratios of counts.
+
+    >>> figures_of(3, gold=4, found=6)
+    Figures(precision=0.5, recall=0.75, f1=0.6, gold=4, found=6)
+    """
+    return Figures(
+        precision=right / found if found else None,
+        recall=right / gold if gold else None,
+        f1=2 * right / (gold + found) if gold + found else None,
+        gold=gold,
+        found=found,
+    )
+
+
+def cells(figures: Figures) -> dict[str, str]:
+    """Of a row of a table."""
+    return {
+        "precision": cell(figures.precision),
+        "recall": cell(figures.recall),
+        "f1": cell(figures.f1),
+        "gold": str(figures.gold),
+        "found": str(figures.found),
+    }
+
+
+def cell(ratio: float | None) -> str:
+    """A ratio in a table; empty for none.
+
+    >>> cell(0.5), cell(None)
+    ('0.500', '')
+    """
+    return "" if ratio is None else f"{ratio:.3f}"
