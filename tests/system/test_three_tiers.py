@@ -74,12 +74,13 @@ async def _ask(http: httpx.AsyncClient, path: str, **body: Any) -> Any:
     return answer.json()
 
 
-async def _episodes(http: httpx.AsyncClient, wanted: int) -> list[str]:
-    """Turn ranges of the user's episodes, once there are so many."""
+async def _episodes(http: httpx.AsyncClient, wanted: int) -> tuple[list[str], dict[str, Any]]:
+    """Turn ranges of the user's episodes and how far she is, once both know of so many: they come by two topics."""
     while True:
         answer = await http.get("/v1/users/alex/episodes?app_id=assistant")
-        if len(answer.json()) >= wanted:
-            return [episode["turn_range"] for episode in answer.json()]
+        standing = (await http.get("/v1/users/alex?app_id=assistant")).json()
+        if min(len(answer.json()), standing["episodes"]) >= wanted:
+            return [episode["turn_range"] for episode in answer.json()], standing
         await asyncio.sleep(0.2)  # poll the index
 
 
@@ -106,9 +107,8 @@ async def test_a_hundred_turns_are_remembered(settings: Settings, tmp_path: Path
         async with httpx.AsyncClient(base_url=url, timeout=30) as http, asyncio.timeout(60):
             after = {"session_id": "s-4", "turn": 19, "timeout_ms": 10_000}
             named = await _ask(http, "/v1/retrieve", query="What's my name?", after=after, format=True)
-            ranges = await _episodes(http, 5)
+            ranges, standing = await _episodes(http, 5)
             found = await _ask(http, "/v1/retrieve", query="What did we discuss about databases?", format=True)
-            standing = (await http.get("/v1/users/alex?app_id=assistant")).json()
             facts = await _tool(url, "list_facts")
             searched = await _tool(url, "search_memory", query="What did we discuss about databases?")
             context = await _tool(url, "get_context", query="What's my name?")
