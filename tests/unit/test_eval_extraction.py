@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.eval.extraction_scoring import Figures, by_seed_patterns, measure
+from jobs.eval.extraction_scoring import by_seed_patterns, measure
 from jobs.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
+from jobs.eval.ratios import Figures
 from models.errors import ConfigurationError
 from models.event_base import Role
 from models.extraction.extraction import Found, extract

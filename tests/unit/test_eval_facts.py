@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
-from jobs.eval.facts_scoring import Extract, Figures, measure, same_value
+from jobs.eval.facts_scoring import Extract, measure, same_value
+from jobs.eval.ratios import Figures
 from models.errors import ConfigurationError
 from models.user_events import ExtractedFact, FactCategory, Retraction
 from models.user_policy import FactPolicy
