@@ -22,14 +22,12 @@ another split, these belong to `dev` and new ones have to be written.
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
-from models.errors import ConfigurationError
+from jobs.eval.labelled import read_labelled
 from models.event_base import Role
 from models.project_types import MemoryType
 
@@ -98,20 +96,4 @@ def read_sentences(file: Path | None = None) -> list[LabelledSentence]:
     Raises:
         ConfigurationError: The file cannot be read, a line is not a labelled sentence, or an id comes twice.
     """
-    try:
-        raw = resources.files(__package__).joinpath(_OWN_SET).read_bytes() if file is None else file.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"cannot read the labelled sentences: {error}") from error
-    decoder = msgspec.json.Decoder(LabelledSentence)
-    sentences: dict[str, LabelledSentence] = {}
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            sentence = decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"labelled sentences, line {number}: {error}") from error
-        if sentence.id in sentences:
-            raise ConfigurationError(f"labelled sentences, line {number}: the id {sentence.id} comes twice")
-        sentences[sentence.id] = sentence
-    return list(sentences.values())
+    return read_labelled(LabelledSentence, file, _OWN_SET, "sentences")

@@ -9,14 +9,12 @@ rules have been mended by looking at rows of `test`, these belong to `dev` and n
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
-from models.errors import ConfigurationError
+from jobs.eval.labelled import read_labelled
 from models.user_events import FactCategory, FactKey, FactValue
 
 Split = Literal["dev", "test"]
@@ -90,20 +88,4 @@ def read_messages(file: Path | None = None) -> list[LabelledMessage]:
     Raises:
         ConfigurationError: The file cannot be read, a line is not a labelled message, or an id comes twice.
     """
-    try:
-        raw = resources.files(__package__).joinpath(_OWN_SET).read_bytes() if file is None else file.read_bytes()
-    except OSError as error:
-        raise ConfigurationError(f"cannot read the labelled messages: {error}") from error
-    decoder = msgspec.json.Decoder(LabelledMessage)
-    messages: dict[str, LabelledMessage] = {}
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            message = decoder.decode(line)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"labelled messages, line {number}: {error}") from error
-        if message.id in messages:
-            raise ConfigurationError(f"labelled messages, line {number}: the id {message.id} comes twice")
-        messages[message.id] = message
-    return list(messages.values())
+    return read_labelled(LabelledMessage, file, _OWN_SET, "messages")

@@ -21,7 +21,7 @@ from models.project_types import (
     ProjectMemory,
     Relationship,
 )
-from models.text.words import estimate_tokens, fold_text
+from models.text.words import fold_text
 
 SHELVES: Final = 128
 """Parts in which a project's memories lie, by the suffix of their ids."""
@@ -229,15 +229,6 @@ def canonical(content: str) -> str:
     """
     words = (word.lstrip(_BEFORE_WORD).rstrip(_AFTER_WORD) for word in fold_text(content).split())
     return " ".join(filter(None, words)) or content.strip()
-
-
-def tokens_of(content: str) -> int:
-    """Estimate of a memory's tokens.
-
-    >>> tokens_of("Use PostgreSQL")
-    4
-    """
-    return estimate_tokens(content)
 
 
 def decay(

@@ -42,7 +42,6 @@ from models.memory.kept_memories import (
     holder_of,
     revised,
     shelf_of,
-    tokens_of,
 )
 from models.memory.listing import Listing
 from models.memory.long_term_edits import Edits
@@ -51,6 +50,7 @@ from models.memory.validity import is_valid
 from models.project_events import DeedOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.project_policy import LongTermPolicy
 from models.project_types import MemorySource, ProjectMemory
+from models.text.words import estimate_tokens
 
 __all__ = [
     "SHELVES",
@@ -63,7 +63,6 @@ __all__ = [
     "canonical",
     "decay",
     "decay_at",
-    "tokens_of",
 ]
 
 
@@ -264,7 +263,7 @@ class LongTerm:
             updated_at=changes.now,
             sources=[new.source],
             last_accessed_at=changes.now,
-            tokens=tokens_of(new.content),
+            tokens=estimate_tokens(new.content),
         )
 
     def _make_room(self, memory_id: str, group: list[Kept], more: int = 1) -> list[Kept]:

@@ -10,11 +10,12 @@ import msgspec
 
 from models.memory.edges import Edges, relationship
 from models.memory.intervals import Intervals
-from models.memory.kept_memories import Changes, Kept, bounded_sources, canonical, decay_at, revised, tokens_of
+from models.memory.kept_memories import Changes, Kept, bounded_sources, canonical, decay_at, revised
 from models.memory.listing import Listing
 from models.memory.rivals import overlap
 from models.project_events import DeedOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.project_types import SUPERSEDES, ProjectMemory, Relationship
+from models.text.words import estimate_tokens
 
 Outcome = tuple[DeedOutcome, str]
 """And why it was refused, without any text; empty if it was not."""
@@ -102,7 +103,7 @@ class Edits:
     def _edited(self, memory: ProjectMemory, command: ProjectMemoryEdited) -> ProjectMemory:
         known: dict[str, object] = {}
         if command.content is not None and command.content != memory.content:
-            known |= {"content": command.content, "tokens": tokens_of(command.content)}
+            known |= {"content": command.content, "tokens": estimate_tokens(command.content)}
         if command.importance is not None and command.importance != memory.importance:
             known["importance"] = command.importance
         if command.valid_from is not None and command.valid_from != memory.valid_from:

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from models.memory.long_term import tokens_of
 from models.project_policy import ContextPolicy
 from models.project_types import (
     ConversationChunk,
@@ -23,6 +22,7 @@ from models.project_types import (
 from models.retrieval.context_window import ContextItem
 from models.retrieval.relevance import Scores
 from models.retrieval.token_budget import budget_of
+from models.text.words import estimate_tokens
 from streams.api import projects_answers as answers
 from streams.api import projects_deed_messages as deeds
 from streams.api import projects_messages as messages
@@ -55,7 +55,7 @@ _MEMORY = ProjectMemory(
     updated_at=_SAID,
     sources=[_SOURCE],
     last_accessed_at=_SAID,
-    tokens=tokens_of(_TEXT),
+    tokens=estimate_tokens(_TEXT),
     relationships=[Relationship(target_id=OTHER_ID, type="depends_on", strength=0.9, created_at=_SAID)],
 )
 _EPISODE = ProjectEpisode(
