@@ -1,4 +1,4 @@
-"""`turntide alerts`: what fires, acknowledging it, and trying out the sinks."""
+"""`turntide alerts`: what fires, acknowledging it, saying whether it was right, and trying out the sinks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from jobs import alert_labels
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from jobs.sending import send_to_turns
@@ -17,6 +18,7 @@ from models.errors import ConfigurationError, TurntideError
 from models.events import (
     AlertAcknowledged,
     AlertChanged,
+    AlertLabelled,
     AlertStatus,
     Mode,
     Position,
@@ -39,28 +41,41 @@ OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the re
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="List and acknowledge alerts, and send a test alert through the configured sinks.",
+    help="List, acknowledge and label alerts, and send a test alert through the configured sinks.",
 )
 
 
 @app.command(
-    "list", epilog=examples("turntide alerts list --status firing", "turntide alerts list --output json | jq .")
+    "list",
+    epilog=examples(
+        "turntide alerts list --status firing",
+        "turntide alerts list --labels",
+        "turntide alerts list --output json | jq .",
+    ),
 )
 def list_alerts(
     *,
     status: Annotated[AlertStatus | None, typer.Option(help="Only alerts in this state.")] = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Show each alert's latest label; reads all of turns.v1.")
+    ] = False,
     output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """List alerts by their latest change, the latest last."""
-    found = asyncio.run(latest_alerts(load_settings()))
+    settings = load_settings()
+    found = asyncio.run(latest_alerts(settings))
+    said = asyncio.run(alert_labels.latest_labels(settings)) if labels else {}
     shown = [alert for alert in found.values() if status in {None, alert.status}]
     shown.sort(key=lambda alert: alert.timestamp)
     printed = Output(output)
     if output is not OutputFormat.TABLE:
-        printed.rows("alerts", [described(alert) for alert in shown])
+        columns = [alert_labels.described(said.get(alert.alert_id)) if labels else {} for alert in shown]
+        printed.rows("alerts", [described(alert) | label for alert, label in zip(shown, columns, strict=True)])
         return
     for alert in shown:
         typer.echo(explained(alert))
+        if alert.alert_id in said:
+            typer.echo(alert_labels.explained(said[alert.alert_id]))
     printed.message(f"{len(shown)} alerts; `turntide alerts ack ID` acknowledges one")
 
 
@@ -75,6 +90,28 @@ def ack(
     """Acknowledge an alert: it is not repeated until it grows worse or is resolved."""
     written = asyncio.run(acknowledge(load_settings(), alert_id, by=by, note=note))
     Output(output).record({"alert_id": alert_id, "session_id": written.session_id, "by": by, "sent": True})
+
+
+@app.command(
+    epilog=examples(
+        "turntide alerts label 1b4e28ba-… --true --by anna",
+        "turntide alerts label 1b4e28ba-… 6fa459ea-… --false --reason 'security homework' --by anna",
+    )
+)
+def label(
+    alert_ids: Annotated[list[str], typer.Argument(help="Ids of alerts, as `list` shows them.")],
+    *,
+    escalating: Annotated[
+        bool, typer.Option("--true/--false", help="The session did escalate, or it was a false alarm.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Say whether alerts were right, also of resolved ones: back-tests measure by it. The latest label counts."""
+    labels = asyncio.run(label_alerts(load_settings(), alert_ids, escalating=escalating, reason=reason, by=by))
+    rows = [{"alert_id": each.alert_id, "session_id": each.session_id, "escalating": escalating} for each in labels]
+    Output(output).rows("labelled", rows)
 
 
 @app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --output json"))
@@ -119,6 +156,21 @@ async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) 
     )
     await send_to_turns(settings, [Record(event.session_id.encode(), encode(event), headers_for(event))])
     return event
+
+
+async def label_alerts(
+    settings: Settings, alert_ids: list[str], *, escalating: bool, reason: str, by: str
+) -> list[AlertLabelled]:
+    """Write the labels to `turns.v1`, under their sessions' keys; none if an id is wrong.
+
+    Raises:
+        ConfigurationError: An id names no alert.
+        DeliveryFailed: The broker did not confirm.
+    """
+    alerts = await latest_alerts(settings)
+    labels = alert_labels.labels_for(alerts, alert_ids, escalating=escalating, reason=reason, by=by)
+    await send_to_turns(settings, alert_labels.records_of(labels))
+    return labels
 
 
 def harmless_alert(now: datetime) -> AlertChanged:

@@ -17,7 +17,6 @@ from jobs.compare_log import Extent, State, changelog_reader, log_extent, read_o
 from jobs.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.policy import Policy
-from models.risk.scorer import RuleScorer
 from models.topics import COMMANDS, TURNS, Topic
 from streams.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
 from streams.folded import SESSIONS, USERS, Folded
@@ -34,7 +33,7 @@ from streams.followers import (
 from streams.replay import Replay, Replayed, UsersReplay, feed_log
 from streams.settings import Settings
 from streams.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
-from streams.wiring import policy_of, stream_embedder_of
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 __all__ = ["LogGrows", "Settled", "State", "settle"]
 
@@ -109,7 +108,8 @@ class _Settling:
         self._policy = policy
         self._deadline_s = deadline_s
         self._index_url = index_url
-        self._sessions = Replay(policy, stream_embedder_of(settings), RuleScorer())
+        embedder = stream_embedder_of(settings)
+        self._sessions = Replay(policy, embedder, scorer_of(settings, embedder))
         self._users = UsersReplay(policy)
         self._ran: Collection[str] = ()
         self._changelogs: dict[str, _Reader] = {}

@@ -25,7 +25,7 @@ from streams.wiring import ROLES
 
 _EXIT_FAILED = 1
 _FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "archive": "sessions"}
-"""Role → the one that it takes its work from."""
+"""Role → the one that it takes its work from; `judge` too, where one is configured."""
 _WARN_FREE_BYTES = 5 * 1024**3
 _FAIL_FREE_BYTES = 512 * 1024**2
 _GIB = 1024**3
@@ -233,7 +233,8 @@ def _workers(settings: Settings) -> Verdict:
     groups = asyncio.run(role_groups(settings, ROLES))
     members = {role: group.members for role, group in groups.items()}
     shown = ", ".join(f"{role} {count}" for role, count in members.items())
-    away = [role for role, follows in _FOLLOWS.items() if members[follows] and not members[role]]
+    follows = _FOLLOWS if settings.judge.kind == "off" else {**_FOLLOWS, "judge": "sessions"}
+    away = [role for role, before in follows.items() if members[before] and not members[role]]
     if not away:
         return Verdict(Status.OK, shown)
     return Verdict(
@@ -247,6 +248,27 @@ def _policy(settings: Settings) -> Verdict:
     from streams.wiring import policy_of
 
     return Verdict(Status.OK, f"{settings.policy_file or 'defaults'}, version {policy_of(settings).version}")
+
+
+def _judge(settings: Settings) -> Verdict:
+    """Has it judge a greeting: whether it answers at all, in a form that is read, and how fast."""
+    from models.events import JudgedTurn, Role
+    from streams.judges.configured import configured_judge
+
+    judge = configured_judge(settings.judge)
+    if judge is None:
+        return Verdict(Status.OK, "none configured, the built-in judgement stands alone")
+
+    async def ask() -> float:
+        try:
+            return await judge.judge([JudgedTurn(0, Role.USER, "Good morning!")], within=settings.judge.timeout)
+        finally:
+            await judge.close()
+
+    began = time.monotonic()
+    probability = asyncio.run(ask())
+    took_ms = (time.monotonic() - began) * 1000
+    return Verdict(Status.OK, f"{judge.name} answers in {took_ms:.0f} ms, a greeting is harmful by {probability:.2f}")
 
 
 def _sinks(settings: Settings) -> Verdict:
@@ -270,6 +292,7 @@ CHECKS: dict[str, Callable[[Settings], Verdict]] = {
     "access": _access,
     "workers": _workers,
     "policy": _policy,
+    "judge": _judge,
     "sinks": _sinks,
 }
 """Every check by name, in the order they are printed."""

@@ -30,7 +30,7 @@ _EXIT_INTERRUPTED = 130
 _LOOK_EVERY_S = 0.5
 _LASTING = {names_of(changelog)[2] for changelog in CHANGELOGS}
 """Lines of a proof that --purge-logs leaves: keys of what is gone, see `streams.erase.purge`."""
-_ROLES = ("archive", "sessions", "memory", "enrich", "index")
+_ROLES = ("archive", "sessions", "memory", "enrich", "judge", "index")
 """The first carries it out, the others are waited for."""
 
 Say = Callable[[str], None]

@@ -33,9 +33,9 @@ def query(
 ) -> None:
     """Ask the archive in SQL, read-only.
 
-    Views: turns, sessions, profiles, risk_points, alerts, alert_changes, windows, compactions, segments, topics,
-    topic_changes, topic_compactions, topic_turns, episodes, controls, dead_letters, profile_history. `DESCRIBE turns`
-    shows columns.
+    Views: turns, sessions, profiles, risk_points, alerts, alert_changes, alert_labels, windows, compactions, segments,
+    topics, topic_changes, topic_compactions, topic_turns, episodes, controls, dead_letters, profile_history. `DESCRIBE
+    turns` shows columns.
     """
     from streams.lake.catalog import open_reader, paths_of
 

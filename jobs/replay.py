@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -16,18 +17,23 @@ from jobs.cli import examples
 from jobs.compare import settle
 from jobs.compare_log import log_extent
 from jobs.output import Output, OutputFormat
+from jobs.replay_alert import AlertCompared, replay_alert
 from models.errors import ConfigurationError
 from models.partition import PARTITION_ENTITY
-from models.risk.scorer import RuleScorer
 from models.topics import TURNS
 from streams.comparison import Comparison
 from streams.folded import SESSIONS, USERS, Entities
 from streams.replay import Feed, LogReplay, Replay, Replayed, UsersReplay, feed_log
 from streams.settings import Settings, load_settings
 from streams.telemetry import configure_logging
-from streams.wiring import policy_of, stream_embedder_of
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 _EXIT_DIFFERENT = 1
+_ORIGINS = {
+    "history": "by the history of the partition",
+    "alert": "as the alert names it",
+    "file": "as asked for, not as it was",
+}
 
 
 class Digest(Struct, frozen=True, kw_only=True):
@@ -62,6 +68,13 @@ def replay(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare changelog, output topics, archive and index with the replay.")
     ] = False,
+    alert: Annotated[
+        str | None, typer.Option(help="Make this alert again by the rules of its time, and compare it bit for bit.")
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="With --alert: fold by this policy and the present scorer; shows what would have been."),
+    ] = None,
     wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
@@ -74,8 +87,21 @@ def replay(
     With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, every
     turn of a user in one episode or at hand, the archive's turns and ids, the index's turns, facts and episodes. Exit
     code 1 with any difference.
+
+    With --alert, the log of its partition is folded up to the alert's last change by the policy and scorer that the
+    sessions workers kept in the data directory's `versions`, and each change is compared with the record on the topic,
+    or in the archive. Exit code 1 if a byte differs, 2 if it cannot be told.
     """
     settings = load_settings()
+    if alert is not None:
+        if limit is not None or session is not None or sessions or compare:
+            raise ConfigurationError("--alert goes with --archive, --policy and --output only")
+        _print_alert(
+            asyncio.run(replay_alert(settings, alert, archive=archive, policy_file=policy, bar=folding)), output
+        )
+        return
+    if policy is not None:
+        raise ConfigurationError("--policy goes with --alert: other replays take the configured policy_file")
     if compare:
         if limit is not None or session is not None or sessions or archive:
             raise ConfigurationError(
@@ -104,6 +130,8 @@ replay.epilog = examples(  # type: ignore[attr-defined]
     "turntide replay --session s-1 --output json",
     "turntide replay --archive --sessions --output csv",
     "turntide replay --compare",
+    "turntide replay --alert 1b4e28ba-…",
+    "turntide replay --alert 1b4e28ba-… --policy stricter.toml --output json",
 )
 
 
@@ -147,7 +175,8 @@ def _replayed(settings: Settings, limit: int | None, only_sessions: bool) -> dic
 
     async def run() -> dict[str, Replayed]:
         policy = policy_of(settings)
-        found = {SESSIONS.role: await fold(Replay(policy, stream_embedder_of(settings), RuleScorer()))}
+        embedder = stream_embedder_of(settings)
+        found = {SESSIONS.role: await fold(Replay(policy, embedder, scorer_of(settings, embedder)))}
         return found if only_sessions else found | {USERS.role: await fold(UsersReplay(policy))}
 
     return asyncio.run(run())
@@ -158,9 +187,9 @@ def _replayed_archive(settings: Settings, limit: int | None) -> dict[str, Replay
     from streams.lake.inputs import archived_count, archived_inputs
 
     with reading(paths_of(settings)) as lake, folding(archived_count(lake)) as progress:
-        feed = Feed(
-            Replay(policy_of(settings), stream_embedder_of(settings), RuleScorer()), limit=limit, progress=progress
-        )
+        embedder = stream_embedder_of(settings)
+        replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
+        feed = Feed(replay, limit=limit, progress=progress)
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
             feed.take(record)
         return {SESSIONS.role: feed.finish()}
@@ -187,6 +216,22 @@ def _print_comparison(found: Comparison, printed: Output) -> None:
         }
     )
     if found.differences:
+        raise typer.Exit(_EXIT_DIFFERENT)
+
+
+def _print_alert(found: AlertCompared, form: OutputFormat) -> None:
+    printed = Output(form)
+    if form is OutputFormat.JSON:
+        printed.record(msgspec.to_builtins(found))
+    else:
+        printed.rows(f"alert {found.alert_id}", [msgspec.to_builtins(change) for change in found.changes])
+        same = sum(change.equal for change in found.changes)
+        printed.message(
+            f"session {found.session_id}, partition {found.partition}: {found.records} records folded, {same} of "
+            f"{len(found.changes)} changes are the same bit for bit; policy {', then '.join(found.policies)} "
+            f"({_ORIGINS[found.rules]})"
+        )
+    if not found.equal:
         raise typer.Exit(_EXIT_DIFFERENT)
 
 

@@ -38,6 +38,7 @@ class WorkerRole(StrEnum):
     SESSIONS = "sessions"
     MEMORY = "memory"
     ENRICH = "enrich"
+    JUDGE = "judge"
     INDEX = "index"
     ARCHIVE = "archive"
     NOTIFY = "notify"
@@ -52,12 +53,12 @@ def worker(
         bool, typer.Option("--exit-with-parent", help="Stop when standard input closes.")
     ] = False,
 ) -> None:
-    """Run a role until Ctrl-C: fold sessions or users, answer requests, index, archive, notify, or serve reading.
+    """Run a role until Ctrl-C: fold sessions or users, answer requests, judge, index, archive, notify, serve reading.
 
     Each role is its own consumer group and scales alone: start more workers of a role and the partitions spread over
-    them. `all` starts every role (notify where a sink is configured) and restarts what dies; as static members of
-    their groups (`worker_id`), they have their partitions back at once. `api` serves what the index role serves, in as
-    many processes as are wanted, where the vector store is a Qdrant server.
+    them. `all` starts every role (notify where a sink is configured, judge where a judge is) and restarts what dies;
+    as static members of their groups (`worker_id`), they have their partitions back at once. `api` serves what the
+    index role serves, in as many processes as are wanted, where the vector store is a Qdrant server.
     """
     settings = load_settings()
     if role is WorkerRole.ALL:
@@ -130,6 +131,8 @@ async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
     roles = [WorkerRole.SESSIONS, WorkerRole.MEMORY, WorkerRole.ENRICH, WorkerRole.INDEX, WorkerRole.ARCHIVE]
     if settings.notify.webhook_url or settings.notify.alertmanager_url:
         roles.append(WorkerRole.NOTIFY)
+    if settings.judge.kind != "off":
+        roles.append(WorkerRole.JUDGE)
     environment = {**with_bytecode(os.environ), "TURNTIDE_WORKER_ID": worker_id_of(settings)}
     async with asyncio.TaskGroup() as group:
         for role in roles:

@@ -10,13 +10,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from models.events import (
-    AlertAcknowledged,
     CommandEvent,
     Position,
-    SegmentSummarised,
-    SessionEnded,
+    SessionControl,
     SessionErased,
-    TopicControl,
     Turn,
 )
 
@@ -32,9 +29,7 @@ class SessionTimedOut(Struct, frozen=True, gc=False):
     reason: Literal["timed_out", "evicted"] = "timed_out"
 
 
-SessionEvent = (
-    Turn | SessionEnded | SessionErased | AlertAcknowledged | SegmentSummarised | TopicControl | SessionTimedOut
-)
+SessionEvent = Turn | SessionControl | SessionErased | SessionTimedOut
 
 
 class SessionInput(Struct, frozen=True, gc=False):
@@ -44,7 +39,7 @@ class SessionInput(Struct, frozen=True, gc=False):
         event: What happened.
         position: The record that carried it (for a time-out: the record that moved the watermark).
         watermark: Event time of the partition at this record, never decreasing.
-        risk: The scorer's risk of a turn that came without one; None for other events.
+        risk: The scorer's risk of a turn, also of one that brought another; None for other events.
         vector: The embedding of a turn or of a restored topic's title, `(dim,)` float32 of unit length, or None (empty
             text, other roles).
     """

@@ -27,6 +27,7 @@ from models.memory.buffer import ASKED_CHARS
 from models.memory.topic_packing import SENTENCE_CHARS
 from models.memory.topic_vectors import TOPIC_DIMS
 from models.policy import Policy
+from models.risk.sequence.signals import SIGNAL_NAMES
 from models.session_state import Open, SessionState
 from models.text.words import utf8_bytes
 
@@ -62,10 +63,18 @@ _TURN_NUMBER = 17
 """As JSON."""
 _NOTABLE = 96
 """Beside its text: kind, role, turn and weight, as JSON with the fields' names."""
-_ASKED_TURN = 48
-"""Beside its text, as JSON."""
+_ASKED_TURN = 80
+"""Beside its text, as JSON: its role, and for a judge its number."""
 _HEAD = 1 * KIB
 """Counters, times, mode and alert of an open head."""
+_SIGNAL = 64
+"""Of one sequence signal, as msgpack: it keeps a few numbers."""
+_MESSAGE = 64
+"""The last message as the signals saw it, and the counters of the judgement."""
+_SHARE = 12
+"""What a turn added to the log-odds, and its number."""
+_CONTRIBUTION = 512
+"""What a signal adds, as JSON, with its reason."""
 _OUTPUT = 6 * KIB
 """Ids, source, times, counters and headers of any output; ids may be 256 characters of four bytes."""
 
@@ -83,10 +92,13 @@ class Footprint:
         self._turn = 2 * named * _TOPIC + 2 * (_PANE + _RISK + _TRANSITION + _SLOT) + _POINT + _SEGMENT_REF + _VECTOR
         self._segment = memory.key_topics * _TOPIC + memory.segment_turns * _SLOT + 2 * KIB
         self._vectors = memory.recent_vectors
+        # The judgement is one part, written whole.
+        self._judgement = 0 if policy.escalation.model_in_force is None else _judgement_bytes(policy)
 
     def touch(self, session_id: str, head_bytes: int = 0) -> int:
         """A session is changed for the first time in this write: its head, so large when it was read, goes along."""
-        return head_bytes + _HEAD + _key(session_id)
+        judgement = self._judgement + _key(session_id) if self._judgement else 0
+        return head_bytes + _HEAD + _key(session_id) + judgement
 
     def turn(self, turn: Turn) -> int:
         """A turn: its buffered content, vector and segment, and what it adds to the head."""
@@ -105,7 +117,7 @@ class Footprint:
 
     def closing(self, session_id: str, state: SessionState) -> int:
         """A session that closes: a tombstone for each part, and the small head."""
-        head, parts = state.head, 2
+        head, parts = state.head, 3
         if isinstance(head, Open):
             parts += self._vectors + len(head.buffer_slots) + len(head.segment_refs)
         else:
@@ -141,10 +153,15 @@ def largest_state_part_bytes(policy: Policy) -> dict[str, int]:
         "buffered turn": policy.intake.max_content_bytes + 64,
         "segment": _summary_chars(policy) * _CHAR + _ID_CHARS * _CHAR + memory.key_topics * _TOPIC + 512,
         "vector": _VECTOR,
+        "judgement": _judgement_bytes(policy),
         "notable sentences": policy.apps.notables * (policy.apps.notable_chars * _CHAR + _NOTABLE) + 16,
         **_largest_topic_part_bytes(policy),
         "app window": panes * _PANE + 16,
     }
+
+
+def _judgement_bytes(policy: Policy) -> int:
+    return len(SIGNAL_NAMES) * _SIGNAL + 2 * _MESSAGE + policy.escalation.kept_turns * _SHARE
 
 
 def _largest_topic_part_bytes(policy: Policy) -> dict[str, int]:
@@ -192,15 +209,19 @@ def largest_output_bytes(policy: Policy) -> dict[str, int]:
         + (talked.summary_sentences * (SENTENCE_CHARS + 1) + 2 * _ID_CHARS) * _ESCAPED_CHAR
         + turns * _TURN_NUMBER,
         "episode_closed": _episode_bytes(policy),
-        "alert_changed": 2 * _OUTPUT + risky + policy.alerts.evidence_turns * (_ID_CHARS * _CHAR + 256),
+        "alert_changed": 2 * _OUTPUT
+        + risky
+        + policy.alerts.evidence_turns * (_ID_CHARS * _CHAR + 256)
+        + (len(SIGNAL_NAMES) + 2) * _CONTRIBUTION
+        + policy.escalation.kept_turns * 64,
+        "judgement_requested": _OUTPUT + _turns_read(policy, policy.escalation.judge_turn_chars),
     }
 
 
 def largest_command_bytes(policy: Policy) -> dict[str, int]:
     """Kind of output that goes to `commands.v1`, but for the users' (`models.user_bounds`) → its largest record."""
-    apps, memory = policy.apps, policy.memory
-    at_hand = memory.buffer_turns + memory.segment_turns
-    turns = at_hand * _ASKED_TURN + min(ASKED_CHARS, at_hand * apps.asked_turn_chars) * _ESCAPED_CHAR
+    apps = policy.apps
+    turns = _turns_read(policy, apps.asked_turn_chars)
     return {
         "conversation_ended": _episode_bytes(policy)
         + apps.notables * (apps.notable_chars * _ESCAPED_CHAR + _NOTABLE)
@@ -208,6 +229,12 @@ def largest_command_bytes(policy: Policy) -> dict[str, int]:
         "project_turn_added": 2 * _OUTPUT + policy.intake.max_content_bytes * _ESCAPED_CHAR,
         "project_conversation_ended": 2 * _OUTPUT,
     }
+
+
+def _turns_read(policy: Policy, turn_chars: int) -> int:
+    """Of turns at hand that a slower stage reads."""
+    at_hand = policy.memory.buffer_turns + policy.memory.segment_turns
+    return at_hand * _ASKED_TURN + min(ASKED_CHARS, at_hand * turn_chars) * _ESCAPED_CHAR
 
 
 def _episode_bytes(policy: Policy) -> int:

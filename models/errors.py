@@ -15,7 +15,8 @@ TurntideError
 │   └── EmbedderUnavailable a remote embedder does not answer: as a store; no other embedder's vectors can stand in
 ├── LlmUnavailable          a language model does not answer: what needs no model serves instead
 │   └── LlmTimedOut         it did not answer in time
-└── LlmRubbish              it answers in another form than it was asked for: likewise
+├── LlmRubbish              it answers in another form than it was asked for: likewise
+└── JudgeFailed             a judge has no answer: the built-in judgement stands, the answer says why
 ```
 """
 
@@ -90,3 +91,15 @@ class LlmTimedOut(LlmUnavailable):
 
 class LlmRubbish(TurntideError):  # noqa: N818
     """A language model's answer has another form than it was asked for."""
+
+
+class JudgeFailed(TurntideError):  # noqa: N818
+    """A judge of conversations has no answer.
+
+    Attributes:
+        reason: Constant snake_case word, safe as a metric label: `timeout`, `unavailable`, `rubbish` or `no_text`.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason

@@ -111,11 +111,16 @@ from models.project_types import (
 from models.session_events import (
     AlertAcknowledged,
     AlertChanged,
+    AlertLabelled,
     AlertStatus,
     ClockTicked,
+    Contribution,
     DeadLetter,
     EpisodeClosed,
+    Escalation,
     EvidenceTurn,
+    JudgedTurn,
+    JudgementRequested,
     ModeTransition,
     ProfileUpdated,
     RiskPoint,
@@ -126,6 +131,8 @@ from models.session_events import (
     SignalShare,
     Slope,
     Turn,
+    TurnShare,
+    TurnsJudged,
     WindowClosed,
 )
 from models.topic_events import (
@@ -166,6 +173,7 @@ __all__ = [
     "AdminCommand",
     "AlertAcknowledged",
     "AlertChanged",
+    "AlertLabelled",
     "AlertStatus",
     "AppMemoriesChanged",
     "AppMemoriesCompacted",
@@ -179,6 +187,7 @@ __all__ = [
     "CompactionDecided",
     "CompactionRequested",
     "ConsolidationAsked",
+    "Contribution",
     "Control",
     "ControlEvent",
     "ConversationChunk",
@@ -197,6 +206,7 @@ __all__ = [
     "ErasureEvent",
     "ErasureProved",
     "ErasureRecord",
+    "Escalation",
     "EvidenceTurn",
     "ExtractedFact",
     "FactCategory",
@@ -209,6 +219,8 @@ __all__ = [
     "Identifier",
     "InputEvent",
     "ItemCause",
+    "JudgedTurn",
+    "JudgementRequested",
     "MemoriesAccessed",
     "MemoriesPurged",
     "MemoriesRead",
@@ -266,6 +278,7 @@ __all__ = [
     "Scalar",
     "SegmentCompacted",
     "SegmentSummarised",
+    "SessionControl",
     "SessionEnded",
     "SessionErased",
     "SessionOutput",
@@ -289,6 +302,8 @@ __all__ = [
     "TopicSummarised",
     "Turn",
     "TurnNumber",
+    "TurnShare",
+    "TurnsJudged",
     "UserCommand",
     "UserErased",
     "UserErasure",
@@ -307,11 +322,14 @@ __all__ = [
     "user_key",
 ]
 
-ControlEvent = SessionEnded | SessionErased | AlertAcknowledged | SegmentSummarised | TopicControl | ClockTicked
+SessionControl = SessionEnded | AlertAcknowledged | AlertLabelled | TurnsJudged | SegmentSummarised | TopicControl
+ControlEvent = SessionControl | SessionErased | ClockTicked
 InputEvent = Turn | ControlEvent
 CommandEvent = UserEvent | UserErasure | SpaceEvent | SpaceErasure | ProjectEvent | ProjectErasure
 """What changes a user's memory, a space of an app's memories, or a project's memory."""
-SessionOutput = ProfileUpdated | WindowClosed | SegmentCompacted | TopicChanged | EpisodeClosed | AlertChanged
+SessionOutput = (
+    ProfileUpdated | WindowClosed | SegmentCompacted | TopicChanged | EpisodeClosed | AlertChanged | JudgementRequested
+)
 Forwarded = UserTurnAdded | ConversationEnded | ProjectForwarded
 """What the sessions role sends to other memories."""
 OutputEvent = SessionOutput | Forwarded | UserOutput | SpaceOutput | ProjectOutput | DeadLetter

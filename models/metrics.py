@@ -7,6 +7,7 @@ id of a session, user or app is never one, since each value is a time series for
 from __future__ import annotations
 
 from models.app_metrics import APP_METRICS
+from models.judge_metrics import JUDGE_METRICS
 from models.metric import Kind, Metric
 from models.metric import counter as _counter
 from models.metric import gauge as _gauge
@@ -285,6 +286,9 @@ _CONTEXT = (
 )
 
 _MEMORIES = (*_USERS, *APP_METRICS, *PROJECT_METRICS)
-METRICS: tuple[Metric, ...] = (*_FOLDING, *_LAG, *_RISK, *_TOPICS, *_MEMORIES, *_STATE, *_STORES, *_CONTEXT)
+METRICS: tuple[Metric, ...] = (
+    *(*_FOLDING, *_LAG, *_RISK, *JUDGE_METRICS, *_TOPICS),
+    *(*_MEMORIES, *_STATE, *_STORES, *_CONTEXT),
+)
 METRIC_OF: dict[str, Metric] = {metric.name: metric for metric in METRICS}
 """By name."""

@@ -8,6 +8,7 @@ moves it to the broker's time of that record. A session's time-out fires at the 
 its deadline, the nearest deadline first. A record opens one session at most and closes up to `MAX_TIMEOUTS_PER_RECORD`
 (fewer if they are large), so that closing keeps pace; after a jump of the clock the rest follow at the next records.
 An erasure comes before all that is due at its record, and moves no clock: it is of today, whenever the turns were.
+Nor does the label of an alert.
 
 Bounds: beyond `partition.open_sessions` the session that is silent longest is closed early (its episode says
 `evicted`); beyond `partition.closed_sessions` the session that closed longest ago is forgotten early. Its late turn
@@ -28,7 +29,16 @@ from models.app_windows import AppWindows
 from models.arrival import SessionInput, SessionTimedOut
 from models.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
 from models.deadlines import Deadlines
-from models.events import AlertChanged, ClockTicked, InputEvent, OutputEvent, Position, SessionErased, Turn
+from models.events import (
+    AlertChanged,
+    AlertLabelled,
+    ClockTicked,
+    InputEvent,
+    OutputEvent,
+    Position,
+    SessionErased,
+    Turn,
+)
 from models.policy import Policy
 from models.session import SessionState, fold, read_standing
 
@@ -166,8 +176,9 @@ class PartitionFold:
             self._apply(self._state(event.session_id), erased)
             self._erased += 1
             return
-        time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
-        self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
+        if not isinstance(event, AlertLabelled):
+            time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
+            self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
         watermark, policy = self._clock.watermark, self._policy.partition
         if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
             self._time_out(arrival.position)

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from models.app_policy import AppPolicy
 from models.errors import ConfigurationError
+from models.escalation_policy import Allowance, CombinationModel, EscalationPolicy, ModeThreshold, QuietHours
 from models.events import Ratio, Role
 from models.project_policy import ProjectPolicy
 from models.retrieval_policy import RetrievalPolicy
@@ -33,7 +34,11 @@ from models.user_policy import FactPolicy, UserPolicy
 
 __all__ = [
     "AlertPolicy",
+    "Allowance",
+    "AppModes",
+    "CombinationModel",
     "DetectorPolicy",
+    "EscalationPolicy",
     "FactPolicy",
     "IntakePolicy",
     "MemoryPolicy",
@@ -43,6 +48,7 @@ __all__ = [
     "Policy",
     "ProfilePolicy",
     "ProjectPolicy",
+    "QuietHours",
     "RetrievalPolicy",
     "RiskPolicy",
     "Section",
@@ -200,14 +206,16 @@ class DetectorPolicy(Section, frozen=True, kw_only=True):
     """Questions near the risky matter that make the signal 1."""
 
 
-class ModeThreshold(Section, frozen=True, kw_only=True):
-    """A mode is entered at one score and left below a lower one (hysteresis)."""
+class AppModes(Section, frozen=True, kw_only=True):
+    """Thresholds of one app, as `turntide calibrate` proposes them; what is not named is as for all."""
 
-    enter: Ratio
-    leave: Ratio
+    app_id: Annotated[str, Meta(min_length=1, max_length=256)]
+    elevated: ModeThreshold
+    critical: ModeThreshold
 
     def __post_init__(self) -> None:
-        require(self.leave <= self.enter, "leave must not exceed enter")
+        rising = self.elevated.enter <= self.critical.enter and self.elevated.leave <= self.critical.leave
+        require(rising, "thresholds must rise from elevated to critical")
 
 
 class ModePolicy(Section, frozen=True, kw_only=True):
@@ -222,6 +230,15 @@ class ModePolicy(Section, frozen=True, kw_only=True):
     critical: ModeThreshold = ModeThreshold(enter=0.70, leave=0.55)
     dwell_turns: Annotated[int, Meta(ge=0, le=1_000)] = 3
     """Counted turns a mode lasts at least before it can fall; it rises at once."""
+    apps: Annotated[tuple[AppModes, ...], Meta(max_length=1_000)] = ()
+
+    def thresholds(self, app_id: str) -> tuple[ModeThreshold, ModeThreshold, ModeThreshold]:
+        """Of watch, elevated and critical, in an app. Watch never lies above elevated."""
+        for app in self.apps:
+            if app.app_id == app_id:
+                enter, leave = min(self.watch.enter, app.elevated.enter), min(self.watch.leave, app.elevated.leave)
+                return ModeThreshold(enter=enter, leave=leave), app.elevated, app.critical
+        return self.watch, self.elevated, self.critical
 
     def __post_init__(self) -> None:
         rising = self.watch.enter <= self.elevated.enter <= self.critical.enter
@@ -233,7 +250,7 @@ class AlertPolicy(Section, frozen=True, kw_only=True):
     """When an alert is raised, repeated and resolved."""
 
     min_scored_turns: Count = 3
-    """Evidence before a mode raises an alert."""
+    """Evidence before a mode raises an alert, where the seed's formulas or risks that producers send decide."""
     single_turn_risk: Ratio = 0.9
     """One turn of this risk alerts at once, as critical, whatever the evidence."""
     renotify_after: timedelta = timedelta(minutes=30)
@@ -242,6 +259,12 @@ class AlertPolicy(Section, frozen=True, kw_only=True):
     """Counted turns below elevated that resolve an alert."""
     evidence_turns: Annotated[int, Meta(ge=1, le=20)] = 5
     """Turns named as evidence."""
+    min_evidence_turns: Annotated[int, Meta(ge=0, le=1_000)] = 1
+    """Turns that must have raised the log-odds before the calibrated judgement raises an alert. One is enough: the
+    probability knows how little it says. More make alerts later (3: half of the public attacks are over by then)."""
+    allow: Annotated[tuple[Allowance, ...], Meta(max_length=1_000)] = ()
+    """What may be talked about without waking anybody."""
+    quiet_hours: QuietHours | None = None
 
     def __post_init__(self) -> None:
         require(self.renotify_after > ZERO, "renotify_after must be positive")
@@ -261,6 +284,7 @@ class Policy(Section, frozen=True, kw_only=True):
     retrieval: RetrievalPolicy = RetrievalPolicy()
     profile: ProfilePolicy = ProfilePolicy()
     risk: RiskPolicy = RiskPolicy()
+    escalation: EscalationPolicy = EscalationPolicy()
     detectors: DetectorPolicy = DetectorPolicy()
     modes: ModePolicy = ModePolicy()
     alerts: AlertPolicy = AlertPolicy()

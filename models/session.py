@@ -17,6 +17,8 @@ Rules for what is not in order:
 - **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
   that continues the numbering; windows that are still open go on.
 - **Erased**: nothing is emitted and nothing is left, also of a closed session; a later turn begins a new one.
+- **A label** of an alert changes nothing: it can come days later, and puts off no end.
+- **A judge's answer** for another alert than the present one changes nothing but the deadline, as every event does.
 - **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
 """
 
@@ -29,6 +31,7 @@ from models.arrival import SessionInput, SessionTimedOut
 from models.event_base import NAME_CHARS
 from models.events import (
     AlertAcknowledged,
+    AlertLabelled,
     OutputEvent,
     Role,
     SegmentSummarised,
@@ -36,6 +39,7 @@ from models.events import (
     SessionErased,
     TopicControl,
     Turn,
+    TurnsJudged,
 )
 from models.ids import named_id
 from models.memory.buffer import BufferedTurn, encode_turn
@@ -44,23 +48,21 @@ from models.memory.episodic import close_episode
 from models.memory.segments import compact
 from models.memory.topic_controls import Moment, take_control
 from models.memory.topic_vectors import topic_vector
-from models.memory.vectors import Mark, quantise
 from models.policy import Policy
-from models.risk.alerts import Cause, Situation, acknowledge, after_turn, resolve
-from models.risk.modes import next_mode
-from models.risk.profile import Arrival, admit, insert_risk, observe_behaviour
+from models.risk.alerts import resolve
+from models.risk.profile import Arrival, admit, count_turn
 from models.risk.windows import Windows
+from models.session_outbox import Outbox
 from models.session_outputs import Emission
+from models.session_risk import RiskStep
+from models.session_risk_outputs import RiskEmission
 from models.session_state import Closed, Open, SessionState, read_deadline, read_standing
-from models.text.features import is_refusal
 from models.text.summary import sentences_in
 
 __all__ = ["SessionState", "fold", "read_deadline", "read_standing"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
 """Whose turns are a user's memory (seed 002, `history`), and a project's (seed 004)."""
-_UPSTREAM: Final = "upstream"
-_RULES: Final = "rules"
 
 
 def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[OutputEvent]]:
@@ -87,6 +89,8 @@ def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tupl
     if head is None:
         return state, []
     head.offset = item.position.offset
+    if isinstance(item.event, AlertLabelled):
+        return state, []
     return state, _Step(state, head, item, policy, item.event.timestamp).take(item.event)
 
 
@@ -136,10 +140,13 @@ class _Step:
         self.timestamp = _utc(timestamp)
         self.watermark = _utc(item.watermark)
         self.windows = Windows(policy.window, head.windows)
-        self.emission = Emission(state, head, item, policy, self.timestamp)
+        self.outbox = Outbox(head, item, self.timestamp)
+        self.emission = Emission(state, head, self.outbox, policy)
+        self.told = RiskEmission(state, head, self.outbox, policy)
+        self.risk = RiskStep(state, head, self.outbox, self.told, policy)
 
     def take(
-        self, event: Turn | SessionEnded | AlertAcknowledged | SegmentSummarised | TopicControl
+        self, event: Turn | SessionEnded | AlertAcknowledged | TurnsJudged | SegmentSummarised | TopicControl
     ) -> list[OutputEvent]:
         """Fold the event and give what is to be emitted."""
         if isinstance(event, SessionEnded):
@@ -152,7 +159,9 @@ class _Step:
                 return []
         self.put_off_deadline()
         if isinstance(event, AlertAcknowledged):
-            self.acknowledge(event)
+            self.risk.acknowledge(event)
+        elif isinstance(event, TurnsJudged):
+            self.risk.take_judgement(event)
         elif isinstance(event, SegmentSummarised):
             self.replace_summary(event)
         elif isinstance(event, TopicControl):
@@ -161,7 +170,7 @@ class _Step:
             self.count_late()
         else:
             self.turn(event)
-        return self.emission.outputs
+        return self.outbox.outputs
 
     def turn(self, turn: Turn) -> None:
         """Count a turn: risk, behaviour, mode, memory, topics, the user's memory, alert, windows, profile."""
@@ -169,24 +178,8 @@ class _Step:
         head.other_app |= turn.app_id != head.app_id
         head.other_user |= turn.user_id != head.user_id
         self.emission.windows(self.windows.close(self.watermark))
-        self.count(turn.turn)
-        behaves = turn.role in policy.risk.scored_roles
-        risk = _bounded(turn.risk if turn.risk is not None or not behaves else self.item.risk)
-        if risk is not None:
-            insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
-        vector = None if self.item.vector is None else quantise(self.item.vector)
-        if behaves:
-            observe_behaviour(self.state, head, turn, vector, risk=risk or 0.0, policy=policy)
-        elif turn.role is Role.ASSISTANT and turn.turn > head.last_user_turn >= 0 and is_refusal(turn.content):
-            self.state.vectors(policy.memory.recent_vectors).mark(head.last_user_turn, Mark.REFUSED)
-        changed_mode = False
-        # A turn that is neither scored nor behaviour moves no signal but by the count it is divided by.
-        if behaves or risk is not None:
-            score = self.emission.measured.combination.score
-            changed_mode = self.move_mode(score)
-            if risk is not None:
-                source = _RULES if turn.risk is None else _UPSTREAM
-                head.risk_points.append((turn.turn, self.timestamp, risk, score, head.mode, source))
+        count_turn(head, turn.turn, self.timestamp)
+        risk, changed_mode = self.risk.count(turn)
         remembered = BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, risk)
         encoded = encode_turn(remembered)
         self.remember(turn.turn, encoded)
@@ -198,24 +191,11 @@ class _Step:
             self.emission.user_turn(turn)
         if turn.project_id is not None and policy.projects.enabled and turn.role in _SPEAKERS:
             self.emission.project_turn(turn, turn.project_id)
-        cause = self.move_alert(risk)
+        cause = self.risk.move_alert(turn, risk)
         self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
         if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
-            self.emission.profile(still_open=True)
+            self.told.profile(still_open=True)
         self.state.last_point = (self.timestamp, risk)
-
-    def count(self, number: int) -> None:
-        """Numbers and times that every counted turn moves."""
-        head = self.head
-        if head.turn_count == 0:
-            head.started_at = head.latest_at = self.timestamp
-            head.first_turn = number
-        head.started_at = min(head.started_at, self.timestamp)
-        head.latest_at = max(head.latest_at, self.timestamp)
-        head.first_turn = min(head.first_turn, number)
-        head.turn_count += 1
-        head.turns_since_profile += 1
-        head.turns_in_mode += 1
 
     def count_late(self) -> None:
         """A turn that is not folded."""
@@ -227,17 +207,6 @@ class _Step:
         """Every event but a duplicate shows that the session lives."""
         deadline = max(self.timestamp, self.watermark) + self.policy.session.timeout
         self.head.deadline = deadline if self.head.deadline is None else max(self.head.deadline, deadline)
-
-    def move_mode(self, score: float) -> bool:
-        """Whether the score changes the mode, which is noted."""
-        head = self.head
-        mode = next_mode(head.mode, score, head.turns_in_mode, self.policy.modes)
-        if mode is head.mode:
-            return False
-        head.mode, head.turns_in_mode = mode, 0
-        head.mode_transitions.append((head.last_turn, mode))
-        del head.mode_transitions[: -self.policy.profile.mode_transitions]
-        return True
 
     def remember(self, turn: int, encoded: bytes) -> None:
         """Layers 1 and 2."""
@@ -278,32 +247,6 @@ class _Step:
         self.head.open_turns = []
         self.emission.segment(segment)
 
-    def move_alert(self, risk: float | None) -> Cause | None:
-        """What the turn does to the session's alert."""
-        head, at = self.head, self.item.position
-        situation = Situation(head.latest_at, head.mode, head.scored_turns, risk)
-        session_id = self.item.event.session_id
-        head.alert, cause = after_turn(
-            head.alert,
-            situation,
-            self.policy.alerts,
-            lambda: named_id("alert", session_id, at.topic, str(at.partition), str(at.offset)),
-        )
-        if head.alert is None or cause is None:
-            return None
-        head.alerts_raised += cause == "raised"
-        self.emission.alert(head.alert, cause)
-        if cause == "resolved":
-            head.alert = None
-        return cause
-
-    def acknowledge(self, event: AlertAcknowledged) -> None:
-        """Note that somebody looks at the alert."""
-        self.head.alert, cause = acknowledge(self.head.alert, event.alert_id)
-        if self.head.alert is not None and cause is not None:
-            self.emission.alert(self.head.alert, cause)
-            self.emission.profile(still_open=True)
-
     def replace_summary(self, event: SegmentSummarised) -> None:
         """Take a slower summariser's text for a segment that is still in the working memory."""
         memory = self.state.working_memory
@@ -325,8 +268,8 @@ class _Step:
             emission.conversation_ended(reason, episode)
         emission.project_conversations(reason, status)
         if head.alert is not None:
-            emission.alert(resolve(head.alert), "resolved")
-        emission.profile(still_open=False)
+            self.told.alert(resolve(head.alert), "resolved")
+        self.told.profile(still_open=False)
         self.state.become(
             Closed(
                 closed=True,
@@ -338,14 +281,7 @@ class _Step:
                 closed_at=self.watermark,
             )
         )
-        return emission.outputs
-
-
-def _bounded(risk: float | None) -> float | None:
-    """Scorers are plug-ins: what they give outside 0-1, or as NaN, must not poison the sums."""
-    if risk is None or 0.0 <= risk <= 1.0:
-        return risk
-    return 1.0 if risk > 1.0 else 0.0
+        return self.outbox.outputs
 
 
 def _importance(turn: Turn) -> float | None:

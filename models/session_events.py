@@ -51,6 +51,35 @@ class SegmentSummarised(Control, frozen=True, kw_only=True, tag="segment_summari
     summarised_by: str
 
 
+class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc=False):
+    """Somebody says whether an alert was right (the control event `label_alert`): back-tests measure by it.
+
+    It changes nothing in the session, and may come long after its end. The latest label of an alert counts.
+    """
+
+    alert_id: str
+    escalating: bool
+    """True: the session did escalate. False: a false alarm."""
+    reason: str = ""
+    by: str = ""
+
+
+class TurnsJudged(Control, frozen=True, kw_only=True, tag="turns_judged", gc=False):
+    """A slower judge (a guard model, a classifier) answered `JudgementRequested`: the alert is weighed anew with it.
+
+    An answer for an alert that is over changes nothing.
+    """
+
+    alert_id: str
+    judge: str
+    """Name and version of the model."""
+    probability: Ratio | None = None
+    """That the turns it saw are harmful; None: it did not answer."""
+    failure: str = ""
+    """Why it did not answer; no text of a turn."""
+    elapsed_ms: int = 0
+
+
 class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=False):
     """Written by a session worker when a partition is idle and a deadline is due.
 
@@ -76,6 +105,49 @@ class EvidenceTurn(Struct, frozen=True, gc=False):
     turn: int
     risk: float
     why: str
+    log_odds: float = 0.0
+    """What this turn added to the session's log-odds, by all signals."""
+
+
+class Contribution(Struct, frozen=True, gc=False):
+    """What one signal adds to the log-odds that a session escalates, and what would be without it."""
+
+    signal: str
+    value: float
+    """0-1."""
+    log_odds: float
+    probability_without: float
+    alert_without: bool
+    """Whether the probability without it still reaches the threshold."""
+    why: str = ""
+
+
+class TurnShare(Struct, frozen=True, gc=False):
+    """What one turn added to the log-odds."""
+
+    turn: int
+    log_odds: float
+
+
+class Escalation(Struct, frozen=True):
+    """The calibrated judgement of a session, taken apart exactly.
+
+    `base_log_odds` and the `log_odds` of all contributions add up to `log_odds`, to the last digit (all are whole
+    multiples of 0.0001); so do `base_log_odds`, `earlier_log_odds` and the `log_odds` of all `turns`.
+    """
+
+    probability: float
+    log_odds: float
+    base_log_odds: float
+    threshold: float
+    """Probability from which an alert is raised in this app."""
+    model: str
+    """Name and digest of the model."""
+    contributions: list[Contribution]
+    turns: list[TurnShare]
+    """The last turns that were weighed, in the order of their arrival."""
+    earlier_log_odds: float
+    """Of all turns before those, and of a judge's answer, which is no turn's."""
 
 
 class RiskPoint(Struct, frozen=True, gc=False):
@@ -212,7 +284,7 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     fingerprint: str
     status: AlertStatus
     severity: Severity
-    cause: Literal["raised", "worsened", "renotified", "acknowledged", "resolved"]
+    cause: Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved"]
     reason: str
     score: float
     mode: Mode
@@ -223,6 +295,26 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     fired_at: UtcTime
     notifications: int
     policy_version: str
+    policy_digest: str = ""
+    """Of the policy's content: two that bear the same version by mistake are told apart."""
+    escalation: Escalation | None = None
+    """None where the seed's formulas alone decide (no model, `escalation.enabled = false`)."""
+
+
+class JudgedTurn(Struct, frozen=True, gc=False):
+    """A turn as a judge reads it."""
+
+    turn: int
+    role: Role
+    content: str
+
+
+class JudgementRequested(Output, frozen=True, kw_only=True, tag="judgement_requested"):
+    """An alert was raised, and a slower judge is to read its last turns. Never waited for."""
+
+    alert_id: str
+    turn: int
+    turns: list[JudgedTurn]
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True, tag_field="type", tag="dead_letter"):

@@ -6,6 +6,7 @@
 | `b0` … | exact content of the last turns, one each | by its turn |
 | `s0` … | segments of the working memory, one each | by every fifth turn |
 | `v0` … | int8 vectors of the last user turns, one each | by its turn |
+| `e` | signals and judgement, where a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
 | `t…` | topics (`memory.topic_state`) | by their messages |
 | `n` | notable sentences, for the app's memories (`memory.notable`) | by every fifth turn that brings one |
 
@@ -34,6 +35,7 @@ from models.memory.vectors import VectorRing
 from models.policy import Policy
 from models.risk.alerts import Alert
 from models.risk.detectors import NO_PATTERN, PatternSignals
+from models.risk.escalation import Escalating
 from models.risk.signals import Behaviour
 from models.risk.windows import WindowState
 from models.text.summary import Said
@@ -178,6 +180,7 @@ class SessionState:
         self.last_point: tuple[datetime, float | None] | None = None
         self._vectors: VectorRing | None = None
         self._topics: ConversationTopics | None = None
+        self._escalating: Escalating | None = None
         self._noted_bytes = 0
 
     @classmethod
@@ -204,6 +207,8 @@ class SessionState:
             self.parts.drop_all()
         else:
             self.parts.put("head", _encode(self.head))
+            if self._escalating is not None:
+                self._escalating.flush()
             if self._topics is not None:
                 self._topics.flush()
         return self.parts.changes()
@@ -243,6 +248,18 @@ class SessionState:
             self._vectors = VectorRing(self.parts, capacity)
         return self._vectors
 
+    def escalating(self, policy: Policy) -> Escalating | None:
+        """The judgement of an open session, decoded once; None where no model judges."""
+        model = policy.escalation.model_in_force
+        if self._escalating is None and model is not None:
+            self._escalating = Escalating(self.parts, model, policy.escalation)
+        return self._escalating
+
+    def judged(self, policy: Policy) -> Escalating | None:
+        """As `escalating`; None also while no user turn came that could be observed: the seed's formulas hold."""
+        escalating = self.escalating(policy)
+        return escalating if escalating is not None and escalating.begun else None
+
     def topics(self, policy: Policy) -> ConversationTopics:
         """The topics, decoded once; of a closed session too."""
         if self._topics is None:
@@ -272,6 +289,7 @@ class SessionState:
         """Begin a new life with an empty memory: all parts go but those that last while the session is known."""
         self.head = head
         self._vectors = None
+        self._escalating = None
         forgotten = head.closed and head.deadline is None
         self.parts.drop_all(but=() if forgotten else _LASTING_PARTS)
         if forgotten:

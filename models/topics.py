@@ -58,6 +58,8 @@ TURNS = Topic(
         events.SessionEnded,
         events.SessionErased,
         events.AlertAcknowledged,
+        events.AlertLabelled,
+        events.TurnsJudged,
         events.SegmentSummarised,
         events.TopicAdjusted,
         events.FeedbackGiven,
@@ -90,6 +92,16 @@ ALERTS = Topic(
     key="session_id",
     carries=(events.AlertChanged,),
     retention=timedelta(days=90),
+)
+JUDGEMENTS = Topic(
+    name="judgement-requests.v1",
+    purpose="Last turns of sessions with an alert, for a slower judge; it answers on turns.v1.",
+    owner="sessions",
+    key="session_id",
+    carries=(events.JudgementRequested,),
+    retention=timedelta(days=1),
+    max_message_bytes=4 * _MIB,
+    archived=False,
 )
 COMPACTIONS = Topic(
     name="compactions.v1",
@@ -262,6 +274,7 @@ TOPICS: tuple[Topic, ...] = (
     PROFILES,
     WINDOWS,
     ALERTS,
+    JUDGEMENTS,
     COMPACTIONS,
     CONVERSATION_TOPICS,
     EPISODES,

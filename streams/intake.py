@@ -68,11 +68,12 @@ class Intake:
         ]
         if not turns and not restored:
             return
-        with stage("score"):
-            risks = self._scorer.score([turn for *_, turn in turns]) if turns else []
         texts = [(arrivals, n, turn.content) for arrivals, n, turn in turns] + restored
         with stage("embed"):
             vectors = self._embedder.embed([text for *_, text in texts])
+        with stage("score"):
+            known = vectors[: len(turns)] if self._scorer.reads == self._embedder.name else None
+            risks = self._scorer.score([turn for *_, turn in turns], known) if turns else []
         for (arrivals, n, text), risk, vector in zip(texts, [*risks, *[None] * len(restored)], vectors, strict=True):
             plain = arrivals[n]
             arrivals[n] = Arrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)

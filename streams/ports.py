@@ -1,19 +1,20 @@
 """What the shell expects of the outside world: one protocol per kind of collaborator.
 
-Implementations stand one per file in `embed/`, `vectors/`, `notify/`; `wiring` picks among them by settings. Each port
-has one contract suite in `tests/contract/` that runs on every implementation.
+Implementations stand one per file in `embed/`, `vectors/`, `notify/`, `judges/`; `wiring` picks among them by settings.
+Each port has one contract suite in `tests/contract/` that runs on every implementation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.events import AlertChanged, Turn
+from models.events import AlertChanged, JudgedTurn, Turn
 from models.retrieval.lexical import SparseVector
 
 Vectors = NDArray[np.float32]
@@ -42,12 +43,43 @@ class Embedder(Protocol):
 
 
 class TurnScorer(Protocol):
-    """Risk of single turns, 0-1, for producers that send none."""
+    """Risk of single turns, 0-1. Producers' own risks do not replace it where a model judges sessions."""
 
     name: str
+    """With the version: alerts and replays know a scorer by it."""
+    reads: str
+    """Name of the embedder whose vectors `score` makes use of; empty for none."""
 
-    def score(self, turns: Sequence[Turn]) -> Sequence[float]:
-        """Risk of each turn. Deterministic, no state across calls."""
+    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:
+        """Risk of each turn. Deterministic, no state across calls.
+
+        Args:
+            turns: Of any role.
+            vectors: Of their contents, by the embedder it reads; None where they are not at hand.
+        """
+        ...
+
+
+class Judge(Protocol):
+    """A slower model that reads the last turns of a session with an alert. Nothing waits for it."""
+
+    name: str
+    """Name and version of the model."""
+
+    async def judge(self, turns: Sequence[JudgedTurn], *, within: timedelta) -> float:
+        """Probability, 0-1, that the turns are harmful. Any turns are accepted, also none.
+
+        Args:
+            turns: Oldest first.
+            within: How long it may take, all tries together.
+
+        Raises:
+            JudgeFailed: It has no answer, or none in time; neither message nor reason has text of a turn.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
         ...
 
 

@@ -151,6 +151,11 @@ class Replay(LogReplay[Arrival]):
         super().__init__(policy)
         self._intake = Intake(policy, embedder, scorer)
 
+    def go_on_with(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        """Fold what comes next by other rules, over the state that there is: as a role that was started anew."""
+        self._policy = policy
+        self._intake = Intake(policy, embedder, scorer)
+
     def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Arrival]:
         return self._intake.take(records, above=above)
 

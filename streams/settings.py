@@ -21,6 +21,7 @@ from pydantic_settings import (
 )
 
 from models.errors import ConfigurationError
+from streams.judge_settings import JudgeSettings
 
 
 def default_data_dir() -> Path:
@@ -112,6 +113,7 @@ class HttpSettings(BaseModel):
     memory_port: int = Field(8705, ge=0, description="Port of the memory role.")
     enrich_port: int = Field(8706, ge=0, description="Port of the enrich role.")
     api_port: int = Field(8707, ge=0, description="Port of the api role.")
+    judge_port: int = Field(8708, ge=0, description="Port of the judge role.")
     tokens: list[ApiToken] = Field(
         [],
         description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "
@@ -167,6 +169,16 @@ class LlmSettings(BaseModel):
         description="Of a memory or such a decision, all tries together (seed 003: 30 s). Less than the policy's "
         "apps.answer_within.",
     )
+
+
+class ScorerSettings(BaseModel):
+    """What scores single turns, and judges sessions."""
+
+    kind: Literal["trained", "rules"] = Field(
+        "trained",
+        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the seed's formulas.",
+    )
+    file: Path | None = Field(None, description="Made by `turntide train scorer`. Empty: the one that is shipped.")
 
 
 class VectorSettings(BaseModel):
@@ -234,6 +246,8 @@ class Settings(BaseSettings):
     archive: ArchiveSettings = ArchiveSettings()
     notify: NotifySettings = NotifySettings()
     llm: LlmSettings = LlmSettings()
+    judge: JudgeSettings = JudgeSettings()
+    scorer: ScorerSettings = ScorerSettings()
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
     policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")

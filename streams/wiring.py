@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streams.embed.wordllama import WordLlamaEmbedder
     from streams.llm.answers import Llm
     from streams.llm.summaries import Summariser
+    from streams.scorers.trained import TrainedScorer
 
 RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -31,7 +32,8 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 def policy_of(settings: Settings) -> Policy:
     """The policy file's, or the seeds' defaults; where it names no threshold for topics, with the embedder's own.
 
-    Facts and memories of apps are asked of a language model where one is configured for it. No weights are loaded.
+    Facts and memories of apps are asked of a language model where one is configured for it, and a judge of alerts
+    likewise. No embedder is loaded.
 
     Raises:
         ConfigurationError: The file cannot be read or is wrong, or a memory is waited for too shortly.
@@ -40,6 +42,13 @@ def policy_of(settings: Settings) -> Policy:
     if policy.topics.similarity_threshold is None:
         topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings).topic_similarity)
         policy = structs.replace(policy, topics=topics)
+    if settings.scorer.kind == "trained" and policy.escalation.enabled and policy.escalation.model is None:
+        from streams.scorers.trained import model_at  # noqa: PLC0415
+
+        model = model_at(settings.scorer.file).combination
+        policy = structs.replace(policy, escalation=structs.replace(policy.escalation, model=model))
+    if settings.judge.kind != "off":
+        policy = structs.replace(policy, escalation=structs.replace(policy.escalation, ask_judge=True))
     return _asking(policy, settings.llm) if settings.llm.base_url else policy
 
 
@@ -107,6 +116,23 @@ def _stream_embedder(settings: Settings) -> type[MiniLmEmbedder | WordLlamaEmbed
     return WordLlamaEmbedder
 
 
+def scorer_of(settings: Settings, embedder: Embedder) -> TrainedScorer | RuleScorer:
+    """What scores single turns.
+
+    Args:
+        settings: Which.
+        embedder: Of the process; a trained scorer that reads another one loads that too.
+
+    Raises:
+        ConfigurationError: The scorer's file is missing, damaged or of another format.
+    """
+    if settings.scorer.kind == "rules":
+        return RuleScorer()
+    from streams.scorers.trained import model_at, trained_scorer  # noqa: PLC0415
+
+    return trained_scorer(model_at(settings.scorer.file), embedder)
+
+
 def summariser_of(settings: Settings, llm: Llm | None) -> Summariser:
     """The language model's summaries where there is one, else extractive ones."""
     from streams.llm.summaries import ExtractiveSummariser, LlmSummariser  # noqa: PLC0415
@@ -169,7 +195,10 @@ async def run_sessions(settings: Settings, stop: asyncio.Event) -> None:
     """Fold sessions."""
     from streams.roles.sessions import SessionsRole  # noqa: PLC0415
 
-    role = SessionsRole(settings, policy_of(settings), stream_embedder_of(settings), RuleScorer())
+    embedder = stream_embedder_of(settings)
+    scorer = scorer_of(settings, embedder)
+    file = None if isinstance(scorer, RuleScorer) else scorer.file
+    role = SessionsRole(settings, policy_of(settings), embedder, scorer, scorer_file=file)
     await role.run(stop)
 
 
@@ -198,6 +227,24 @@ async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
             await llm.close()
 
 
+async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
+    """Have alerts read by a slower model.
+
+    Raises:
+        ConfigurationError: None is configured.
+    """
+    from streams.judges.configured import configured_judge  # noqa: PLC0415
+    from streams.roles.judge import JudgeRole  # noqa: PLC0415
+
+    judge = configured_judge(settings.judge)
+    if judge is None:
+        raise ConfigurationError("no judge is configured: set judge.kind to openai or onnx, and its section")
+    try:
+        await JudgeRole(settings, judge).run(stop)
+    finally:
+        await judge.close()
+
+
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     """Index everything that is remembered, and serve reading and what admins do."""
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
@@ -206,7 +253,8 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
 
     embedder, commands, erasures = embedder_of(settings), KafkaCommands(settings), KafkaEraseRequests(settings)
     store, policy = await finished_store_of(settings, embedder), policy_of(settings)
-    role = IndexRole(settings, policy, embedder, RuleScorer(), store, commands=commands, erasures=erasures)
+    scorer = scorer_of(settings, embedder)
+    role = IndexRole(settings, policy, embedder, scorer, store, commands=commands, erasures=erasures)
     try:
         await role.run(stop)
     finally:
@@ -256,6 +304,7 @@ ROLES: Mapping[str, RunRole] = {
     "sessions": run_sessions,
     "memory": run_memory,
     "enrich": run_enrich,
+    "judge": run_judge,
     "index": run_index,
     "archive": run_archive,
     "notify": run_notify,

@@ -15,7 +15,7 @@ import numpy as np
 from streams.ports import Vectors
 
 Say = Callable[[str, str], str]
-"""System message and user message → what the model says."""
+"""System message, empty where there is none, and last message → what the model says."""
 EmbedTexts = Callable[[list[str]], Vectors]
 
 
@@ -63,6 +63,7 @@ class StandIn:
         asked: Every request that came.
         say: The model.
         usage: What a completion says that it took; None: nothing.
+        logprobs: What a completion says of its words; None: nothing.
         retry_after: Header of 429.
         refuses: Texts that an embedding request must not have; it gets 400.
         most_texts: Texts that an embedding request may have; more get 413.
@@ -74,6 +75,7 @@ class StandIn:
         self.asked: list[Asked] = []
         self.say: Say = lambda _system, _user: "{}"
         self.usage: object = None
+        self.logprobs: object = None
         self.retry_after = "0"
         self.refuses: Callable[[str], bool] = lambda _text: False
         self.most_texts = 2_048
@@ -127,12 +129,14 @@ class StandIn:
         return 200, self._embeddings(texts, mode)
 
     def _completion(self, body: dict[str, Any], mode: Mode) -> dict[str, Any]:
-        system, user = (message["content"] for message in body["messages"])
+        messages = body["messages"]
+        system = next((message["content"] for message in messages if message["role"] == "system"), "")
+        user = messages[-1]["content"]
         said = "I would rather talk about the weather." if mode is Mode.RUBBISH else self.say(system, user)
         if mode is Mode.HALF_JSON:
             said = said[: len(said) // 2]
         message = {"role": "assistant", "content": said, "refusal": None}
-        choice = {"index": 0, "finish_reason": "stop", "logprobs": None, "message": message}
+        choice = {"index": 0, "finish_reason": "stop", "logprobs": self.logprobs, "message": message}
         head = {"id": "chat-1", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [choice]}
         return head if self.usage is None else head | {"usage": self.usage}
 

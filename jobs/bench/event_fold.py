@@ -20,11 +20,10 @@ from aiokafka.structs import ConsumerRecord
 from models.arrival import SessionInput
 from models.events import ClockTicked, OutputEvent
 from models.partition import Arrival
-from models.risk.scorer import RuleScorer
 from models.session import SessionState, fold
 from streams.intake import Intake
 from streams.settings import Settings
-from streams.wiring import policy_of, stream_embedder_of
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -53,7 +52,8 @@ class EventFold:
 
     def __init__(self, settings: Settings, *, guarded: bool = False) -> None:
         self._policy = policy_of(settings)
-        self._intake = Intake(self._policy, stream_embedder_of(settings), RuleScorer())
+        embedder = stream_embedder_of(settings)
+        self._intake = Intake(self._policy, embedder, scorer_of(settings, embedder))
         self._watermarks: dict[int, datetime] = {}
         self._guarded = guarded
 

@@ -35,12 +35,11 @@ from jobs.bench.traffic import Traffic
 from jobs.topics import apply_topics
 from models.codec import encode
 from models.events import AlertChanged, SessionEnded, Turn
-from models.risk.scorer import RuleScorer
 from models.topics import TURNS
 from streams.kafka.client import client_options
 from streams.replay import replay_log
 from streams.settings import Settings, load_settings
-from streams.wiring import policy_of, stream_embedder_of
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 FIRST_BURST_TURNS = 600
 """Enough that profiles come: each session's first comes with its fifth turn."""
@@ -196,8 +195,9 @@ class _Run:
         await producer.flush()
 
     async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Row:
+        embedder = stream_embedder_of(self._settings)
         oracle = await replay_log(
-            self._settings, policy_of(self._settings), stream_embedder_of(self._settings), RuleScorer()
+            self._settings, policy_of(self._settings), embedder, scorer_of(self._settings, embedder)
         )
         expected, found = list(oracle.outputs.values()), self._watch.events
         turns, alerts = count_turns(expected, found), count_alerts(expected, found)

@@ -13,12 +13,11 @@ from aiokafka.structs import ConsumerRecord
 from jobs.bench.figures import Timing
 from models.codec import decode_input
 from models.policy import Policy
-from models.risk.scorer import RuleScorer
 from models.topics import TURNS
 from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.replay import Replay
 from streams.settings import Settings
-from streams.wiring import policy_of, stream_embedder_of
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 BATCH_RECORDS = 1_000
 """As the sessions role polls by default."""
@@ -30,7 +29,8 @@ def fold(settings: Settings, turns: int) -> Timing:
     The first batch is not counted, as with the sessions role.
     """
     by_partition = asyncio.run(_records(settings, turns))
-    replay = Replay(policy_of(settings), stream_embedder_of(settings), RuleScorer())
+    embedder = stream_embedder_of(settings)
+    replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
     batches = [
         (partition, records[first : first + BATCH_RECORDS])
         for partition, records in by_partition.items()

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from jobs.cli import examples
+from jobs.eval.escalation_command import ESCALATION_EXAMPLES, escalation_command
 from jobs.eval.extraction import EXTRACTION_EXAMPLES, extraction_command
 from jobs.eval.facts import FACTS_EXAMPLES, facts_command
 from jobs.output import Output, OutputFormat
-
-if TYPE_CHECKING:
-    from jobs.eval.topics import Progress
+from jobs.progress import progress_bar
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,6 +34,7 @@ def evaluate() -> None:
     """Measure how good a judgement of Turntide's is, on dialogues."""
 
 
+app.command("escalation", epilog=examples(*ESCALATION_EXAMPLES))(escalation_command)
 app.command("facts", epilog=examples(*FACTS_EXAMPLES))(facts_command)
 app.command("extraction", epilog=examples(*EXTRACTION_EXAMPLES))(extraction_command)
 
@@ -79,7 +77,7 @@ def topics(
     printed = Output(output)
     settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(files or [], parse_conditions(where or []))
-    with _progress(f"topics, {embedder.value}") as progress:
+    with progress_bar(f"topics, {embedder.value}") as progress:
         report = measure(
             dialogues,
             embedder_of(settings),
@@ -139,7 +137,7 @@ def retrieval(
     printed = Output(output)
     filling = Filling(source=data.stem, now=datetime.now(UTC))
     dialogues = read_dialogues(data, filling=filling, limit=limit_conversations)
-    with _progress(f"retrieval, {embedder.value}") as progress:
+    with progress_bar(f"retrieval, {embedder.value}") as progress:
         report = measure(dialogues, embedder.value, lambda _what, done, of: progress(done, of))
     if output is OutputFormat.JSON:
         printed.record(envelope(report))
@@ -183,7 +181,7 @@ def tiers(
     printed = Output(output)
     settings = load_settings(vectors={"embedder": embedder.value})
     dialogues = read_dialogues(data, filling=Filling(source=data.stem, now=datetime.now(UTC)))
-    with _progress(f"tiers, {embedder.value}") as progress:
+    with progress_bar(f"tiers, {embedder.value}") as progress:
         report = measure(dialogues, embedder_of(settings), policy_of(settings), progress)
     if output is OutputFormat.JSON:
         printed.record(envelope(report))
@@ -191,24 +189,3 @@ def tiers(
     if output is OutputFormat.TABLE:
         printed.record(msgspec.to_builtins(report.kept))
     printed.rows("distances", [msgspec.to_builtins(share) for share in report.shares])
-
-
-@contextmanager
-def _progress(label: str) -> Iterator[Progress]:
-    """A bar on stderr, which a redirected stderr does not get."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, runs: bar.update(task, completed=done, total=runs)

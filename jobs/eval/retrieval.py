@@ -20,7 +20,6 @@ from models.codec import encode
 from models.envelope import headers_for
 from models.errors import TurntideError
 from models.events import Turn
-from models.risk.scorer import RuleScorer
 from streams.kafka.producer import Record
 from streams.ports import VectorStore
 from streams.retrieval import HybridSearch
@@ -29,7 +28,7 @@ from streams.scope import Scope
 from streams.settings import HttpSettings, Settings, load_settings
 from streams.telemetry import configure_logging
 from streams.vectors.session_memory import COLLECTION
-from streams.wiring import embedder_of, policy_of, vector_store_of
+from streams.wiring import embedder_of, policy_of, scorer_of, vector_store_of
 
 Progress = Callable[[str, int, int], None]
 """What is being done, how much of it is done, and of how much."""
@@ -93,7 +92,7 @@ async def _indexing(settings: Settings) -> AsyncIterator[tuple[VectorStore, Hybr
     """The index role in this process, its store, and search over it; stopped at the end."""
     embedder, policy, stop = embedder_of(settings), policy_of(settings), asyncio.Event()
     store = vector_store_of(settings, embedder)
-    role = asyncio.create_task(IndexRole(settings, policy, embedder, RuleScorer(), store).run(stop))
+    role = asyncio.create_task(IndexRole(settings, policy, embedder, scorer_of(settings, embedder), store).run(stop))
     try:
         yield store, HybridSearch(store, embedder, policy.retrieval), role
     finally:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from models.events import RequestedTurn, Role
+from models.events import JudgedTurn, RequestedTurn, Role
 from models.memory.parts import Parts
 
 if TYPE_CHECKING:
@@ -60,7 +60,14 @@ class Buffer:
 
     def asked(self, turn_chars: int) -> list[RequestedTurn]:
         """The turns as a slower stage sees them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
-        turns: list[RequestedTurn] = []
+        return [RequestedTurn(turn.role, content) for turn, content in self._cut(turn_chars)]
+
+    def judged(self, turn_chars: int) -> list[JudgedTurn]:
+        """The turns as a judge reads them: as `asked`, with their numbers."""
+        return [JudgedTurn(turn.turn, turn.role, content) for turn, content in self._cut(turn_chars)]
+
+    def _cut(self, turn_chars: int) -> list[tuple[BufferedTurn, str]]:
+        turns: list[tuple[BufferedTurn, str]] = []
         left = ASKED_CHARS
         for number in sorted(self.slots, reverse=True):
             turn = self.read(number)
@@ -68,7 +75,7 @@ class Buffer:
             left -= len(content)
             if left < 0:
                 break
-            turns.append(RequestedTurn(turn.role, content))
+            turns.append((turn, content))
         return turns[::-1]
 
     def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:

@@ -129,6 +129,10 @@ class VectorRing:
             self._risky_centroid = None
             self._write(slot)
 
+    def marks_of(self, turn: int) -> int:
+        """All marks of a turn; 0 for one that is not remembered."""
+        return self.marks[self.turns.index(turn)] if turn in self.turns else 0
+
     def marked(self, mark: int) -> list[int]:
         """Turn numbers that carry a mark, in order."""
         return sorted(turn for turn, marks in zip(self.turns, self.marks, strict=True) if marks & mark)

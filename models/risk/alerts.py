@@ -4,6 +4,7 @@ r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; 
 (none) --raised--> FIRING --acknowledged--> ACKNOWLEDGED
                      ^  \--renotified (each `renotify_after`)--/      |
                      `------------------ worsened -------------------'
+        either --judged (a slower judge answered)--> as it was
         either --resolved (calm for a while, or the session closes)--> (none)
 ```
 """
@@ -11,7 +12,7 @@ r"""The life of an alert: firing, acknowledged, resolved. A pure state machine; 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from models.events import AlertStatus, Mode, Severity
 from models.policy import AlertPolicy
 from models.risk.modes import RANK
 
-Cause = Literal["raised", "worsened", "renotified", "acknowledged", "resolved"]
+Cause = Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved"]
 _ELEVATED = RANK[Mode.ELEVATED]
 _CRITICAL = RANK[Mode.CRITICAL]
 
@@ -46,25 +47,32 @@ class Situation(Struct, frozen=True, gc=False):
         now: Newest event time of the session.
         mode: After the turn.
         scored_turns: Of the whole session.
-        turn_risk: The turn's own risk, or None.
+        turn_risk: The turn's own risk as far as it can alarm alone, or None.
+        enough_evidence: Whether enough turns speak for what the calibrated judgement says (`min_evidence_turns`); None
+            where the seed's formulas decide.
     """
 
     now: datetime
     mode: Mode
     scored_turns: int
     turn_risk: float | None
+    enough_evidence: bool | None = None
 
 
 def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | None:
     """How urgent the situation is by itself; None for no alert.
 
-    Elevated warns, critical is critical, both with at least `min_scored_turns`. A single turn of `single_turn_risk` is
-    critical without more evidence: waiting for a second one is no answer to it.
+    Elevated warns, critical is critical, both with enough evidence: by the seed's formulas `min_scored_turns`, by the
+    calibrated judgement, whose probability knows how little few turns say, `min_evidence_turns`. A single turn of
+    `single_turn_risk` is critical without more evidence: waiting for a second one is no answer to it.
     """
     if situation.turn_risk is not None and situation.turn_risk >= policy.single_turn_risk:
         return Severity.CRITICAL
     rank = RANK[situation.mode]
-    if rank < _ELEVATED or situation.scored_turns < policy.min_scored_turns:
+    enough = situation.enough_evidence
+    if enough is None:
+        enough = situation.scored_turns >= policy.min_scored_turns
+    if rank < _ELEVATED or not enough:
         return None
     return Severity.CRITICAL if rank >= _CRITICAL else Severity.WARNING
 
@@ -89,12 +97,13 @@ def after_turn(
             return None, None
         return Alert(new_id(), AlertStatus.FIRING, demanded, now, now), "raised"
     if demanded is Severity.CRITICAL and alert.severity is Severity.WARNING:
-        return _notify(replace(alert, severity=demanded, status=AlertStatus.FIRING), now), "worsened"
+        return _worsen(alert, now), "worsened"
     if demanded is None and RANK[situation.mode] < _ELEVATED:
         quieter = replace(alert, quiet_turns=alert.quiet_turns + 1)
         over = quieter.quiet_turns >= policy.resolve_after_turns
         return (resolve(quieter), "resolved") if over else (quieter, None)
-    if alert.status is AlertStatus.FIRING and now - alert.notified_at >= policy.renotify_after:
+    due = alert.status is AlertStatus.FIRING and now - alert.notified_at >= policy.renotify_after
+    if due and not _quiet(alert.severity, now, policy):
         return _notify(alert, now), "renotified"
     return (replace(alert, quiet_turns=0) if alert.quiet_turns else alert), None
 
@@ -106,9 +115,29 @@ def acknowledge(alert: Alert | None, alert_id: str) -> tuple[Alert | None, Cause
     return replace(alert, status=AlertStatus.ACKNOWLEDGED), "acknowledged"
 
 
+def judged(alert: Alert, mode: Mode, now: datetime) -> tuple[Alert, Cause]:
+    """A slower judge answered, and the session's mode is now `mode`: a warning can become critical by it."""
+    if RANK[mode] >= _CRITICAL and alert.severity is Severity.WARNING:
+        return _worsen(alert, now), "worsened"
+    return alert, "judged"
+
+
 def resolve(alert: Alert) -> Alert:
     """The alert's last form."""
     return replace(alert, status=AlertStatus.RESOLVED)
+
+
+def _quiet(severity: Severity, now: datetime, policy: AlertPolicy) -> bool:
+    """Whether an alert that is known already must not be repeated now; the first turn afterwards makes up for it."""
+    hours = policy.quiet_hours
+    if hours is None or severity not in hours.severities:
+        return False
+    clock = now.astimezone(UTC)
+    return hours.cover(clock.hour * 60 + clock.minute)
+
+
+def _worsen(alert: Alert, now: datetime) -> Alert:
+    return _notify(replace(alert, severity=Severity.CRITICAL, status=AlertStatus.FIRING), now)
 
 
 def _notify(alert: Alert, now: datetime) -> Alert:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from models.events import EvidenceTurn, SignalShare, Slope
+from models.events import Contribution, Escalation, EvidenceTurn, SignalShare, Slope
 from models.memory.vectors import Mark, VectorRing
 from models.policy import Policy
 from models.risk.signals import Behaviour
@@ -19,6 +19,19 @@ def explain(head: Open, signals: list[SignalShare], slope: Slope, ring: VectorRi
     """The strongest signals, largest share first, as one readable line."""
     strongest = sorted((s for s in signals if s.share >= _LEAST_SHARE), key=lambda s: -s.share)[:_PHRASES]
     return "; ".join(_phrase(signal, head, slope, ring, policy) for signal in strongest) or "no signal stands out"
+
+
+def explain_judgement(escalation: Escalation) -> str:
+    """The probability and what raised it most, as one readable line, with what it would be without the strongest."""
+    raising = [each for each in escalation.contributions if each.log_odds > 0][:_PHRASES]
+    said = [f"{each.why} ({each.log_odds:+.2f}{_counterfactual(each) * (n == 0)})" for n, each in enumerate(raising)]
+    heading = f"probability {escalation.probability:.2f}, alert from {escalation.threshold:.2f}"
+    return f"{heading}: {'; '.join(said) or 'no signal stands out'}"
+
+
+def _counterfactual(strongest: Contribution) -> str:
+    outcome = "still an alert" if strongest.alert_without else "no alert"
+    return f"; without it {strongest.probability_without:.2f}, {outcome}"
 
 
 def _phrase(signal: SignalShare, head: Open, slope: Slope, ring: VectorRing, policy: Policy) -> str:
@@ -55,22 +68,37 @@ def _turns(turns: Iterable[int]) -> str:
     return "turns " + ", ".join(map(str, list(turns)[-_NAMED_TURNS:]))
 
 
-def evidence(session_id: str, head: Open, ring: VectorRing, limit: int) -> list[EvidenceTurn]:
+def evidence(
+    session_id: str, head: Open, ring: VectorRing, limit: int, shares: Mapping[int, float] | None = None
+) -> list[EvidenceTurn]:
     """The turns an alert rests on, those with most weight, in order of turn.
 
-    A turn weighs its risk, and half for each pattern it belongs to. Only turns of the risk window and of the remembered
-    vectors can be named; older ones are in the archive.
+    A turn weighs what it added to the log-odds, or its risk where no model judges, and half for each pattern it belongs
+    to. Only turns whose share is kept, or of the risk window, and of the remembered vectors can be named; older ones
+    are in the archive.
+
+    Args:
+        session_id: Of the session.
+        head: Its head.
+        ring: Its remembered vectors.
+        limit: Turns at most.
+        shares: What turns added to the log-odds; None where no model judges.
     """
     risks = dict(zip(head.risk_turns, head.risks, strict=True))
     marks = dict(zip(ring.turns, ring.marks, strict=True))
-    weighed = {turn: risks.get(turn, 0.0) + len(_why(marks.get(turn, 0))) / 2 for turn in {*risks, *marks}}
+    grounds = risks if shares is None else shares
+    weighed = {
+        turn: max(0.0, grounds.get(turn, 0.0)) + len(_why(marks.get(turn, 0))) / 2 for turn in {*grounds, *marks}
+    }
     heaviest = sorted(weighed, key=lambda turn: (-weighed[turn], turn))[:limit]
+    added = shares or {}
     return [
         EvidenceTurn(
             id=f"{session_id}_{turn}",
             turn=turn,
             risk=risks.get(turn, 0.0),
             why=", ".join([f"risk {risks[turn]:.2f}" if turn in risks else "earlier", *_why(marks.get(turn, 0))]),
+            log_odds=added.get(turn, 0.0),
         )
         for turn in sorted(turn for turn in heaviest if weighed[turn] > 0)
     ]

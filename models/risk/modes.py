@@ -10,7 +10,7 @@ RANK = {mode: rank for rank, mode in enumerate(Mode)}
 """Order of the modes, calm is 0."""
 
 
-def next_mode(mode: Mode, score: float, turns_in_mode: int, policy: ModePolicy) -> Mode:
+def next_mode(mode: Mode, score: float, turns_in_mode: int, policy: ModePolicy, app_id: str = "") -> Mode:
     """The mode after a turn.
 
     A mode is entered when the score reaches its `enter`, also over several steps at once. It is left when the score is
@@ -21,12 +21,13 @@ def next_mode(mode: Mode, score: float, turns_in_mode: int, policy: ModePolicy) 
         score: Combined score, 0-1.
         turns_in_mode: Counted turns since the mode was entered.
         policy: Thresholds.
+        app_id: Whose thresholds count, if it has its own.
 
     >>> policy = ModePolicy()
     >>> next_mode(Mode.CALM, 0.6, 0, policy), next_mode(Mode.ELEVATED, 0.5, 9, policy)
     (<Mode.ELEVATED: 'elevated'>, <Mode.ELEVATED: 'elevated'>)
     """
-    thresholds = (policy.watch, policy.elevated, policy.critical)
+    thresholds = policy.thresholds(app_id)
     reached = sum([score >= threshold.enter for threshold in thresholds])
     rank = RANK[mode]
     if reached >= rank:

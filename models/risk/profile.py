@@ -7,6 +7,7 @@ highest-numbered scored turns, sorted. Topic changes and modes follow arrival.
 from __future__ import annotations
 
 from bisect import bisect_left
+from datetime import datetime
 from enum import Enum, auto
 
 import numpy as np
@@ -58,6 +59,19 @@ def admit(head: Open, turn: int, reach_turns: int) -> Arrival:
     return Arrival.NEW
 
 
+def count_turn(head: Open, number: int, at: datetime) -> None:
+    """Numbers and times that every counted turn moves."""
+    if head.turn_count == 0:
+        head.started_at = head.latest_at = at
+        head.first_turn = number
+    head.started_at = min(head.started_at, at)
+    head.latest_at = max(head.latest_at, at)
+    head.first_turn = min(head.first_turn, number)
+    head.turn_count += 1
+    head.turns_since_profile += 1
+    head.turns_in_mode += 1
+
+
 def insert_risk(head: Open, turn: int, risk: float, window: int) -> None:
     """Count a risk, and put it at its turn's place among the `window` highest-numbered scored turns."""
     head.scored_turns += 1
@@ -70,6 +84,22 @@ def insert_risk(head: Open, turn: int, risk: float, window: int) -> None:
     surplus = len(turns) - window
     if surplus > 0:
         del turns[:surplus], risks[:surplus]
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """What a user's turn was found to do.
+
+    Attributes:
+        words: Its words, folded, in order.
+        features: What it does.
+        nearness: Cosine to the user turn before it, None for the first or without vectors.
+        marks: What its vector says beside the remembered ones: bits of `Mark`.
+    """
+
+    words: list[str]
+    features: Features
+    nearness: float | None
+    marks: int
 
 
 class Measured(Struct, frozen=True, gc=False):
@@ -96,7 +126,7 @@ def measure(head: Open, policy: Policy) -> Measured:
 
 def observe_behaviour(
     state: SessionState, head: Open, turn: Turn, vector: NDArray[np.float32] | None, *, risk: float, policy: Policy
-) -> None:
+) -> Seen:
     """Count what a user's turn does and names, and compare it with earlier ones by its quantised vector.
 
     A topic change is a turn that names topics but none of those the user named last, and whose vector, if there is one,
@@ -109,10 +139,15 @@ def observe_behaviour(
     risky_topics = policy.risk.risky_topics
     topics = topics_of(words, risky_topics, policy.profile.topics_per_turn)
     count_topics(head.repeated_topics, topics, risky_topics, policy.profile.repeated_topics)
-    nearness = _compare(state, head, turn.turn, vector, features, risky=risk >= policy.risk.risky_turn, policy=policy)
-    if turn.turn <= head.last_user_turn:
-        return
-    head.last_user_turn = turn.turn
+    risky = risk >= policy.risk.risky_turn
+    nearness, marks = _compare(state, head, turn.turn, vector, features, risky=risky, policy=policy)
+    if turn.turn > head.last_user_turn:
+        head.last_user_turn = turn.turn
+        _follow_topics(head, topics, nearness, policy)
+    return Seen(words, features, nearness, marks)
+
+
+def _follow_topics(head: Open, topics: list[str], nearness: float | None, policy: Policy) -> None:
     if not topics:
         return
     left = nearness is None or nearness < policy.detectors.topic_change
@@ -130,15 +165,15 @@ def _compare(
     *,
     risky: bool,
     policy: Policy,
-) -> float | None:
-    """Mark the turn's patterns; gives the cosine to the user turn before it, None without vectors."""
+) -> tuple[float | None, int]:
+    """Mark the turn's patterns; gives the cosine to the user turn before it, None without vectors, and its marks."""
     if quantised is None:
-        return None
+        return None, 0
     ring = state.vectors(policy.memory.recent_vectors)
     nearness = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
     if ring.touched & COUNTED:
         head.patterns = measure_patterns(ring, policy.detectors)
-    return nearness
+    return nearness, ring.marks_of(turn)
 
 
 def _count_features(head: Open, features: Features) -> None:

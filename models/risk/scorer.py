@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from models.events import Turn
 from models.risk.lexicon import HARMLESS, PHRASE_TRIGGERS, PHRASES, WEIGHTS
 from models.text.features import Words, probes_limits, rewrites_rules, supposes
@@ -59,9 +62,10 @@ class RuleScorer:
     """Scores turns by rules. A `TurnScorer` of the shell's ports."""
 
     name = "rules"
+    reads = ""
 
-    def score(self, turns: Sequence[Turn]) -> list[float]:
-        """Risk of each turn, 0-1, whatever its role; no state across turns or calls."""
+    def score(self, turns: Sequence[Turn], vectors: NDArray[np.float32] | None = None) -> list[float]:  # noqa: ARG002
+        """Risk of each turn, 0-1, whatever its role; no state across turns or calls. Vectors say nothing to it."""
         return [score_text(turn.content) for turn in turns]
 
 

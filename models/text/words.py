@@ -26,11 +26,17 @@ def fold_text(content: str) -> str:
     >>> fold_text("H\u200bACK the \uff30lanet")
     'hack the planet'
     """
-    if len(content) > HEAD_CHARS + TAIL_CHARS:
-        content = f"{content[:HEAD_CHARS]}\n{content[-TAIL_CHARS:]}"
+    content = capped(content)
     if not content.isascii():
         content = _INVISIBLE.sub("", unicodedata.normalize("NFKC", content)).translate(_QUOTES)
     return content.lower()
+
+
+def capped(content: str) -> str:
+    """The first and last characters of a long text, any other as it is."""
+    if len(content) <= HEAD_CHARS + TAIL_CHARS:
+        return content
+    return f"{content[:HEAD_CHARS]}\n{content[-TAIL_CHARS:]}"
 
 
 def words_of(folded: str) -> list[str]:

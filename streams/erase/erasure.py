@@ -31,7 +31,7 @@ from models.events import (
     SessionErased,
     VectorsErasureDue,
 )
-from models.topics import COMMANDS, ERASURES, MEMORY_STATE, PROJECTS, REQUESTS, SESSION_STATE, TURNS, Topic
+from models.topics import COMMANDS, ERASURES, JUDGEMENTS, MEMORY_STATE, PROJECTS, REQUESTS, SESSION_STATE, TURNS, Topic
 from streams.erase.archived import Archive
 from streams.erase.concerned import (
     Concerned,
@@ -56,6 +56,8 @@ from streams.kafka.producer import Record
 from streams.kafka.topics import standing_topics
 
 log = structlog.get_logger(__name__)
+
+_ANSWERED = (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS))
 
 
 class Erasure:
@@ -194,19 +196,20 @@ class Erasure:
         if self._anything:  # else every further erasure of a session would leave a trace for the next one to find
             self._step("sessions")
             await self._tell(TURNS, of_sessions(self._request, self._concerned, datetime.now(UTC)))
-            await self._readers.beyond("sessions", await self._logs.ends(TURNS))
+            # A judge's answer under way would name the session once more, behind its end.
+            await self._all_read(("sessions", TURNS), ("judge", JUDGEMENTS), ("sessions", TURNS))
         # At once: a session that goes on is a new one.
         self._sessions_until = await self._logs.ends(SESSION_STATE)
 
     async def _forget_users(self) -> None:
         """Answers under way must not bring anything back: all that was asked is answered and folded before."""
         self._step("users")
-        await self._all_answered()
+        await self._all_read(*_ANSWERED)
         # Known to the state by now, though no log may tell of them any more.
         self._concerned.known(entities_in(await self._look(MEMORY_STATE)), self._subject)
         await self._follow(PROJECTS)  # likewise: what was said a moment ago may have come into another project
         await self._tell(COMMANDS, of_users(self._request, self._concerned, self._subject, datetime.now(UTC)))
-        await self._all_answered()  # what was asked meanwhile: such an answer is of no use, but has to be counted
+        await self._all_read(*_ANSWERED)  # what was asked meanwhile: such an answer is of no use, but must be counted
         forgotten = {**await self._logs.ends(MEMORY_STATE), **self._sessions_until}
         for topic in TYING:
             await self._follow(topic)
@@ -215,9 +218,9 @@ class Erasure:
             await sweep(self._logs, topic, self._subject.concerns)
         self._until = {**await self._logs.ends(*PUBLIC), **forgotten}
 
-    async def _all_answered(self) -> None:
+    async def _all_read(self, *stages: tuple[str, Topic]) -> None:
         """Once each: waiting until nothing is under way would never end where many talk."""
-        for role, topic in (("memory", COMMANDS), ("enrich", REQUESTS), ("memory", COMMANDS)):
+        for role, topic in stages:
             await self._readers.beyond(role, await self._logs.ends(topic))
 
     async def _tell(self, topic: Topic, told: Iterable[SessionErased | OfMemory]) -> None:

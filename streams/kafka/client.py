@@ -127,18 +127,28 @@ async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
         return sorted(partition["partition"] for partition in found["partitions"])
 
 
-async def read_to_end(kafka: KafkaSettings, topic: str) -> AsyncIterator[ConsumerRecord]:
+async def read_to_end(
+    kafka: KafkaSettings, topic: str, *, only: int | None = None, before: int | None = None
+) -> AsyncIterator[ConsumerRecord]:
     """Every record from the log's start to where its end was at the call, partition by partition in order.
 
     No group, nothing is committed.
 
+    Args:
+        kafka: Which cluster.
+        topic: Full name.
+        only: Of this partition alone.
+        before: Only records below this offset.
+
     Raises:
         ConfigurationError: There is no such topic.
     """
-    partitions = [TopicPartition(topic, p) for p in await require_topic(kafka, topic)]
+    partitions = [TopicPartition(topic, p) for p in await require_topic(kafka, topic) if only in (None, p)]
     async with consumer(kafka) as client:
         client.assign(partitions)
         ends = await client.end_offsets(partitions)
+        if before is not None:
+            ends = {partition: min(end, before) for partition, end in ends.items()}
         starts = await client.beginning_offsets(partitions)
         for partition in partitions:
             client.seek(partition, starts[partition])

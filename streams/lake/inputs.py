@@ -30,34 +30,49 @@ _CONTROLS: dict[str, type[Control]] = {
 _Row = dict[str, Any]
 
 
-def archived_inputs(lake: duckdb.DuckDBPyConnection, topic: str) -> Iterator[ConsumerRecord]:
+def archived_inputs(
+    lake: duckdb.DuckDBPyConnection, topic: str, *, only: int | None = None, before: int | None = None
+) -> Iterator[ConsumerRecord]:
     """Every archived record of `turns.v1`, by partition and offset, as of one moment.
 
     Args:
         lake: A reader of the archive.
         topic: Full name that the records carry: ids are made of it.
+        only: Of this partition alone.
+        before: Only records below this offset.
     """
+    places = _places(only, before)
     lake.execute("BEGIN")
     try:
         # Few beside the turns: they are read at once, for a connection streams one result at a time.
-        controls = list(_rows(lake, "controls"))
-        for row in heapq.merge(controls, _rows(lake, "turns"), key=lambda row: row["place"]):
+        controls = list(_rows(lake, "controls", places))
+        for row in heapq.merge(controls, _rows(lake, "turns", places), key=lambda row: row["place"]):
             yield _record(row, topic)
     finally:
         lake.execute("ROLLBACK")
 
 
-def archived_count(lake: duckdb.DuckDBPyConnection) -> int:
+def archived_count(lake: duckdb.DuckDBPyConnection, *, only: int | None = None, before: int | None = None) -> int:
     """How many records `archived_inputs` yields."""
-    counted = lake.execute(f"SELECT (SELECT count(*) FROM {RAW}.turns) + (SELECT count(*) FROM {RAW}.controls)")
+    places = _places(only, before)
+    counted = lake.execute(
+        f"SELECT (SELECT count(*) FROM {RAW}.turns WHERE {places}) "
+        f"+ (SELECT count(*) FROM {RAW}.controls WHERE {places})"
+    )
     (count,) = counted.fetchone() or (0,)
     return int(count)
 
 
-def _rows(lake: duckdb.DuckDBPyConnection, table: str) -> Iterator[_Row]:
+def _places(only: int | None, before: int | None) -> str:
+    """Which rows, as a condition."""
+    wanted = [] if only is None else [f"kafka_partition = {only:d}"]
+    return " AND ".join([*wanted, *([] if before is None else [f"kafka_offset < {before:d}"])]) or "true"
+
+
+def _rows(lake: duckdb.DuckDBPyConnection, table: str, places: str) -> Iterator[_Row]:
     found = lake.execute(
         f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(appended_at) AS appended_at) "
-        f"FROM {RAW}.{table} ORDER BY kafka_partition, kafka_offset"
+        f"FROM {RAW}.{table} WHERE {places} ORDER BY kafka_partition, kafka_offset"
     )
     names = [column[0] for column in found.description or ()]
     while rows := found.fetchmany(_ROWS):

@@ -4,8 +4,9 @@ The log repeats events after a crash (with the same `id`) and may carry a turn t
 
 * of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
 * of an event with an `id` one row is kept;
-* what stands for the latest (`alerts`, `profiles`, `segments`, `topics`, `windows`, `app_memories`, `projects` and
-  what they hold) is the last by log order. All events of one key are on one partition, so log order is total there;
+* what stands for the latest (`alerts`, `alert_labels`, `profiles`, `segments`, `topics`, `windows`, `app_memories`,
+  `projects` and what they hold) is the last by log order. All events of one key are on one partition, so log order is
+  total there;
 * a turn belongs to the topic whose event named it last. A turn that no event names yet belongs to the active topic: it
   came after the last event of that one.
 """
@@ -92,6 +93,40 @@ FROM topic_changes
 WHERE compaction IS NOT NULL
 """
 
+_ALERTS = f"""
+SELECT
+  *,
+  escalation.probability AS probability,
+  escalation.threshold AS threshold,
+  escalation.model AS model
+FROM ({_last("alerts", "alert_id")})
+"""
+
+# Beside each label the alert as it was raised: by what score and rules somebody was woken.
+_ALERT_LABELS = f"""
+WITH labels AS (SELECT * FROM raw.controls WHERE type = 'alert_labelled' {_one_per("alert_id", "kafka_offset DESC")}),
+raised AS ({_first("alerts", "alert_id")})
+SELECT
+  l.alert_id,
+  l.session_id,
+  r.app_id,
+  l.escalating,
+  l.reason,
+  l."by",
+  l.timestamp AS labelled_at,
+  r.fired_at,
+  r.turn,
+  r.severity,
+  r.score,
+  r.escalation.probability AS probability,
+  r.escalation.threshold AS threshold,
+  r.escalation.model AS model,
+  r.policy_version,
+  r.policy_digest
+FROM labels l
+LEFT JOIN raised r USING (alert_id)
+"""
+
 _TOPIC_TURNS = """
 WITH events AS (
   SELECT session_id, topic_id, kafka_offset,
@@ -164,7 +199,8 @@ VIEWS: dict[str, str] = {
     "risk_points": _first("risk_points", "session_id, turn"),
     "windows": _WINDOWS,
     "alert_changes": _first("alerts", "id"),
-    "alerts": _last("alerts", "alert_id"),
+    "alerts": _ALERTS,
+    "alert_labels": _ALERT_LABELS,
     "compactions": _first("compactions", "id"),
     "segments": _last("compactions", "session_id, first_turn, last_turn"),
     "topic_changes": _TOPIC_CHANGES,

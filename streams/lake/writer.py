@@ -29,6 +29,7 @@ from filelock import FileLock, Timeout
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from streams.lake.buffer import Buffer
 from streams.lake.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
+from streams.lake.growth import grows, type_of_column
 from streams.lake.progress import Move, Place
 from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
 from streams.lake.views import VIEWS
@@ -184,7 +185,11 @@ class LakeWriter:
         for column, kind in wanted.items():
             if column not in present:
                 self.con.execute(f'ALTER TABLE {RAW}.{table} ADD COLUMN "{column}" {kind}')
-            elif _canonical(self.con, kind) != present[column]:
+            elif (wanted_type := type_of_column(self.con, kind)) == present[column]:
+                continue
+            elif grows(self.con, present[column], wanted_type):
+                self.con.execute(f'ALTER TABLE {RAW}.{table} ALTER COLUMN "{column}" SET DATA TYPE {kind}')
+            else:
                 raise ConfigurationError(
                     f"archive {self.paths.catalog}: column {table}.{column} is {present[column]}, this version writes "
                     f"{kind}. Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
@@ -305,9 +310,3 @@ def _moves_frame(moves: Mapping[Place, Move]) -> pl.DataFrame:
         },
         schema_overrides={"expected": pl.Int64},
     )
-
-
-def _canonical(con: duckdb.DuckDBPyConnection, kind: str) -> str:
-    """The type as DuckDB spells it."""
-    described: Any = con.execute(f"DESCRIBE SELECT NULL::{kind} AS x").fetchone()
-    return str(described[1])

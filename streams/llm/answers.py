@@ -22,10 +22,12 @@ class Said(Struct, frozen=True):
 
     Attributes:
         tokens: Of question and answer together, as its server counts them; None where it does not tell.
+        first_tokens: What its first word could have begun with, and how likely; empty where the server does not tell.
     """
 
     text: str
     tokens: int | None = None
+    first_tokens: dict[str, float] = {}
 
 
 class Llm(Protocol):

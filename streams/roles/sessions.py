@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+import structlog
 from aiokafka.structs import ConsumerRecord
 
 from models.codec import encode
 from models.envelope import headers_for
+from models.errors import TurntideError
 from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated, TopicChanged
 from models.partition import Arrival, PartitionFold, PartitionFolded, Parts, folded_offset
 from models.policy import Policy
+from models.policy_digest import policy_digest
 from models.topics import SESSION_STATE, TURNS
+from streams import versions
 from streams.intake import Decoded, Intake, decode
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
@@ -24,6 +28,8 @@ from streams.ports import Embedder, TurnScorer
 from streams.roles.folding_role import FoldingRole
 from streams.settings import Settings
 from streams.telemetry import metrics
+
+log = structlog.get_logger(__name__)
 
 IDLE_BEFORE_TICK = timedelta(seconds=30)
 """A partition without records for this long, on which something is due, gets a clock tick."""
@@ -38,9 +44,31 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
     sources = (TURNS,)
     changelog = SESSION_STATE
 
-    def __init__(self, settings: Settings, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        policy: Policy,
+        embedder: Embedder,
+        scorer: TurnScorer,
+        *,
+        scorer_file: bytes | None = None,
+    ) -> None:
         super().__init__(settings, policy, http_port=settings.http.sessions_port)
         self._intake = Intake(policy, embedder, scorer)
+        self._version = versions.Version(policy_digest(policy), scorer.name, embedder.name)
+        self._scorer_file = scorer_file
+
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """As every folding role; and note which version of the rules these partitions are folded by from here on."""
+        await super().on_assigned(partitions)
+        try:
+            versions.keep(self.settings, self.policy, self._scorer_file, self._version.scorer)
+            versions.note(
+                self.settings, {number: self.folds[number].offset + 1 for number in partitions}, self._version
+            )
+        except TurntideError as error:
+            # Alerts matter more than making them again: turns are folded all the same.
+            log.warning("version_not_kept", role=self.name, policy=self._version.policy, reason=str(error))
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Arrival]]:
         """Decoded, scored and embedded, all partitions together."""

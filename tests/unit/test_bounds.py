@@ -22,9 +22,11 @@ from models.bounds import (
 )
 from models.codec import encode
 from models.envelope import tag_of
+from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
 from models.partition import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
+from models.risk.sequence.signals import SIGNAL_NAMES
 from models.topics import COMMANDS, DEAD_LETTERS, FACTS, PROFILES, REQUESTS, SESSION_STATE
 from models.user_bounds import COMMAND_RECORD_BYTES, largest_user_output_bytes, largest_user_part_bytes
 from models.user_policy import FactPolicy, UserPolicy
@@ -54,6 +56,11 @@ def largest_policy() -> Policy:
         profile=largest(ProfilePolicy),
         topics=largest(TopicPolicy, similarity_threshold=0.5),
         risk=largest(RiskPolicy, risky_topics=tuple(f"{n:02d}" + LETTER * 62 for n in range(64))),
+        escalation=largest(
+            EscalationPolicy,
+            ask_judge=True,
+            model=CombinationModel(name=LETTER * 128, base=0, weights=dict.fromkeys(SIGNAL_NAMES, 9_999)),
+        ),
         window=shape,
         partition=PartitionPolicy(app_window=shape, watermark_lateness=timedelta(seconds=119)),
         apps=largest(
@@ -148,6 +155,7 @@ def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
         "b": "buffered turn",
         "s": "segment",
         "v": "vector",
+        "e": "judgement",
         "t": "topic",
         "ti": "topic index",
         "te": "topic embedding",
@@ -165,7 +173,8 @@ def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
         if value is not None
     ]
 
-    assert {kind for kind, size in kept} == set(kinds.values())
+    unjudged = set() if policy.escalation.model_in_force else {"judgement"}
+    assert {kind for kind, size in kept} == set(kinds.values()) - unjudged
     assert [each for each in kept if each[1] > parts[each[0]]] == []
     assert {tag_of(type(o)) for r in results for o in r.outputs if len(encode(o)) > outputs[tag_of(type(o))]} == set()
     assert len(table.entities) == 3

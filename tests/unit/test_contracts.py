@@ -50,6 +50,15 @@ def test_every_event_has_an_example() -> None:
     assert set(EVENTS) == {event_of(example) for example in EXAMPLES}
 
 
+def _as_once(record: Any, written: Any) -> Any:
+    """What is written now, without the fields that were added since, wherever they stand."""
+    if isinstance(record, dict) and isinstance(written, dict):
+        return {field: _as_once(value, written[field]) for field, value in record.items() if field in written}
+    if isinstance(record, list) and isinstance(written, list) and len(record) == len(written):
+        return [_as_once(*both) for both in zip(record, written, strict=True)]
+    return written
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_decode_for_ever(example: Path) -> None:
     """A record of any version decodes, and every field of it still means something."""
@@ -57,7 +66,7 @@ def test_examples_decode_for_ever(example: Path) -> None:
     event = msgspec.json.decode(example.read_bytes(), type=event_of(example))
     written = json.loads(msgspec.json.encode(event))
 
-    assert record == {field: written[field] for field in record}
+    assert record == _as_once(record, written)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

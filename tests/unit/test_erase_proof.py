@@ -187,12 +187,14 @@ HERE, AWAY, NEVER = RoleGroup("Stable", 1), RoleGroup("Empty", 0), RoleGroup("De
     [
         ({"archive": NEVER}, "no archive worker runs"),
         ({"memory": AWAY}, "role memory is away"),
+        ({"judge": AWAY}, "role judge is away"),
+        ({"judge": NEVER}, "sessions, users and topics"),
         ({"enrich": NEVER}, "sessions, users and topics"),
     ],
 )
 def test_the_operator_is_told_who_is_waited_for(groups: dict[str, RoleGroup], said: str) -> None:
     """A role that was never here is not waited for."""
-    all_groups = {**dict.fromkeys(("archive", "sessions", "memory", "enrich", "index"), HERE), **groups}
+    all_groups = {**dict.fromkeys(("archive", "sessions", "memory", "enrich", "judge", "index"), HERE), **groups}
 
     assert said in waits_for(ErasureRecords(), "r-1", all_groups)
 

@@ -75,12 +75,16 @@ class Logs:
 class Nobody:
     """No role was ever here, and the archive has everything."""
 
+    def __init__(self) -> None:
+        self.waited_for: list[str] = []
+
     async def works_here(self, _role: str) -> bool:
         """None does."""
         return False
 
-    async def beyond(self, _role: str, _ends: Any) -> None:
+    async def beyond(self, role: str, _ends: Any) -> None:
         """Nobody to wait for."""
+        self.waited_for.append(role)
 
     async def archived(self, _ends: Any) -> None:
         """At once."""
@@ -102,10 +106,10 @@ class Archive:
         raise StoreUnavailable("the disk is full")
 
 
-async def tried(logs: Logs, records: ErasureRecords) -> list[frozenset[str]]:
+async def tried(logs: Logs, records: ErasureRecords, readers: Nobody | None = None) -> list[frozenset[str]]:
     """Sessions that the archive was to forget in one try."""
     archive: Any = Archive()
-    parts: dict[str, Any] = {"logs": logs, "readers": Nobody(), "archive": archive}
+    parts: dict[str, Any] = {"logs": logs, "readers": readers or Nobody(), "archive": archive}
     with pytest.raises(StoreUnavailable):
         await Erasure(REQUEST, **parts, records=records, tally=Tally()).run()
     return [subject.session_ids for subject in archive.asked]
@@ -120,6 +124,15 @@ async def test_a_retry_knows_the_sessions_of_the_first_try(state: bytes | None, 
     assert await tried(logs, records) == [frozenset({"anna-1"})]
     assert logs.written[0] == (TURNS.name, partition, b"anna-1")
     assert logs.written[-1] == (ERASURES.name, 0, key_of("r-1", VectorsErasureDue))
+
+
+async def test_a_judge_s_answer_under_way_is_waited_for() -> None:
+    """It names the session on `turns.v1`: written behind the erasure, it would come into the archive again."""
+    readers, records = Nobody(), ErasureRecords()
+    records.take_event(DUE, offset=0)
+    await tried(Logs(state=b"12345678hers"), records, readers)
+
+    assert readers.waited_for[:4] == ["sessions", "sessions", "judge", "sessions"]
 
 
 async def test_nothing_is_noted_of_whom_nothing_is_known() -> None:

@@ -10,7 +10,17 @@ import pytest
 
 @pytest.mark.parametrize(
     "module",
-    ["risk.modes", "risk.scorer", "risk.slope", "text.features", "text.keywords", "text.words"],
+    [
+        "policy_digest",
+        "risk.combination",
+        "risk.escalation",
+        "risk.modes",
+        "risk.scorer",
+        "risk.slope",
+        "text.features",
+        "text.keywords",
+        "text.words",
+    ],
 )
 def test_examples_hold(module: str) -> None:
     """Every example gives what it says, and there is at least one."""

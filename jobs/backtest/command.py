@@ -1,0 +1,84 @@
+"""`turntide backtest`: what another policy would have done, before anybody is paged by it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+_MOST_POLICIES = 2
+_TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
+
+DataOption = Annotated[
+    Path | None, typer.Option(help="Labelled dialogues, JSON Lines. None: the archive.", show_default=False)
+]
+SinceOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Sessions that began then or later, UTC.")]
+UntilOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Sessions that began before, UTC.")]
+AppOption = Annotated[
+    list[str] | None, typer.Option(help="Only this app; of a file, this source. May be repeated.", show_default=False)
+]
+
+
+def backtest(
+    *,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(help="A policy file; a second one is held against it. None: the present one.", show_default=False),
+    ] = None,
+    data: DataOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    app: AppOption = None,
+    page: Annotated[Path | None, typer.Option(help="Write the comparison as one HTML file, to open offline.")] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Judge the archive, or labelled dialogues, by one policy or by two side by side.
+
+    Every turn goes through the fold that the sessions role runs; nothing is written to Kafka. In the archive the labels
+    are those of `turntide alerts label`. A line of a file is a dialogue: session_id, source, label (escalating or
+    benign), turns (turn, role, content).
+
+    All of the archive is folded whatever --since says: when a session ended depends on what came before it.
+    """
+    from jobs.backtest.judging import judge, selected
+    from jobs.backtest.page import render
+    from jobs.backtest.report import backtest_of, show
+    from jobs.backtest.traffic import in_utc, require_folder, traffic_of, with_policy_file
+    from jobs.replay import folding
+    from streams.settings import load_settings
+    from streams.wiring import policy_of, stream_embedder_of
+
+    files: list[Path | None] = list(policy) if policy else [None]
+    if len(files) > _MOST_POLICIES:
+        raise ConfigurationError("name one policy, or two that are held against each other")
+    if data is not None and (since or until):
+        raise ConfigurationError("--since and --until are for the archive: dialogues of a file have no times")
+    if page is not None:
+        require_folder(page)
+    settings = load_settings()
+    policies = [policy_of(with_policy_file(settings, file)) for file in files]
+    with traffic_of(settings, data)() as traffic, folding(traffic.count) as progress:
+        judgings = judge(traffic, policies, stream_embedder_of(settings), progress)
+    judged = [
+        selected(judging.judged(), apps=app or (), since=in_utc(since), until=in_utc(until)) for judging in judgings
+    ]
+    if not judged[0]:
+        raise ConfigurationError(f"no session of {traffic.name} is left: look at --app, --since and --until")
+    report = backtest_of(traffic.name, policies, judged, timed=traffic.timed, dead_letters=judgings[0].dead_letters)
+    if page is not None:
+        page.write_text(render(report), "utf-8")
+        Output(output).message(f"written: {page}")
+    show(Output(output), report)
+
+
+backtest.epilog = examples(  # type: ignore[attr-defined]
+    "turntide backtest",
+    "turntide backtest --policy policy-1.toml --policy policy-2.toml --since 2026-01-01 --page backtest.html",
+    "turntide backtest --data dialogues.jsonl --policy policy-2.toml --app support --output json",
+)

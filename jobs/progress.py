@@ -1,0 +1,31 @@
+"""A progress bar for long work, on standard error where that is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[int, int], None]
+"""Told how much is done, and of how much."""
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Progress]:
+    """A bar on stderr, which a redirected stderr does not get; call what it gives with what is done, and of how much."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    bar = Bar(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, runs: bar.update(task, completed=done, total=runs)

@@ -1,0 +1,1 @@
+"""`turntide train`: what is learnt from labelled dialogues, and how."""

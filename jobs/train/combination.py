@@ -1,0 +1,143 @@
+"""Fitting the calibrated combination: how much each sequence signal says, and from when on it is worth waking someone.
+
+Eighteen signals, and a few families of dialogues that each have a format of their own: a free regression learns the
+formats (ROC-AUC 0.60 on families left out, where the prior alone gives 0.84). So the weights start from a prior that
+says what is plausible, may not be negative, and are moved by the data only as far as `PRIOR_STRENGTH` lets them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from models.risk.combination import UNITS
+from models.risk.sequence.signals import SIGNAL_NAMES
+
+Floats = NDArray[np.float64]
+
+PRIOR = {
+    "level": 4.0,
+    "information_gathering": 5.0,
+    "instructions": 2.0,
+    "refusals": 2.0,
+    "refused_rephrased": 1.0,
+    "setup_drift": 1.0,
+    "topic_cycling": 1.0,
+    "cusum": 0.5,
+}
+"""Log-odds of a signal at 1, before any data. Set by leave-one-family-out on the public dialogues: a level and
+questions that gather on one matter carry nearly all that can be told there; the others say something where they fire,
+which on those dialogues is hardly ever. Peaks, trends and jumps of single turns only added false alarms."""
+PRIOR_STRENGTH = 100.0
+"""Inverse variance of a weight around its prior; the data weigh 1,000 sessions."""
+_SESSIONS = 1_000
+SHARPNESS = 2.2
+"""Log-odds of the calibrated probability for one of the weighed sum (Platt 1999, on scores of families left out: 1.7 to
+2.7, whichever family is left out). Fixed, so that leaving a family out changes what is known and not the scale."""
+TARGET_FALSE_ALARMS = 0.08
+"""Share of benign sessions, each source weighing the same, that the shipped threshold alerts on in training. Most of
+those sources are hard negatives; of the public benign dialogues, left out, it is 3 %."""
+ALERT_PROBABILITY = 0.45
+"""`modes.elevated.enter` of the default policy: the probability that stands for the shipped threshold."""
+
+
+class Sessions(NamedTuple):
+    """Sessions with what the signals said.
+
+    Attributes:
+        signals: After each user turn, `(n_turns, n_signals)`.
+        escalating: Label.
+        source: Where it is from.
+    """
+
+    signals: list[Floats]
+    escalating: NDArray[np.bool_]
+    source: list[str]
+
+
+class Combination(NamedTuple):
+    """What was learnt.
+
+    Attributes:
+        base: In ten-thousandths of log-odds, as a scorer's file has it.
+        weights: By signal, likewise; without those that say nothing.
+        base_rate: Share of escalating sessions that the probabilities assume.
+    """
+
+    base: int
+    weights: dict[str, int]
+    base_rate: float
+
+
+def fit_combination(sessions: Sessions) -> Combination:
+    """Weights by maximum a posteriori, then scale and base by calibration on the sessions' highest scores."""
+    weights = _weights(sessions)
+    highest = np.array([float((rows @ weights).max()) for rows in sessions.signals])
+    threshold = _threshold(highest, sessions)
+    base = _logit(ALERT_PROBABILITY) - SHARPNESS * threshold
+    units = {name: round(SHARPNESS * weight * UNITS) for name, weight in zip(SIGNAL_NAMES, weights, strict=True)}
+    return Combination(
+        base=round(base * UNITS),
+        weights={name: weight for name, weight in units.items() if weight},
+        base_rate=_base_rate(SHARPNESS * highest + base, sessions),
+    )
+
+
+def source_weights(source: Sequence[str], escalating: NDArray[np.bool_]) -> Floats:
+    """Both labels weigh 0.5; within a label a source weighs the root of its sessions."""
+    counts = Counter(source)
+    weights = np.array([counts[name] ** -0.5 for name in source])
+    for label in (True, False):
+        here = escalating == label
+        weights[here] *= 0.5 / weights[here].sum()
+    return weights
+
+
+def _weights(sessions: Sessions) -> Floats:
+    last = np.array([rows[-1] for rows in sessions.signals])
+    balance = source_weights(sessions.source, sessions.escalating) * _SESSIONS
+    prior = np.array([PRIOR.get(name, 0.0) for name in SIGNAL_NAMES])
+    signs = np.where(sessions.escalating, 1.0, -1.0)
+
+    def loss(w: Floats) -> tuple[float, Floats]:
+        margins = signs * (last @ w[:-1] + w[-1])
+        slopes = -signs * balance * np.exp(-np.logaddexp(0.0, margins))
+        moved = w[:-1] - prior
+        value = float(balance @ np.logaddexp(0.0, -margins)) + PRIOR_STRENGTH / 2 * float(moved @ moved)
+        return value, np.append(last.T @ slopes + PRIOR_STRENGTH * moved, slopes.sum())
+
+    bounds = [(0.0, None)] * len(prior) + [(None, None)]
+    found: Floats = minimize(loss, np.append(prior, -2.0), jac=True, bounds=bounds, method="L-BFGS-B").x
+    return found[:-1]
+
+
+def _base_rate(log_odds: Floats, sessions: Sessions) -> float:
+    """Share of escalating sessions at which the probabilities are right on average; in traffic it is another."""
+    balance = source_weights(sessions.source, sessions.escalating)
+    probabilities = 1 / (1 + np.exp(-log_odds))
+    of_attacks = float(np.average(probabilities[sessions.escalating], weights=balance[sessions.escalating]))
+    of_benign = float(np.average(probabilities[~sessions.escalating], weights=balance[~sessions.escalating]))
+    # share * of_attacks + (1 - share) * of_benign = share
+    return round(of_benign / (1 - of_attacks + of_benign), 4)
+
+
+def _logit(probability: float) -> float:
+    return float(np.log(probability / (1 - probability)))
+
+
+def _threshold(highest: Floats, sessions: Sessions) -> float:
+    """The score that as many benign sessions reach as may, each source weighing the same."""
+    benign = ~sessions.escalating
+    counts = Counter(
+        name for name, escalating in zip(sessions.source, sessions.escalating, strict=True) if not escalating
+    )
+    shares = np.array([1 / counts[name] / len(counts) for name in np.array(sessions.source)[benign].tolist()])
+    order = np.argsort(-highest[benign])
+    scores, alarms = highest[benign][order], np.cumsum(shares[order])
+    # Interpolated, so that one session more or less does not move it by a step.
+    return float(np.interp(TARGET_FALSE_ALARMS, alarms, scores))

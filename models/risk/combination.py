@@ -1,0 +1,121 @@
+"""How likely a session escalates: its signals weighed into one log-odds, which comes apart again exactly.
+
+```
+text      = base + Σ weight · value                    a logistic regression over the sequence signals
+upstream  = log(exp(text) + s / (1 - s)) - text        the odds of the seed's score s are added: never below s
+judge     = clip(judge_weight · logit(p), ±judge_bound)
+log-odds  = text + upstream + judge                    probability = 1 / (1 + exp(-log-odds))
+```
+
+Each term is rounded to a whole ten-thousandth of log-odds (upstream: up), so that sums are exact in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from models.escalation_policy import CombinationModel, EscalationPolicy
+
+UNITS = 10_000
+"""Of one log-odds."""
+UPSTREAM = "upstream"
+"""Signal of the risks that producers send along."""
+JUDGE = "judge"
+"""Signal of a slower judge's answer."""
+_ALMOST = 2.0**-40
+"""Nearest to 0 or 1 that a probability is taken for: its log-odds stay finite."""
+
+
+class Grounds(Struct, frozen=True, gc=False):
+    """What a judgement rests on.
+
+    Attributes:
+        values: Of the sequence signals by name, each 0-1.
+        upstream: The seed's score where producers sent risks along, else None.
+        judge: A slower judge's probability, None without one.
+    """
+
+    values: Mapping[str, float]
+    upstream: float | None = None
+    judge: float | None = None
+
+    def without(self, signal: str) -> Grounds:
+        """The same had the signal not been there."""
+        if signal == UPSTREAM:
+            return replace(self, upstream=None)
+        if signal == JUDGE:
+            return replace(self, judge=None)
+        return replace(self, values={name: value for name, value in self.values.items() if name != signal})
+
+    def value(self, signal: str) -> float:
+        """A signal's value, 0-1; 0 for one that is not there."""
+        if signal == UPSTREAM:
+            return self.upstream or 0.0
+        return self.judge or 0.0 if signal == JUDGE else self.values.get(signal, 0.0)
+
+
+class Judgement(Struct, frozen=True, gc=False):
+    """A session's log-odds and their parts, in ten-thousandths.
+
+    Attributes:
+        base: Of a session of which nothing is known.
+        parts: What each signal adds, by name; base and parts add up to the log-odds.
+    """
+
+    base: int
+    parts: dict[str, int]
+
+    @property
+    def log_odds(self) -> int:
+        """Of everything together."""
+        return self.base + sum(self.parts.values())
+
+    @property
+    def probability(self) -> float:
+        """That the session escalates, 0-1."""
+        return probability_of(self.log_odds)
+
+
+def judge(grounds: Grounds, model: CombinationModel, policy: EscalationPolicy) -> Judgement:
+    """Weigh what is known of a session. A signal that the model does not name counts nothing.
+
+    >>> model = CombinationModel(name="m", base=-20_000, weights={"level": 30_000})
+    >>> judgement = judge(Grounds({"level": 0.5}), model, EscalationPolicy())
+    >>> judgement.log_odds, round(judgement.probability, 3)
+    (-5000, 0.378)
+    """
+    weights = model.weights
+    parts = {name: round(weights.get(name, 0) * value) for name, value in grounds.values.items()}
+    if grounds.upstream is not None:
+        parts[UPSTREAM] = _upstream_units(model.base + sum(parts.values()), grounds.upstream)
+    if grounds.judge is not None:
+        said = policy.judge_weight * _logit(grounds.judge)
+        parts[JUDGE] = round(UNITS * min(max(said, -policy.judge_bound), policy.judge_bound))
+    return Judgement(model.base, parts)
+
+
+def probability_of(log_odds: int) -> float:
+    """Probability of log-odds in ten-thousandths.
+
+    >>> probability_of(0), probability_of(10**9), probability_of(-(10**9))
+    (0.5, 1.0, 0.0)
+    """
+    odds = math.exp(-abs(log_odds) / UNITS)
+    return 1.0 / (1.0 + odds) if log_odds >= 0 else odds / (1.0 + odds)
+
+
+def _upstream_units(text: int, score: float) -> int:
+    """What adding the odds of `score` to those of the text adds to the log-odds: softplus of their distance."""
+    if score <= 0.0:
+        return 0
+    distance = _logit(score) - text / UNITS
+    return math.ceil(UNITS * (max(distance, 0.0) + math.log1p(math.exp(-abs(distance)))))
+
+
+def _logit(probability: float) -> float:
+    bounded = min(max(probability, _ALMOST), 1.0 - _ALMOST)
+    return math.log(bounded / (1.0 - bounded))

@@ -1,0 +1,294 @@
+"""Whether a session escalates, turn by turn: its signals, what each turn added, and what others say of it.
+
+Kept as part `e` of a session that a model judges (`policy.escalation.model_in_force`), written when it changed. What
+is kept of the signals is what they were before the last message, and that message: another piece of it can still come
+and take its place, and what they are now is always one observation away.
+
+| input | rule |
+|---|---|
+| a scored user turn | observed in the order of arrival, whatever its number |
+| duplicate, late, or without a risk of the scorer | not observed |
+| a user turn right after one (`merge_within`) | one message: the highest risk of its pieces, all that they do |
+| about an allowed topic | passed over |
+| refusal by the assistant | known to the next user turn |
+| a model with other weights than the last turn was judged by | what came before is weighed anew, as one sum |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct, structs
+
+from models.escalation_policy import CombinationModel, EscalationPolicy
+from models.events import Contribution, Escalation, TurnShare
+from models.memory.parts import Parts
+from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, Judgement, judge, probability_of
+from models.risk.sequence.observation import Observation
+from models.risk.sequence.signals import SequenceSignals
+from models.stream_policy import ZERO
+from models.text.features import Features
+
+PART = "e"
+
+
+class Piece(Struct, array_like=True, frozen=True, gc=False):
+    """A user turn, or all pieces of a message so far.
+
+    Attributes:
+        turn: Number of the latest piece; what is not named here is as in `Observation`.
+        features: Bits, in the order of the fields of `Features`.
+        at: Event time of the latest piece.
+        counted: Counted turns of the session up to it, so that one in between is noticed.
+    """
+
+    turn: int
+    risk: float
+    features: int
+    marks: int
+    nearness: float | None
+    refused: bool
+    at: datetime
+    counted: int
+
+    def continues(self, before: Piece, within: timedelta) -> bool:
+        """Whether it is a further piece of the message `before`."""
+        return within > ZERO and self.counted == before.counted + 1 and abs(self.at - before.at) <= within
+
+    def joined_to(self, before: Piece) -> Piece:
+        """The message with this piece: what stood before the message is what stood before its first piece."""
+        return structs.replace(
+            self,
+            risk=max(self.risk, before.risk),
+            features=self.features | before.features,
+            marks=self.marks | before.marks,
+            nearness=before.nearness,
+            refused=before.refused,
+        )
+
+    def observation(self) -> Observation:
+        """As the signals see it."""
+        return Observation(self.turn, self.risk, _features_of(self.features), self.marks, self.nearness, self.refused)
+
+
+def bits_of(features: Features) -> int:
+    """Features as bits, the first field the lowest.
+
+    >>> bits_of(Features(question=True, imperative=True))
+    5
+    """
+    return sum([flag << place for place, flag in enumerate(structs.astuple(features))])
+
+
+def _features_of(bits: int) -> Features:
+    return Features(*[bits >> place & 1 == 1 for place in range(len(Features.__struct_fields__))])
+
+
+class _Kept(Struct, array_like=True):
+    """Layout of the part. Fields are only ever added at the end."""
+
+    before: bytes = b""
+    """The signals before `message`, encoded; empty: as they begin."""
+    message: Piece | None = None
+    """The last one that was observed."""
+    model: int = 0
+    """Checksum of the name of the model that judged last."""
+    log_odds: int = 0
+    """Of the last judgement, in ten-thousandths, as all that follows."""
+    shares: list[tuple[int, int]] = []
+    """Turn and what it added, the last ones, in the order of arrival."""
+    earlier: int = 0
+    """What was added before those, and by a judge."""
+    evidence_turns: int = 0
+    """Turns that added more than nothing, over the whole session."""
+    begun: bool = False
+    """Whether a user turn came that could be observed."""
+    refused: bool = False
+    """Whether the assistant refused since the last user turn."""
+    upstream: float | None = None
+    judge: float | None = None
+
+
+_decode = msgspec.msgpack.Decoder(_Kept).decode
+_decode_signals = msgspec.msgpack.Decoder(SequenceSignals).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Escalating:
+    """The judgement of one session as it goes on. Reads and writes its own part.
+
+    Args:
+        parts: Of the session.
+        model: That judges.
+        policy: Rules of the judgement.
+    """
+
+    def __init__(self, parts: Parts, model: CombinationModel, policy: EscalationPolicy) -> None:
+        self._parts = parts
+        self._model = model
+        self._policy = policy
+        stored = parts.get(PART)
+        self._kept = kept = _Kept() if stored is None else _decode(stored)
+        self._signals: SequenceSignals | None = None
+        self._changed = False
+        name = crc32(model.name.encode())
+        if kept.model != name:
+            kept.model = name
+            kept.log_odds = self.judgement().log_odds
+            kept.earlier = kept.log_odds - model.base - sum(share for _, share in kept.shares)
+
+    def flush(self) -> None:
+        """Write the part if anything changed."""
+        if self._changed:
+            self._parts.put(PART, _encode(self._kept))
+            self._changed = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a judgement: a user turn came that could be observed."""
+        return self._kept.begun
+
+    @property
+    def probability(self) -> float:
+        """That the session escalates, 0-1, after the last turn that was weighed."""
+        return probability_of(self._kept.log_odds)
+
+    @property
+    def evidence_turns(self) -> int:
+        """Turns that raised the log-odds, over the whole session."""
+        return self._kept.evidence_turns
+
+    @property
+    def upstream(self) -> float | None:
+        """The seed's score, where any turn brought a risk of its own."""
+        return self._kept.upstream
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """Of the sequence signals by name, each 0-1."""
+        return self._grounds().values
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """What the last turns added to the log-odds."""
+        return {turn: share / UNITS for turn, share in self._kept.shares}
+
+    @property
+    def refused(self) -> bool:
+        """Whether the assistant refused since the last user turn."""
+        return self._kept.refused
+
+    def refuse(self) -> None:
+        """The assistant declined to answer."""
+        self._kept.refused = self._changed = True
+
+    def pass_over(self) -> None:
+        """A user turn came that is not to be weighed."""
+        self._kept.begun, self._kept.refused, self._changed = True, False, True
+
+    def observe(self, seen: Observation, at: datetime, counted: int) -> None:
+        """Show a user turn to the signals; `weigh` it afterwards.
+
+        Args:
+            seen: The turn with the scorer's risk, also where a producer sent another one.
+            at: Its event time.
+            counted: Turns of the session that were counted up to it, itself included.
+        """
+        kept = self._kept
+        features = bits_of(seen.features)
+        message = Piece(seen.turn, seen.risk, features, seen.marks, seen.nearness, seen.refused, at, counted)
+        share = 0
+        if kept.message is not None and message.continues(kept.message, self._policy.merge_within):
+            message = message.joined_to(kept.message)
+            self._signals = _signals_from(kept.before)
+            _, share = kept.shares.pop()
+        else:
+            kept.before = _encode(self._present_signals())
+        self._present_signals().observe(message.observation())
+        kept.shares.append((seen.turn, share))
+        kept.message, kept.begun, kept.refused, self._changed = message, True, False, True
+
+    def weigh(self, turn: int, upstream: float | None) -> None:
+        """Judge anew after a counted turn; what changed is the turn's share.
+
+        Args:
+            turn: Its number.
+            upstream: The seed's score after it, None where no turn of the session brought a risk of its own.
+        """
+        kept = self._kept
+        self._changed |= kept.upstream != upstream
+        kept.upstream = upstream
+        if not kept.begun:
+            return
+        added = self._judge_anew()
+        if not kept.shares or kept.shares[-1][0] != turn:
+            if not added:
+                return
+            kept.shares.append((turn, 0))
+        _, before = kept.shares.pop()
+        share = before + added
+        kept.shares.append((turn, share))
+        kept.evidence_turns += (share > 0) - (before > 0)
+        surplus = max(0, len(kept.shares) - self._policy.kept_turns)
+        kept.earlier += sum(share for _, share in kept.shares[:surplus])
+        del kept.shares[:surplus]
+
+    def hear(self, probability: float) -> None:
+        """A slower judge answered. It stands until the next answer; what it changes is no turn's share."""
+        self._kept.judge, self._changed = probability, True
+        self._kept.earlier += self._judge_anew()
+
+    def judgement(self) -> Judgement:
+        """As it is now, taken apart by signal."""
+        return judge(self._grounds(), self._model, self._policy)
+
+    def told(self, threshold: float) -> Escalation:
+        """The judgement as alerts tell it, the strongest contribution first.
+
+        Args:
+            threshold: Probability from which an alert is raised.
+        """
+        kept, grounds, whole = self._kept, self._grounds(), self.judgement()
+        phrases = self._present_signals().phrases()
+        phrases[UPSTREAM] = f"the risks sent along make a score of {grounds.value(UPSTREAM):.2f}"
+        phrases[JUDGE] = f"a judge who read the last turns says {grounds.value(JUDGE):.2f}"
+        contributions = []
+        for name in sorted(filter(whole.parts.__getitem__, whole.parts), key=lambda name: -abs(whole.parts[name])):
+            without = judge(grounds.without(name), self._model, self._policy).probability
+            value, log_odds = grounds.value(name), whole.parts[name] / UNITS
+            contributions.append(Contribution(name, value, log_odds, without, without >= threshold, phrases[name]))
+        return Escalation(
+            probability=whole.probability,
+            log_odds=whole.log_odds / UNITS,
+            base_log_odds=whole.base / UNITS,
+            threshold=threshold,
+            model=self._model.name,
+            contributions=contributions,
+            turns=[TurnShare(turn, share / UNITS) for turn, share in kept.shares],
+            earlier_log_odds=kept.earlier / UNITS,
+        )
+
+    def _judge_anew(self) -> int:
+        """What the judgement gains by what is known now."""
+        kept, log_odds = self._kept, self.judgement().log_odds
+        added, kept.log_odds = log_odds - kept.log_odds, log_odds
+        self._changed |= added != 0
+        return added
+
+    def _grounds(self) -> Grounds:
+        return Grounds(self._present_signals().values(), self._kept.upstream, self._kept.judge)
+
+    def _present_signals(self) -> SequenceSignals:
+        if self._signals is None:
+            kept = self._kept
+            self._signals = _signals_from(kept.before)
+            if kept.message is not None:
+                self._signals.observe(kept.message.observation())
+        return self._signals
+
+
+def _signals_from(encoded: bytes) -> SequenceSignals:
+    return _decode_signals(encoded) if encoded else SequenceSignals()

@@ -1,0 +1,111 @@
+"""How the user frames it: a fiction or a role that drifts, instructions about the rules, demands."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from models.risk.sequence.observation import Observation
+from models.risk.sequence.occurrences import Occurrences
+from models.risk.sequence.scale import fade
+
+SETUP_HALF_LIFE_TURNS = 12
+"""A role or a story lasts for a good part of a conversation."""
+DRIFT_HALF_LIFE_TURNS = 8
+"""As a peak's."""
+PRIOR_TURNS = 2
+"""Turns without a demand supposed beforehand, so that one or two are no share."""
+_SETUP_FADE = fade(SETUP_HALF_LIFE_TURNS)
+_DRIFT_FADE = fade(DRIFT_HALF_LIFE_TURNS)
+
+
+class SetupDrift(Struct, array_like=True, gc=False):
+    """A role, a fiction or a hypothesis is set up, and from there the risk rises.
+
+    A new set-up inside an earlier one keeps that one's risk to compare with, as far as it is still in force.
+
+    Attributes:
+        drift: Largest rise over the risk at the set-up, times its force, fading.
+        base: Risk at the set-up.
+        force: Of the set-up, halved for every `SETUP_HALF_LIFE_TURNS` turns; 0 before the first.
+        turn: Of the set-up.
+    """
+
+    drift: float = 0.0
+    base: float = 0.0
+    force: float = 0.0
+    turn: int = 0
+
+    name: ClassVar[str] = "setup_drift"
+    monotone: ClassVar[bool] = False
+
+    def observe(self, seen: Observation) -> None:
+        """Take one turn in."""
+        self.force *= _SETUP_FADE
+        self.drift *= _DRIFT_FADE
+        rise = (seen.risk - self.base) * self.force
+        if rise < 0.0:
+            rise = 0.0
+        elif rise > self.drift:
+            self.drift = rise
+        if seen.features.hypothetical:
+            self.base, self.force, self.turn = seen.risk - rise, 1.0, seen.turn
+
+    @property
+    def value(self) -> float:
+        """0-1."""
+        return self.drift
+
+    def phrase(self) -> str:
+        """Why it is as high as it is."""
+        return f"risk rose by {self.drift:.2f} since a role or a story was set up, last at turn {self.turn}"
+
+
+class Instructions(Occurrences, array_like=True, gc=False):
+    """How often the user tried to rewrite the assistant's rules or probed its limits."""
+
+    name: ClassVar[str] = "instructions"
+    monotone: ClassVar[bool] = True
+
+    def observe(self, seen: Observation) -> None:
+        """Take one turn in."""
+        features = seen.features
+        self.fade_and_add(1.0 if features.meta_instruction or features.probing else 0.0, seen.turn)
+
+    def phrase(self) -> str:
+        """Why it is as high as it is."""
+        return f"instructs the assistant about its rules or probes its limits {self.at()}"
+
+
+class Demands(Struct, array_like=True, gc=False):
+    """Share of the user turns that order something, shrunk by `PRIOR_TURNS` that do not.
+
+    Attributes:
+        orders: Such turns.
+        turns: All.
+        turn: Last one that orders.
+    """
+
+    orders: int = 0
+    turns: int = 0
+    turn: int = 0
+
+    name: ClassVar[str] = "demands"
+    monotone: ClassVar[bool] = True
+
+    def observe(self, seen: Observation) -> None:
+        """Take one turn in."""
+        self.turns += 1
+        if seen.features.imperative:
+            self.orders += 1
+            self.turn = seen.turn
+
+    @property
+    def value(self) -> float:
+        """0-1."""
+        return self.orders / (self.turns + PRIOR_TURNS)
+
+    def phrase(self) -> str:
+        """Why it is as high as it is."""
+        return f"{self.orders} of {self.turns} turns are orders, the last is turn {self.turn}"

@@ -1,0 +1,116 @@
+"""What the conversation stays with and comes back to, by the vectors of its turns. Without vectors all are 0."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from models.memory.vectors import Mark
+from models.risk.sequence.observation import Observation
+from models.risk.sequence.occurrences import Occurrences
+from models.risk.sequence.scale import clip, fade
+
+NEAR = 0.4
+"""Cosine from which two user turns are about one matter: follow-up questions reach it, other matters seldom do."""
+
+QUESTION_WEIGHT = 0.1
+"""What a question counts that is of no risk: to ask on about one thing is what people do."""
+ROW_FADE = 0.7
+"""What another kind of turn leaves of a row of questions; a word of thanks does not end it."""
+FULL_ROW = 2.0
+"""Sum of a row at which the signal is 0.5: three or four questions of a risk of 0.5."""
+
+MATTER_HALF_LIFE_TURNS = 6
+"""A change of matter shows within some turns."""
+_MATTER_FADE = fade(MATTER_HALF_LIFE_TURNS)
+
+
+class TopicCycling(Occurrences, array_like=True, gc=False):
+    """How often a risky matter was returned to after a detour (`Mark.RETURNED`)."""
+
+    name: ClassVar[str] = "topic_cycling"
+    monotone: ClassVar[bool] = True
+
+    def observe(self, seen: Observation) -> None:
+        """Take one turn in."""
+        self.fade_and_add(1.0 if seen.marks & Mark.RETURNED else 0.0, seen.turn)
+
+    def phrase(self) -> str:
+        """Why it is as high as it is."""
+        return f"returned to a risky matter after a detour {self.at()}"
+
+
+class InformationGathering(Struct, array_like=True, gc=False):
+    """How, what, where, which, who or when asked in a row about one matter, the riskier the more.
+
+    A question counts where it is `NEAR` the turn before it or near the risky matter (`Mark.GATHERED`).
+
+    Attributes:
+        row: Sum of the questions' weights, `QUESTION_WEIGHT` and the risk each, fading with other turns.
+        questions: In the row.
+        turn: The last of them.
+    """
+
+    row: float = 0.0
+    questions: int = 0
+    turn: int = 0
+
+    name: ClassVar[str] = "information_gathering"
+    monotone: ClassVar[bool] = True
+
+    def observe(self, seen: Observation) -> None:
+        """Take one turn in."""
+        nearness = seen.nearness
+        related = seen.marks & Mark.GATHERED or (nearness is not None and nearness >= NEAR)
+        if seen.features.wh_question and related:
+            self.row += QUESTION_WEIGHT + seen.risk
+            self.questions += 1
+            self.turn = seen.turn
+        else:
+            self.row *= ROW_FADE
+            if self.row < QUESTION_WEIGHT:
+                self.row, self.questions = 0.0, 0
+
+    @property
+    def value(self) -> float:
+        """0-1."""
+        return self.row / (self.row + FULL_ROW)
+
+    def phrase(self) -> str:
+        """Why it is as high as it is."""
+        return f"asks for particulars of one matter, {self.questions} questions up to turn {self.turn}"
+
+
+class OneMatter(Struct, array_like=True, gc=False):
+    """Exponentially weighted mean of the nearness of each user turn to the one before it, shrunk towards 0.
+
+    Attributes:
+        mean: 0-1; a negative cosine is no nearness at all.
+        weight: Sum of the weights in it.
+        turn: The last one compared.
+    """
+
+    mean: float = 0.0
+    weight: float = 0.0
+    turn: int = 0
+
+    name: ClassVar[str] = "one_matter"
+    monotone: ClassVar[bool] = True
+
+    def observe(self, seen: Observation) -> None:
+        """Take one turn in; one without a nearness says nothing."""
+        if seen.nearness is None:
+            return
+        self.weight = self.weight * _MATTER_FADE + 1.0
+        self.mean += (clip(seen.nearness) - self.mean) / self.weight
+        self.turn = seen.turn
+
+    @property
+    def value(self) -> float:
+        """0-1; one pair of turns counts half, four pairs three quarters."""
+        return self.mean * self.weight / (self.weight + 1.0)
+
+    def phrase(self) -> str:
+        """Why it is as high as it is."""
+        return f"stays on one matter up to turn {self.turn}, turns are {self.mean:.2f} alike on average"

@@ -1,0 +1,84 @@
+"""The sequence signals of one session, all together. Adding one: a class in a file here, a field at the end here.
+
+A signal sees each observed user turn once, in the order of arrival (duplicates and late turns are kept out before), and
+keeps a few numbers, so a turn costs the same however long the session is. Its name in `SequenceSignals` is the name
+that weights, contributions and alerts use. All of them go through the same named checks in
+`tests/unit/test_sequence_signals.py` and `tests/property/test_sequence_signals_property.py`, just by standing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import ClassVar, Protocol
+
+from msgspec import Struct, field
+
+from models.risk.sequence.change import Cusum, Jump, PageHinkley
+from models.risk.sequence.framing import Demands, Instructions, SetupDrift
+from models.risk.sequence.insistence import Refusals, RefusedRephrased, RephrasedProbing
+from models.risk.sequence.level import Level, Peak, SecondPeak
+from models.risk.sequence.matter import InformationGathering, OneMatter, TopicCycling
+from models.risk.sequence.observation import Observation
+from models.risk.sequence.persistence import Persistence, Run
+from models.risk.sequence.trend import Trend
+
+
+class Signal(Protocol):
+    """One way to see that a conversation escalates; itself the state it needs for that."""
+
+    name: ClassVar[str]
+    monotone: ClassVar[bool]
+    """Promises that a higher risk of any observed turn never makes the value lower."""
+
+    def observe(self, seen: Observation) -> None:
+        """Take one user turn in, in place, in O(1)."""
+
+    @property
+    def value(self) -> float:
+        """0-1; 0 before anything was observed."""
+
+    def phrase(self) -> str:
+        """Why the value is what it is: one clause with numbers and turn numbers, never text."""
+
+
+class SequenceSignals(Struct, array_like=True, gc=False):
+    """The signals as state: a short list in msgpack, of bounded size. Fields are only ever added at the end."""
+
+    level: Level = field(default_factory=Level)
+    peak: Peak = field(default_factory=Peak)
+    second_peak: SecondPeak = field(default_factory=SecondPeak)
+    cusum: Cusum = field(default_factory=Cusum)
+    page_hinkley: PageHinkley = field(default_factory=PageHinkley)
+    trend: Trend = field(default_factory=Trend)
+    persistence: Persistence = field(default_factory=Persistence)
+    run: Run = field(default_factory=Run)
+    jump: Jump = field(default_factory=Jump)
+    topic_cycling: TopicCycling = field(default_factory=TopicCycling)
+    rephrased_probing: RephrasedProbing = field(default_factory=RephrasedProbing)
+    information_gathering: InformationGathering = field(default_factory=InformationGathering)
+    refused_rephrased: RefusedRephrased = field(default_factory=RefusedRephrased)
+    refusals: Refusals = field(default_factory=Refusals)
+    setup_drift: SetupDrift = field(default_factory=SetupDrift)
+    instructions: Instructions = field(default_factory=Instructions)
+    one_matter: OneMatter = field(default_factory=OneMatter)
+    demands: Demands = field(default_factory=Demands)
+
+    def observe(self, seen: Observation) -> None:
+        """Show a user turn to every signal, in place."""
+        for signal in _all_of(self):
+            signal.observe(seen)
+
+    def values(self) -> dict[str, float]:
+        """Every signal's value by its name, each 0-1, in the order of the fields."""
+        return dict(zip(SIGNAL_NAMES, _values_of(self), strict=True))
+
+    def phrases(self) -> dict[str, str]:
+        """Why each value is what it is, by name; of a signal at 0 it says nothing of use."""
+        return {signal.name: signal.phrase() for signal in _all_of(self)}
+
+
+SIGNAL_NAMES: tuple[str, ...] = SequenceSignals.__struct_fields__
+"""Of all signals, in their order."""
+_all_of: Callable[[SequenceSignals], tuple[Signal, ...]] = attrgetter(*SIGNAL_NAMES)
+_values_of: Callable[[SequenceSignals], tuple[float, ...]] = attrgetter(*(f"{name}.value" for name in SIGNAL_NAMES))

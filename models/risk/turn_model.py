@@ -1,0 +1,241 @@
+"""The trained turn scorer: what single user turns want, from words and a static embedding. Microseconds; English.
+
+```
+log-odds = offset + dense · embedding + mean of the words' weights + rules · risk by the rules
+```
+
+The embedding is that of wordllama (256 dimensions) as whole numbers, the words are the text's distinct words and pairs
+of neighbours, hashed (feature hashing, Weinberger et al. 2009): the file holds no word of what it was trained on. All
+weights are whole numbers of -127 to 127 with one scale for each kind, and all sums are of whole numbers below 2^24:
+a risk is bit for bit the same in any batch and on any machine.
+
+A model sees each turn alone. What grows over turns is the business of `models.risk.sequence`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import pairwise
+from typing import Literal
+from zlib import crc32
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.errors import ConfigurationError
+from models.escalation_policy import CombinationModel
+from models.risk.scorer import score_text
+from models.text.words import fold_text, words_of
+
+DIMS = 256
+"""Of the embedding."""
+WORD_BITS = 14
+"""Of a hashed word: 16,384 weights, one byte each."""
+FORMAT = 1
+"""Raised when the layout or the meaning of a weight changes."""
+EMBEDDER = "wordllama"
+_WORD_MASK = (1 << WORD_BITS) - 1
+_SIGN_BIT = 1 << WORD_BITS
+_DECIMALS = 4
+_TRAIN = "Make one with `turntide train scorer`, or name the shipped one by leaving scorer.file empty."
+
+
+class TurnWeights(Struct, frozen=True, kw_only=True):
+    """What a turn is weighed by.
+
+    Attributes:
+        dense: Of the embedding's dimensions, `DIMS` bytes, each int8.
+        dense_scale: Log-odds of a dense weight of 1 times a unit vector's dimension of 1.
+        words: Of the hashed words, `2 ** WORD_BITS` bytes, each int8.
+        words_scale: Log-odds of a word's weight of 1.
+        rules: Log-odds of a risk of 1 by the rules.
+        offset: Log-odds of a text that says nothing.
+    """
+
+    dense: bytes
+    dense_scale: float
+    words: bytes
+    words_scale: float
+    rules: float
+    offset: float
+
+
+class SourceCard(Struct, frozen=True):
+    """A source that a model was trained on."""
+
+    name: str
+    label: str
+    licence: str
+    dialogues: int
+    turns: int
+
+
+class ModelCard(Struct, frozen=True, kw_only=True):
+    """What anybody should know of a model before trusting it.
+
+    Attributes:
+        trained_on: Day, ISO 8601.
+        seed: Of the training.
+        sources: What it learnt from.
+        base_rate: Share of escalating sessions that its probabilities assume.
+        measured: Figures on families not trained on, by name.
+        failures: What it is known to do wrong.
+    """
+
+    trained_on: str
+    seed: int
+    sources: list[SourceCard]
+    base_rate: float
+    measured: dict[str, float] = {}
+    failures: list[str] = []
+
+
+class ScorerFile(Struct, frozen=True, kw_only=True):
+    """Everything that a scorer's file holds."""
+
+    version: str
+    turn: TurnWeights
+    base: int
+    """Log-odds of a session of which nothing is known, in ten-thousandths."""
+    weights: dict[str, int]
+    """Of the sequence signals, in ten-thousandths of log-odds (`CombinationModel`)."""
+    card: ModelCard
+
+
+class _Envelope(Struct, frozen=True, array_like=True):
+    kind: str
+    format: int
+    sha256: bytes
+    body: bytes
+
+
+_KIND: Literal["turntide-scorer"] = "turntide-scorer"
+
+
+class TurnModel:
+    """A scorer's file, ready to score.
+
+    Attributes:
+        file: What it holds.
+        name: Version and the first twelve digits of the file's SHA-256; alerts name it.
+        data: The file's bytes.
+        combination: The weights of the calibrated combination that belong to it.
+    """
+
+    def __init__(self, file: ScorerFile, data: bytes) -> None:
+        self.file = file
+        self.data = data
+        self.name = f"{file.version}@{sha256(data).hexdigest()[:12]}"
+        self.combination = CombinationModel(name=self.name, base=file.base, weights=file.weights)
+        self._dense = np.frombuffer(file.turn.dense, dtype=np.int8).astype(np.float32)
+        self._words: list[int] = np.frombuffer(file.turn.words, dtype=np.int8).tolist()
+
+    def risks(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> list[float]:
+        """Risk of each turn, 0-1, to four digits.
+
+        Args:
+            texts: What was said.
+            vectors: Their embeddings by wordllama, `(n_texts, 256)` float32; a zero row is a text without any.
+        """
+        weights = self.file.turn
+        dense = dense_sums(vectors, self._dense)
+        return [
+            round(
+                sigmoid(
+                    weights.offset
+                    + weights.dense_scale * along
+                    + weights.words_scale * self._words_mean(folded)
+                    + weights.rules * score_text(text)
+                ),
+                _DECIMALS,
+            )
+            for text, folded, along in zip(texts, map(fold_text, texts), dense, strict=True)
+        ]
+
+    def _words_mean(self, folded: str) -> float:
+        """Sum of the words' signed weights by the root of their number: the text's words are a unit vector."""
+        hashes = word_hashes(folded)
+        if not hashes:
+            return 0.0
+        words = self._words
+        total = sum([-words[h & _WORD_MASK] if h & _SIGN_BIT else words[h & _WORD_MASK] for h in hashes])
+        return float(total / math.sqrt(len(hashes)))
+
+
+def word_hashes(folded: str) -> set[int]:
+    """Hashes of a folded text's distinct words and pairs of neighbours: `WORD_BITS` of place and one of sign."""
+    words = [word.encode("utf-8", "surrogatepass") for word in words_of(folded)]
+    hashes = {crc32(word) for word in words}
+    hashes.update([crc32(b"\0" + second, crc32(first)) for first, second in pairwise(words)])
+    return hashes
+
+
+def place_of(word_hash: int) -> tuple[int, int]:
+    """Place of a hash among the weights, and its sign."""
+    return word_hash & _WORD_MASK, -1 if word_hash & _SIGN_BIT else 1
+
+
+def whole_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Rows as whole numbers of -127 to 127, zero rows as they are; each by itself, `(n, DIMS)` float32."""
+    largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
+    whole: NDArray[np.float32] = np.rint(
+        vectors * np.divide(127.0, largest, out=np.zeros_like(largest), where=largest > 0)
+    )
+    return whole
+
+
+def dense_sums(vectors: NDArray[np.float32], weights: NDArray[np.float32]) -> list[float]:
+    """Products of unit rows with whole weights, `(n,)`; exact before the division by the row's length."""
+    whole = whole_vectors(vectors)
+    sums = (whole @ weights).tolist()
+    squares = np.einsum("ij,ij->i", whole, whole).tolist()
+    return [total / math.sqrt(square) if square else 0.0 for total, square in zip(sums, squares, strict=True)]
+
+
+def sigmoid(log_odds: float) -> float:
+    """Probability of log-odds.
+
+    >>> sigmoid(0.0), sigmoid(-800.0)
+    (0.5, 0.0)
+    """
+    odds = math.exp(-abs(log_odds))
+    return 1.0 / (1.0 + odds) if log_odds >= 0 else odds / (1.0 + odds)
+
+
+def write_model(file: ScorerFile) -> bytes:
+    """The bytes of a scorer's file."""
+    body = msgspec.msgpack.encode(file)
+    return msgspec.msgpack.encode(_Envelope(_KIND, FORMAT, sha256(body).digest(), body))
+
+
+def read_model(data: bytes, named: str) -> TurnModel:
+    """Read a scorer's file.
+
+    Args:
+        data: Its bytes.
+        named: What messages call it.
+
+    Raises:
+        ConfigurationError: No scorer's file, one of another format, a damaged one, or one whose sizes are not right.
+    """
+    try:
+        envelope = msgspec.msgpack.decode(data, type=_Envelope)
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(f"{named} is damaged or no scorer's file ({error}). {_TRAIN}") from error
+    if envelope.kind != _KIND:
+        raise ConfigurationError(f"{named} is no scorer's file. {_TRAIN}")
+    if envelope.format != FORMAT:
+        raise ConfigurationError(f"{named} has format {envelope.format}, this release reads {FORMAT}. {_TRAIN}")
+    if sha256(envelope.body).digest() != envelope.sha256:
+        raise ConfigurationError(f"{named} is damaged: its content is not what its digest says. {_TRAIN}")
+    try:
+        file = msgspec.msgpack.decode(envelope.body, type=ScorerFile)
+    except msgspec.MsgspecError as error:
+        raise ConfigurationError(f"{named} cannot be read ({error}). {_TRAIN}") from error
+    if len(file.turn.dense) != DIMS or len(file.turn.words) != 1 << WORD_BITS:
+        raise ConfigurationError(f"{named} has weights of other sizes than this release. {_TRAIN}")
+    return TurnModel(file, data)

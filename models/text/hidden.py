@@ -1,0 +1,57 @@
+"""What a reader does not see: invisible characters in words, messages written in them, and overridden direction."""
+
+from __future__ import annotations
+
+import re
+
+from models.text.look import Look, characters_in
+
+INVISIBLE = (
+    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a"
+    r"\U000e0000-\U000e0fff"
+)
+"""Control and format characters, fillers, variation selectors, tags; part of a character class."""
+_SHORTEST = 4
+"""Invisible characters in a row that make a message; fewer are stray ones, or one emoji's."""
+_ALL = characters_in(INVISIBLE)
+_INSIDE_WORD = re.compile(f"(?<=[A-Za-z0-9])[{INVISIBLE}]+(?=[A-Za-z0-9])")
+_TAGS = re.compile(rf"(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]{{{_SHORTEST},}}")
+"""Not after a black flag: those are the flags of England, Scotland, Wales."""
+_SELECTORS = re.compile(rf"[\ufe00-\ufe0f\U000e0100-\U000e01ef]{{{_SHORTEST},}}")
+_OVERRIDDEN = re.compile("\u202e([^\u202c-\u202e\u2066-\u2069\n]*)\u202c?")
+_ASCII_LETTER = re.compile("[A-Za-z]")
+_TAG_OFFSET = 0xE0000
+_FIRST_SELECTOR, _FIRST_SUPPLEMENT = 0xFE00, 0xE0100
+_BASIC_SELECTORS = 16
+
+
+def has_invisible(look: Look) -> bool:
+    """Whether any character is invisible."""
+    return b"\0" in look.shape or (bool(look.odd) and not look.odd.isdisjoint(_ALL))
+
+
+def reveal(text: str) -> str:
+    r"""The text as it is read by a machine that skips or reads what nobody sees.
+
+    Invisible characters go where they stand inside a Latin word (elsewhere they join emoji or shape other scripts);
+    messages in tags ("ASCII smuggling") or variation selectors (a byte each) appear between blanks; what a
+    right-to-left override turned around is turned back.
+
+    >>> reveal("b\u200bomb"), reveal("\u202ebmob\u202c")
+    ('bomb', 'bomb')
+    """
+    text = _TAGS.sub(lambda found: _shown(bytes(ord(c) - _TAG_OFFSET for c in found[0])), text)
+    text = _SELECTORS.sub(lambda found: _shown(bytes(map(_byte_of, found[0]))), text)
+    text = _OVERRIDDEN.sub(lambda found: found[1][::-1] if _ASCII_LETTER.search(found[1]) else found[0], text)
+    return _INSIDE_WORD.sub("", text)
+
+
+def _byte_of(selector: str) -> int:
+    code = ord(selector)
+    return code - _FIRST_SUPPLEMENT + _BASIC_SELECTORS if code >= _FIRST_SUPPLEMENT else code - _FIRST_SELECTOR
+
+
+def _shown(message: bytes) -> str:
+    shown = "".join(c for c in message.decode("utf-8", "ignore") if c.isprintable())
+    return f" {shown} " if shown else ""

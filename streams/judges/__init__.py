@@ -1,0 +1,1 @@
+"""Judges of conversations with an alert: slower than the built-in judgement, and never waited for."""

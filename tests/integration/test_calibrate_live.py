@@ -1,0 +1,67 @@
+"""Shadow mode over a real broker: what is said from now on is judged, and nothing is written."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from jobs.backtest.judging import judge
+from jobs.calibrate.live import watched
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.errors import ConfigurationError
+from models.policy import Policy
+from models.topics import ALERTS, TURNS
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.settings import Settings, load_settings
+from tests.backtest_sessions import LOUD, conversation
+from tests.topics_indexed import ZeroEmbedder
+
+
+@pytest.fixture
+async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Topics of their own."""
+    found = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, data_dir=tmp_path)
+    await apply_topics(found)
+    return found
+
+
+def said_now(session_id: str) -> list[Record]:
+    """A conversation that alerts, said at this moment."""
+    now = datetime.now(UTC)
+    events = [structs.replace(event, timestamp=now) for event in conversation(session_id, LOUD)]
+    return [Record(session_id.encode(), encode(event)) for event in events]
+
+
+async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings) -> None:
+    """Sessions from before are not seen, those said meanwhile alert here, and no alert reaches a topic."""
+    await send_to_turns(settings, said_now("before"))
+    watching = asyncio.create_task(asyncio.to_thread(watched, settings, 4.0))
+    sent = 1
+    while not watching.done():
+        await send_to_turns(settings, said_now(f"live-{sent}"))
+        sent += 1
+        await asyncio.sleep(0.2)  # a session five times a second
+    opening = await watching
+
+    with opening() as traffic:
+        (judging,) = judge(traffic, [Policy()], ZeroEmbedder())
+    # The first and the last one may have been said while watching began or ended.
+    whole = [each for each in judging.judged() if each.turns == len(LOUD)]
+    assert 3 <= len(whole) < sent
+    assert all(each.session_id.startswith("live-") and each.alerts for each in whole)
+    turns = [record async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))]
+    alerts = [record async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix))]
+    assert (len(turns), len(alerts)) == (sent * len(LOUD), 0)
+
+
+async def test_silence_is_said(settings: Settings) -> None:
+    """Rather than a threshold of nothing."""
+    with pytest.raises(ConfigurationError, match="nothing came in 1 s"):
+        await asyncio.to_thread(watched, settings, 1.0)

@@ -1,0 +1,183 @@
+"""Role judge beside the sessions role: the alert is out before the judge answers, and the answer changes it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.codec import decode_output, encode
+from models.events import AlertChanged, AlertStatus, Mode, Role, Severity, Turn
+from models.topics import ALERTS, JUDGEMENTS, TURNS
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.settings import Settings, load_settings
+from streams.wiring import ROLES
+from tests.openai_stand_in import StandIn, standing_in
+
+pytestmark = pytest.mark.kafka
+
+WITHIN_S = 60
+START = datetime(2026, 1, 5, 9, tzinfo=UTC)
+ALWAYS_ELEVATED = """
+[escalation.model]
+name = "test"
+base = 4_000
+[escalation.model.weights]
+[alerts]
+min_evidence_turns = 0
+renotify_after = "PT1M"
+"""
+"""Log-odds of 0.4 whatever is said: a probability of 0.6, a warning."""
+
+
+async def settings_of(kafka: str, prefix: str, folder: Path, model: StandIn, *, timeout_s: float = 20.0) -> Settings:
+    """One partition, ports of their own, the judge at this address."""
+    policy = folder / "policy.toml"
+    policy.write_text(ALWAYS_ELEVATED)
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 1},
+        topic_prefix=prefix,
+        data_dir=folder,
+        policy_file=policy,
+        http={"sessions_port": 0, "judge_port": 0},
+        judge={
+            "kind": "openai",
+            "timeout": timedelta(seconds=timeout_s),
+            "openai": {"base_url": model.base_url, "model": "guard"},
+        },
+    )
+    await apply_topics(settings)
+    return settings
+
+
+def turns(first: int, count: int) -> list[Record]:
+    """A user who asks about boats."""
+    asked = (
+        Turn(
+            session_id="s",
+            user_id="u",
+            app_id="a",
+            turn=number,
+            role=Role.USER,
+            content=f"Is boat {number} fast?",
+            timestamp=START + timedelta(minutes=number),
+        )
+        for number in range(first, first + count)
+    )
+    return [Record(b"s", encode(turn)) for turn in asked]
+
+
+@asynccontextmanager
+async def working(settings: Settings) -> AsyncIterator[None]:
+    """Both roles, in this process."""
+    stop = asyncio.Event()
+    tasks = [asyncio.ensure_future(ROLES[role](settings, stop)) for role in ("sessions", "judge")]
+    try:
+        yield
+    finally:
+        stop.set()
+        await asyncio.wait(tasks)
+    for task in tasks:
+        task.result()
+
+
+async def alerts(settings: Settings) -> list[AlertChanged]:
+    """Every change of every alert."""
+    records = read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix))
+    found: list[Any] = [decode_output(ALERTS, record.value or b"") async for record in records]
+    return found
+
+
+async def answers(settings: Settings) -> list[dict[str, Any]]:
+    """What the judge sent back, as it stands in the log."""
+    records = read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))
+    found = [msgspec.json.decode(record.value or b"") async for record in records]
+    return [event for event in found if event["type"] == "turns_judged"]
+
+
+async def until(what: Callable[[], Awaitable[Any]]) -> Any:
+    """Poll until it is something."""
+    async with asyncio.timeout(WITHIN_S):
+        while not (found := await what()):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)  # a topic says nothing when it grows
+    return found
+
+
+@pytest.mark.parametrize(
+    ("probability", "expected"),
+    [(0.02, ("judged", Severity.WARNING, Mode.ELEVATED)), (0.98, ("worsened", Severity.CRITICAL, Mode.CRITICAL))],
+)
+async def test_an_alert_is_out_before_the_judge_answers(
+    kafka: str, topic_prefix: str, tmp_path: Path, probability: float, expected: tuple[str, Severity, Mode]
+) -> None:
+    """The judge holds its answer until the alert was read; then the same alert changes by it (the mode falls late)."""
+    released, harmful = threading.Event(), probability > 0.5
+
+    def say(_system: str, _user: str) -> str:
+        released.wait(WITHIN_S)
+        return json.dumps({"harmful": harmful, "probability": probability})
+
+    with standing_in() as model:
+        model.say = say
+        settings = await settings_of(kafka, topic_prefix, tmp_path, model)
+        async with working(settings):
+            try:
+                await send_to_turns(settings, turns(1, 3))
+
+                async def raised_and_asked() -> list[AlertChanged]:
+                    return await alerts(settings) if model.asked else []
+
+                before = await until(raised_and_asked)
+            finally:
+                released.set()
+
+            async def changed() -> list[AlertChanged]:
+                return (await alerts(settings))[1:]
+
+            (after,) = await until(changed)
+    (raised,) = before
+    (asked,) = model.asked
+    said = {part.signal: part.value for part in after.escalation.contributions}
+
+    assert (raised.cause, raised.severity, round(raised.score, 2)) == ("raised", Severity.WARNING, 0.6)
+    assert (after.cause, after.severity, after.mode) == expected
+    assert (after.alert_id, after.status) == (raised.alert_id, AlertStatus.FIRING)
+    assert (said["judge"], after.score > raised.score) == (probability, harmful)
+    assert [turn["content"] for turn in json.loads(asked.body["messages"][1]["content"])["turns"]] == [
+        f"Is boat {number} fast?" for number in (1, 2, 3)
+    ]
+
+
+async def test_a_judge_that_is_away_changes_nothing(kafka: str, topic_prefix: str, tmp_path: Path) -> None:
+    """Its failure stands in the log; the alert stays as it was, and further turns are folded meanwhile."""
+    with standing_in() as model:
+        model.say = lambda _system, _user: "I would rather not say."
+        settings = await settings_of(kafka, topic_prefix, tmp_path, model, timeout_s=5)
+        async with working(settings):
+            await send_to_turns(settings, turns(1, 3))
+            (answered,) = await until(lambda: answers(settings))
+            # With this turn the alert is repeated: the sessions role has read the answer before.
+            await send_to_turns(settings, turns(4, 1))
+
+            async def changed() -> list[AlertChanged]:
+                return (await alerts(settings))[1:]
+
+            (repeated,) = await until(changed)
+    asked = [record async for record in read_to_end(settings.kafka, JUDGEMENTS.full_name(settings.topic_prefix))]
+
+    assert (answered["alert_id"], answered["failure"]) == (repeated.alert_id, "rubbish")
+    assert (answered.get("probability"), answered["judge"]) == (None, "openai:guard")
+    assert (repeated.cause, round(repeated.score, 2)) == ("renotified", 0.6)
+    assert [part.signal for part in repeated.escalation.contributions if part.signal == "judge"] == []
+    assert len(asked) == 1

@@ -1,0 +1,129 @@
+"""Promises of every sequence signal for any conversation; a new signal is held to them by being a field."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from models.risk.sequence.observation import Observation
+from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
+from models.risk.sequence.trend import HALF_LIFE_TURNS, Trend
+from models.text.features import Features
+from tests.sequence_sessions import after, restored, risky, state_of
+
+ROUNDING = 1e-9
+RISKS = st.lists(st.floats(0, 1), max_size=40)
+OBSERVED = st.builds(
+    Observation,
+    turn=st.integers(0, 2**40),
+    risk=st.floats(0, 1),
+    features=st.builds(Features, *[st.booleans()] * len(Features.__struct_fields__)),
+    marks=st.integers(0, 127),
+    nearness=st.none() | st.floats(-1, 1),
+    refused=st.booleans(),
+)
+SESSIONS = st.lists(OBSERVED, max_size=40)
+MONOTONE = [name for name in SIGNAL_NAMES if getattr(SequenceSignals(), name).monotone]
+
+
+@given(SESSIONS)
+def test_every_value_is_bounded_after_every_turn(seen: list[Observation]) -> None:
+    """0-1, and 0 before the first turn."""
+    signals = SequenceSignals()
+
+    assert dict.fromkeys(SIGNAL_NAMES, 0.0) == signals.values()
+    for observation in seen:
+        signals.observe(observation)
+
+        assert all(0.0 <= value <= 1.0 for value in signals.values().values())
+
+
+@given(SESSIONS, st.integers(0, 40))
+def test_the_state_goes_on_where_it_was_stored(seen: list[Observation], cut: int) -> None:
+    """Stored and loaded anywhere, or not at all: the same bytes, values and phrases in the end."""
+    resumed = restored(state_of(after(seen[:cut])))
+    for observation in seen[cut:]:
+        resumed.observe(observation)
+    whole = after(seen)
+
+    assert state_of(whole) == state_of(resumed)
+    assert (whole.values(), whole.phrases()) == (resumed.values(), resumed.phrases())
+
+
+@pytest.mark.parametrize("name", MONOTONE)
+@given(seen=SESSIONS.filter(bool), data=st.data())
+def test_more_risk_never_lowers_what_claims_so(name: str, seen: list[Observation], data: st.DataObject) -> None:
+    """Whichever turn is riskier, now and after every later turn."""
+    place = data.draw(st.integers(0, len(seen) - 1))
+    riskier = list(seen)
+    riskier[place] = replace(seen[place], risk=data.draw(st.floats(seen[place].risk, 1)))
+    less, more = SequenceSignals(), SequenceSignals()
+    for before, instead in zip(seen, riskier, strict=True):
+        less.observe(before)
+        more.observe(instead)
+
+        assert less.values()[name] <= more.values()[name] + ROUNDING
+
+
+@given(SESSIONS.filter(bool))
+def test_a_value_that_matters_names_a_number_and_a_turn(seen: list[Observation]) -> None:
+    """In one short line, and the turn is one that was observed."""
+    marked = [replace(observation, turn=10**12 + n) for n, observation in enumerate(seen)]
+    signals = after(marked)
+    phrases = signals.phrases()
+    for name, value in signals.values().items():
+        if value > 0.2:
+            assert any(str(observation.turn) in phrases[name] for observation in marked), name
+            assert 0 < len(phrases[name]) <= 120
+            assert "\n" not in phrases[name]
+
+
+@given(RISKS.filter(lambda risks: len(risks) >= 3))
+def test_the_trend_is_the_weighted_regression(risks: list[float]) -> None:
+    """Slope and error as matrices give them, from all turns at once."""
+    trend = Trend()
+    for observation in risky(risks):
+        trend.observe(observation)
+    n = len(risks)
+    places = np.stack([np.ones(n), np.arange(n)], axis=1)
+    weights = np.diag(0.5 ** (np.arange(n)[::-1] / HALF_LIFE_TURNS))
+    solver = np.linalg.inv(places.T @ weights @ places) @ places.T @ weights
+    residuals = np.eye(n) - places @ solver
+    left = residuals @ np.array(risks)
+    variance = (left @ weights @ left) / np.trace(residuals.T @ weights @ residuals)
+    expected = (solver @ np.array(risks))[1], np.sqrt(variance * (solver @ solver.T)[1, 1])
+
+    assert pytest.approx(expected[0], abs=1e-9) == trend.slope
+    assert pytest.approx(expected[1], abs=1e-6) == trend.error
+
+
+@given(RISKS.filter(lambda risks: 1 < len(risks) <= 32))
+def test_page_hinkley_is_the_textbook_sum(risks: list[float]) -> None:
+    """The cumulative sum above its own lowest value so far; each turn against the mean of those before it."""
+    excess = [0.0] + [risks[n] - float(np.mean(risks[:n])) - 0.05 for n in range(1, len(risks))]
+    sums = np.cumsum(excess)
+    expected = float(sums[-1] - sums.min())
+
+    assert pytest.approx(expected, abs=1e-9) == after(risky(risks)).page_hinkley.total
+
+
+@given(RISKS.filter(bool))
+def test_the_second_peak_is_never_the_first(risks: list[float]) -> None:
+    """It is the second of all risks, each faded by its age; so one turn alone never moves it."""
+    faded = sorted((risk * 0.5 ** (age / 8) for age, risk in enumerate(reversed(risks))), reverse=True)
+    expected = [*faded, 0.0][1]
+
+    assert pytest.approx(expected, abs=1e-12) == after(risky(risks)).second_peak.value
+
+
+@given(RISKS.filter(lambda risks: len(risks) > 1))
+def test_no_single_turn_moves_the_cusum_by_more_than_its_bound(risks: list[float]) -> None:
+    """2.5 of 6 up, 1 of 6 down."""
+    values = [after(risky(risks[:n])).cusum.value for n in range(len(risks) + 1)]
+
+    assert all(-1 / 6 - ROUNDING <= later - earlier <= 2.5 / 6 + ROUNDING for earlier, later in pairwise(values))

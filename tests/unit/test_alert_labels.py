@@ -1,0 +1,196 @@
+"""Labels of alerts: written for known ones only, read back from log and archive, the latest of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from jobs.alert_labels import labels_for, labels_in, records_of
+from jobs.cli import app
+from models.codec import decode_input
+from models.errors import ConfigurationError
+from models.events import (
+    AlertChanged,
+    AlertLabelled,
+    AlertStatus,
+    Contribution,
+    Escalation,
+    EvidenceTurn,
+    TurnShare,
+    TurnsJudged,
+)
+from models.policy import IntakePolicy
+from models.topics import ALERTS, TURNS
+from streams.lake.alerts import archived_changes
+from streams.lake.inputs import archived_inputs
+from streams.lake.writer import LakeWriter
+from tests.alert_log import consumed
+from tests.lake_records import NOW, PREFIX, alert, buffer_of, paths, turn
+
+ALERT = alert("e-1", AlertStatus.FIRING)
+JUDGED = Escalation(
+    probability=0.62,
+    log_odds=0.4895,
+    base_log_odds=-2.0,
+    threshold=0.45,
+    model="m-1",
+    contributions=[Contribution("cusum", 0.83, 2.4895, 0.12, alert_without=False, why="rising since turn 2")],
+    turns=[TurnShare(3, 2.4895)],
+    earlier_log_odds=0.0,
+)
+
+
+def label(alert_id: str = "a-1", *, escalating: bool = True, **fields: Any) -> AlertLabelled:
+    """A label of an alert."""
+    return AlertLabelled(session_id="s-1", timestamp=NOW, alert_id=alert_id, escalating=escalating, **fields)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive of its own."""
+    writer = LakeWriter(paths(tmp_path))
+    yield writer
+    writer.close()
+
+
+def ask(writer: LakeWriter, sql: str) -> list[Any]:
+    """Rows of a query."""
+    return writer.con.execute(sql).fetchall()
+
+
+def test_a_label_goes_under_its_sessions_key() -> None:
+    """Also of an alert that is resolved; an id named twice is labelled once."""
+    alerts = {"a-1": alert("e", AlertStatus.RESOLVED), "a-2": replace(ALERT, session_id="s-2")}
+    made = labels_for(alerts, ["a-2", "a-1", "a-2"], escalating=False, reason="homework", by="anna")
+    records = records_of(made)
+
+    assert [("a-2", "s-2"), ("a-1", "s-1")] == [(each.alert_id, each.session_id) for each in made]
+    assert [b"s-2", b"s-1"] == [record.key for record in records]
+    assert made == [
+        decode_input(each.value, each.key, NOW + timedelta(days=99_999), IntakePolicy()) for each in records
+    ]
+
+
+def test_an_unknown_alert_labels_none() -> None:
+    """All are refused, by name: half of a list would be labelled and nobody would know which."""
+    with pytest.raises(ConfigurationError, match="no alert has the id a-8, a-9: nothing was labelled"):
+        labels_for({"a-1": ALERT}, ["a-1", "a-8", "a-9"], escalating=True, reason="", by="")
+
+
+def test_labels_are_found_among_turns() -> None:
+    """A turn that speaks of the event is none, and neither is a record that cannot be used."""
+    spoken = turn(0, content="what is an alert_labelled event?")
+    log = consumed([spoken, label(reason="first"), turn(1), label(escalating=False)])
+    broken = consumed([label()])[0]
+    broken.value = broken.value[:-4]
+
+    assert [label(reason="first"), label(escalating=False)] == labels_in([*log, broken], IntakePolicy())
+
+
+def test_the_list_shows_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside each alert its own, as columns and as a line; without the option the log is not read."""
+    alerts = {"a-1": ALERT, "a-2": replace(ALERT, alert_id="a-2")}
+
+    async def latest(_: object) -> dict[str, AlertChanged]:
+        return alerts
+
+    async def labels(_: object) -> dict[str, AlertLabelled]:
+        return {"a-2": label("a-2", escalating=False, reason="homework", by="anna")}
+
+    monkeypatch.setattr("jobs.alerts.latest_alerts", latest)
+    monkeypatch.setattr("jobs.alert_labels.latest_labels", labels)
+    shown = CliRunner().invoke(app, ["alerts", "list", "--labels", "--output", "json"])
+    lines = CliRunner().invoke(app, ["alerts", "list", "--labels"]).stdout
+    plain = CliRunner().invoke(app, ["alerts", "list", "--output", "json"])
+
+    assert [(None, None), (False, "homework")] == [
+        (row["escalating"], row["label_reason"]) for row in json.loads(shown.stdout)
+    ]
+    assert 1 == lines.count("  label    false alarm: homework (anna, 2026-03-04)")
+    assert all("escalating" not in row for row in json.loads(plain.stdout))
+
+
+def test_the_archive_has_the_latest_label_beside_the_alert_as_raised(writer: LakeWriter) -> None:
+    """Score and rules are those by which somebody was woken; a label of an unknown alert stands alone."""
+    raised = replace(ALERT, score=0.62, policy_digest="d", escalation=JUDGED)
+    resolved = replace(raised, id="e-2", status=AlertStatus.RESOLVED, score=0.1, escalation=None)
+    writer.land(buffer_of([raised, resolved], topic=ALERTS), now=NOW)
+    writer.land(
+        buffer_of([label(), turn(), label(escalating=False, reason="homework", by="anna"), label("a-9")]), now=NOW
+    )
+
+    assert [
+        ("a-1", "s-1", "support", False, "homework", "anna", NOW, NOW, 0.62, 0.62, 0.45, "m-1", "1", "d"),
+        ("a-9", "s-1", None, True, "", "", NOW, None, None, None, None, None, None, None),
+    ] == ask(
+        writer,
+        'SELECT alert_id, session_id, app_id, escalating, reason, "by", labelled_at, fired_at, score, probability, '
+        "threshold, model, policy_version, policy_digest FROM alert_labels ORDER BY alert_id",
+    )
+
+
+def test_alerts_have_the_judgement_as_columns(writer: LakeWriter) -> None:
+    """Null where the seed's formulas decided."""
+    judged = replace(ALERT, alert_id="a-2", escalation=JUDGED, policy_digest="d")
+    writer.land(buffer_of([ALERT, judged], topic=ALERTS), now=NOW)
+
+    assert [("a-1", None, None, None, ""), ("a-2", 0.62, 0.45, "m-1", "d")] == ask(
+        writer, "SELECT alert_id, probability, threshold, model, policy_digest FROM alerts ORDER BY alert_id"
+    )
+    assert [("cusum", 2.4895)] == ask(
+        writer,
+        "SELECT c.signal, c.log_odds FROM (SELECT unnest(escalation.contributions) AS c FROM alerts) ORDER BY 1",
+    )
+
+
+def test_labels_and_judgements_come_back_from_the_archive(writer: LakeWriter) -> None:
+    """As the log had them: a replay of the archive folds them too."""
+    sent = [
+        label(reason="r", by="b"),
+        TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", probability=0.9, elapsed_ms=7),
+        TurnsJudged(session_id="s-1", timestamp=NOW, alert_id="a-1", judge="guard", failure="timeout"),
+    ]
+    writer.land(buffer_of(sent), now=NOW)
+    records = archived_inputs(writer.con, TURNS.full_name(PREFIX))
+
+    assert sent == [decode_input(each.value, each.key, NOW + timedelta(hours=1), IntakePolicy()) for each in records]
+
+
+def test_an_alert_comes_back_from_the_archive(writer: LakeWriter) -> None:
+    """With every field of its judgement and evidence, and the others of its session."""
+    evidence = [EvidenceTurn("s-1_3", 3, 0.9, "risk 0.90", 1.25)]
+    changes = [replace(ALERT, evidence=evidence, escalation=JUDGED), replace(ALERT, id="e-2", alert_id="a-0")]
+    writer.land(buffer_of([*changes, replace(ALERT, id="e-3", session_id="s-2", alert_id="b")], topic=ALERTS), now=NOW)
+
+    assert changes == archived_changes(writer.con, "a-1")
+    assert [] == archived_changes(writer.con, "nothing")
+
+
+def test_an_archive_of_an_older_release_grows(writer: LakeWriter) -> None:
+    """Structs get the new field; its rows have null there, and come back with the default."""
+    writer.land(buffer_of([replace(ALERT, evidence=[EvidenceTurn("s-1_3", 3, 0.9, "why")])], topic=ALERTS), now=NOW)
+    writer.con.execute("ALTER TABLE raw.alerts DROP COLUMN evidence.element.log_odds")
+    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'older'")
+    newer = LakeWriter(writer.paths)
+    evidence = [EvidenceTurn("s-1_4", 4, 0.9, "why", 1.5)]
+    newer.land(buffer_of([replace(ALERT, id="e-2", evidence=evidence)], topic=ALERTS, first=1, expected=1), now=NOW)
+    found = archived_changes(newer.con, "a-1")
+    newer.close()
+
+    assert [[EvidenceTurn("s-1_3", 3, 0.9, "why", 0.0)], evidence] == [each.evidence for each in found]
+
+
+def test_an_archive_of_a_newer_release_is_refused(writer: LakeWriter) -> None:
+    """A struct with a field that this release does not write: nothing is dropped from it."""
+    writer.con.execute("ALTER TABLE raw.alerts ADD COLUMN evidence.element.later DOUBLE")
+    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'newer'")
+
+    with pytest.raises(ConfigurationError, match=r"column alerts\.evidence is STRUCT"):
+        LakeWriter(writer.paths)

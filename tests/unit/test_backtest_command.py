@@ -1,0 +1,155 @@
+"""`turntide backtest` over an archive and over labelled dialogues."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from models.errors import ConfigurationError
+from streams.lake.catalog import paths_of
+from streams.lake.writer import LakeWriter
+from streams.settings import load_settings
+from tests.backtest_sessions import CALM, LOUD, conversation, label, labelled_file
+from tests.lake_records import NOW, PREFIX, buffer_of
+
+EVENTS = [
+    *conversation("calm", CALM, day=-2),
+    label("calm", escalating=False, day=-2),
+    *conversation("loud", LOUD, app_id="shop", day=-1),
+    label("loud", escalating=True, day=-1),
+    *conversation("unknown", LOUD),
+]
+SAID = ["Good morning.", "Which ferry goes to the island?", "Thank you."]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with no archive."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
+    return tmp_path
+
+
+@pytest.fixture
+def writer(folder: Path) -> Iterator[LakeWriter]:
+    """An archive without a record."""
+    assert folder.is_dir()
+    made = LakeWriter(paths_of(load_settings()))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def archive(writer: LakeWriter, folder: Path) -> Path:
+    """A calm session, one that escalates, and one of which nobody said what it was."""
+    writer.land(buffer_of(EVENTS), now=NOW)
+    return folder
+
+
+def turntide(*arguments: str) -> Result:
+    """Run the command in this process."""
+    return CliRunner().invoke(app, ["backtest", *arguments])
+
+
+def printed(*arguments: str) -> Any:
+    """What it prints as JSON."""
+    result = turntide(*arguments, "--output", "json")
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+@pytest.mark.usefixtures("archive")
+def test_the_archive_is_judged_by_the_labels_of_its_control_events() -> None:
+    """One of two alerts is known to be right; event time says how many come a day."""
+    (outcome,) = printed()["outcomes"]
+
+    overall = outcome["overall"]
+    assert (overall["sessions"], overall["labelled"], overall["alerts"]) == (3, 2, 2)
+    assert (overall["precision"], overall["recall"], overall["false_alarm_ratio"]) == (1.0, 1.0, 0.0)
+    assert overall["alerts_per_day"] == pytest.approx(1.0, abs=0.01)
+    assert [(first["session_id"], first["turn"]) for first in outcome["first_alerts"]] == [("loud", 1), ("unknown", 1)]
+    assert sorted(outcome["by_app"]) == ["shop", "support"]
+
+
+@pytest.mark.usefixtures("archive")
+def test_time_and_app_choose_sessions() -> None:
+    """What is left out counts nowhere."""
+    day_before = NOW.replace(day=NOW.day - 1).strftime("%Y-%m-%d")
+
+    assert printed("--until", day_before)["outcomes"][0]["overall"]["sessions"] == 1
+    assert printed("--since", day_before)["outcomes"][0]["overall"]["sessions"] == 2
+    assert printed("--since", day_before, "--app", "shop")["outcomes"][0]["overall"]["alerted"] == 1
+    assert isinstance(turntide("--app", "nobody's").exception, ConfigurationError)
+
+
+@pytest.mark.usefixtures("archive")
+def test_two_policies_side_by_side_with_a_page(tmp_path: Path) -> None:
+    """The one that wants no single turn loses both alerts; table, page and CSV say so."""
+    deaf, page = tmp_path / "deaf.toml", tmp_path / "backtest.html"
+    deaf.write_text('version = "deaf-1"\n[alerts]\nsingle_turn_risk = 1.0\nmin_scored_turns = 100\n')
+    (present := tmp_path / "present.toml").write_text('version = "loud-1"\n')
+    both = ("--policy", str(present), "--policy", str(deaf))
+
+    table = turntide(*both, "--page", str(page))
+    rows = list(csv.DictReader(io.StringIO(turntide(*both, "--output", "csv").stdout)))
+
+    assert table.exit_code == 0, table.exception
+    assert "loud-1" in table.stdout
+    assert "deaf-1" in table.stdout
+    assert "2 of 3 sessions are labelled" in table.stderr
+    assert "2 sessions alert at another turn" in table.stderr
+    assert "no alert" in page.read_text("utf-8")
+    assert [(row["policy"], row["source"], row["alerts"]) for row in rows if not row["source"]] == [
+        ("loud-1", "", "2"),
+        ("deaf-1", "", "0"),
+    ]
+
+
+def test_dialogues_of_a_file_are_judged_by_their_sources(folder: Path) -> None:
+    """Without times there is no rate by day, and none is made up; no text of a turn is printed."""
+    dialogues = [(f"s-{n}", "ferries" if n % 2 else "trains", "benign", SAID) for n in range(4)]
+    data = labelled_file(folder / "d.jsonl", dialogues)
+
+    result = turntide("--data", str(data), "--output", "json")
+
+    found = json.loads(result.stdout)
+    assert found["span_days"] is found["begins"] is found["outcomes"][0]["overall"]["alerts_per_day"] is None
+    assert {app: each["benign"] for app, each in found["outcomes"][0]["by_app"].items()} == {"ferries": 2, "trains": 2}
+    assert "island" not in result.output
+
+
+@pytest.mark.usefixtures("writer")
+def test_an_empty_archive_is_said() -> None:
+    """With what to do."""
+    result = turntide()
+
+    assert isinstance(result.exception, ConfigurationError)
+    assert "holds no turn yet" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "no archive"),
+        (["--data", "missing.jsonl"], "cannot read missing.jsonl"),
+        (["--data", "d.jsonl", "--since", "2026-01-01"], "have no times"),
+        (["--page", "no/such/folder/page.html"], "no folder"),
+        (["--policy", "a.toml", "--policy", "b.toml", "--policy", "c.toml"], "or two"),
+        (["--policy", "missing.toml"], "missing.toml"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_options_that_do_not_fit_are_refused(options: list[str], said: str) -> None:
+    """Each with what is wrong."""
+    result = turntide(*options)
+
+    assert isinstance(result.exception, ConfigurationError)
+    assert said in str(result.exception)

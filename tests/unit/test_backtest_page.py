@@ -1,0 +1,128 @@
+"""The page of a back-test: whole without a network, and its pictures show the figures."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from msgspec import structs
+
+from jobs.backtest.drawing import draw_histogram
+from jobs.backtest.judging import Judged
+from jobs.backtest.page import render
+from jobs.backtest.report import Backtest, backtest_of, cell
+from models.policy import Policy
+from tests.backtest_sessions import judged
+
+ONE, OTHER = Policy(), structs.replace(Policy(), version="stricter-2")
+VOID = {"meta"}
+NASTY = '<script>"&'
+
+
+class Balance(HTMLParser):
+    """Notes elements that are not closed in their order, and whatever would be loaded from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open it."""
+        self.tags.append(tag)
+        self.wrong += [f"{name}={value}" for name, value in attrs if name in {"src", "href"}]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Nothing stays open."""
+        _ = attrs
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close it."""
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(f"</{tag}>")
+
+
+def sessions(policy_alerts: dict[str, int], *, labelled: bool = True) -> list[Judged]:
+    """Six sessions of two sources, with the turn of the alert of those that have one."""
+    kinds = {"e1": True, "e2": True, "e3": True, "b1": False, "b2": False, NASTY: False}
+    return [
+        judged(
+            name,
+            0.1 * (n + 1),
+            escalating=kind if labelled else None,
+            alert_at=policy_alerts.get(name),
+            app_id="shop" if n % 2 else "news",
+        )
+        for n, (name, kind) in enumerate(kinds.items())
+    ]
+
+
+def report(*, labelled: bool = True) -> Backtest:
+    """Two policies, of which the second finds one more and is wrong once."""
+    before = sessions({"e1": 10}, labelled=labelled)
+    after = sessions({"e1": 1, "e2": 5, NASTY: 3}, labelled=labelled)
+    return backtest_of("test", [ONE, OTHER], [before, after], timed=True, dead_letters=0)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_the_page_is_whole_and_loads_nothing(labelled: bool) -> None:
+    """Every element is closed in its order, names are escaped, and no address of any kind is in it."""
+    page = render(report(labelled=labelled))
+    balance = Balance()
+    balance.feed(page)
+
+    assert balance.wrong == []
+    assert balance.open == []
+    assert balance.tags.count("svg") == (3 if labelled else 0)
+    assert not re.search(r"https?:|url\(|@import|\$\w", page)
+    assert NASTY not in page
+
+
+def test_the_page_names_sessions_that_differ_and_no_others() -> None:
+    """By id and turn."""
+    page = render(report())
+    different = page[page.index("Where they differ") :]
+
+    assert "<td>e1</td><td>news</td><td>escalating</td><td>10</td><td>1</td>" in different
+    assert "<td>e2</td><td>shop</td><td>escalating</td><td>no alert</td><td>5</td>" in different
+    assert "e3" not in different
+
+
+def test_operating_points_stand_where_the_figures_say() -> None:
+    """The first policy finds a third without a false alarm, the second two thirds with a third."""
+    titles = re.findall(r"<title>([^<]*false alarms)</title>", render(report()))
+
+    assert titles == ["default-1: recall 33.3% at 0.0% false alarms", "stricter-2: recall 66.7% at 33.3% false alarms"]
+
+
+def test_an_alert_at_the_last_turn_is_in_the_last_class() -> None:
+    """And one at the first of ten turns in the first."""
+    titles = re.findall(r"<title>([^<]*\d%: \d+)</title>", render(report()))
+
+    assert titles == ["90%-100%: 1", "0%-10%: 1", "40%-50%: 1"]
+
+
+def test_bars_are_as_long_as_their_counts() -> None:
+    """Half the count is half the height, and nothing is drawn for none."""
+    heights = re.findall(r'height="([\d.]+)"', draw_histogram([[0, 2, 4]], x_label="x", y_label="y"))
+
+    assert len(heights) == 2
+    assert float(heights[0]) == pytest.approx(float(heights[1]) / 2, abs=0.1)
+
+
+def test_policies_of_one_version_are_told_apart() -> None:
+    """By their digests: two columns of one name would be one."""
+    twin = structs.replace(ONE, alerts=structs.replace(ONE.alerts, min_scored_turns=4))
+    found = backtest_of("test", [ONE, twin], [sessions({}), sessions({})], timed=False, dead_letters=0)
+
+    assert len({outcome.policy for outcome in found.outcomes}) == 2
+
+
+def test_cells() -> None:
+    """Counts whole, ratios with three digits, nothing for nothing."""
+    assert [cell(1234), cell(0.05), cell(12.5), cell(None)] == ["1,234", "0.050", "12.50", "–"]

@@ -1,0 +1,225 @@
+"""Thresholds keep their target, and land in a policy file that says the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jobs.calibrate.policy_file import next_version, write_new, written
+from jobs.calibrate.proposing import Target, basis_of, calibrated
+from jobs.calibrate.shadow import Shadow
+from jobs.calibrate.thresholds import moved, threshold_for
+from jobs.cli import app
+from models.errors import ConfigurationError
+from models.events import InputEvent
+from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy
+from tests.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
+from tests.topics_indexed import ZeroEmbedder
+
+POLICY = Policy()
+RATIOS = st.integers(0, 10_000).map(lambda n: n / 10_000)
+
+
+def shadow(events: Sequence[InputEvent], *, watched_for: timedelta | None = None) -> Shadow:
+    """Shadow mode over these events."""
+    traffic = traffic_of(log_of(events))
+    return Shadow(opening=lambda: nullcontext(traffic), embedder=ZeroEmbedder(), watched_for=watched_for)
+
+
+def steady(app_id: str, levels: Sequence[float], *, apart_days: float = 0.01) -> list[InputEvent]:
+    """A benign conversation for each level, all its turns of that risk."""
+    events: list[InputEvent] = []
+    for n, level in enumerate(levels):
+        session_id, day = f"{app_id}-{n}", n * apart_days
+        events += [*conversation(session_id, [level] * 6, app_id=app_id, day=day)]
+        events.append(label(session_id, escalating=False, day=day))
+    return events
+
+
+@given(highest=st.lists(st.floats(0, 0.9999), min_size=1, max_size=60), allowed=st.integers(0, 70))
+def test_no_more_sessions_than_allowed_reach_the_threshold_and_no_lower_one_would_do(
+    highest: list[float], allowed: int
+) -> None:
+    """One step lower, one session too many reaches it."""
+    found = threshold_for(highest, allowed)
+
+    if found is None:
+        assert allowed >= len(highest)
+    else:
+        assert sum(score >= found for score in highest) <= allowed
+        assert sum(score >= found - 0.0001 - 1e-9 for score in highest) > allowed
+
+
+@given(enter=RATIOS.filter(lambda ratio: ratio > 0), app_id=st.sampled_from(["", "support", "other"]))
+def test_every_threshold_makes_modes_that_can_be_entered_and_left(enter: float, app_id: str) -> None:
+    """Modes rise from watch to critical, and `leave` never falls to nothing: a session could not calm down."""
+    own = AppModes(
+        app_id="other", elevated=ModeThreshold(enter=0.5, leave=0.4), critical=ModeThreshold(enter=0.6, leave=0.5)
+    )
+
+    modes = moved(ModePolicy(apps=(own,)), app_id, enter)
+
+    watch, elevated, critical = modes.thresholds(app_id)
+    assert elevated.enter == enter
+    assert 0 < elevated.leave <= elevated.enter or enter <= 0.0001
+    assert watch.enter <= elevated.enter <= critical.enter <= 1
+    assert elevated.leave <= critical.leave
+    if app_id != "other":
+        assert modes.thresholds("other")[1:] == (own.elevated, own.critical)
+
+
+def test_a_false_alarm_target_is_met_on_the_traffic_itself() -> None:
+    """Expected is measured by folding again: of 40 benign sessions at 40 levels, 10 % are four."""
+    rng = random.Random(5)
+    levels = [round(0.02 + 0.02 * n, 2) for n in range(40)]
+    rng.shuffle(levels)
+
+    found = calibrated(shadow(steady("support", levels)).judged, POLICY, Target(false_alarm_ratio=0.1), [])
+    (proposal,) = found.proposals
+
+    assert (proposal.learnt_from, proposal.expected.benign) == (40, 40)
+    assert proposal.expected.false_alarms == 4
+    assert proposal.present == POLICY.modes.elevated.enter
+    assert proposal.enter != proposal.present
+    assert any("fewer than 200" in note for note in proposal.notes)
+
+
+def test_apps_get_thresholds_of_their_own() -> None:
+    """The noisier app is given the higher one, and all others keep theirs."""
+    events = steady("quiet", [0.01 * n for n in range(1, 21)]) + steady("noisy", [0.4 + 0.01 * n for n in range(20)])
+    target = Target(false_alarm_ratio=0.1)
+
+    found = calibrated(shadow(events).judged, POLICY, target, ["quiet", "noisy"])
+
+    quiet, noisy = found.proposals
+    assert quiet.enter < POLICY.modes.elevated.enter < noisy.enter
+    assert (quiet.expected.false_alarms, noisy.expected.false_alarms) == (2, 2)
+    assert found.modes.elevated == POLICY.modes.elevated
+
+
+def test_an_alert_budget_is_by_day_of_event_time() -> None:
+    """Ten sessions over 2.25 days at one alert a day: two of them."""
+    events = steady("support", [0.05 * n for n in range(10)], apart_days=0.25)
+
+    (proposal,) = calibrated(shadow(events).judged, POLICY, Target(alerts_per_day=1), []).proposals
+
+    assert proposal.expected.alerted == 2
+    assert proposal.expected.alerts_per_day == pytest.approx(2 / 2.25, abs=0.01)
+
+
+def test_live_traffic_counts_sessions_from_their_first_turn_and_the_time_watched() -> None:
+    """Of a session that was under way already, the score before is not known."""
+    late = [event for event in conversation("under-way", CALM) if event.turn > 2]
+    seen = shadow([*conversation("whole", CALM), *late], watched_for=timedelta(hours=1)).judged(POLICY)
+
+    assert [each.session_id for each in seen.sessions] == ["whole"]
+    assert seen.span == timedelta(hours=1)
+
+
+def test_without_benign_labels_all_sessions_are_taken_as_benign_and_that_is_said() -> None:
+    """A session labelled escalating is left out only where there are benign ones."""
+    unlabelled = [judged(f"u{n}", 0.01 * n) for n in range(30)]
+    escalating, benign = judged("e", 0.9, escalating=True), judged("b", 0.2, escalating=False)
+    target = Target(false_alarm_ratio=0.1)
+
+    without = basis_of("", [*unlabelled, escalating], target, None)
+    with_benign = basis_of("", [*unlabelled, escalating, benign], target, None)
+
+    assert (len(without.highest), without.allowed) == (31, 3)
+    assert any("taken as benign" in note for note in without.notes)
+    assert with_benign.highest == [0.2]
+
+
+def test_a_target_that_allows_everything_leaves_the_threshold() -> None:
+    """And says so."""
+    found = calibrated(shadow(steady("support", [0.1, 0.2])).judged, POLICY, Target(false_alarm_ratio=1.0), [])
+
+    assert found.proposals[0].enter == POLICY.modes.elevated.enter
+    assert any("stays" in note for note in found.proposals[0].notes)
+
+
+@pytest.mark.parametrize(("sessions", "said"), [([], "no session"), ([judged("b", 0.1)], "needs traffic with times")])
+def test_traffic_that_cannot_answer_is_refused(sessions: list[object], said: str) -> None:
+    """No session, or no time in which alerts could be counted."""
+    with pytest.raises(ConfigurationError, match=said):
+        basis_of("", sessions, Target(alerts_per_day=1), None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["toml", "json"])
+def test_the_new_file_keeps_everything_else_of_the_old_one(tmp_path: Path, kind: str) -> None:
+    """Whatever its format; a null of JSON, which TOML has not, is a default."""
+    old = tmp_path / f"policy.{kind}"
+    old.write_text(
+        'version = "night-7"\n[session]\ntimeout = "PT5M"\n[alerts]\nmin_scored_turns = 4'
+        if kind == "toml"
+        else '{"version": "night-7", "session": {"timeout": "PT5M"}, '
+        '"alerts": {"min_scored_turns": 4, "quiet_hours": null}}'
+    )
+    present = load_policy(old.read_bytes(), "toml" if kind == "toml" else "json")
+    modes = moved(moved(present.modes, "", 0.61), "support", 0.2)
+
+    new = load_policy(written(old, next_version(present.version), modes, said="test"), "toml")
+
+    assert new.version == "night-8"
+    assert new.modes == modes
+    assert (new.session, new.alerts) == (present.session, present.alerts)
+
+
+def test_a_policy_is_never_overwritten(tmp_path: Path) -> None:
+    """Alerts name its version: what it says must not change."""
+    file = tmp_path / "policy-2.toml"
+    write_new(file, b"one")
+
+    with pytest.raises(ConfigurationError, match="never overwritten"):
+        write_new(file, b"two")
+
+    assert file.read_bytes() == b"one"
+
+
+def test_the_command_writes_what_it_proposes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a labelled file to a policy file that loads, with a rate and its interval."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    said = ["Good morning.", "Which ferry goes to the island?", "How do I get a ticket?", "Thank you."]
+    data = labelled_file(tmp_path / "d.jsonl", [(f"s-{n}", "ferries", "benign", said) for n in range(5)])
+    file = tmp_path / "policy-2.toml"
+    arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "ferries", "--write", str(file)]
+
+    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
+
+    assert result.exit_code == 0, result.exception
+    (proposal,) = json.loads(result.stdout)["proposals"]
+    assert proposal["expected"]["false_alarm_interval"][0] == 0
+    policy = load_policy(file.read_bytes(), "toml")
+    assert policy.version == "default-2"
+    assert policy.modes.thresholds("ferries")[1].enter == proposal["enter"]
+    assert policy.modes.elevated == POLICY.modes.elevated
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "name one target"),
+        (["--target-fpr", "0.1", "--alerts-per-day", "3"], "name one target"),
+        (["--target-fpr", "0.1", "--data", "d.jsonl", "--live", "5"], "exclude one another"),
+        (["--target-fpr", "0.1", "--write", "no/such/folder/p.toml"], "no folder"),
+        (["--target-fpr", "0.1"], "no archive"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_before_anything_is_read(
+    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with what to do."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    result = CliRunner().invoke(app, ["calibrate", *options])
+
+    assert isinstance(result.exception, ConfigurationError)
+    assert said in str(result.exception)

@@ -1,0 +1,240 @@
+"""Role judge: what is judged, what is passed over, and that no answer waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+from structlog.testing import capture_logs
+
+from models.codec import decode_input, encode
+from models.errors import JudgeFailed
+from models.events import JudgedTurn, JudgementRequested, Position, Role, TurnsJudged
+from models.policy import IntakePolicy
+from streams.judges.answering import answer
+from streams.kafka.producer import Record
+from streams.roles import judge as role_module
+from streams.roles.judge import JudgeRole
+from streams.settings import load_settings
+from streams.telemetry import metrics
+
+NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
+NOW_S = 1_000_000.0
+AT_ONCE = 2
+
+
+def requested(session: str = "s", alert: str = "a-1", text: str = "the secret words") -> JudgementRequested:
+    """An alert's last turns."""
+    return JudgementRequested(
+        id="i",
+        session_id=session,
+        user_id="u",
+        app_id="a",
+        timestamp=NOW,
+        source=Position("turns.v1", 0, 7),
+        alert_id=alert,
+        turn=3,
+        turns=[JudgedTurn(3, Role.USER, text)],
+    )
+
+
+class Scripted:
+    """A judge that waits where it is told to, and counts how many ask at once."""
+
+    name = "scripted:1"
+
+    def __init__(self, probability: float = 0.8, failure: str = "") -> None:
+        self.probability = probability
+        self.failure = failure
+        self.holds: dict[str, asyncio.Event] = {}
+        self.judged: list[str] = []
+        self.asking = self.most_asking = 0
+        self.within: set[timedelta] = set()
+
+    async def judge(self, turns: Sequence[JudgedTurn], *, within: timedelta) -> float:
+        """By the text of the last turn."""
+        self.within.add(within)
+        self.asking += 1
+        self.most_asking = max(self.most_asking, self.asking)
+        try:
+            await asyncio.sleep(0)
+            if hold := self.holds.get(turns[-1].content):
+                await hold.wait()
+        finally:
+            self.asking -= 1
+        self.judged.append(turns[-1].content)
+        if self.failure:
+            raise JudgeFailed(self.failure, "as told")
+        return self.probability
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+
+class Log:
+    """A producer that remembers; every session has the same partition."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.records: list[Record] = []
+
+    async def partition_of(self, _topic: str, _key: bytes) -> int:
+        """The only one."""
+        return 0
+
+    async def write(self, topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
+        """Acknowledged at once."""
+        self.topics.add(topic)
+        self.records += records
+        return []
+
+    @property
+    def sessions(self) -> list[str]:
+        """Whose answers were written, in order."""
+        return [record.key.decode() for record in self.records if record.key]
+
+
+@pytest.fixture
+def log() -> Log:
+    """What the role writes."""
+    return Log()
+
+
+@pytest.fixture
+def role(log: Log, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scripted], JudgeRole]:
+    """Makes a role without a broker."""
+
+    async def no_fence(_self: JudgeRole) -> None:
+        """The partition is ours."""
+
+    monkeypatch.setattr(JudgeRole, "fence", no_fence)
+    monkeypatch.setattr(role_module, "Producer", lambda _settings: log)
+    monkeypatch.setattr(role_module, "STIR_EVERY_S", 60.0)  # an answer is written because it is there
+    settings = load_settings(judge={"at_once": AT_ONCE, "max_age": "PT10M", "timeout": "PT7S"})
+    return lambda judge: JudgeRole(settings, judge, now=lambda: NOW_S)
+
+
+def poll(*values: bytes | None, age_s: float = 0.0) -> dict[TP, list[ConsumerRecord]]:
+    """A poll of records that were written so long ago."""
+    asked_ms = int((NOW_S - age_s) * 1000)
+    records = [ConsumerRecord("t", 0, n, asked_ms, 0, b"k", each, None, 1, 1, ()) for n, each in enumerate(values)]
+    return {TP("t", 0): records}
+
+
+def counted(result: str) -> float:
+    """So far, in this process."""
+    return float(metrics.counter("judgements_total", result=result)._value.get())
+
+
+async def test_an_answer_goes_to_the_session_that_asked(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+    """As a record of `turns.v1` that the sessions role takes, at the time of the request."""
+    judge = Scripted()
+    await role(judge).on_records(poll(encode(requested())))
+    (record,) = log.records
+    event = decode_input(record.value, record.key, NOW, IntakePolicy())
+
+    assert isinstance(event, TurnsJudged)
+    assert event == TurnsJudged(
+        session_id="s", timestamp=NOW, alert_id="a-1", judge="scripted:1", probability=0.8, elapsed_ms=event.elapsed_ms
+    )
+    assert (log.topics, judge.within) == ({"turntide.turns.v1"}, {timedelta(seconds=7)})
+    assert dict(record.headers)["schema"] == b"turns_judged.v1"
+
+
+@pytest.mark.parametrize("failure", ["timeout", "rubbish", "unavailable", "no_text"])
+async def test_a_failure_is_an_answer_too(failure: str) -> None:
+    """It says why, is counted, and nothing of a turn stands in the log."""
+    before = counted(failure)
+    with capture_logs() as lines:
+        judged = await answer(Scripted(failure=failure), requested(), within=timedelta(seconds=1))
+
+    assert (judged.probability, judged.failure) == (None, failure)
+    assert counted(failure) == before + 1
+    assert [line["event"] for line in lines] == ["turns_not_judged"]
+    assert "secret" not in str(lines)
+
+
+async def test_it_says_how_long_it_took() -> None:
+    """In milliseconds, also in vain."""
+    for judge in (Scripted(), Scripted(failure="rubbish")):
+        clock = iter([10.0, 10.25])
+        judged = await answer(judge, requested(), within=timedelta(seconds=1), clock=clock.__next__)
+
+        assert judged.elapsed_ms == 250
+
+
+async def test_the_last_request_of_a_session_is_judged(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+    """It has the newest turns; an earlier one would be overruled at once."""
+    judge, before = Scripted(), counted("superseded")
+    asked = [requested(text="old"), requested("other", text="else"), requested(alert="a-2", text="new")]
+    await role(judge).on_records(poll(*map(encode, asked)))
+    answered = {msgspec.json.decode(record.value or b"")["alert_id"] for record in log.records}
+
+    assert (sorted(judge.judged), answered) == (["else", "new"], {"a-1", "a-2"})
+    assert counted("superseded") == before + 1
+
+
+@pytest.mark.parametrize(("age_s", "answers"), [(599.0, 1), (601.0, 0)])
+async def test_what_nobody_waits_for_is_passed_over(
+    log: Log, role: Callable[[Scripted], JudgeRole], age_s: float, answers: int
+) -> None:
+    """After ten minutes whoever was alerted has looked."""
+    judge, before = Scripted(), counted("expired")
+    await role(judge).on_records(poll(encode(requested()), age_s=age_s))
+
+    assert (len(judge.judged), len(log.records)) == (answers, answers)
+    assert counted("expired") == before + 1 - answers
+
+
+async def test_a_slow_judgement_holds_up_no_other(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+    """What is answered is written, and never more are under way than the settings allow."""
+    judge = Scripted()
+    judge.holds["slow"] = asyncio.Event()
+    asked = [requested("slow", text="slow"), *(requested(f"s{n}") for n in range(6))]
+    judging = asyncio.ensure_future(role(judge).on_records(poll(*map(encode, asked))))
+    async with asyncio.timeout(10):
+        while len(log.records) < 6:  # noqa: ASYNC110 - a list says nothing when it grows
+            await asyncio.sleep(0)
+    before = set(log.sessions)
+    judge.holds["slow"].set()
+    await judging
+
+    assert before == {f"s{n}" for n in range(6)}
+    assert (log.sessions[-1], judge.most_asking) == ("slow", AT_ONCE)
+
+
+async def test_a_defect_leaves_nothing_running(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+    """The poll comes again; what was under way is not written behind it."""
+    judge = Scripted()
+    judge.holds["slow"] = asyncio.Event()
+
+    async def broken(turns: Sequence[JudgedTurn], *, within: timedelta) -> float:
+        if turns[-1].content == "bug":
+            raise RuntimeError("a bug")
+        return await Scripted.judge(judge, turns, within=within)
+
+    judge.judge = broken  # type: ignore[method-assign]
+    asked = [requested("slow", text="slow"), requested("other", text="bug")]
+    with pytest.raises(RuntimeError, match="a bug"):
+        await role(judge).on_records(poll(*map(encode, asked)))
+    judge.holds["slow"].set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    assert (judge.judged, log.records, judge.asking) == ([], [], 0)
+
+
+@pytest.mark.parametrize("value", [None, b"", b"{", b'{"type":"turn"}', b"\xff"])
+async def test_what_cannot_be_read_is_left(
+    log: Log, role: Callable[[Scripted], JudgeRole], value: bytes | None
+) -> None:
+    """An erasure's filler among them; what stands beside it is judged."""
+    await role(Scripted()).on_records(poll(value, encode(requested())))
+
+    assert log.sessions == ["s"]

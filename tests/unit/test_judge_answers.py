@@ -1,0 +1,92 @@
+"""What a judge's model may say, and what is read of it."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from models.errors import LlmRubbish
+from streams.judges import openai
+from streams.judges.openai import verdict
+from streams.llm.answers import Said
+
+SURE = 0.9
+
+
+def test_examples_hold() -> None:
+    """The docstring's."""
+    actual = doctest.testmod(openai)
+
+    assert (0, True) == (actual.failed, actual.attempted > 0)
+
+
+@pytest.mark.parametrize(
+    ("said", "probability"),
+    [
+        ("unsafe", 0.9),
+        ("\n\nunsafe\nS1,S9", 0.9),
+        ("Unsafe.", 0.9),
+        ("safe", 0.1),
+        ("\n\nsafe\n", 0.1),
+        ("<think>Is it unsafe?\nunsafe</think>\nsafe", 0.1),
+        ('{"harmful": true}', 0.9),
+        ('{"harmful": false, "probability": null}', 0.1),
+        ('{"harmful": true, "probability": 0.7}', 0.7),
+        ('Here you are: ```json\n{"probability": 0, "harmful": false, "why": "study"}\n```', 0.0),
+        ('{"harmful": true, "probability": 0.5}', 0.5),
+        ('{"harmful": false, "probability": 0.5}', 0.5),
+    ],
+)
+def test_both_forms_are_read(said: str, probability: float) -> None:
+    """A stated probability as it is; a bare verdict as sure as the settings have it."""
+    assert verdict(Said(said), sure=SURE) == pytest.approx(probability)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "</think>",
+        "I cannot help with that.",
+        "Safe to say that this is unsafe",
+        "unsafe, I think",
+        "not safe",
+        "[]",
+        "{}",
+        '{"harmful": "yes"}',
+        '{"harmful": true, "probability": 1.5}',
+        '{"harmful": true, "probability": NaN}',
+        '{"harmful": true, "probability": 0.1}',
+        '{"harmful": false, "probability": 0.95}',
+        '{"harmful": tr',
+    ],
+)
+def test_anything_else_is_no_answer(said: str) -> None:
+    """Neither is a verdict against its own probability: which of both is meant, nobody knows."""
+    with pytest.raises(LlmRubbish):
+        verdict(Said(said), sure=SURE)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "probability"),
+    [
+        ({"unsafe": 0.3, "safe": 0.1}, 0.75),
+        ({"un": 0.2, " safe": 0.2, "S": 0.1, "Unsafe": 0.5}, 0.7),
+        ({"unsafe": 0.0, "safe": 1.0, "sorry": 0.5}, 0.0),
+        ({"sorry": 0.5, " ": 0.5}, 0.9),
+        ({"unsafe": 0.0, "safe": 0.0}, 0.9),
+        ({}, 0.9),
+    ],
+    ids=str,
+)
+def test_what_it_nearly_said_counts(tokens: dict[str, float], probability: float) -> None:
+    """Both words against each other, whatever else it might have begun with; without them the word alone counts."""
+    assert verdict(Said("unsafe", first_tokens=tokens), sure=SURE) == pytest.approx(probability)
+
+
+def test_an_object_s_first_token_says_nothing() -> None:
+    """It is a brace."""
+    said = Said('{"harmful": true, "probability": 0.6}', first_tokens={"safe": 1.0})
+
+    assert verdict(said, sure=SURE) == 0.6

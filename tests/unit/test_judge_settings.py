@@ -1,0 +1,139 @@
+"""Which judge the settings name, who asks it, and what is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import doctor as checking
+from jobs import worker as working
+from jobs.doctor import CHECKS, Status, setting_rows
+from jobs.role_groups import RoleGroup
+from jobs.worker import WorkerRole
+from models.errors import ConfigurationError
+from streams.judges.configured import configured_judge
+from streams.settings import Settings, load_settings
+from streams.wiring import ROLES, policy_of, run_judge
+from tests.tiny_classifier import write_classifier
+
+SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "model": "guard"}}
+
+
+def test_none_by_default() -> None:
+    """Text goes nowhere unless somebody says so."""
+    assert configured_judge(load_settings().judge) is None
+    assert not policy_of(load_settings()).escalation.ask_judge
+
+
+def test_sessions_ask_where_one_is_configured() -> None:
+    """Without its weights: the sessions role does not load them."""
+    missing = {"kind": "onnx", "onnx": {"model": "nowhere.onnx"}}
+
+    assert [policy_of(load_settings(judge=each)).escalation.ask_judge for each in (SERVER, missing)] == [True, True]
+
+
+def test_a_policy_file_may_ask_by_itself(tmp_path: Path) -> None:
+    """The sessions role need not know the judge that role judge has."""
+    file = tmp_path / "p.toml"
+    file.write_text("[escalation]\nask_judge = true\n")
+
+    assert policy_of(load_settings(policy_file=file)).escalation.ask_judge
+
+
+@pytest.mark.parametrize(
+    ("judge", "named"),
+    [
+        ({"kind": "openai"}, r"judge\.openai\.base_url and …model"),
+        ({"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1"}}, r"judge\.openai\.base_url and …model"),
+        ({"kind": "onnx"}, r"judge\.onnx\.model"),
+        ({"kind": "onnx", "onnx": {"model": "nowhere.onnx"}}, "there is no such file"),
+    ],
+)
+def test_what_is_missing_is_named(judge: dict[str, Any], named: str) -> None:
+    """Before a worker starts."""
+    with pytest.raises(ConfigurationError, match=named):
+        configured_judge(load_settings(judge=judge).judge)
+
+
+@pytest.mark.parametrize("wrong", [{"timeout": "PT0S"}, {"at_once": 0}, {"kind": "oracle"}, {"openai": {"sure": 0.5}}])
+def test_what_could_never_judge_is_refused(wrong: dict[str, Any]) -> None:
+    """With the name of the field."""
+    with pytest.raises(ConfigurationError, match="judge"):
+        load_settings(judge=wrong)
+
+
+async def test_a_role_without_a_judge_says_so() -> None:
+    """Instead of reading what it cannot answer."""
+    with pytest.raises(ConfigurationError, match=r"no judge is configured: set judge\.kind"):
+        await run_judge(load_settings(), asyncio.Event())
+
+
+def test_a_worker_can_have_the_role() -> None:
+    """And every role of a worker is known to the wiring."""
+    assert {role.value for role in WorkerRole if role is not WorkerRole.ALL} == set(ROLES)
+
+
+@pytest.mark.parametrize(("judge", "runs"), [({}, False), (SERVER, True)])
+async def test_all_roles_have_a_judge_where_one_is_configured(
+    monkeypatch: pytest.MonkeyPatch, judge: dict[str, Any], *, runs: bool
+) -> None:
+    """Beside those that always run."""
+    started: list[WorkerRole] = []
+
+    async def note(role: WorkerRole, _environment: object, _stop: object) -> None:
+        started.append(role)
+
+    monkeypatch.setattr(working, "_keep_running", note)
+    await working._supervise(load_settings(judge=judge), asyncio.Event())
+
+    assert (WorkerRole.JUDGE in started, WorkerRole.SESSIONS in started) == (runs, True)
+
+
+def test_doctor_prints_no_secret() -> None:
+    """Neither the key nor what an address may carry; where text goes is told."""
+    server = {"base_url": "https://me:pass-1@guard.example.org/v1", "model": "guard", "api_key": "pass-2"}
+    rows = {str(row["setting"]): row for row in setting_rows(load_settings(judge={"kind": "openai", "openai": server}))}
+
+    assert "pass-" not in json.dumps(list(rows.values()))
+    assert rows["judge.openai.base_url"]["value"] == "https://…@guard.example.org/v1"
+    assert [name for name, row in rows.items() if name.startswith("judge.") and not row["description"]] == []
+
+
+def test_doctor_tries_the_judge(tmp_path: Path) -> None:
+    """A classifier by judging, one that is missing by saying so, none by saying that."""
+    model = str(write_classifier(tmp_path))
+    tried, none = (
+        CHECKS["judge"](load_settings(judge=judge)) for judge in ({"kind": "onnx", "onnx": {"model": model}}, {})
+    )
+
+    assert (tried.status, none.status) == (Status.OK, Status.OK)
+    assert "onnx:model@" in tried.detail
+    with pytest.raises(ConfigurationError, match="no such file"):
+        CHECKS["judge"](load_settings(judge={"kind": "onnx", "onnx": {"model": f"{model}.old"}}))
+
+
+@pytest.mark.parametrize(("judge", "status"), [({}, Status.OK), (SERVER, Status.WARN)])
+def test_doctor_misses_the_role_where_a_judge_is_configured(
+    monkeypatch: pytest.MonkeyPatch, judge: dict[str, Any], status: Status
+) -> None:
+    """Else requests wait until retention removes them."""
+
+    async def groups(_settings: Settings, roles: Any) -> dict[str, RoleGroup]:
+        return {role: RoleGroup("Dead", 0) if role == "judge" else RoleGroup("Stable", 1) for role in roles}
+
+    monkeypatch.setattr(checking, "role_groups", groups)
+    verdict = CHECKS["workers"](load_settings(judge=judge))
+
+    assert (verdict.status, "turntide worker judge" in verdict.advice) == (status, status is Status.WARN)
+
+
+def test_times_have_the_stated_defaults() -> None:
+    """Ten seconds for an answer, ten minutes until nobody waits for one."""
+    judge = load_settings().judge
+
+    assert (judge.timeout, judge.max_age) == (timedelta(seconds=10), timedelta(minutes=10))

@@ -1,0 +1,298 @@
+"""An alert is made again from its log and the rules of its time, and what is not the same is told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from aiokafka.structs import ConsumerRecord
+from msgspec.structs import replace
+from typer.testing import CliRunner
+
+from jobs.alert_sources import ArchiveSource, Recorded, TopicSource
+from jobs.cli import app
+from jobs.replay import folding
+from jobs.replay_alert import AlertCompared, compare, differing, replay_alert
+from models.codec import encode
+from models.errors import ConfigurationError
+from models.escalation_policy import CombinationModel, EscalationPolicy
+from models.events import AlertChanged, Turn
+from models.policy import ModePolicy, ModeThreshold, Policy
+from models.policy_digest import policy_digest
+from streams import versions
+from streams.lake.catalog import paths_of, reading
+from streams.settings import Settings, load_settings
+from streams.versions import Version
+from tests.alert_log import TOPIC, MemorySource, NoEmbedder, alerts_of, archive, consumed, escalating
+from tests.lake_records import PREFIX
+
+LOG = consumed(escalating())
+POLICY = Policy()
+EARLIER = Policy(
+    version="earlier",
+    modes=ModePolicy(
+        watch=ModeThreshold(enter=0.6, leave=0.5),
+        elevated=ModeThreshold(enter=0.8, leave=0.7),
+        critical=ModeThreshold(enter=0.9, leave=0.8),
+    ),
+)
+"""Raises later than the default one."""
+LEARNT = Policy(
+    version="learnt",
+    escalation=EscalationPolicy(
+        model=CombinationModel(name="model-1", base=-41_237, weights={"level": 33_331, "peak": 27_777, "run": 9_999})
+    ),
+)
+"""Its calibrated combination judges, by weights that the kept file has."""
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Own data directory, and a policy that is kept there."""
+    settings = load_settings(topic_prefix=PREFIX, data_dir=tmp_path)
+    versions.keep(settings, POLICY, None, "rules")
+    return settings
+
+
+@pytest.fixture(autouse=True)
+def _plain_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.replay_alert.stream_embedder_of", lambda _: NoEmbedder())
+    monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
+
+
+def again(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    alerts: Sequence[AlertChanged],
+    *,
+    log: Sequence[ConsumerRecord] = LOG,
+    policy_file: Path | None = None,
+) -> AlertCompared:
+    """The first of these alerts, made again."""
+    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
+    return asyncio.run(replay_alert(settings, alerts[0].alert_id, policy_file=policy_file, bar=folding))
+
+
+def test_an_alert_is_made_again_bit_for_bit(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raised, worsened and resolved, with nothing folded beyond its last change."""
+    alerts = alerts_of(LOG, (0, POLICY))
+    found = again(monkeypatch, settings, alerts)
+
+    assert ["raised", "worsened", "resolved"] == [change.recorded for change in found.changes]
+    assert all(change.equal and change.replayed == change.recorded for change in found.changes)
+    assert (True, "alert", alerts[-1].source.offset + 1) == (found.equal, found.rules, found.records)
+
+
+def test_a_judgement_is_made_again_bit_for_bit(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its contributions, from the topic's bytes and from the archive's columns, by the weights of its time."""
+    digest = versions.keep(settings, LEARNT, None, "rules")
+    versions.note(settings, {0: 0}, Version(digest, "rules", "none"))
+    alerts = alerts_of(LOG, (0, LEARNT))
+    archive(settings, escalating(), alerts)
+    found = again(monkeypatch, settings, alerts)
+    archived = asyncio.run(replay_alert(settings, alerts[0].alert_id, archive=True, bar=folding))
+
+    assert alerts[0].escalation is not None
+    assert "model-1" == alerts[0].escalation.model
+    assert {"level", "upstream"} == {each.signal for each in alerts[0].escalation.contributions}
+    assert (True, True, [digest]) == (found.equal, archived.equal, found.policies)
+
+
+def test_a_field_of_the_judgement_is_named() -> None:
+    """Not the judgement as a whole."""
+    (alert, *_) = alerts_of(LOG, (0, LEARNT))
+    assert alert.escalation is not None
+    other = replace(alert, escalation=replace(alert.escalation, threshold=0.9))
+
+    assert ["escalation.threshold"] == differing(alert, other)
+
+
+def test_what_is_not_the_same_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field, a change that the fold does not make, and one that was never emitted."""
+    raised, worsened, resolved = alerts_of(LOG, (0, POLICY))
+    other = replace(resolved, id="never-made")
+    found = again(monkeypatch, settings, [replace(raised, score=0.5, notifications=9), resolved, other])
+
+    assert not found.equal
+    assert [
+        ("raised", "raised", ["score", "notifications"]),
+        (None, "worsened", []),
+        ("resolved", "resolved", []),
+        ("resolved", None, []),
+    ] == [(change.recorded, change.replayed, change.differs) for change in found.changes]
+    assert worsened.source.offset == found.changes[1].offset
+    assert [False, False, True, False] == [change.equal for change in found.changes]
+
+
+def test_a_lost_turn_is_noticed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log without one turn of the session does not give the same alert."""
+    log = [each for each in LOG if each.offset != 7]
+    found = again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)), log=log)
+
+    assert not found.equal
+
+
+def test_a_policy_that_changed_on_the_way_is_followed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The role was started anew with another policy before the alert: its history tells from where on."""
+    versions.keep(settings, EARLIER, None, "rules")
+    alerts = alerts_of(LOG, (0, EARLIER), (12, POLICY))
+    unaware = again(monkeypatch, settings, alerts)
+    for first, policy in ((0, EARLIER), (12, POLICY)):
+        versions.note(settings, {0: first}, Version(policy_digest(policy), "rules", "none"))
+    found = again(monkeypatch, settings, alerts)
+
+    assert (False, "alert") == (unaware.equal, unaware.rules)
+    assert (True, "history") == (found.equal, found.rules)
+    assert [policy_digest(EARLIER), policy_digest(POLICY)] == found.policies
+
+
+def test_a_history_that_contradicts_the_alert_is_not_followed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker folded the partition meanwhile: the alert's own word counts."""
+    versions.note(settings, {0: 0}, Version("abcdefabcdef", "rules", "none"))
+    found = again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))
+
+    assert (True, "alert") == (found.equal, found.rules)
+
+
+def test_another_embedder_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its vectors would give another alert, and nobody would know why."""
+    versions.note(settings, {0: 0}, Version(policy_digest(POLICY), "rules", "elsewhere"))
+
+    with pytest.raises(ConfigurationError, match="embedder elsewhere, configured is none"):
+        again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))
+
+
+def test_another_policy_tells_what_would_have_been(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A later alert by higher thresholds, none by ones that nothing reaches."""
+    alerts = alerts_of(LOG, (0, POLICY))
+    later, never = tmp_path / "later.toml", tmp_path / "never.json"
+    later.write_text('version = "later"\n[alerts]\nmin_scored_turns = 5\n')
+    never.write_text('{"version": "never", "alerts": {"min_scored_turns": 99, "single_turn_risk": 1.0}}')
+    delayed = again(monkeypatch, settings, alerts, policy_file=later)
+    none = again(monkeypatch, settings, alerts, policy_file=never)
+
+    assert (False, "file") == (delayed.equal, delayed.rules)
+    assert ("raised", None) == (delayed.changes[0].recorded, delayed.changes[0].replayed)
+    assert "raised" in [change.replayed for change in delayed.changes[1:]]
+    assert [None, None, None] == [change.replayed for change in none.changes]
+
+
+def test_only_changes_of_the_alert_are_compared(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that is alerted twice: each alert has its own changes."""
+    first = escalating()
+    second = [replace(event, turn=event.turn + 20) if isinstance(event, Turn) else event for event in escalating()]
+    log = consumed([*first, *second])
+    alerts = alerts_of(log, (0, POLICY))
+    ids = list(dict.fromkeys(alert.alert_id for alert in alerts))
+    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
+    found = [asyncio.run(replay_alert(settings, alert_id, bar=folding)) for alert_id in ids]
+
+    assert [True, True] == [each.equal for each in found]
+    assert len(alerts) == sum(len(each.changes) for each in found)
+
+
+def test_of_a_change_emitted_twice_the_last_counts(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash the role folded a batch again: the state went on from that."""
+    raised, *others = alerts_of(LOG, (0, POLICY))
+    lost = replace(raised, score=0.0)
+
+    assert again(monkeypatch, settings, [lost, raised, *others]).equal
+    assert not again(monkeypatch, settings, [raised, lost, *others]).equal
+
+
+def test_the_same_fields_in_other_bytes_are_not_equal() -> None:
+    """Bit for bit means the record."""
+    (alert, *_) = alerts_of(LOG, (0, POLICY))
+    (row,) = compare([Recorded(alert, encode(alert).replace(b'":', b'": ', 1))], [alert])
+
+    assert (False, ["encoding"]) == (row.equal, row.differs)
+    assert ["encoding"] == differing(alert, alert)
+
+
+def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what to do; so does one that was damaged, and an alert of a release that named none."""
+    alerts = alerts_of(LOG, (0, EARLIER))
+    path = versions.policy_path(settings, alerts[0].policy_digest)
+
+    with pytest.raises(ConfigurationError, match=rf"{path.name} is missing.*copy the file"):
+        again(monkeypatch, settings, alerts)
+    path.write_bytes(encode(POLICY) + b" ")
+    with pytest.raises(ConfigurationError, match=rf"{path.name} is damaged"):
+        again(monkeypatch, settings, alerts)
+    with pytest.raises(ConfigurationError, match="--policy FILE"):
+        again(monkeypatch, settings, [replace(alert, policy_digest="") for alert in alerts])
+
+
+def test_a_log_that_is_not_whole_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retention removed its beginning, or it is another topic: what came of it cannot be told."""
+    extent = {0: (3, 30)}
+
+    async def log_extent(*_: object) -> dict[int, tuple[int, int]]:
+        return extent
+
+    monkeypatch.setattr("jobs.alert_sources.log_extent", log_extent)
+    source = TopicSource(settings)
+
+    with pytest.raises(ConfigurationError, match="below offset 3: use --archive"):
+        asyncio.run(source.count(0, 20))
+    with pytest.raises(ConfigurationError, match="ends at offset 30"):
+        asyncio.run(source.count(0, 31))
+    extent[0] = (0, 30)
+    assert 30 == asyncio.run(source.count(0, 30))
+
+
+def test_an_alert_of_another_topic_or_none_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are made of the topic's name."""
+    alerts = alerts_of(LOG, (0, POLICY))
+    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(LOG, alerts))
+    elsewhere = settings.model_copy(update={"topic_prefix": "elsewhere"})
+
+    with pytest.raises(ConfigurationError, match=f"came of {TOPIC}, not of elsewhere"):
+        asyncio.run(replay_alert(elsewhere, alerts[0].alert_id, bar=folding))
+    with pytest.raises(ConfigurationError, match="no alert has the id nothing"):
+        asyncio.run(replay_alert(settings, "nothing", bar=folding))
+
+
+def test_the_archive_gives_the_same_alert(settings: Settings) -> None:
+    """Bit for bit, of rows; and what it has not archived it says."""
+    alerts = alerts_of(LOG, (0, POLICY))
+    archive(settings, escalating(), alerts)
+    found = asyncio.run(replay_alert(settings, alerts[0].alert_id, archive=True, bar=folding))
+
+    assert (True, 3) == (found.equal, len(found.changes))
+    with reading(paths_of(settings)) as lake, pytest.raises(ConfigurationError, match="let `turntide worker archive`"):
+        asyncio.run(ArchiveSource(settings, lake).count(0, 999))
+
+
+def test_the_command_prints_and_exits_by_what_it_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """0 the same, 1 not, and no text of a turn or alert in what it prints."""
+    alerts = alerts_of(LOG, (0, POLICY))
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(settings.data_dir))
+    monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
+    runs = []
+    for recorded in (alerts, [replace(alerts[0], reason="other"), *alerts[1:]]):
+        source = MemorySource(LOG, recorded)
+        monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _, source=source: source)
+        arguments = ["replay", "--alert", alerts[0].alert_id, "--output", "json"]
+        runs.append(CliRunner().invoke(app, arguments))
+    same, other = (json.loads(run.stdout) for run in runs)
+
+    assert [0, 1] == [run.exit_code for run in runs]
+    assert [True, False] == [same["equal"], other["equal"]]
+    assert ["reason"] == other["changes"][0]["differs"]
+    assert alerts[0].reason not in runs[1].stdout
+
+
+def test_options_that_do_not_go_together_are_refused() -> None:
+    """A policy without an alert would be passed over in silence."""
+    for arguments in (["--policy", "p.toml"], ["--alert", "a", "--session", "s"], ["--alert", "a", "--compare"]):
+        run = CliRunner().invoke(app, ["replay", *arguments])
+
+        assert isinstance(run.exception, ConfigurationError)

@@ -1,0 +1,279 @@
+"""What each sequence signal counts, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from models.memory.vectors import Mark
+from models.risk.sequence.observation import Observation
+from models.text.features import Features
+from tests.sequence_sessions import after, risky, value_after
+
+ASKS = Features(question=True, wh_question=True)
+TELLS = Features()
+
+# --- how risky the turns are -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("risks", "expected"),
+    [
+        ([0.5] * 9, 0.5),
+        ([0.9], 0.9),
+        ([0.9, 0.1], 0.437),  # the newer one weighs more
+        ([0.9, 0.9, 0.9, 0.1], 0.666),
+        ([0.1] * 30 + [0.9] * 3, 0.5),  # half of the weight is in the last three
+        ([1.0] * 20 + [0.5] * 30, 0.502),  # log-odds are bounded, so certainty fades as well
+    ],
+)
+def test_level(risks: Sequence[float], expected: float) -> None:
+    """The mean is that of log-odds, and follows within a few turns."""
+    assert pytest.approx(expected, abs=5e-3) == value_after("level", risky(risks))
+
+
+@pytest.mark.parametrize(
+    ("risks", "expected"),
+    [([0.3, 0.8], 0.8), ([0.8, *[0.0] * 8], 0.4), ([0.8, *[0.2] * 8], 0.5), ([0.8, 0.2, 0.9], 0.9)],
+)
+def test_peak(risks: Sequence[float], expected: float) -> None:
+    """What exceeds the present risk halves in eight turns."""
+    assert pytest.approx(expected) == value_after("peak", risky(risks))
+
+
+def test_one_outlier_is_no_pattern() -> None:
+    """A single turn of 0.95 in a calm session leaves the second peak where it was; a second one does not."""
+    once = [0.05] * 5 + [0.95] + [0.05] * 5
+
+    assert value_after("second_peak", risky(once)) <= 0.05
+    assert value_after("second_peak", risky([*once, 0.9])) > 0.55
+
+
+# --- change ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("risks", "expected"),
+    [
+        ([0.29] * 100, 0.0),
+        ([0.77] * 3, 1.0),
+        ([0.99], 2.5 / 6),
+        ([0.0] * 50 + [0.99, 0.99], 5 / 6),  # a calm past is no credit
+        ([0.99, 0.99, 0.0], 4 / 6),  # and small talk takes little back
+        ([0.99] * 500 + [0.0] * 6, 0.0),  # nor is a risky past for ever
+    ],
+)
+def test_cusum(risks: Sequence[float], expected: float) -> None:
+    """Sum of the log-odds over those of 0.3, bounded above, below and per turn."""
+    assert pytest.approx(expected, abs=1e-9) == value_after("cusum", risky(risks))
+
+
+def test_page_hinkley_sees_a_change_and_not_a_level() -> None:
+    """Risky from the start is no change; risky after a calm start is one."""
+    assert value_after("page_hinkley", risky([0.8] * 20)) == 0.0
+    assert value_after("page_hinkley", risky([0.1] * 10 + [0.7] * 2)) > 0.5
+
+
+def test_page_hinkley_still_sees_a_change_late() -> None:
+    """After 2,000 calm turns as after 40: the mean does not stiffen, nor does a tolerated drift add up."""
+    early, late = (value_after("page_hinkley", risky([0.1, 0.12] * n + [0.6] * 3)) for n in (20, 1_000))
+
+    assert late > 0.5
+    assert pytest.approx(late, abs=0.02) == early
+
+
+def test_a_new_level_becomes_the_mean() -> None:
+    """However long the past was: what a session has been like for hundreds of turns is no change."""
+    assert value_after("page_hinkley", risky([0.1] * 500 + [0.4] * 10)) > 0.5
+    assert value_after("page_hinkley", risky([0.1] * 500 + [0.4] * 400)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("risks", "expected"),
+    [
+        ([0.1, 0.9], 0.0),  # two points are no trend
+        ([0.1 + 0.05 * n for n in range(10)], 0.5),
+        ([0.9 - 0.05 * n for n in range(10)], 0.0),
+        ([0.1, 0.3] * 8, 0.0),  # less than its error
+        ([0.0, 0.25, 0.5, 0.75, 1.0], 1.0),
+    ],
+)
+def test_trend(risks: Sequence[float], expected: float) -> None:
+    """A certain rise of 0.1 per turn is 1."""
+    assert pytest.approx(expected, abs=0.02) == value_after("trend", risky(risks))
+
+
+def test_a_long_past_changes_no_trend() -> None:
+    """After 5,000 turns as after 60: what was long ago has no weight, and the sums do not drift."""
+    rise = [0.2, 0.3, 0.4, 0.5, 0.6]
+    early, late = (value_after("trend", risky([0.1, 0.15] * n + rise)) for n in (30, 2_500))
+
+    assert late > 0.15
+    assert pytest.approx(early, abs=2e-3) == late
+
+
+@pytest.mark.parametrize(
+    ("risks", "expected"),
+    [
+        ([0.8], 0.0),  # nothing before it
+        ([0.8] * 20, 0.0),
+        ([0.1] * 10 + [0.8], 0.7),
+        ([0.1] * 10 + [0.8] + [0.1] * 8, 0.35),
+        ([0.1] * 10 + [0.8] + [0.1] * 30 + [0.4], 0.3),  # a later, smaller one counts when the first has faded
+        ([0.9, 0.1], 0.0),
+    ],
+)
+def test_jump(risks: Sequence[float], expected: float) -> None:
+    """Over the mean of the turns before it, halved in eight turns."""
+    assert pytest.approx(expected, abs=1e-2) == value_after("jump", risky(risks))
+
+
+@pytest.mark.parametrize(
+    ("risks", "share", "run"),
+    [([0.5], 1 / 3, 1 / 3), ([0.4] * 6, 0.0, 6 / 8), ([0.9] * 6 + [0.1], 6 / 9, 0.0), ([0.2, 0.8, 0.8], 2 / 5, 2 / 4)],
+)
+def test_persistence_and_run(risks: Sequence[float], share: float, run: float) -> None:
+    """One is of the whole session from 0.5, the other the present one from 0.35 without a break."""
+    actual = after(risky(risks)).values()
+
+    assert pytest.approx((share, run)) == (actual["persistence"], actual["run"])
+
+
+# --- the matter --------------------------------------------------------------------------------------------
+
+
+def test_marks_count_for_their_own_signal() -> None:
+    """And for no other; harmless repetition counts a tenth."""
+    expected = {
+        Mark.RETURNED: {"topic_cycling": 1 / 2},
+        Mark.REPHRASED: {"rephrased_probing": 1 / 2},
+        Mark.REPEATED: {"rephrased_probing": 0.1 / 1.1},
+        Mark.RISKY | Mark.PROBING | Mark.REFUSED: {},
+    }
+    for marks, values in expected.items():
+        actual = after([Observation(0, 0.0, TELLS, marks)]).values()
+
+        assert pytest.approx(values) == {name: actual[name] for name in actual if actual[name] and name != "level"}
+
+
+def test_occurrences_fade() -> None:
+    """Halved in sixteen turns, while the phrase still says how often it was."""
+    back = Observation(3, 0.0, TELLS, Mark.RETURNED)
+    once = after([back, *risky([0.0] * 16, first=4)]).topic_cycling
+    twice = after([back, msgspec.structs.replace(back, turn=4)]).topic_cycling
+
+    assert pytest.approx(0.5 / 1.5) == once.value
+    assert once.phrase().endswith("1 time, last at turn 3")
+    assert twice.phrase().endswith("2 times, last at turn 4")
+
+
+def test_questions_in_a_row_about_one_matter_gather() -> None:
+    """The riskier the more; about other matters, or no questions, they do not."""
+    risky_row = value_after("information_gathering", [Observation(n, 0.6, ASKS, nearness=0.5) for n in range(5)])
+    calm_row = value_after("information_gathering", [Observation(n, 0.02, ASKS, nearness=0.5) for n in range(5)])
+    marked = value_after("information_gathering", [Observation(n, 0.6, ASKS, Mark.GATHERED) for n in range(5)])
+    elsewhere = value_after("information_gathering", [Observation(n, 0.6, ASKS, nearness=0.3) for n in range(5)])
+    told = value_after("information_gathering", [Observation(n, 0.6, TELLS, nearness=0.5) for n in range(5)])
+
+    assert 0.6 < risky_row == marked
+    assert calm_row < 0.25
+    assert (0.0, 0.0) == (elsewhere, told)
+
+
+def test_a_row_of_questions_outlives_a_word_of_thanks_and_not_a_new_matter() -> None:
+    """One other turn leaves most of it, ten leave none; the next row counts its own questions."""
+    row = [Observation(n, 0.6, ASKS, nearness=0.5) for n in range(5)]
+    thanked = after([*row, *risky([0.0], first=5)]).information_gathering
+    later = after([*row, *risky([0.0] * 10, first=5), Observation(15, 0.6, ASKS, nearness=0.5)]).information_gathering
+
+    assert thanked.value > 0.5
+    assert pytest.approx(0.7 / 2.7) == later.value
+    assert (1, 15) == (later.questions, later.turn)
+
+
+def test_one_matter_is_nearness_kept_up() -> None:
+    """One near pair counts half; turns without vectors say nothing, opposites are not near."""
+    near = [Observation(n, 0.0, TELLS, nearness=0.8 if n else None) for n in range(12)]
+
+    assert pytest.approx(0.4) == value_after("one_matter", near[:2])
+    assert value_after("one_matter", near) > 0.65
+    assert value_after("one_matter", near) == value_after("one_matter", [*near, *risky([0.0] * 9, first=12)])
+    assert value_after("one_matter", [Observation(0, 0.0, TELLS, nearness=-0.9)]) == 0.0
+
+
+def test_another_matter_shows_within_some_turns() -> None:
+    """After six the mean is halved, however long the first matter lasted."""
+    talk = [Observation(n, 0.0, TELLS, nearness=0.8 if n < 200 else 0.0) for n in range(206)]
+
+    assert pytest.approx(0.4, abs=0.01) == after(talk).one_matter.mean
+
+
+# --- insistence --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [
+        (Observation(1, 0.1, TELLS, nearness=0.5, refused=True), 1.0),
+        (Observation(1, 0.1, TELLS, Mark.REPHRASED, refused=True), 1.0),
+        (Observation(1, 0.6, TELLS, refused=True), 0.6),  # another matter, or no vectors: no less risky
+        (Observation(1, 0.1, TELLS, nearness=0.1, refused=True), 0.0),  # it was taken
+        (Observation(1, 0.6, TELLS, Mark.REPHRASED, nearness=0.9), 0.0),  # nothing was refused
+    ],
+)
+def test_a_refusal_that_is_not_taken(then: Observation, expected: float) -> None:
+    """After a turn of risk 0.5 that was refused."""
+    signals = after([Observation(0, 0.5, TELLS), then])
+
+    assert pytest.approx(expected) == signals.refused_rephrased.count
+    assert then.refused is (signals.refusals.value > 0)
+
+
+# --- framing -----------------------------------------------------------------------------------------------
+
+
+def test_drift_counts_from_the_set_up() -> None:
+    """The same rise before it, or without one, is none."""
+    story, rise = Features(hypothetical=True), [0.1, 0.3, 0.7]
+    before = [*risky(rise), Observation(3, 0.7, story)]
+    afterwards = [Observation(0, 0.1, story), *risky(rise, first=1)]
+
+    assert (0.0, 0.0) == (value_after("setup_drift", before), value_after("setup_drift", risky(rise)))
+    assert 0.45 < value_after("setup_drift", afterwards) < 0.6
+    assert pytest.approx(value_after("setup_drift", afterwards) / 2) == value_after(
+        "setup_drift", [*afterwards, *risky([0.1] * 8, first=4)]
+    )
+
+
+def test_a_set_up_in_every_turn_hides_no_drift() -> None:
+    """Who sets the scene anew with every step has drifted as far."""
+    risks = [0.1, 0.3, 0.5, 0.7]
+    again = [Observation(n, risk, Features(hypothetical=True)) for n, risk in enumerate(risks)]
+
+    assert value_after("setup_drift", again) > 0.45
+
+
+def test_a_set_up_long_ago_is_out_of_force() -> None:
+    """A story of sixty turns ago has little to do with a rise now."""
+    seen = [Observation(0, 0.1, Features(hypothetical=True)), *risky([0.1] * 60 + [0.9], first=1)]
+
+    assert value_after("setup_drift", seen) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("features", "instructions", "demands"),
+    [
+        (Features(meta_instruction=True), 1 / 2, 0.0),
+        (Features(probing=True), 1 / 2, 0.0),
+        (Features(probing=True, meta_instruction=True), 1 / 2, 0.0),
+        (Features(imperative=True), 0.0, 1 / 3),
+        (Features(question=True, wh_question=True, hypothetical=True), 0.0, 0.0),
+    ],
+)
+def test_instructions_and_demands(features: Features, instructions: float, demands: float) -> None:
+    """A turn counts once for each."""
+    actual = after([Observation(0, 0.0, features)]).values()
+
+    assert pytest.approx((instructions, demands)) == (actual["instructions"], actual["demands"])

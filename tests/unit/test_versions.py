@@ -1,0 +1,121 @@
+"""Versions of the rules on disk: kept once, never overwritten, found again; and which folded a partition from where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from models.errors import ConfigurationError, StoreUnavailable
+from models.escalation_policy import CombinationModel, EscalationPolicy
+from models.policy import Policy
+from models.policy_digest import policy_digest
+from streams import versions
+from streams.settings import Settings, load_settings
+from streams.versions import Version
+
+POLICY = Policy(
+    version="kept",
+    escalation=EscalationPolicy(
+        model=CombinationModel(name="m-1", base=-31_234, weights={"level": 20_001, "cusum": 7})
+    ),
+)
+OLD, NEW = Version("old", "rules", "e"), Version("new", "rules", "e")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Own data directory."""
+    return load_settings(data_dir=tmp_path)
+
+
+def firsts(settings: Settings, partition: int = 0) -> list[tuple[int, str]]:
+    """From which offset on which policy folded a partition."""
+    return [(stretch.first_offset, stretch.version.policy) for stretch in versions.history(settings, partition)]
+
+
+def test_a_policy_comes_back_as_it_was(settings: Settings) -> None:
+    """With its weights, under the digest that alerts name; kept again it stays."""
+    digests = {versions.keep(settings, POLICY, b"weights", "scorer/1 a") for _ in range(2)}
+
+    assert {policy_digest(POLICY)} == digests
+    assert POLICY == versions.kept_policy(settings, policy_digest(POLICY))
+    assert policy_digest(POLICY) == policy_digest(versions.kept_policy(settings, policy_digest(POLICY)))
+    assert b"weights" == versions.kept_scorer_file(settings, "scorer/1 a")
+    assert 2 == len(list((settings.data_dir / "versions").iterdir()))
+
+
+def test_other_content_is_not_written_over_what_is_kept(settings: Settings) -> None:
+    """A scorer that kept its name, and a policy's file that was damaged."""
+    digest = versions.keep(settings, POLICY, b"one", "scorer")
+    with pytest.raises(ConfigurationError, match=r"scorer\.bin holds other content"):
+        versions.keep(settings, POLICY, b"two", "scorer")
+    path = versions.policy_path(settings, digest)
+    path.write_bytes(b"{}")
+
+    with pytest.raises(ConfigurationError, match="holds other content"):
+        versions.keep(settings, POLICY, None, "scorer")
+    with pytest.raises(ConfigurationError, match="damaged"):
+        versions.kept_policy(settings, digest)
+    assert (b"one", b"{}") == (versions.kept_scorer_file(settings, "scorer"), path.read_bytes())
+
+
+def test_what_is_not_kept_says_which_file(settings: Settings) -> None:
+    """And where it comes from."""
+    with pytest.raises(ConfigurationError, match=r"policy-abc\.json is missing.*copy the file"):
+        versions.kept_policy(settings, "abc")
+    with pytest.raises(ConfigurationError, match=r"scorer s:.*s\.bin is missing|scorer s is not kept here"):
+        versions.kept_scorer_file(settings, "s")
+
+
+def test_a_folder_that_cannot_be_written_is_told(settings: Settings) -> None:
+    """A file stands where the folder should."""
+    (settings.data_dir / "versions").write_bytes(b"")
+
+    with pytest.raises(StoreUnavailable, match="cannot be written"):
+        versions.keep(settings, POLICY, None, "rules")
+
+
+def test_history_has_a_line_for_each_change_only(settings: Settings) -> None:
+    """A role that starts again with the same rules has no news; partitions and prefixes are told apart."""
+    other = settings.model_copy(update={"topic_prefix": "other"})
+    versions.note(settings, {0: 0, 1: 5}, OLD)
+    versions.note(settings, {0: 40}, OLD)
+    versions.note(settings, {0: 70, 1: 5}, NEW)
+    versions.note(other, {0: 3}, NEW)
+
+    assert [(0, "old"), (70, "new")] == firsts(settings)
+    assert [(5, "new")] == firsts(settings, 1)
+    assert [(3, "new")] == firsts(other)
+    assert [] == firsts(other, 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "version", "expected"),
+    [
+        (50, NEW, [(0, "old"), (50, "new")]),
+        (50, OLD, [(0, "old")]),
+        (0, NEW, [(0, "new")]),
+        (80, NEW, [(0, "old"), (70, "new")]),
+        (80, OLD, [(0, "old"), (70, "new"), (80, "old")]),
+    ],
+)
+def test_what_is_folded_anew_replaces_what_was(
+    settings: Settings, first: int, version: Version, expected: list[tuple[int, str]]
+) -> None:
+    """After a loss of state or a crash a role begins below where another version had come to."""
+    versions.note(settings, {0: 0}, OLD)
+    versions.note(settings, {0: 70}, NEW)
+    versions.note(settings, {0: first}, version)
+
+    assert expected == firsts(settings)
+
+
+def test_a_line_cut_short_spoils_none_after_it(settings: Settings) -> None:
+    """The writer was killed in the middle of it."""
+    versions.note(settings, {0: 0}, OLD)
+    path = settings.data_dir / "versions" / "history.jsonl"
+    path.write_bytes(path.read_bytes() + b'\n{"prefix":"turn')
+    versions.note(settings, {0: 9}, NEW)
+
+    assert [(0, "old"), (9, "new")] == firsts(settings)
