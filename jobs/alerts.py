@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs import alert_labels
+from jobs.alert_told import described, explained
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from jobs.sending import send_to_turns
@@ -223,42 +224,3 @@ async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, o
             await sink.close()
         results.append({"sink": sink.name, "delivered": not said, "detail": said or f"id {alert.id}"})
     return results
-
-
-def explained(alert: AlertChanged) -> str:
-    """What on-call needs of an alert, in four lines of any terminal: what, why, on which grounds, and its id."""
-    signals = ", ".join(f"{signal.name} {signal.share:.0%}" for signal in alert.signals if signal.share > 0)
-    evidence = ", ".join(f"{turn.turn} ({turn.why})" for turn in alert.evidence)
-    head = (
-        f"{alert.status.value} {alert.severity.value}  session {alert.session_id}  app {alert.app_id}  "
-        f"turn {alert.turn}  score {alert.score:.2f}  at {alert.timestamp:%Y-%m-%d %H:%M:%S}Z"
-    )
-    return "\n".join(
-        (
-            head,
-            f"  why      {alert.reason}",
-            f"  signals  {signals or 'none'}",
-            f"  turns    {evidence or 'none'}",
-            f"  id       {alert.alert_id}",
-        )
-    )
-
-
-def described(alert: AlertChanged) -> dict[str, object]:
-    """An alert's latest change in one row."""
-    return {
-        "alert_id": alert.alert_id,
-        "status": alert.status.value,
-        "severity": alert.severity.value,
-        "session_id": alert.session_id,
-        "app_id": alert.app_id,
-        "turn": alert.turn,
-        "score": round(alert.score, 3),
-        "mode": alert.mode.value,
-        "reason": alert.reason,
-        "signals": {signal.name: round(signal.share, 3) for signal in alert.signals},
-        "evidence_turns": [turn.turn for turn in alert.evidence],
-        "fired_at": alert.fired_at.isoformat(),
-        "changed_at": alert.timestamp.isoformat(),
-        "notifications": alert.notifications,
-    }

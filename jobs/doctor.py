@@ -9,16 +9,17 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from pydantic import BaseModel
 
 from jobs.cli import examples
+from jobs.doctor_escalation import check_judge, check_scorer
 from jobs.output import Output, OutputFormat
 from jobs.role_groups import role_groups
+from jobs.verdict import Status, Verdict
 from models.errors import ConfigurationError, TurntideError
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
@@ -29,22 +30,6 @@ _FOLLOWS = {"memory": "sessions", "enrich": "memory", "index": "sessions", "arch
 _WARN_FREE_BYTES = 5 * 1024**3
 _FAIL_FREE_BYTES = 512 * 1024**2
 _GIB = 1024**3
-
-
-class Status(StrEnum):
-    """Verdict of a check: a warning does not keep anything from running."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Verdict(NamedTuple):
-    """What a check found, and what to do about it."""
-
-    status: Status
-    detail: str
-    advice: str = ""
 
 
 def doctor(
@@ -250,27 +235,6 @@ def _policy(settings: Settings) -> Verdict:
     return Verdict(Status.OK, f"{settings.policy_file or 'defaults'}, version {policy_of(settings).version}")
 
 
-def _judge(settings: Settings) -> Verdict:
-    """Has it judge a greeting: whether it answers at all, in a form that is read, and how fast."""
-    from models.events import JudgedTurn, Role
-    from streams.judges.configured import configured_judge
-
-    judge = configured_judge(settings.judge)
-    if judge is None:
-        return Verdict(Status.OK, "none configured, the built-in judgement stands alone")
-
-    async def ask() -> float:
-        try:
-            return await judge.judge([JudgedTurn(0, Role.USER, "Good morning!")], within=settings.judge.timeout)
-        finally:
-            await judge.close()
-
-    began = time.monotonic()
-    probability = asyncio.run(ask())
-    took_ms = (time.monotonic() - began) * 1000
-    return Verdict(Status.OK, f"{judge.name} answers in {took_ms:.0f} ms, a greeting is harmful by {probability:.2f}")
-
-
 def _sinks(settings: Settings) -> Verdict:
     from streams.notify.sinks import configured_sinks
 
@@ -292,7 +256,8 @@ CHECKS: dict[str, Callable[[Settings], Verdict]] = {
     "access": _access,
     "workers": _workers,
     "policy": _policy,
-    "judge": _judge,
+    "scorer": check_scorer,
+    "judge": check_judge,
     "sinks": _sinks,
 }
 """Every check by name, in the order they are printed."""

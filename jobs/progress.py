@@ -11,7 +11,7 @@ Progress = Callable[[int, int], None]
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """A bar on stderr, which a redirected stderr does not get; call what it gives with what is done, and of how much."""
+    """A bar on stderr, none where that is redirected; call what it gives with what is done, and of how much."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar

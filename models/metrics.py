@@ -13,6 +13,7 @@ from models.metric import counter as _counter
 from models.metric import gauge as _gauge
 from models.metric import histogram as _histogram
 from models.project_metrics import PROJECT_METRICS
+from models.risk_metrics import RISK_METRICS
 
 __all__ = ["LABELS", "METRICS", "METRIC_OF", "STAGES", "Kind", "Metric"]
 
@@ -78,24 +79,6 @@ _LAG = (
         "partition",
         means="Records in the log that are not processed yet.",
         do="Rising for minutes: add workers, or look for the stage that grew.",
-    ),
-)
-
-_RISK = (
-    _counter(
-        "alerts_total",
-        "alerts",
-        "severity",
-        "cause",
-        means="Alert changes written to the topic.",
-        do="A jump in raised alerts: compare with a backtest before believing it.",
-    ),
-    _counter(
-        "mode_transitions_total",
-        "transitions",
-        "mode",
-        means="Sessions that entered each risk mode.",
-        do="To and fro between two modes: widen the policy's hysteresis.",
     ),
 )
 
@@ -287,7 +270,7 @@ _CONTEXT = (
 
 _MEMORIES = (*_USERS, *APP_METRICS, *PROJECT_METRICS)
 METRICS: tuple[Metric, ...] = (
-    *(*_FOLDING, *_LAG, *_RISK, *JUDGE_METRICS, *_TOPICS),
+    *(*_FOLDING, *_LAG, *RISK_METRICS, *JUDGE_METRICS, *_TOPICS),
     *(*_MEMORIES, *_STATE, *_STORES, *_CONTEXT),
 )
 METRIC_OF: dict[str, Metric] = {metric.name: metric for metric in METRICS}

@@ -149,7 +149,7 @@ class RiskStep:
         return self._state.judged(self._policy) is not None
 
     def _enough_evidence(self) -> bool | None:
-        """Whether enough turns raised the judgement; None where there is none, or the risks sent along demand an alert."""
+        """Whether enough turns raised the judgement; None where there is none, or upstream risks demand an alert."""
         if self._head.mode in (Mode.CALM, Mode.WATCH):
             return None  # There is nothing to be raised by the mode.
         judgement = self._state.judged(self._policy)

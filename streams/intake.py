@@ -19,8 +19,9 @@ from models.events import DeadLetter, Position, TopicRestored, Turn
 from models.ids import event_id
 from models.partition import Arrival
 from models.policy import IntakePolicy, Policy
-from streams.ports import Embedder, TurnScorer
-from streams.telemetry import stage
+from models.text.language import is_probably_english
+from streams.ports import Embedder, TurnScorer, Vectors
+from streams.telemetry import metrics, stage
 
 _Decoded = TypeVar("_Decoded")
 
@@ -72,11 +73,25 @@ class Intake:
         with stage("embed"):
             vectors = self._embedder.embed([text for *_, text in texts])
         with stage("score"):
-            known = vectors[: len(turns)] if self._scorer.reads == self._embedder.name else None
-            risks = self._scorer.score([turn for *_, turn in turns], known) if turns else []
+            said = [turn for *_, turn in turns]
+            risks = score_turns(said, vectors[: len(said)], self._embedder, self._scorer)
+            foreign = sum(not is_probably_english(turn.content) for turn in said)
+            metrics.counter("turns_not_english_total").inc(foreign)
         for (arrivals, n, text), risk, vector in zip(texts, [*risks, *[None] * len(restored)], vectors, strict=True):
             plain = arrivals[n]
             arrivals[n] = Arrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
+
+
+def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
+    """Risk of each turn, 0-1; a scorer that reads this embedder's vectors need not make them again.
+
+    Args:
+        turns: Of any role.
+        vectors: Of their contents, a row each.
+        embedder: That made them.
+        scorer: Not asked about no turns.
+    """
+    return scorer.score(turns, vectors if scorer.reads == embedder.name else None) if turns else []
 
 
 def topic_text(title: str, summary: str | None) -> str:

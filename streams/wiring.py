@@ -32,11 +32,13 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 def policy_of(settings: Settings) -> Policy:
     """The policy file's, or the seeds' defaults; where it names no threshold for topics, with the embedder's own.
 
-    Facts and memories of apps are asked of a language model where one is configured for it, and a judge of alerts
-    likewise. No embedder is loaded.
+    Sessions are judged by the model in the trained scorer's file, unless the policy has one or wants none. Facts and
+    memories of apps are asked of a language model where one is configured for it, and a judge of alerts likewise. No
+    embedder is loaded.
 
     Raises:
-        ConfigurationError: The file cannot be read or is wrong, or a memory is waited for too shortly.
+        ConfigurationError: The policy's file or the scorer's cannot be read or is wrong, or a memory is waited for too
+            shortly.
     """
     policy = _policy_from(settings.policy_file)
     if policy.topics.similarity_threshold is None:

@@ -63,6 +63,7 @@ def judged(
     turns: int = 10,
     app_id: str = "support",
     day: float = 0,
+    first_risk: float = 0.0,
 ) -> Judged:
     """A session with that highest score; its turns are numbered from 1, and `alert_at` is the turn of its alert."""
     at = NOW + timedelta(days=day)
@@ -76,6 +77,7 @@ def judged(
         turns=turns,
         escalating=escalating,
         highest=highest,
+        first_risk=first_risk,
         alerts=() if alert is None else (alert,),
     )
 

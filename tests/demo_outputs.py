@@ -35,20 +35,22 @@ from models.events import (
 from models.memory_partition import MemoryPartitionFold
 from models.partition import PartitionFold
 from models.policy import load_policy
-from models.risk.scorer import RuleScorer
 from models.text.summary import Passage
 from models.user import summarise_episode
 from streams.embed.episodes import episode_vectors
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.intake import Intake
+from streams.scorers.trained import TrainedScorer, model_at
 from streams.state.memory import MemoryTable
 from tests.user_partition import Entities, commands, keep
 
 _RULES = load_policy(POLICY.encode(), "toml")
+_MODEL = model_at(None)
 _FORWARDED = UserTurnAdded | ConversationEnded | ProjectTurnAdded | ProjectConversationEnded
 DEMO_POLICY = msgspec.structs.replace(
     _RULES,
     topics=msgspec.structs.replace(_RULES.topics, similarity_threshold=WordLlamaEmbedder.topic_similarity),
+    escalation=msgspec.structs.replace(_RULES.escalation, model=_MODEL.combination),
 )
 MADE_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
 
@@ -131,7 +133,7 @@ class _Sessions:
     """The sessions role."""
 
     def __init__(self) -> None:
-        self._intake = Intake(DEMO_POLICY, embedder(), RuleScorer())
+        self._intake = Intake(DEMO_POLICY, embedder(), TrainedScorer(_MODEL, embedder()))
         self._table = MemoryTable()
         self._fold = PartitionFold(self._table.entities, DEMO_POLICY)
 

@@ -12,7 +12,6 @@ from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
 
-_MOST_POLICIES = 2
 _TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 
 DataOption = Annotated[
@@ -31,14 +30,26 @@ def backtest(
         list[Path] | None,
         typer.Option(help="A policy file; a second one is held against it. None: the present one.", show_default=False),
     ] = None,
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Judge by this scorer: `rules` (the seed's formulas), `shipped`, or a file made by `turntide train "
+            "scorer`; a second one is held against it. `left-out`, with --data: by scorers trained here without the "
+            "family of each dialogue. None: the present one.",
+            show_default=False,
+        ),
+    ] = None,
     data: DataOption = None,
     since: SinceOption = None,
     until: UntilOption = None,
     app: AppOption = None,
     page: Annotated[Path | None, typer.Option(help="Write the comparison as one HTML file, to open offline.")] = None,
+    sessions: Annotated[
+        bool, typer.Option(help="Name the sessions that alert or differ; without them, figures alone, to hand on.")
+    ] = True,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
-    """Judge the archive, or labelled dialogues, by one policy or by two side by side.
+    """Judge the archive, or labelled dialogues, by one policy and scorer or by two side by side.
 
     Every turn goes through the fold that the sessions role runs; nothing is written to Kafka. In the archive the labels
     are those of `turntide alerts label`. A line of a file is a dialogue: session_id, source, label (escalating or
@@ -46,31 +57,41 @@ def backtest(
 
     All of the archive is folded whatever --since says: when a session ended depends on what came before it.
     """
+    from jobs.backtest.contenders import LEFT_OUT, contenders_of
     from jobs.backtest.judging import judge, selected
+    from jobs.backtest.left_out import judged_left_out
     from jobs.backtest.page import render
-    from jobs.backtest.report import backtest_of, show
-    from jobs.backtest.traffic import in_utc, require_folder, traffic_of, with_policy_file
+    from jobs.backtest.report import backtest_of, without_sessions
+    from jobs.backtest.tables import show
+    from jobs.backtest.traffic import in_utc, require_folder, traffic_of
     from jobs.replay import folding
     from streams.settings import load_settings
-    from streams.wiring import policy_of, stream_embedder_of
+    from streams.wiring import stream_embedder_of
 
-    files: list[Path | None] = list(policy) if policy else [None]
-    if len(files) > _MOST_POLICIES:
-        raise ConfigurationError("name one policy, or two that are held against each other")
     if data is not None and (since or until):
         raise ConfigurationError("--since and --until are for the archive: dialogues of a file have no times")
+    if data is None and LEFT_OUT in (scorer or ()):
+        raise ConfigurationError(f"--scorer {LEFT_OUT} trains on labelled dialogues: name them by --data")
     if page is not None:
         require_folder(page)
     settings = load_settings()
-    policies = [policy_of(with_policy_file(settings, file)) for file in files]
+    embedder = stream_embedder_of(settings)
+    contenders = contenders_of(settings, policy or [], scorer or [], embedder)
+    folded = [each for each in contenders if not each.left_out]
     with traffic_of(settings, data)() as traffic, folding(traffic.count) as progress:
-        judgings = judge(traffic, policies, stream_embedder_of(settings), progress)
-    judged = [
-        selected(judging.judged(), apps=app or (), since=in_utc(since), until=in_utc(until)) for judging in judgings
+        judgings = judge(traffic, folded, embedder, progress) if folded else []
+    rest = iter(judgings)
+    found = [
+        judged_left_out(data, each.policy, embedder) if each.left_out and data else next(rest).judged()
+        for each in contenders
     ]
+    judged = [selected(each, apps=app or (), since=in_utc(since), until=in_utc(until)) for each in found]
     if not judged[0]:
         raise ConfigurationError(f"no session of {traffic.name} is left: look at --app, --since and --until")
-    report = backtest_of(traffic.name, policies, judged, timed=traffic.timed, dead_letters=judgings[0].dead_letters)
+    dead_letters = max((judging.dead_letters for judging in judgings), default=0)
+    report = backtest_of(traffic.name, contenders, judged, timed=traffic.timed, dead_letters=dead_letters)
+    if not sessions:
+        report = without_sessions(report)
     if page is not None:
         page.write_text(render(report), "utf-8")
         Output(output).message(f"written: {page}")
@@ -80,5 +101,7 @@ def backtest(
 backtest.epilog = examples(  # type: ignore[attr-defined]
     "turntide backtest",
     "turntide backtest --policy policy-1.toml --policy policy-2.toml --since 2026-01-01 --page backtest.html",
+    "turntide backtest --data dialogues.jsonl --scorer rules --scorer left-out --page backtest.html",
+    "turntide backtest --scorer shipped --scorer mine.scorer --since 2026-01-01",
     "turntide backtest --data dialogues.jsonl --policy policy-2.toml --app support --output json",
 )

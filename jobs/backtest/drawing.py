@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
+from math import sqrt
 
 from msgspec import Struct
 
@@ -18,18 +19,27 @@ _Axis = Callable[[float], float]
 
 
 class Operating(Struct, frozen=True):
-    """A policy in the picture of recall against false alarms: its curve, and where it stands itself."""
+    """A contender in the picture of recall against false alarms.
+
+    Attributes:
+        name: Its.
+        curve: False-alarm rate and recall by threshold.
+        control: The same of what its scorer says of the first user turn alone; drawn thin.
+        point: Where it stands itself.
+    """
 
     name: str
     curve: Sequence[tuple[float, float]]
+    control: Sequence[tuple[float, float]]
     point: tuple[float, float] | None
 
 
 class Row(Struct, frozen=True):
-    """A name with a value of 0-1 for each policy; None: nothing to tell."""
+    """A name with a value of 0-1 for each contender, and the interval that it is within; None: nothing to tell."""
 
     name: str
     values: Sequence[float | None]
+    intervals: Sequence[tuple[float, float] | None]
     title: str = ""
 
 
@@ -44,8 +54,9 @@ def draw_operating(policies: Sequence[Operating]) -> str:
     y = _upwards(1.0)
     drawn = _grid(x, y, limit, "false-alarm rate", "recall")
     for series, policy in zip(_SERIES, policies, strict=False):
-        points = " ".join(f"{x(rate):.1f},{y(recall):.1f}" for rate, recall in _within(policy.curve, limit))
-        drawn.append(f'<polyline class="curve stroke-{series}" points="{points}"/>')
+        for kind, curve in (("control", policy.control), ("curve", policy.curve)):
+            points = " ".join(f"{x(rate):.1f},{y(recall):.1f}" for rate, recall in _within(curve, limit))
+            drawn.append(f'<polyline class="{kind} stroke-{series}" points="{points}"/>')
     for series, policy in zip(_SERIES, policies, strict=False):
         if policy.point is None:
             continue
@@ -85,28 +96,72 @@ def draw_histogram(counts: Sequence[Sequence[int]], *, x_label: str, y_label: st
     return _svg(drawn, _HEIGHT, f"{y_label} by {x_label}")
 
 
+def draw_reliability(contenders: Sequence[tuple[str, Sequence[tuple[float, float, int]]]]) -> str:
+    """Predicted against observed; on the diagonal, probabilities are right. The more sessions, the larger the mark.
+
+    Args:
+        contenders: Series (`a` or `b`), and of each tenth: predicted, observed, sessions.
+    """
+
+    def x(value: float) -> float:
+        return _LEFT + value * (_WIDTH - _LEFT - _RIGHT)
+
+    y = _upwards(1.0)
+    drawn = _grid(x, y, 1.0, "probability", "share that escalates")
+    drawn.append(f'<line class="diagonal" x1="{x(0)}" y1="{y(0)}" x2="{x(1)}" y2="{y(1)}"/>')
+    for series, tenths in contenders:
+        most = max(sessions for *_, sessions in tenths)
+        points = " ".join(f"{x(predicted):.1f},{y(observed):.1f}" for predicted, observed, _ in tenths)
+        drawn.append(f'<polyline class="curve stroke-{series}" points="{points}"/>')
+        for predicted, observed, sessions in tenths:
+            radius = 2.5 + 4 * sqrt(sessions / most)
+            said = f"predicted {predicted:.0%}, observed {observed:.0%}: {sessions} sessions"
+            drawn.append(
+                f'<circle class="fill-{series}" cx="{x(predicted):.1f}" cy="{y(observed):.1f}" r="{radius:.1f}">'
+                f"<title>{said}</title></circle>"
+            )
+    return _svg(drawn, _HEIGHT, "Share that escalates by probability")
+
+
 def draw_rows(rows: Sequence[Row], *, label: str) -> str:
-    """Horizontal bars of shares, the policies of a row below one another, each with its value."""
+    """Horizontal bars of shares with intervals, the contenders of a row below one another, each with its value."""
     several = max(len(row.values) for row in rows)
     height = several * _BAR + _BETWEEN_ROWS
-    longest = max([0.05, *(value for row in rows for value in row.values if value is not None)])
-    scale = (_WIDTH - _NAMES_WIDTH - _VALUE_WIDTH) / longest
+    known = [value for row in rows for value in row.values if value is not None]
+    known += [interval[1] for row in rows for interval in row.intervals if interval is not None]
+    scale = (_WIDTH - _NAMES_WIDTH - _VALUE_WIDTH) / max([0.05, *known])
     drawn = []
     for place, row in enumerate(rows):
         top = place * height + _BETWEEN_ROWS / 2
         name = row.name if len(row.name) <= _NAME_CHARS else row.name[: _NAME_CHARS - 1] + "…"
         middle = top + several * _BAR / 2 + 3.5
         drawn.append(f'<text text-anchor="end" x="{_NAMES_WIDTH - 6}" y="{middle:.1f}">{escape(name)}</text>')
-        for number, (series, value) in enumerate(zip(_SERIES, row.values, strict=False)):
-            if value is None:
-                continue
-            y, width = top + number * _BAR, max(1.0, value * scale)
-            drawn.append(
-                f'<rect class="fill-{series}" x="{_NAMES_WIDTH}" y="{y:.1f}" width="{width:.1f}" height="{_BAR - 1.5}">'
-                f"<title>{escape(row.title or row.name)}</title></rect>"
-                f'<text x="{_NAMES_WIDTH + width + 4:.1f}" y="{y + _BAR - 2.5:.1f}">{value:.1%}</text>'
-            )
+        for number, (series, value, interval) in enumerate(zip(_SERIES, row.values, row.intervals, strict=False)):
+            if value is not None:
+                said = escape(row.title or row.name)
+                drawn.append(_bar(series, top + number * _BAR, value * scale, said))
+                end = value * scale
+                if interval is not None:
+                    low, end = interval[0] * scale, interval[1] * scale
+                    drawn.append(_whisker(top + number * _BAR, low, end))
+                foot = top + (number + 1) * _BAR - 2.5
+                drawn.append(f'<text x="{_NAMES_WIDTH + end + 4:.1f}" y="{foot:.1f}">{value:.1%}</text>')
     return _svg(drawn, max(height * len(rows), 2 * height), label)
+
+
+def _bar(series: str, y: float, width: float, said: str) -> str:
+    return (
+        f'<rect class="fill-{series}" x="{_NAMES_WIDTH}" y="{y:.1f}" width="{max(1.0, width):.1f}" '
+        f'height="{_BAR - 1.5}"><title>{said}</title></rect>'
+    )
+
+
+def _whisker(y: float, low: float, high: float) -> str:
+    middle = y + (_BAR - 1.5) / 2
+    return (
+        f'<line class="whisker" x1="{_NAMES_WIDTH + low:.1f}" x2="{_NAMES_WIDTH + high:.1f}" '
+        f'y1="{middle:.1f}" y2="{middle:.1f}"/>'
+    )
 
 
 def _upwards(highest: float) -> _Axis:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from itertools import groupby
 from math import sqrt
 from statistics import NormalDist, median
 
@@ -26,8 +25,9 @@ class Figures(Struct, frozen=True, kw_only=True):
         false_alarms: Benign sessions among them.
         precision: Detected / labelled sessions that alerted.
         recall: Detected / escalating.
+        recall_interval: Its 95 % interval by Wilson.
         false_alarm_ratio: False alarms / benign.
-        false_alarm_interval: Its 95 % interval by Wilson.
+        false_alarm_interval: Likewise.
         median_delay_turns: Turns up to and with the first alert, of detected sessions.
         median_delay_ratio: The same as a share of each session's turns.
         median_first_alert_turn: Number of the turn, of all sessions that alerted.
@@ -44,20 +44,13 @@ class Figures(Struct, frozen=True, kw_only=True):
     false_alarms: int
     precision: float | None
     recall: float | None
+    recall_interval: tuple[float, float] | None
     false_alarm_ratio: float | None
     false_alarm_interval: tuple[float, float] | None
     median_delay_turns: float | None
     median_delay_ratio: float | None
     median_first_alert_turn: float | None
     alerts_per_day: float | None
-
-
-class SweepPoint(Struct, frozen=True, gc=False):
-    """What a threshold would do to sessions by their highest scores alone."""
-
-    threshold: float
-    false_alarm_ratio: float
-    recall: float
 
 
 class Difference(Struct, frozen=True):
@@ -95,6 +88,7 @@ def figures_of(sessions: Iterable[Judged], span: timedelta | None) -> Figures:
         false_alarms=false_alarms,
         precision=_ratio(len(detected), len(detected) + false_alarms),
         recall=_ratio(len(detected), len(escalating)),
+        recall_interval=wilson_interval(len(detected), len(escalating)),
         false_alarm_ratio=_ratio(false_alarms, len(benign)),
         false_alarm_interval=wilson_interval(false_alarms, len(benign)),
         median_delay_turns=_median([seen for seen, _ in delays]),
@@ -117,26 +111,6 @@ def span_of(sessions: Sequence[Judged]) -> timedelta:
     if not sessions:
         return timedelta(0)
     return max(each.ended_at for each in sessions) - min(each.started_at for each in sessions)
-
-
-def sweep(sessions: Iterable[Judged]) -> list[SweepPoint]:
-    """Recall and false-alarm ratio at every threshold that makes a difference, from the highest one down.
-
-    A session counts as alerted where its highest score reaches the threshold. Alerts need more than that (evidence,
-    `min_scored_turns`), so a policy can stand below its curve. Empty unless both kinds are labelled.
-    """
-    labelled = [(each.highest, each.escalating) for each in sessions if each.escalating is not None]
-    escalating = sum(kind for _, kind in labelled)
-    benign = len(labelled) - escalating
-    if not escalating or not benign:
-        return []
-    points, detected, alarmed = [], 0, 0
-    for threshold, level in groupby(sorted(labelled, reverse=True), key=lambda each: each[0]):
-        kinds = [kind for _, kind in level]
-        detected += sum(kinds)
-        alarmed += len(kinds) - sum(kinds)
-        points.append(SweepPoint(threshold, alarmed / benign, detected / escalating))
-    return points
 
 
 def differences(one: Sequence[Judged], other: Sequence[Judged]) -> list[Difference]:

@@ -1,4 +1,4 @@
-"""What a policy makes of traffic: the roles' own fold over it, and of each session its highest score and its alerts."""
+"""What policies and scorers make of traffic: the roles' own fold, and of each session highest score and alerts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct, field, structs
 
+from jobs.backtest.contenders import Contender
 from jobs.backtest.labelled import record_of
 from jobs.backtest.traffic import Traffic
 from models.events import (
@@ -17,6 +18,7 @@ from models.events import (
     DeadLetter,
     OutputEvent,
     ProfileUpdated,
+    Role,
     SessionEnded,
     SessionErased,
     Severity,
@@ -24,8 +26,7 @@ from models.events import (
 )
 from models.partition import Arrival
 from models.policy import Policy
-from models.risk.scorer import RuleScorer
-from streams.ports import Embedder, TurnScorer
+from streams.ports import Embedder
 from streams.replay import Feed, Replay
 
 
@@ -46,12 +47,13 @@ class Raised(Struct, frozen=True, gc=False):
 
 
 class Judged(Struct, frozen=True):
-    """A session as one policy sees it.
+    """A session as one contender sees it.
 
     Attributes:
         turns: Different turn numbers, of all roles.
         escalating: What people said of it; None: nobody did.
         highest: Score, after any of its turns.
+        first_risk: The scorer's, of its first user turn alone: what can be told without a memory. 0 without one.
         alerts: In the order in which they were raised.
     """
 
@@ -63,6 +65,7 @@ class Judged(Struct, frozen=True):
     turns: int
     escalating: bool | None
     highest: float
+    first_risk: float
     alerts: tuple[Raised, ...]
 
     @property
@@ -78,6 +81,7 @@ class _Seen(Struct):
     partition: int
     turns: set[int] = field(default_factory=set)
     highest: float = 0.0
+    first_user: tuple[int, float] | None = None
     alerts: list[AlertChanged] = field(default_factory=list)
     open: bool = True
 
@@ -91,8 +95,8 @@ class Judging(Replay):
         dead_letters: Records that could not be read or folded.
     """
 
-    def __init__(self, policy: Policy, embedder: Embedder) -> None:
-        super().__init__(_without_memories(policy), embedder, scorer_for(policy))
+    def __init__(self, contender: Contender, embedder: Embedder) -> None:
+        super().__init__(_without_memories(contender.policy), embedder, contender.scorer)
         self.dead_letters = 0
         self._seen: dict[str, _Seen] = {}
         self._labels: dict[str, bool] = {}
@@ -122,6 +126,8 @@ class Judging(Replay):
             seen.started_at, seen.ended_at = min(seen.started_at, at), max(seen.ended_at, at)
             seen.turns.add(event.turn)
             seen.open = True
+            if event.role is Role.USER and (seen.first_user is None or event.turn < seen.first_user[0]):
+                seen.first_user = (event.turn, arrival.risk or 0.0)
         elif isinstance(event, AlertLabelled):
             self._labels[event.session_id] = event.escalating
         elif isinstance(event, SessionErased):
@@ -163,25 +169,26 @@ class Judging(Replay):
             turns=len(seen.turns),
             escalating=self._labels.get(session_id),
             highest=seen.highest,
+            first_risk=seen.first_user[1] if seen.first_user else 0.0,
             alerts=tuple(_raised(alert, seen.turns) for alert in seen.alerts),
         )
 
 
 def judge(
     traffic: Traffic,
-    policies: Sequence[Policy],
+    contenders: Sequence[Contender],
     embedder: Embedder,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[Judging]:
-    """Fold the traffic under each policy, all of them in one reading.
+    """Fold the traffic for each contender, all of them in one reading.
 
     Args:
         traffic: Read once.
-        policies: The rules of each judgement.
+        contenders: At least one.
         embedder: The one that folds sessions.
         progress: Told the number of records folded, batch by batch.
     """
-    judgings = [Judging(policy, embedder) for policy in policies]
+    judgings = [Judging(contender, embedder) for contender in contenders]
     feeds = [Feed(judging) for judging in judgings[:-1]] + [Feed(judgings[-1], progress=progress)]
     for record in traffic.records:
         for feed in feeds:
@@ -189,12 +196,6 @@ def judge(
     for feed in feeds:
         feed.finish()
     return judgings
-
-
-def scorer_for(policy: Policy) -> TurnScorer:
-    """The turn scorer by which a policy's weights were learnt."""
-    _ = policy
-    return RuleScorer()
 
 
 def _without_memories(policy: Policy) -> Policy:

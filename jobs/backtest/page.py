@@ -5,15 +5,18 @@ Sessions are named by id and turn; no text of a turn is in it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import NamedTuple
 
-from jobs.backtest.drawing import Operating, Row, draw_histogram, draw_operating, draw_rows
-from jobs.backtest.report import Backtest, Outcome, cell, compared_rows, notes_on, source_rows
+from jobs.backtest.curves import SweepPoint
+from jobs.backtest.drawing import Operating, Row, draw_histogram, draw_operating, draw_reliability, draw_rows
+from jobs.backtest.figures import Figures
+from jobs.backtest.report import Backtest, Outcome
+from jobs.backtest.tables import cell, compared_rows, notes_on, source_rows
 
-_CLASSES = 10
 _MOST_DIFFERENCES = 300
 _VERDICTS = {True: "escalating", False: "benign", None: "–"}
 
@@ -24,7 +27,7 @@ def render(report: Backtest) -> str:
         traffic=escape(_traffic(report)),
         key="".join(
             f'<span><i style="background:var(--{series})"></i>{escape(outcome.policy)} '
-            f'<span class="faint">alerts from {outcome.threshold:g}</span></span>'
+            f'<span class="faint">{escape(_beside(outcome))}</span></span>'
             for series, outcome in zip("ab", report.outcomes, strict=False)
         ),
         cards="".join(
@@ -35,6 +38,11 @@ def render(report: Backtest) -> str:
         sources=_table(source_rows(report)),
         different=_different(report),
     )
+
+
+def _beside(outcome: Outcome) -> str:
+    said = f"alerts from {outcome.threshold:g}"
+    return said if outcome.scorer == outcome.policy else f"{outcome.scorer}, {said}"
 
 
 def _traffic(report: Backtest) -> str:
@@ -48,11 +56,17 @@ def _traffic(report: Backtest) -> str:
 
 def _card(row: Mapping[str, str], outcomes: Sequence[Outcome]) -> str:
     values = " ".join(
-        f'<span class="{series}">{escape(row[outcome.policy])}</span>'
+        f'<span class="{series}">{_small(row[outcome.policy])}</span>'
         for series, outcome in zip("ab", outcomes, strict=False)
     )
     change = f' <small class="faint">{escape(row["change"])}</small>' if "change" in row else ""
     return f"<div><dt>{escape(row[''])}</dt><dd>{values}{change}</dd></div>"
+
+
+def _small(value: str) -> str:
+    """A figure with its interval in small."""
+    figure, space, interval = value.partition(" ")
+    return escape(figure) + (f" <small>{escape(interval)}</small>" if space else "")
 
 
 def _pictures(report: Backtest) -> list[str]:
@@ -63,11 +77,11 @@ def _pictures(report: Backtest) -> list[str]:
             _figure(
                 "Recall against false alarms",
                 draw_operating([_operating(outcome) for outcome in outcomes]),
-                "Lines: sessions by their highest score, at every threshold. Marks: the alerts themselves, which also "
-                "need evidence and can stand below their line.",
+                "Lines: sessions by their highest score, at every threshold. Fine dots: by the risk of their first "
+                "user turn alone. Marks: the alerts themselves, which also need evidence and can stand below a line.",
             )
         )
-    delays = [_delays(outcome) for outcome in outcomes]
+    delays = [outcome.delays for outcome in outcomes]
     if any(map(any, delays)):
         drawn.append(
             _figure(
@@ -76,16 +90,40 @@ def _pictures(report: Backtest) -> list[str]:
                 "Escalating sessions that alerted; further left is earlier.",
             )
         )
-    rows = _false_alarms(outcomes)
-    if rows:
+    if rows := _by_source(outcomes, _false_alarms_in):
         drawn.append(
             _figure(
                 "False alarms by source",
                 draw_rows(rows, label="False-alarm rate of each source"),
-                "Benign sessions that alerted, as a share of the source's benign sessions.",
+                "Benign sessions that alerted, as a share of the source's benign sessions. Thin lines: 95 %.",
             )
         )
+    if rows := _by_source(outcomes, _found_in):
+        drawn.append(
+            _figure(
+                "Recall by source",
+                draw_rows(rows, label="Recall of each source"),
+                "Escalating sessions that alerted, as a share of the source's escalating sessions. Thin lines: 95 %.",
+            )
+        )
+    if any(outcome.reliability for outcome in outcomes):
+        drawn.append(_reliability(outcomes))
     return drawn or ['<p class="faint">Nothing to draw: no session is labelled.</p>']
+
+
+def _reliability(outcomes: Sequence[Outcome]) -> str:
+    known = [
+        (series, [(tenth.predicted, tenth.observed, tenth.sessions) for tenth in outcome.reliability])
+        for series, outcome in zip("ab", outcomes, strict=False)
+        if outcome.reliability
+    ]
+    rates = {f"{outcome.base_rate:.1%}" for outcome in outcomes if outcome.base_rate is not None}
+    return _figure(
+        "Are probabilities right?",
+        draw_reliability(known),
+        "Highest probability of a session, by tenths, and the share of these sessions that escalates, where "
+        f"{' or '.join(sorted(rates))} of all sessions do. Below the diagonal probabilities are too high.",
+    )
 
 
 def _operating(outcome: Outcome) -> Operating:
@@ -93,33 +131,46 @@ def _operating(outcome: Outcome) -> Operating:
     stands = figures.false_alarm_ratio is not None and figures.recall is not None
     return Operating(
         outcome.policy,
-        [(point.false_alarm_ratio, point.recall) for point in outcome.curve],
+        _line(outcome.curve),
+        _line(outcome.first_turn),
         (figures.false_alarm_ratio or 0.0, figures.recall or 0.0) if stands else None,
     )
 
 
-def _delays(outcome: Outcome) -> list[int]:
-    counts = [0] * _CLASSES
-    for first in outcome.first_alerts:
-        if first.escalating:
-            # An alert at the end of a class belongs to it: the last turn is in the last class.
-            counts[-(-first.turns_seen * _CLASSES // first.turns) - 1] += 1
-    return counts
+def _line(curve: Sequence[SweepPoint]) -> list[tuple[float, float]]:
+    return [(point.false_alarm_ratio, point.recall) for point in curve]
 
 
-def _false_alarms(outcomes: Sequence[Outcome]) -> list[Row]:
+class _Share(NamedTuple):
+    part: int
+    of: int
+    ratio: float | None
+    interval: tuple[float, float] | None
+
+
+def _false_alarms_in(figures: Figures) -> _Share:
+    return _Share(figures.false_alarms, figures.benign, figures.false_alarm_ratio, figures.false_alarm_interval)
+
+
+def _found_in(figures: Figures) -> _Share:
+    return _Share(figures.detected, figures.escalating, figures.recall, figures.recall_interval)
+
+
+def _by_source(outcomes: Sequence[Outcome], share_in: Callable[[Figures], _Share]) -> list[Row]:
+    """Sources in which there is something to share, the largest share first."""
     rows = []
-    for app, figures in outcomes[0].by_app.items():
-        if figures.benign:
-            each = [outcome.by_app[app] for outcome in outcomes]
-            said = ", ".join(f"{of.false_alarms} of {of.benign}" for of in each)
-            rows.append(Row(app, [of.false_alarm_ratio for of in each], f"{app}: {said}"))
+    for app in outcomes[0].by_app:
+        shares = [share_in(outcome.by_app[app]) for outcome in outcomes]
+        if shares[0].of:
+            said = ", ".join(f"{share.part} of {share.of}" for share in shares)
+            ratios = [share.ratio for share in shares]
+            rows.append(Row(app, ratios, [share.interval for share in shares], f"{app}: {said}"))
     return sorted(rows, key=lambda row: -max(value or 0.0 for value in row.values))
 
 
 def _different(report: Backtest) -> str:
     if not report.differences:
-        return ""
+        return ""  # There are none, or sessions are not to be named.
     names = [outcome.policy for outcome in report.outcomes]
     shown = report.differences[:_MOST_DIFFERENCES]
     rows = [

@@ -10,7 +10,8 @@ from pathlib import Path
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from jobs.backtest.labelled import as_log, read_dialogues, records_in
+from jobs.backtest.labelled import as_log, records_in
+from jobs.dialogues import read_dialogues
 from models.errors import ConfigurationError
 from models.topics import TURNS
 from streams.settings import Settings

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jobs.bench.page_chaos import chaos_section
+from jobs.bench.page_escalation import escalation_section
 from jobs.bench.page_extraction import eval_extraction_section
 from jobs.bench.page_memories import memories_section
 from jobs.bench.page_parts import (
@@ -57,6 +58,7 @@ COMMANDS = {
     "eval-tiers-minilm": "turntide eval tiers --data locomo10.json --embedder minilm --output json",
     "eval-facts": "turntide eval facts --output json",
     "eval-extraction": "turntide eval extraction --output json",
+    "escalation": "turntide backtest --data public.jsonl --scorer rules --scorer left-out --no-sessions --output json",
 }
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
@@ -79,6 +81,7 @@ _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "eval-tiers-minilm": eval_tiers_section,
     "eval-facts": eval_facts_section,
     "eval-extraction": eval_extraction_section,
+    "escalation": escalation_section,
 }
 _HEAD = """# Measurements
 

@@ -49,11 +49,11 @@ class Measured:
 
     def numbers(self, *path: str) -> dict[str, float]:
         """Names with a number each."""
-        return {name: number for name in self._names(path) if (number := self.number(*path, name)) is not None}
+        return {name: number for name in self.names(*path) if (number := self.number(*path, name)) is not None}
 
     def words(self, *path: str) -> dict[str, str]:
         """Names with a text each."""
-        return {name: text for name in self._names(path) if (text := self.text(*path, name))}
+        return {name: text for name in self.names(*path) if (text := self.text(*path, name))}
 
     def pair(self, *path: str) -> tuple[float, float] | None:
         """Two numbers of a list."""
@@ -61,6 +61,11 @@ class Measured:
         if isinstance(value, list) and len(value) == 2 and all(isinstance(each, int | float) for each in value):  # noqa: PLR2004 - a pair
             return float(value[0]), float(value[1])
         return None
+
+    def values(self, *path: str) -> list[float]:
+        """The numbers of a list."""
+        value = self._at(path)
+        return [float(each) for each in value if isinstance(each, int | float)] if isinstance(value, list) else []
 
     def rows(self, *path: str) -> list[Measured]:
         """The objects of a list."""
@@ -72,7 +77,8 @@ class Measured:
         value = self._at(path)
         return Measured(value) if isinstance(value, dict) else None
 
-    def _names(self, path: Sequence[str]) -> list[str]:
+    def names(self, *path: str) -> list[str]:
+        """The keys of the object at a path of keys."""
         value = self._at(path)
         return list(value) if isinstance(value, dict) else []
 

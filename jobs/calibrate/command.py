@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from jobs.backtest.command import AppOption, DataOption, SinceOption, UntilOption
-from jobs.backtest.report import cell
+from jobs.backtest.tables import between, cell
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
@@ -56,7 +56,7 @@ def calibrate(
     from jobs.calibrate.proposing import Target, calibrated
     from jobs.calibrate.shadow import Shadow
     from streams.settings import load_settings
-    from streams.wiring import policy_of, stream_embedder_of
+    from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
     if (target_fpr is None) == (alerts_per_day is None):
         raise ConfigurationError("name one target: --target-fpr or --alerts-per-day")
@@ -66,10 +66,12 @@ def calibrate(
         require_folder(write)
         require_new(write)
     settings = with_policy_file(load_settings(), policy)
-    present = policy_of(settings)
+    present, embedder = policy_of(settings), stream_embedder_of(settings)
+    scorer = scorer_of(settings, embedder)
     shadow = Shadow(
         opening=traffic_of(settings, data) if live is None else watched(settings, live),
-        embedder=stream_embedder_of(settings),
+        embedder=embedder,
+        scorer=scorer,
         since=in_utc(since),
         until=in_utc(until),
         watched_for=None if live is None else timedelta(seconds=live),
@@ -103,8 +105,6 @@ def _show(printed: Output, found: Calibration) -> None:
 
 def _row(proposal: Proposal) -> dict[str, str]:
     expected = proposal.expected
-    interval = expected.false_alarm_interval
-    between = "" if interval is None else f" ({cell(interval[0])}–{cell(interval[1])})"
     return {
         "app": proposal.app or "(all)",
         "learnt from": str(proposal.learnt_from),
@@ -113,6 +113,6 @@ def _row(proposal: Proposal) -> dict[str, str]:
         "leave": f"{proposal.leave:.4f}",
         "critical": f"{proposal.critical_enter:.4f}",
         "expected alerts per day": cell(expected.alerts_per_day),
-        "expected false alarms": cell(expected.false_alarm_ratio) + between,
-        "expected recall": cell(expected.recall),
+        "expected false alarms": cell(expected.false_alarm_ratio) + between(expected.false_alarm_interval),
+        "expected recall": cell(expected.recall) + between(expected.recall_interval),
     }

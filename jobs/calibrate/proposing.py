@@ -133,6 +133,32 @@ def basis_of(app: str, judged: Sequence[Judged], target: Target, span: timedelta
     return Basis(sessions, [each.highest for each in learnt], allowed, notes)
 
 
+def in_sample(seen: Seen, app: str) -> list[str]:
+    """A note where the scorer knows the traffic."""
+    known = [source for source in seen.learnt_from if app in {"", source}]
+    if not known:
+        return []
+    return [f"the scorer was trained on {', '.join(known)}: it is surer there than elsewhere, measure on other traffic"]
+
+
+def missed(target: Target, expected: Figures) -> list[str]:
+    """A note where what was measured is above the target, or below half of it."""
+    if target.false_alarm_ratio is not None:
+        # Without a benign session all are taken as benign.
+        wanted, measured = target.false_alarm_ratio, expected.false_alarm_ratio
+        if measured is None:
+            measured = expected.alerted / expected.sessions
+        said = f"{measured:.2%} of the sessions alert"
+    else:
+        wanted, measured = target.alerts_per_day or 0.0, expected.alerts_per_day or 0.0
+        said = f"{measured:g} alerts per day"
+    if measured > wanted:
+        return [f"misses the target: {said} ({expected.alerts} alerts of {expected.alerted} sessions)"]
+    if measured < wanted / 2:
+        return [f"stays far below the target: {said}; scores are equal, or lack the evidence that an alert needs"]
+    return []
+
+
 def proposed_modes(modes: ModePolicy, bases: dict[str, Basis]) -> ModePolicy:
     """The modes with each app's threshold; where the target allows every session to alert, the present one stays."""
     for app, basis in bases.items():
@@ -161,6 +187,7 @@ def calibrated(judged: Callable[[Policy], Seen], before: Policy, target: Target,
     proposals = []
     for app, basis in bases.items():
         _, elevated, critical = modes.thresholds(app)
+        expected = figures_of(selected(again.sessions, apps=[app] if app else ()), again.span)
         proposals.append(
             Proposal(
                 app=app,
@@ -170,8 +197,8 @@ def calibrated(judged: Callable[[Policy], Seen], before: Policy, target: Target,
                 leave=elevated.leave,
                 critical_enter=critical.enter,
                 critical_leave=critical.leave,
-                expected=figures_of(selected(again.sessions, apps=[app] if app else ()), again.span),
-                notes=basis.notes,
+                expected=expected,
+                notes=basis.notes + in_sample(seen, app) + missed(target, expected),
             )
         )
     return Calibration(

@@ -6,12 +6,13 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from jobs.backtest.contenders import Contender
 from jobs.backtest.figures import span_of
 from jobs.backtest.judging import Judged, judge, selected
 from jobs.backtest.traffic import Opening
 from jobs.replay import folding
 from models.policy import Policy
-from streams.ports import Embedder
+from streams.ports import Embedder, TurnScorer
 
 
 class Seen(Struct, frozen=True):
@@ -20,11 +21,13 @@ class Seen(Struct, frozen=True):
     Attributes:
         traffic: What was judged.
         span: Event time over which it goes; None: times are made up.
+        learnt_from: Sources of it that the scorer was trained on.
     """
 
     traffic: str
     sessions: list[Judged]
     span: timedelta | None
+    learnt_from: list[str] = []
 
 
 class Shadow(Struct, frozen=True):
@@ -33,6 +36,7 @@ class Shadow(Struct, frozen=True):
     Attributes:
         opening: Gives it.
         embedder: The one that folds sessions.
+        scorer: Of turns.
         since: Only sessions that began then or later.
         until: Only sessions that began before.
         watched_for: How long live traffic was read; None: it is not live. Then only sessions count that were seen from
@@ -41,15 +45,19 @@ class Shadow(Struct, frozen=True):
 
     opening: Opening
     embedder: Embedder
+    scorer: TurnScorer
     since: datetime | None = None
     until: datetime | None = None
     watched_for: timedelta | None = None
 
     def judged(self, policy: Policy) -> Seen:
         """Fold all of it, with a progress bar."""
+        contender = Contender(policy, self.scorer)
         with self.opening() as traffic, folding(traffic.count) as progress:
-            (judging,) = judge(traffic, [policy], self.embedder, progress)
+            (judging,) = judge(traffic, [contender], self.embedder, progress)
         found = selected(judging.judged(), since=self.since, until=self.until)
         if self.watched_for is not None:
             return Seen(traffic.name, [each for each in found if each.first_turn <= 1], self.watched_for)
-        return Seen(traffic.name, found, span_of(found) if traffic.timed else None)
+        if traffic.timed:
+            return Seen(traffic.name, found, span_of(found))
+        return Seen(traffic.name, found, None, contender.learnt_from([each.app_id for each in found]))

@@ -37,8 +37,11 @@ def demo(
     build something in 250 turns; the project's memory is asked for what they decided, before and after they changed
     their minds.
 
-    Exits with 1 if not exactly the expected sessions alert, if topics did not do all of that, or if memory does not
-    answer what it should.
+    One conversation escalates slowly, with detours, and must alert well before its end; homework about security and
+    questions about medicine must not alert.
+
+    Exits with 1 if not exactly the expected sessions alert, each before its last third, if topics did not do all of
+    that, or if memory does not answer what it should.
     """
     from jobs.demo.run import Options, run
     from jobs.demo.stage import Stage

@@ -93,7 +93,7 @@ def _as_promised(summary: Summary) -> list[str]:
         for user in summary.users.shown
     )
     return [
-        f"Exactly the expected alerts: {alerts}.",
+        f"Exactly the expected alerts, in time: {alerts}.",
         f"Topics of {topics} came, were packed, unpacked and evicted.",
         f"Memory answered as it should for {users}.",
         "The project's decisions are found, and those before each pivot as of then.",
@@ -120,6 +120,9 @@ def _figures(summary: Summary) -> RenderableType:
     for alert in summary.alerts:
         soon = "" if alert.latency_ms is None else f", {alert.latency_ms:.0f} ms after its turn"
         grid.add_row("alert", f"{alert.session_id}: {alert.severity} ({', '.join(alert.causes)}){soon}")
+        if (judged := alert.judgement) is not None:
+            said = f"probability {judged.probability:.2f}, alert from {judged.threshold:.2f}"
+            grid.add_row("", f"{said}. {judged.counterfactual}")
     archive = summary.archive
     ratio = f"{archive.json_to_parquet_ratio}× smaller than" if archive.json_to_parquet_ratio else "of"
     grid.add_row(

@@ -9,6 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from jobs.demo.printed import user_figures
+from jobs.demo.report_alerts import alerts_html
 from jobs.demo.report_apps import apps_html
 from jobs.demo.report_projects import projects_html
 from jobs.demo.report_users import users_html
@@ -37,18 +38,17 @@ def render_report(
         made_at: The time, aware.
     """
     verdict = (
-        "Exactly the expected sessions alerted, and memory answered as it should."
+        "Exactly the expected sessions alerted, in time, and memory answered as it should."
         if summary.as_expected
         else "; ".join(summary.problems)
     )
     ordered = sorted(state.sessions.values(), key=lambda s: state.alert_of(s.conversation.session_id) is None)
-    alerts = "".join(_alert(alert, state) for alert in state.alerts.values())
     return Template((files("jobs.demo") / "report.html").read_text("utf-8")).substitute(
         made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
         verdict=escape(verdict),
         verdict_class="good" if summary.as_expected else "bad",
         figures="".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in _figures(summary)),
-        alerts=alerts or "<p>None.</p>",
+        alerts=alerts_html(state),
         sessions="".join(_session(s, state.alert_of(s.conversation.session_id), modes) for s in ordered),
         topics="".join(_topics(state, summary, session_id) for session_id in summary.topics.shown_by),
         users=users_html(state.users, summary),
@@ -144,24 +144,4 @@ def _session(session: SessionSeen, alert: AlertSeen | None, modes: ModePolicy) -
         f'<article{" class=alerted" if alert else ""}><span class="chip {session.mode}">{session.mode}</span>'
         f"<h3>{escape(of.title)}</h3><small>{escape(of.session_id)} · {escape(of.app_id)} · {session.turns} turns · "
         f"{session.segments} segments · {escape(ended)}</small>{risk_curve(session, alert, modes)}{about}</article>"
-    )
-
-
-def _alert(alert: AlertSeen, state: DemoState) -> str:
-    change, of = alert.gravest, state.sessions[alert.latest.session_id].conversation
-    shares = ", ".join(
-        f"{signal.name.replace('_', ' ')} {signal.share:.0%}"
-        for signal in sorted(change.signals, key=lambda signal: -signal.share)
-        if signal.share > 0
-    )
-    quotes = "".join(
-        f"<blockquote>“{escape(next(iter(of.turns[e.turn].values())))}”<br>"
-        f"<small>turn {e.turn}: {escape(e.why)}</small></blockquote>"
-        for e in change.evidence
-    )
-    return (
-        f'<article class="alerted"><span class="chip {change.severity}">{change.severity}</span>'
-        f"<h3>{escape(of.title)}</h3><p>{escape(change.reason)}</p>"
-        f"<p class=faint>raised at turn {alert.raised.turn} of {len(of.turns)} · {escape(', '.join(alert.causes))} · "
-        f"score {change.score:.2f} · {escape(shares)}</p>{quotes}</article>"
     )

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
+from jobs.demo.alerts import AlertSummary, late_alerts, summarise_alerts
 from jobs.demo.deeds import Erased, Purged
 from jobs.demo.policy import COMPRESSED_CLOCK
 from jobs.demo.project_questions import ProjectRecalled
@@ -16,7 +17,6 @@ from jobs.demo.questions import Recalled
 from jobs.demo.spaces import SpacesSummary, summarise_spaces
 from jobs.demo.state import DemoState, SessionSeen
 from jobs.demo.users import UserName, UserSeen, UsersSummary, summarise_users
-from models.events import AlertStatus, Severity
 from streams.lake.catalog import LakePaths, open_reader, paths_of
 from streams.lake.maintenance import maintain
 from streams.lake.status import status
@@ -30,25 +30,6 @@ MEMORIES_OF_AN_APP = 10
 """At the most (seed 003)."""
 FACT_LIFE = ("stored", "updated", "retracted")
 """What facts of a user that is asked for must have gone through."""
-
-
-class AlertSummary(Struct, frozen=True, kw_only=True):
-    """One alert."""
-
-    alert_id: str
-    session_id: str
-    turn: int
-    """At which it was raised …"""
-    turns_of_session: int
-    """… of how many."""
-    severity: Severity
-    """The highest it reached."""
-    status: AlertStatus
-    causes: list[str]
-    reason: str
-    evidence_turns: list[int]
-    latency_ms: float | None
-    """From the sending of its turn to its arrival at the demo, through the whole pipeline."""
 
 
 class TopicsSummary(Struct, frozen=True, kw_only=True):
@@ -124,7 +105,7 @@ def summarise(
     data_dir: str,
     report: str,
 ) -> Summary:
-    """Judge: the expected alerts and no others, all memories through their life, right answers, nothing lost."""
+    """Judge: the expected alerts in time, no others, all memories through their life, right answers, nothing lost."""
     purged, erased = deeds
     asked = list(dict.fromkeys((each.app_id, each.user_id) for each in recalled))
     expected = sorted(i for i, s in state.sessions.items() if s.conversation.expected_alert)
@@ -132,6 +113,7 @@ def summarise(
     problems = [
         *(f"{session} was expected to alert and did not" for session in expected if session not in raised),
         *(f"{session} alerted and was not expected to" for session in raised if session not in expected),
+        *(f"{session} alerted at turn {turn} of {turns} only" for session, turn, turns in late_alerts(state)),
         *(f"{session}: no topic was {cause}" for session, cause in _not_shown(state)),
         *(f"{user_id}: no fact was {cause}" for user_id, cause in _not_lived(state, asked)),
         *(f"{each.query} {problem}" for each in recalled for problem in each.problems),
@@ -154,7 +136,7 @@ def summarise(
         windows=state.windows,
         alerts_expected=expected,
         alerts_raised=raised,
-        alerts=_alerts(state),
+        alerts=summarise_alerts(state),
         topics=_topics(state),
         users=summarise_users(state.users, asked),
         recalled=list(recalled),
@@ -167,24 +149,6 @@ def summarise(
         data_dir=data_dir,
         report=report,
     )
-
-
-def _alerts(state: DemoState) -> list[AlertSummary]:
-    return [
-        AlertSummary(
-            alert_id=alert_id,
-            session_id=alert.latest.session_id,
-            turn=alert.raised.turn,
-            turns_of_session=len(state.sessions[alert.latest.session_id].conversation.turns),
-            severity=alert.latest.severity,
-            status=alert.latest.status,
-            causes=alert.causes,
-            reason=alert.gravest.reason,
-            evidence_turns=[evidence.turn for evidence in alert.gravest.evidence],
-            latency_ms=None if alert.latency_s is None else round(alert.latency_s * 1000, 1),
-        )
-        for alert_id, alert in state.alerts.items()
-    ]
 
 
 def _topics(state: DemoState) -> TopicsSummary:

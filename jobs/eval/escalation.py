@@ -1,4 +1,4 @@
-"""`turntide eval escalation`: the real fold over labelled dialogues, each judged by a model that has not seen its like."""
+"""`turntide eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from jobs.eval.escalation_scoring import Judged, by_source, controls, figures
+from jobs.dialogues import Dialogue
+from jobs.eval.escalation_scoring import Judged
 from jobs.progress import Progress
-from jobs.train.examples import Dialogue, Pair
 from jobs.train.scorer import Trainer
 from jobs.train.sessions import folded, judging_policy
 from models.events import AlertChanged, Role
@@ -48,18 +48,18 @@ def judging_by(model: TurnModel, policy: Policy, embedder: Embedder) -> Judging:
 
 
 def judge_dialogue(dialogue: Dialogue, judging: Judging, embedder: Embedder) -> Judged:
-    """Fold a dialogue turn by turn, and note its highest probability and its first alert."""
+    """Fold a dialogue in which a user speaks turn by turn, and note its highest probability and its first alert."""
     said = dialogue.said_by_user
     vectors = embedder.embed(said)
     risks = judging.scorer.risks(said, vectors)
     highest, alerted_after = 0.0, None
-    for turn, state, outputs in folded(dialogue, risks, vectors, judging.policy):
+    for seen, (turn, state, outputs) in enumerate(folded(dialogue, risks, vectors, judging.policy), start=1):
         judged = state.judged(judging.policy)
         if turn.role is Role.USER and judged is not None:
             highest = max(highest, judged.probability)
         raised = any(isinstance(event, AlertChanged) and event.cause == "raised" for event in outputs)
         if raised and alerted_after is None:
-            alerted_after = turn.turn + 1
+            alerted_after = seen
     return Judged(
         session_id=dialogue.session_id,
         source=dialogue.source,
@@ -72,11 +72,10 @@ def judge_dialogue(dialogue: Dialogue, judging: Judging, embedder: Embedder) -> 
     )
 
 
-def judge_by_shipped(
-    dialogues: Sequence[Dialogue], model: TurnModel, policy: Policy, embedder: Embedder, progress: Progress
+def judge_as_it_is(
+    dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder, progress: Progress
 ) -> list[Judged]:
     """Every dialogue by one model."""
-    judging = judging_by(model, policy, embedder)
     judged = []
     for done, dialogue in enumerate(dialogues, 1):
         judged.append(judge_dialogue(dialogue, judging, embedder))
@@ -85,40 +84,30 @@ def judge_by_shipped(
 
 
 def judge_left_out(
-    dialogues: Sequence[Dialogue],
-    own: Sequence[Dialogue],
-    pairs: Sequence[Pair],
-    policy: Policy,
-    embedder: Embedder,
-    progress: Progress,
-    *,
-    by_family: bool,
+    dialogues: Sequence[Dialogue], trainer: Trainer, policy: Policy, progress: Progress, *, by_family: bool = True
 ) -> list[Judged]:
-    """Each dialogue by a model that was trained without its family (or only without its source).
+    """Each dialogue by a model that was trained without its family, or only without its source.
 
     Args:
-        dialogues: To be judged, and to be learnt from for the others.
-        own: The project's, always learnt from.
-        pairs: Likewise.
+        dialogues: To be judged; a user speaks in each.
+        trainer: Knows what can be learnt from: these and others.
         policy: Whose thresholds raise alerts.
-        embedder: Wordllama.
-        progress: Told of each fold.
-        by_family: False: leave out the source alone, its counterpart of the same hand is learnt from.
+        progress: Told of each training.
+        by_family: False: what else there is of the same hand is learnt from.
     """
-    if not by_family:
-        dialogues = [structs.replace(dialogue, source=f"{dialogue.source} ") for dialogue in dialogues]
-    trainer = Trainer([*dialogues, *own], pairs, embedder)
-    groups = sorted({dialogue.family for dialogue in dialogues})
+    groups: dict[str, list[Dialogue]] = {}
+    for dialogue in dialogues:
+        groups.setdefault(dialogue.family if by_family else dialogue.source, []).append(dialogue)
     judged: list[Judged] = []
-    for done, group in enumerate(groups):
+    card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
+    for done, (name, group) in enumerate(sorted(groups.items())):
         progress(done, len(groups))
-        file = trainer.train(
-            f"without-{group.strip()}", ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0), {group}
-        )
-        judging = judging_by(TurnModel(file, write_model(file)), policy, embedder)
-        judged += [judge_dialogue(each, judging, embedder) for each in dialogues if each.family == group]
+        families, sources = ([name], []) if by_family else ([], [name])
+        file = trainer.train(f"without-{name}", card, families, without_sources=sources)
+        judging = judging_by(TurnModel(file, write_model(file)), policy, trainer.embedder)
+        judged += [judge_dialogue(each, judging, trainer.embedder) for each in group]
     progress(len(groups), len(groups))
-    return [structs.replace(one, source=one.source.strip()) for one in judged]
+    return judged
 
 
 def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder) -> dict[str, float]:
@@ -144,19 +133,3 @@ def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embed
         spent["judging"] += time.perf_counter() - started
     each = {name: round(seconds / len(texts) * 1e6, 1) for name, seconds in spent.items()}
     return {"us_per_turn": round(sum(each.values()), 1), **{f"us_{name}": took for name, took in each.items()}}
-
-
-def summary(judged: Sequence[Judged]) -> dict[str, object]:
-    """Everything that is printed of a run."""
-    overall, alone = figures(judged), controls(judged)
-    sources = by_source(judged)
-    attacks = [row["roc_auc"] for row in sources.values() if row["label"] == "escalating"]
-    known = [float(auc) for auc in attacks if isinstance(auc, float)]
-    auc, first = overall["roc_auc"], alone["first_turn"]
-    return {
-        **overall,
-        "roc_auc_mean_of_attack_sources": sum(known) / len(known) if known else None,
-        "gain_over_first_turn": auc - first if auc is not None and first is not None else None,
-        "controls": alone,
-        "by_source": sources,
-    }

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jobs.eval.escalation_sides import LeaveOut, require_two, sides_of
 from jobs.output import Output, OutputFormat
 from jobs.progress import progress_bar
+from models.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from jobs.eval.escalation import Judging
+    from jobs.eval.escalation_scoring import Judged
+    from jobs.eval.escalation_sides import Sides
+    from streams.ports import Embedder
 
 ESCALATION_EXAMPLES = (
     "turntide eval escalation --data dialogues.jsonl",
@@ -31,15 +38,6 @@ _COLUMNS = (
 )
 
 
-class LeaveOut(StrEnum):
-    """What `--leave-out` takes."""
-
-    AUTO = "auto"
-    FAMILY = "family"
-    SOURCE = "source"
-    NOTHING = "nothing"
-
-
 def escalation_command(
     *,
     data: Annotated[Path, typer.Option(help="Labelled dialogues, a JSON object a line: source, label, turns.")],
@@ -55,69 +53,78 @@ def escalation_command(
 ) -> None:
     """Measure how well escalations are told from harmless talk, prefix by prefix, through the real fold.
 
-    A dialogue's score is the highest probability after any of its turns; alerts are those that the policy raises. Beside
-    it stand what needs no memory: the first user turn alone, the number of turns, the mean length. No text is printed.
+    A dialogue's score is the highest probability after any of its turns; alerts are those that the policy raises.
+    Beside it stand what needs no memory: the first user turn alone, the number of turns, the mean length. Figures that
+    need both labels are empty where the data bear one. No text is printed.
     """
-    from jobs.eval.escalation import judge_by_shipped, judge_left_out, judging_by, summary, us_per_turn
-    from jobs.train.examples import own_dialogues, own_pairs, read_dialogues
+    from jobs.dialogues import read_dialogues
+    from jobs.eval.escalation import judging_by, us_per_turn
+    from jobs.eval.escalation_scoring import summary
     from streams.embed.wordllama import WordLlamaEmbedder
     from streams.scorers.trained import model_at
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
     settings, embedder = load_settings(), WordLlamaEmbedder()
-    policy, model, dialogues = policy_of(settings), model_at(settings.scorer.file), read_dialogues(data)
-    known = {source.name for source in model.file.card.sources}
-    known_families = {dialogue.family for dialogue in dialogues if dialogue.source in known}
-    seen = [
-        each
-        for each in dialogues
-        if leave_out is not LeaveOut.NOTHING and (leave_out is not LeaveOut.AUTO or each.family in known_families)
-    ]
-    unseen = [each for each in dialogues if each not in seen] if len(seen) < len(dialogues) else []
+    policy, model = policy_of(settings), model_at(settings.scorer.file)
+    if settings.scorer.kind == "rules" or not policy.escalation.enabled:
+        raise ConfigurationError(
+            "no trained scorer judges sessions here (scorer.kind is rules, or the policy's escalation.enabled false): "
+            "there are no probabilities to measure. `turntide backtest` compares alerts of any scorer and policy."
+        )
+    sides = sides_of(read_dialogues(data), leave_out, {source.name for source in model.file.card.sources})
+    if leave_out in {LeaveOut.FAMILY, LeaveOut.SOURCE}:
+        instead = "Add others, or measure the configured scorer by --leave-out nothing."
+        require_two(sides.left_out, by_family=leave_out is LeaveOut.FAMILY, instead=instead)
+    judging = judging_by(model, policy, embedder)
+    measured = summary(_judged(sides, judging, embedder, by_family=leave_out is not LeaveOut.SOURCE))
+    _print(
+        {
+            "scorer": model.name,
+            "policy_version": policy.version,
+            "threshold": policy.modes.elevated.enter,
+            "leave_out": leave_out.value,
+            "judged_left_out": len(sides.left_out),
+            "judged_by_the_scorer": len(sides.as_it_is),
+            "not_judged_without_user": len(sides.without_user),
+            **measured.overall,
+            "controls": measured.controls,
+            "by_source": measured.by_source,
+            **us_per_turn([*sides.left_out, *sides.as_it_is], judging, embedder),
+        },
+        Output(output),
+    )
+
+
+def _judged(sides: Sides, judging: Judging, embedder: Embedder, *, by_family: bool) -> list[Judged]:
+    from jobs.eval.escalation import judge_as_it_is, judge_left_out
+    from jobs.train.examples import own_dialogues, own_pairs
+    from jobs.train.scorer import Trainer
+
     judged = []
-    if seen:
-        with progress_bar("families left out") as progress:
-            judged += judge_left_out(
-                seen,
-                own_dialogues(),
-                own_pairs(),
-                policy,
-                embedder,
-                progress,
-                by_family=leave_out is not LeaveOut.SOURCE,
-            )
-    if unseen:
+    if sides.left_out:
+        with progress_bar("left out") as progress:
+            trainer = Trainer([*sides.left_out, *own_dialogues()], own_pairs(), embedder)
+            judged += judge_left_out(sides.left_out, trainer, judging.policy, progress, by_family=by_family)
+    if sides.as_it_is:
         with progress_bar("dialogues") as progress:
-            judged += judge_by_shipped(unseen, model, policy, embedder, progress)
-    report = {
-        "scorer": model.name,
-        "policy_version": policy.version,
-        "threshold": policy.modes.elevated.enter,
-        "judged_by_models_without_its_family"
-        if leave_out is not LeaveOut.SOURCE
-        else "judged_by_models_without_its_source": len(seen),
-        "judged_by_the_scorer": len(unseen),
-        **summary(judged),
-        **us_per_turn(dialogues, judging_by(model, policy, embedder), embedder),
-    }
-    _print(report, Output(output))
+            judged += judge_as_it_is(sides.as_it_is, judging, embedder, progress)
+    return judged
 
 
 def _print(report: Mapping[str, Any], printed: Output) -> None:
     if printed.form is OutputFormat.JSON:
         printed.record(report)
         return
-    rows = [
-        {"source": name, **{column: _cell(row[column]) for column in _COLUMNS}}
-        for name, row in report["by_source"].items()
-    ]
     if printed.form is OutputFormat.TABLE:
         flat = {name: value for name, value in report.items() if name not in {"by_source", "controls"}}
         flat |= {f"control: {name}": value for name, value in report["controls"].items()}
         printed.record({name: _cell(value) for name, value in flat.items()})
+    rows = [
+        {"source": name, **{each: _cell(row[each]) for each in _COLUMNS}} for name, row in report["by_source"].items()
+    ]
     printed.rows("by source", rows)
 
 
 def _cell(value: object) -> object:
-    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else value
+    return f"{value:.3f}" if isinstance(value, float) else value

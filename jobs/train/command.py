@@ -13,9 +13,11 @@ from jobs.output import Output, OutputFormat
 from models.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from jobs.eval.escalation_scoring import Judged
+    from collections.abc import Sequence
 
-_RESAMPLES = 500
+    from jobs.dialogues import Dialogue
+    from jobs.train.scorer import Trainer
+
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", help="Learn the scorer's weights from labelled dialogues."
 )
@@ -54,39 +56,49 @@ def scorer(
 
     Sources whose licence asks for share-alike, or names none, serve measuring alone. The same data give the same bytes.
     """
-    from jobs.eval.escalation import judge_left_out, summary
-    from jobs.progress import progress_bar
-    from jobs.train.card import FAILURES, measured_of
-    from jobs.train.examples import own_dialogues, own_pairs, read_dialogues
+    from jobs.dialogues import read_dialogues
+    from jobs.eval.escalation_sides import require_two
+    from jobs.train.card import COLUMNS, FAILURES
+    from jobs.train.examples import own_dialogues, own_pairs
     from jobs.train.scorer import Trainer
-    from models.policy import Policy
     from models.risk.turn_model import ModelCard, TurnModel, write_model
     from streams.embed.wordllama import WordLlamaEmbedder
 
     if not to.parent.is_dir():
         raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
-    dialogues, own, pairs, embedder = read_dialogues(data), own_dialogues(), own_pairs(), WordLlamaEmbedder()
+    dialogues = [dialogue for dialogue in read_dialogues(data) if dialogue.said_by_user]
     learnt = [dialogue for dialogue in dialogues if any_licence or dialogue.may_ship]
     if not any(dialogue.escalating for dialogue in learnt):
         raise ConfigurationError(
-            "nothing escalating to learn from: licences are missing or share-alike, see --any-licence"
+            f"{data}: nothing escalating to learn from in which a user speaks, or all of it under licences that are "
+            "missing or share-alike (see --any-licence)"
         )
-    measured: dict[str, float] = {}
-    with progress_bar("families left out") as progress:
-        if measure:
-            judged = judge_left_out(dialogues, own, pairs, Policy(), embedder, progress, by_family=True)
-            measured = measured_of(summary(judged), roc_auc_interval(judged, seed))
-        trainer = Trainer([*learnt, *own], pairs, embedder)
-        day = date or datetime.now(UTC).date().isoformat()
-        card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=[*FAILURES])
-        file = trainer.train(version, card)
+    if measure:
+        require_two(dialogues, by_family=True, instead="Add others, or train without figures by --no-measure.")
+    own, pairs, embedder = own_dialogues(), own_pairs(), WordLlamaEmbedder()
+    measured = _measured(dialogues, Trainer([*dialogues, *own], pairs, embedder), seed) if measure else {}
+    day = date or datetime.now(UTC).date().isoformat()
+    card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=[*FAILURES])
+    file = Trainer([*learnt, *own], pairs, embedder).train(version, card)
     written = write_model(file)
     to.write_bytes(written)
-    model = TurnModel(file, written)
-    shown = {name: value for name, value in measured.items() if "." not in name}
+    name = TurnModel(file, written).name
+    shown = {figure: measured[figure] for figure in COLUMNS[1:] if figure in measured}
     Output(output).record(
-        {"file": str(to), "name": model.name, "bytes": len(written), "dialogues": len(learnt) + len(own), **shown}
+        {"file": str(to), "name": name, "bytes": len(written), "dialogues": len(learnt) + len(own), **shown}
     )
+
+
+def _measured(dialogues: Sequence[Dialogue], trainer: Trainer, seed: int) -> dict[str, float]:
+    from jobs.eval.escalation import judge_left_out
+    from jobs.eval.escalation_scoring import roc_auc_interval, summary
+    from jobs.progress import progress_bar
+    from jobs.train.card import measured_of
+    from models.policy import Policy
+
+    with progress_bar("families left out") as progress:
+        judged = judge_left_out(dialogues, trainer, Policy(), progress)
+    return measured_of(summary(judged), roc_auc_interval(judged, seed))
 
 
 @app.command(epilog=examples("turntide train card", "turntide train card mine.scorer > card.md"))
@@ -100,19 +112,3 @@ def card(
     from streams.scorers.trained import model_at
 
     typer.echo(card_page(model_at(file)), nl=False)
-
-
-def roc_auc_interval(judged: list[Judged], seed: int) -> tuple[float, float]:
-    """95 % interval of the ROC-AUC, by resampling sessions within their label."""
-    import numpy as np
-
-    from jobs.eval.escalation_scoring import roc_auc
-
-    drawn = np.random.default_rng(seed)
-    sides = [np.array([one.score for one in judged if one.escalating is label]) for label in (True, False)]
-    found = [
-        roc_auc(*(drawn.choice(side, len(side)) for side in sides)) or 0.0  # neither side is empty
-        for _ in range(_RESAMPLES)
-    ]
-    low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high)

@@ -6,14 +6,16 @@ family they are from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
+from jobs.dialogues import Dialogue
 from jobs.train.combination import Sessions, fit_combination
-from jobs.train.examples import Dialogue, Pair
+from jobs.train.examples import Pair
 from jobs.train.sessions import signals_of
 from jobs.train.turns import Turns, both_labels, fit_turns, quantised, turns_of
 from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, sigmoid
@@ -32,80 +34,79 @@ _DECIMALS = 4
 
 
 class Trainer:
-    """Trains on dialogues and pairs, also without some families, and remembers what trainings share.
+    """Trains on dialogues and pairs, also without some of them, and remembers what trainings share.
 
     Args:
-        dialogues: Labelled.
+        dialogues: Labelled; those in which no user speaks teach nothing.
         pairs: Own contrasts.
         embedder: Wordllama.
-        progress: Told each step's name as it begins.
     """
 
-    def __init__(
-        self,
-        dialogues: Sequence[Dialogue],
-        pairs: Sequence[Pair],
-        embedder: Embedder,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self.dialogues = dialogues
-        self._families = [dialogue.family for dialogue in dialogues]
-        self._progress = progress
-        progress("embedding")
-        self.turns: Turns = turns_of(dialogues, pairs, embedder)
+    def __init__(self, dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Embedder) -> None:
+        self.dialogues = [dialogue for dialogue in dialogues if dialogue.said_by_user]
+        self.embedder = embedder
+        self.turns: Turns = turns_of(self.dialogues, pairs, embedder)
         self._weights: dict[frozenset[str], Floats] = {}
 
-    @cached_property
-    def mixed(self) -> list[str]:
-        """Families that the turn weights are learnt from."""
-        return both_labels(self.turns, self._families)
-
     def weights(self, without: Collection[str]) -> Floats:
-        """Of the features, learnt without these families."""
-        key = frozenset(without) & frozenset(self.mixed)
+        """Of the features, learnt without these sources."""
+        key = self._taught_by.intersection(without)
         if key not in self._weights:
-            self._progress(f"turns without {', '.join(sorted(key)) or 'nothing'}")
-            self._weights[key] = fit_turns(self.turns, self._families, key)
+            self._weights[key] = fit_turns(self.turns, self._families(key))
         return self._weights[key]
 
-    def train(self, version: str, card: ModelCard, without: Collection[str] = ()) -> ScorerFile:
-        """A scorer's file, learnt without these families.
+    def train(
+        self, version: str, card: ModelCard, without: Collection[str] = (), *, without_sources: Collection[str] = ()
+    ) -> ScorerFile:
+        """A scorer's file, learnt without these families and sources.
 
         Args:
             version: Of the file.
             card: Day, seed, failures; sources and base rate are filled in.
             without: Families that nothing may be learnt from.
+            without_sources: Sources likewise; others of their families are learnt from.
         """
-        kept = [n for n, family in enumerate(self._families) if family not in without]
-        scores = {n: self._unseen_scores(n, without) for n in kept}
-        slope, offset = self._turn_calibration(without)
-        self._progress("signals")
+        left_out = self._sources_of(without).union(without_sources)
+        kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in left_out]
+        scores = {n: self._unseen_scores(n, left_out) for n in kept}
+        slope, offset = self._turn_calibration(left_out)
         sessions = Sessions(
             [self._session_signals(n, scores[n], slope, offset) for n in kept],
             np.array([self.dialogues[n].escalating for n in kept]),
             [self.dialogues[n].source for n in kept],
         )
-        self._progress("combination")
         combination = fit_combination(sessions)
         return ScorerFile(
             version=version,
-            turn=quantised(self.weights(without), slope, offset),
+            turn=quantised(self.weights(left_out), slope, offset),
             base=combination.base,
             weights=combination.weights,
-            card=ModelCard(
-                trained_on=card.trained_on,
-                seed=card.seed,
-                sources=_sources([self.dialogues[n] for n in kept]),
-                base_rate=combination.base_rate,
-                measured=card.measured,
-                failures=card.failures,
+            card=structs.replace(
+                card, sources=_sources([self.dialogues[n] for n in kept]), base_rate=combination.base_rate
             ),
         )
+
+    @cached_property
+    def _taught_by(self) -> frozenset[str]:
+        """Sources that the turn weights are learnt from."""
+        return self._sources_of(both_labels(self.turns, self._families(())))
+
+    @cached_property
+    def _family_of(self) -> dict[str, str]:
+        """Family of each source."""
+        return {dialogue.source: dialogue.family for dialogue in self.dialogues}
+
+    def _families(self, without: Collection[str]) -> list[str]:
+        """Of the dialogues, as `fit_turns` wants them: the project's own dialogues do not teach turn weights."""
+        return ["" if each.own or each.source in without else self._family_of[each.source] for each in self.dialogues]
+
+    def _sources_of(self, families: Collection[str]) -> frozenset[str]:
+        return frozenset(source for source, family in self._family_of.items() if family in families)
 
     def _unseen_scores(self, index: int, without: Collection[str]) -> Floats:
         """Scores of a dialogue's user turns, by weights that have not seen its family either."""
         here = self.turns.dialogue == index
-        weights = self.weights({*without, self._families[index]})
+        weights = self.weights(self._sources_of([self._family_of[self.dialogues[index].source]]).union(without))
         found: Floats = np.asarray(self.turns.features[here] @ weights)
         return found
 
@@ -125,6 +126,12 @@ def _sources(dialogues: Sequence[Dialogue]) -> list[SourceCard]:
     for dialogue in dialogues:
         found.setdefault(dialogue.source, []).append(dialogue)
     return [
-        SourceCard(name, each[0].label, each[0].licence, len(each), sum(len(d.said_by_user) for d in each))
-        for name, each in sorted(found.items())
+        SourceCard(
+            name,
+            " and ".join(sorted({each.label for each in here})),
+            ", ".join(sorted({each.licence for each in here})),
+            len(here),
+            sum(len(each.said_by_user) for each in here),
+        )
+        for name, here in sorted(found.items())
     ]

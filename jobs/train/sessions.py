@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from jobs.train.examples import Dialogue
+from jobs.dialogues import Dialogue
 from models.app_policy import AppPolicy
 from models.arrival import SessionInput
 from models.escalation_policy import CombinationModel, EscalationPolicy

@@ -14,7 +14,7 @@ the combination (`jobs.train.combination`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 
-from jobs.train.examples import Dialogue, Pair
+from jobs.dialogues import Dialogue
+from jobs.train.examples import Pair
 from models.risk.scorer import score_text
 from models.risk.turn_model import DIMS, WORD_BITS, TurnWeights, place_of, whole_vectors, word_hashes
 from models.text.disguise import unmask
@@ -95,19 +96,18 @@ def turns_of(dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Emb
     )
 
 
-def fit_turns(turns: Turns, families: Sequence[str], without: Collection[str]) -> Floats:
+def fit_turns(turns: Turns, families: Sequence[str]) -> Floats:
     """Weights of the features, `(n_features,)`.
 
     Args:
         turns: Everything at hand.
-        families: Of the dialogues.
-        without: Families that it must not see.
+        families: Of the dialogues, each; an empty one is not learnt from.
     """
     halves = np.flatnonzero(turns.dialogue < 0)
     signs = np.where(np.arange(len(halves) // 2) % 2 == 0, 1.0, -1.0)
     differences = sparse.diags(signs) @ (turns.features[halves[::2]] - turns.features[halves[1::2]])
     of_turn = np.array([families[index] if index >= 0 else "" for index in turns.dialogue])
-    mixed = [name for name in both_labels(turns, families) if name not in without]
+    mixed = both_labels(turns, families)
     blocks = [sparse.hstack([differences, sparse.csr_matrix((len(signs), len(mixed)))])]
     wanted, weights = [signs > 0], [turns.pair_weights]
     for place, name in enumerate(mixed):
@@ -122,12 +122,12 @@ def fit_turns(turns: Turns, families: Sequence[str], without: Collection[str]) -
 
 
 def both_labels(turns: Turns, families: Sequence[str]) -> list[str]:
-    """Families whose dialogues bear both labels, the project's own left out, in order of name."""
+    """Families whose dialogues bear both labels, in order of name; the empty one is none."""
     labels: dict[str, set[bool]] = {}
     for index, escalating in zip(turns.dialogue, turns.escalating, strict=True):
         if index >= 0:
             labels.setdefault(families[index], set()).add(bool(escalating))
-    return sorted(name for name, both in labels.items() if len(both) > 1 and not name.startswith("own_"))
+    return sorted(name for name, both in labels.items() if name and len(both) > 1)
 
 
 def logistic(rows: sparse.csr_matrix | Floats, wanted: NDArray[np.bool_], weights: Floats, strength: float) -> Floats:

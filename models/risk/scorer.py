@@ -78,7 +78,16 @@ def score_text(content: str) -> float:
     0.0
     """
     folded = fold_text(content)
-    words = set(words_of(folded))
+    return score_folded(folded, set(words_of(folded)))
+
+
+def score_folded(folded: str, words: Words) -> float:
+    """`score_text` of a text that is folded already.
+
+    Args:
+        folded: The text as `fold_text` gives it.
+        words: Its distinct words.
+    """
     clean = 1.0 - _matter(folded, words)
     if rewrites_rules(folded, words):
         clean *= 1.0 - _META

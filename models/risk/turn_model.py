@@ -15,20 +15,20 @@ A model sees each turn alone. What grows over turns is the business of `models.r
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 from zlib import crc32
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
 from models.escalation_policy import CombinationModel
-from models.risk.scorer import score_text
+from models.risk.scorer import score_folded
+from models.risk.sequence.signals import SIGNAL_NAMES
 from models.text.words import fold_text, words_of
 
 DIMS = 256
@@ -41,6 +41,8 @@ EMBEDDER = "wordllama"
 _WORD_MASK = (1 << WORD_BITS) - 1
 _SIGN_BIT = 1 << WORD_BITS
 _DECIMALS = 4
+_LARGEST = 1e6
+"""Log-odds that no weight reaches: a sum of a few such is still a number."""
 _TRAIN = "Make one with `turntide train scorer`, or name the shipped one by leaving scorer.file empty."
 
 
@@ -97,12 +99,13 @@ class ModelCard(Struct, frozen=True, kw_only=True):
 class ScorerFile(Struct, frozen=True, kw_only=True):
     """Everything that a scorer's file holds."""
 
-    version: str
+    version: Annotated[str, Meta(min_length=1, max_length=64)]
+    """Named before the digest by all that names the file."""
     turn: TurnWeights
     base: int
     """Log-odds of a session of which nothing is known, in ten-thousandths."""
     weights: dict[str, int]
-    """Of the sequence signals, in ten-thousandths of log-odds (`CombinationModel`)."""
+    """Of the sequence signals, in ten-thousandths of log-odds (`CombinationModel`); one that is not there counts 0."""
     card: ModelCard
 
 
@@ -114,6 +117,7 @@ class _Envelope(Struct, frozen=True, array_like=True):
 
 
 _KIND: Literal["turntide-scorer"] = "turntide-scorer"
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class TurnModel:
@@ -142,23 +146,22 @@ class TurnModel:
             vectors: Their embeddings by wordllama, `(n_texts, 256)` float32; a zero row is a text without any.
         """
         weights = self.file.turn
-        dense = dense_sums(vectors, self._dense)
-        return [
-            round(
-                sigmoid(
-                    weights.offset
-                    + weights.dense_scale * along
-                    + weights.words_scale * self._words_mean(folded)
-                    + weights.rules * score_text(text)
-                ),
-                _DECIMALS,
+        risks = []
+        for text, along in zip(texts, dense_sums(vectors, self._dense), strict=True):
+            folded = fold_text(text)
+            words = words_of(folded)
+            log_odds = (
+                weights.offset
+                + weights.dense_scale * along
+                + weights.words_scale * self._words_mean(words)
+                + weights.rules * score_folded(folded, set(words))
             )
-            for text, folded, along in zip(texts, map(fold_text, texts), dense, strict=True)
-        ]
+            risks.append(round(sigmoid(log_odds), _DECIMALS))
+        return risks
 
-    def _words_mean(self, folded: str) -> float:
+    def _words_mean(self, said: Sequence[str]) -> float:
         """Sum of the words' signed weights by the root of their number: the text's words are a unit vector."""
-        hashes = word_hashes(folded)
+        hashes = _hashes(said)
         if not hashes:
             return 0.0
         words = self._words
@@ -168,10 +171,13 @@ class TurnModel:
 
 def word_hashes(folded: str) -> set[int]:
     """Hashes of a folded text's distinct words and pairs of neighbours: `WORD_BITS` of place and one of sign."""
-    words = [word.encode("utf-8", "surrogatepass") for word in words_of(folded)]
-    hashes = {crc32(word) for word in words}
-    hashes.update([crc32(b"\0" + second, crc32(first)) for first, second in pairwise(words)])
-    return hashes
+    return _hashes(words_of(folded))
+
+
+def _hashes(said: Sequence[str]) -> set[int]:
+    words = [b"\0" + word.encode("utf-8", "surrogatepass") for word in said]
+    hashes = [crc32(word[1:]) for word in words]
+    return {*hashes, *map(crc32, words[1:], hashes)}
 
 
 def place_of(word_hash: int) -> tuple[int, int]:
@@ -220,11 +226,11 @@ def read_model(data: bytes, named: str) -> TurnModel:
         named: What messages call it.
 
     Raises:
-        ConfigurationError: No scorer's file, one of another format, a damaged one, or one whose sizes are not right.
+        ConfigurationError: No scorer's file, one of another format, a damaged one, or weights that cannot be meant.
     """
     try:
         envelope = msgspec.msgpack.decode(data, type=_Envelope)
-    except msgspec.MsgspecError as error:
+    except _UNREADABLE as error:
         raise ConfigurationError(f"{named} is damaged or no scorer's file ({error}). {_TRAIN}") from error
     if envelope.kind != _KIND:
         raise ConfigurationError(f"{named} is no scorer's file. {_TRAIN}")
@@ -234,8 +240,22 @@ def read_model(data: bytes, named: str) -> TurnModel:
         raise ConfigurationError(f"{named} is damaged: its content is not what its digest says. {_TRAIN}")
     try:
         file = msgspec.msgpack.decode(envelope.body, type=ScorerFile)
-    except msgspec.MsgspecError as error:
+    except _UNREADABLE as error:
         raise ConfigurationError(f"{named} cannot be read ({error}). {_TRAIN}") from error
-    if len(file.turn.dense) != DIMS or len(file.turn.words) != 1 << WORD_BITS:
-        raise ConfigurationError(f"{named} has weights of other sizes than this release. {_TRAIN}")
+    for objection in _objections(file):
+        raise ConfigurationError(f"{named} {objection}. {_TRAIN}")
     return TurnModel(file, data)
+
+
+def _objections(file: ScorerFile) -> Iterator[str]:
+    """What is wrong with the weights of a whole file; one that nobody notices would be silence."""
+    turn = file.turn
+    if len(turn.dense) != DIMS or len(turn.words) != 1 << WORD_BITS:
+        yield "has weights of other sizes than this release"
+    numbers = (turn.dense_scale, turn.words_scale, turn.rules, turn.offset)
+    if not all(abs(number) <= _LARGEST for number in numbers):
+        yield "has a scale, rules or offset that is no number, or one beyond all meaning"
+    if unknown := sorted(file.weights.keys() - set(SIGNAL_NAMES)):
+        yield f"weighs signals that this release does not have ({', '.join(unknown)}): it was made by another"
+    if not any(file.weights.values()):
+        yield "weighs no signal of a session: nothing would ever raise an alert"

@@ -15,6 +15,7 @@ INVISIBLE = (
 _SHORTEST = 4
 """Invisible characters in a row that make a message; fewer are stray ones, or one emoji's."""
 _ALL = characters_in(INVISIBLE)
+_ANYWHERE = re.compile(f"[{INVISIBLE}]+")
 _INSIDE_WORD = re.compile(f"(?<=[A-Za-z0-9])[{INVISIBLE}]+(?=[A-Za-z0-9])")
 _TAGS = re.compile(rf"(?<![\U0001f3f4\U000e0000-\U000e007f])[\U000e0000-\U000e007f]{{{_SHORTEST},}}")
 """Not after a black flag: those are the flags of England, Scotland, Wales."""
@@ -34,9 +35,9 @@ def has_invisible(look: Look) -> bool:
 def reveal(text: str) -> str:
     r"""The text as it is read by a machine that skips or reads what nobody sees.
 
-    Invisible characters go where they stand inside a Latin word (elsewhere they join emoji or shape other scripts);
-    messages in tags ("ASCII smuggling") or variation selectors (a byte each) appear between blanks; what a
-    right-to-left override turned around is turned back.
+    Invisible characters go: all of them where the rest is ASCII, else those inside a Latin word (elsewhere they join
+    emoji or shape other scripts); messages in tags ("ASCII smuggling") or variation selectors (a byte each) appear
+    between blanks; what a right-to-left override turned around is turned back.
 
     >>> reveal("b\u200bomb"), reveal("\u202ebmob\u202c")
     ('bomb', 'bomb')
@@ -44,7 +45,8 @@ def reveal(text: str) -> str:
     text = _TAGS.sub(lambda found: _shown(bytes(ord(c) - _TAG_OFFSET for c in found[0])), text)
     text = _SELECTORS.sub(lambda found: _shown(bytes(map(_byte_of, found[0]))), text)
     text = _OVERRIDDEN.sub(lambda found: found[1][::-1] if _ASCII_LETTER.search(found[1]) else found[0], text)
-    return _INSIDE_WORD.sub("", text)
+    visible = _ANYWHERE.sub("", text)
+    return visible if visible.isascii() else _INSIDE_WORD.sub("", text)
 
 
 def _byte_of(selector: str) -> int:

@@ -8,13 +8,16 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from models.events import AlertChanged, AlertStatus, Severity
+from models.events import AlertChanged, AlertStatus, Escalation, Severity
 from streams.notify.delivery import Poster
+from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
 
 ALERT_NAME = "TurntideSessionEscalating"
 HOLD = timedelta(days=1)
 """How long Alertmanager keeps a firing alert that nobody mentions again; without an end it would be five minutes."""
 API_PATH = "/api/v2/alerts"
+_CONTRIBUTIONS = 3
+"""Told in an annotation; the webhook and the topic have all."""
 
 
 class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -58,10 +61,22 @@ def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime) -> 
             "score": f"{alert.score:.3f}",
             "evidence": ", ".join(turn.id for turn in alert.evidence),
             "source": f"{alert.source.topic}-{alert.source.partition}-{alert.source.offset}",
+            "policy": policy_words(alert),
+            **({} if alert.escalation is None else _judgement(alert.escalation)),
         },
         starts_at=alert.fired_at.astimezone(UTC),
         ends_at=ends_at.astimezone(UTC),
     )
+
+
+def _judgement(escalation: Escalation) -> dict[str, str]:
+    return {
+        "probability": f"{escalation.probability:.3f}",
+        "threshold": f"{escalation.threshold:.3f}",
+        "model": escalation.model,
+        "contributions": "; ".join(map(contribution_words, strongest(escalation.contributions, _CONTRIBUTIONS))),
+        "counterfactual": counterfactual(escalation),
+    }
 
 
 class AlertmanagerSink:

@@ -22,7 +22,11 @@ _MIN_SECRET_BYTES, _MAX_SECRET_BYTES = 24, 64
 
 
 class WebhookBody(Struct, frozen=True):
-    """The payload the specification recommends: type, time and data."""
+    """The payload the specification recommends: type, time and data.
+
+    The data is the whole change: probability and threshold, every contribution with its counterfactual, each turn's
+    share, and by which model and policy. It names turns and holds no text of one.
+    """
 
     type: str
     timestamp: datetime

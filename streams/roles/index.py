@@ -32,7 +32,7 @@ from streams.api.assembly import memory_api
 from streams.api.health import Endpoint
 from streams.api.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
-from streams.intake import decode, topic_text
+from streams.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
 from streams.roles.batch_role import BatchRole
@@ -148,7 +148,7 @@ class IndexRole(BatchRole):
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
         with stage("score"):
-            risks = self._risks(turns)
+            risks = self._risks(turns, of_turns)
         places = [place for _, place in said]
         asks: dict[int, list[Ask]] = {
             RESTED_ON: [partial(self._memory.add_turns, turns, of_turns, risks, places)],
@@ -225,12 +225,15 @@ class IndexRole(BatchRole):
                 await asyncio.sleep(RETRY_S)
                 self.watchdog.stir()  # a store that is down is waited for, not a stall
 
-    def _risks(self, turns: Sequence[Turn]) -> list[float | None]:
+    def _risks(self, turns: Sequence[Turn], vectors: Vectors) -> list[float | None]:
         """The scorer's risk of the roles it scores; an upstream risk is the turn's own."""
+        risks: list[float | None] = [None] * len(turns)
         roles = self._policy.risk.scored_roles
-        return [
-            risk if turn.role in roles else None for turn, risk in zip(turns, self._scorer.score(turns), strict=True)
-        ]
+        scored = [n for n, turn in enumerate(turns) if turn.role in roles]
+        found = score_turns([turns[n] for n in scored], vectors[scored], self._embedder, self._scorer)
+        for n, risk in zip(scored, found, strict=True):
+            risks[n] = risk
+        return risks
 
     async def on_idle(self) -> None:
         """Report the size of the index now and then; a store that is down is the batch's matter."""

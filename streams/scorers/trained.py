@@ -44,14 +44,22 @@ class TrainedScorer:
         return self.risks([turn.content for turn in turns], vectors)
 
     def risks(self, texts: Sequence[str], vectors: Vectors | None = None) -> list[float]:
-        """Risk of each text, 0-1. What hides is read as it is meant (`models.text.disguise`), and embedded as that."""
-        found = self._embedder.embed(texts) if vectors is None else vectors
-        unmasked = [unmask(capped(text)) for text in texts]
-        hidden = [n for n, each in enumerate(unmasked) if each.disguises]
-        if hidden:
-            found = found.copy()
-            found[hidden] = self._embedder.embed([unmasked[n].text for n in hidden])
-        return self.model.risks([each.text for each in unmasked], found)
+        """Risk of each text, 0-1. What hides is read as it is meant (`models.text.disguise`), and embedded as that.
+
+        Any string will do: lone surrogates, which no record holds and no tokeniser takes, are read as question marks.
+        """
+        unmasked = [unmask(_well_formed(capped(text))) for text in texts]
+        meant = [each.text for each in unmasked]
+        if vectors is None:
+            return self.model.risks(meant, self._embedder.embed(meant))
+        if hidden := [n for n, each in enumerate(unmasked) if each.disguises]:
+            vectors = vectors.copy()
+            vectors[hidden] = self._embedder.embed([meant[n] for n in hidden])
+        return self.model.risks(meant, vectors)
+
+
+def _well_formed(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def trained_scorer(model: TurnModel, embedder: Embedder) -> TrainedScorer:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from jobs.backtest.contenders import Contender
 from jobs.backtest.judging import judge
 from jobs.calibrate.live import watched
 from jobs.sending import send_to_turns
@@ -51,7 +52,7 @@ async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings)
     opening = await watching
 
     with opening() as traffic:
-        (judging,) = judge(traffic, [Policy()], ZeroEmbedder())
+        (judging,) = judge(traffic, [Contender(Policy())], ZeroEmbedder())
     # The first and the last one may have been said while watching began or ended.
     whole = [each for each in judging.judged() if each.turns == len(LOUD)]
     assert 3 <= len(whole) < sent

@@ -62,14 +62,14 @@ async def settings_of(kafka: str, prefix: str, folder: Path, model: StandIn, *, 
 
 
 def turns(first: int, count: int) -> list[Record]:
-    """A user who asks about boats."""
+    """The assistant speaks first; its user asks about boats from turn 3 on, and is judged by the first question."""
     asked = (
         Turn(
             session_id="s",
             user_id="u",
             app_id="a",
             turn=number,
-            role=Role.USER,
+            role=Role.USER if number >= 3 else Role.ASSISTANT,
             content=f"Is boat {number} fast?",
             timestamp=START + timedelta(minutes=number),
         )

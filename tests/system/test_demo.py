@@ -78,6 +78,9 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
         ("account", "demand"), ("raised", "resolved")
     )
     assert ["acknowledged" in causes[session] for session in ("account", "demand")] == [False, True]
+    slow = next(alert for alert in summary["alerts"] if alert["session_id"] == "account")
+    assert slow["turn"] < slow["turns_of_session"] / 2
+    assert slow["judgement"]["probability"] >= slow["judgement"]["threshold"]
     assert (summary["sessions"], summary["episodes"], summary["open_sessions"]) == (21, 20, 1)
     topics = summary["topics"]["shown_by"]["household"]
     assert min(topics[cause] for cause in ("started", "compacted", "unpacked", "evicted")) > 0

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from datetime import timedelta
 
 import pytest
 from scipy.stats import binomtest
 
-from jobs.backtest.figures import (
-    differences,
-    figures_by_app,
-    figures_of,
-    span_of,
-    sweep,
-    wilson_interval,
-)
+from jobs.backtest.figures import differences, figures_by_app, figures_of, span_of, wilson_interval
 from tests.backtest_sessions import judged
 
 SESSIONS = [
@@ -46,7 +38,7 @@ def test_ratios_of_nothing_are_none() -> None:
     found = figures_of([judged("u", 0.1)], None)
 
     assert found.precision is found.recall is found.false_alarm_ratio is None
-    assert found.false_alarm_interval is None
+    assert found.false_alarm_interval is found.recall_interval is None
     assert found.median_delay_turns is found.median_first_alert_turn is found.alerts_per_day is None
 
 
@@ -63,26 +55,6 @@ def test_the_span_goes_from_the_first_turn_to_the_last() -> None:
     """And is nothing for no session."""
     assert span_of(SESSIONS) == timedelta(days=2)
     assert span_of([]) == timedelta(0)
-
-
-def test_the_sweep_is_that_of_counting_at_every_threshold() -> None:
-    """Equal scores of both kinds move both ratios at once."""
-    rng = random.Random(3)
-    many = [judged(f"s{n}", round(rng.random(), 1), escalating=rng.random() < 0.4) for n in range(80)]
-    benign = [each.highest for each in many if not each.escalating]
-    escalating = [each.highest for each in many if each.escalating]
-
-    found = [(point.threshold, point.false_alarm_ratio, point.recall) for point in sweep(many)]
-
-    assert found == [
-        (t, sum(h >= t for h in benign) / len(benign), sum(h >= t for h in escalating) / len(escalating))
-        for t in sorted({each.highest for each in many}, reverse=True)
-    ]
-
-
-def test_there_is_no_sweep_of_one_kind() -> None:
-    """A curve needs both."""
-    assert sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
 
 
 def test_differences_name_turns_under_both_policies() -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from jobs.backtest.contenders import Contender
 from jobs.backtest.judging import Judged, judge, selected
-from jobs.backtest.labelled import as_log, read_dialogues, records_in
+from jobs.backtest.labelled import as_log, records_in
+from jobs.dialogues import read_dialogues
 from models.errors import ConfigurationError
 from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
@@ -36,6 +38,7 @@ LENIENT = structs.replace(
     version="lenient-1",
     modes=ModePolicy(elevated=ModeThreshold(enter=0.98, leave=0.9), critical=ModeThreshold(enter=0.99, leave=0.95)),
 )
+BOTH = [Contender(POLICY), Contender(LENIENT)]
 EVENTS: list[InputEvent] = [
     *conversation("calm", CALM),
     *conversation("rising", RISING, day=1),
@@ -49,7 +52,7 @@ EVENTS: list[InputEvent] = [
 def sessions(policy: Policy = POLICY, events: Sequence[InputEvent] = EVENTS) -> dict[str, Judged]:
     """Judged sessions by id."""
     records = log_of(events)
-    (judging,) = judge(traffic_of(records), [policy], ZeroEmbedder())
+    (judging,) = judge(traffic_of(records), [Contender(policy)], ZeroEmbedder())
     return {each.session_id: each for each in judging.judged()}
 
 
@@ -104,9 +107,7 @@ def test_two_policies_in_one_reading_judge_as_alone() -> None:
     records = log_of(EVENTS)
     traffic = structs.replace(traffic_of(records), records=iter(records))
 
-    both = [
-        {each.session_id: each for each in one.judged()} for one in judge(traffic, [POLICY, LENIENT], ZeroEmbedder())
-    ]
+    both = [{each.session_id: each for each in one.judged()} for one in judge(traffic, BOTH, ZeroEmbedder())]
 
     assert both == [sessions(POLICY), sessions(LENIENT)]
     assert both[0]["rising"].alerts
@@ -137,7 +138,7 @@ def test_dialogues_of_a_file_are_sessions_of_their_sources_and_none_is_cut_short
     narrow = structs.replace(POLICY, partition=structs.replace(POLICY.partition, open_sessions=1))
     dialogues = read_dialogues(file)
     records = list(as_log(dialogues, TOPIC))
-    (judging,) = judge(traffic_of(records), [narrow], ZeroEmbedder())
+    (judging,) = judge(traffic_of(records), [Contender(narrow)], ZeroEmbedder())
     found = judging.judged()
 
     assert len(records) == records_in(dialogues)

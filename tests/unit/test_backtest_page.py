@@ -8,10 +8,12 @@ from html.parser import HTMLParser
 import pytest
 from msgspec import structs
 
+from jobs.backtest.contenders import Contender
 from jobs.backtest.drawing import draw_histogram
 from jobs.backtest.judging import Judged
 from jobs.backtest.page import render
-from jobs.backtest.report import Backtest, backtest_of, cell
+from jobs.backtest.report import Backtest, backtest_of
+from jobs.backtest.tables import cell
 from models.policy import Policy
 from tests.backtest_sessions import judged
 
@@ -66,7 +68,7 @@ def report(*, labelled: bool = True) -> Backtest:
     """Two policies, of which the second finds one more and is wrong once."""
     before = sessions({"e1": 10}, labelled=labelled)
     after = sessions({"e1": 1, "e2": 5, NASTY: 3}, labelled=labelled)
-    return backtest_of("test", [ONE, OTHER], [before, after], timed=True, dead_letters=0)
+    return backtest_of("test", [Contender(ONE), Contender(OTHER)], [before, after], timed=True, dead_letters=0)
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -78,7 +80,7 @@ def test_the_page_is_whole_and_loads_nothing(labelled: bool) -> None:
 
     assert balance.wrong == []
     assert balance.open == []
-    assert balance.tags.count("svg") == (3 if labelled else 0)
+    assert balance.tags.count("svg") == (4 if labelled else 0)
     assert not re.search(r"https?:|url\(|@import|\$\w", page)
     assert NASTY not in page
 
@@ -118,7 +120,9 @@ def test_bars_are_as_long_as_their_counts() -> None:
 def test_policies_of_one_version_are_told_apart() -> None:
     """By their digests: two columns of one name would be one."""
     twin = structs.replace(ONE, alerts=structs.replace(ONE.alerts, min_scored_turns=4))
-    found = backtest_of("test", [ONE, twin], [sessions({}), sessions({})], timed=False, dead_letters=0)
+    found = backtest_of(
+        "test", [Contender(ONE), Contender(twin)], [sessions({}), sessions({})], timed=False, dead_letters=0
+    )
 
     assert len({outcome.policy for outcome in found.outcomes}) == 2
 

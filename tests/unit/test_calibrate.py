@@ -14,14 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from jobs.backtest.figures import figures_of
 from jobs.calibrate.policy_file import next_version, write_new, written
-from jobs.calibrate.proposing import Target, basis_of, calibrated
+from jobs.calibrate.proposing import Target, basis_of, calibrated, missed
 from jobs.calibrate.shadow import Shadow
 from jobs.calibrate.thresholds import moved, threshold_for
 from jobs.cli import app
 from models.errors import ConfigurationError
 from models.events import InputEvent
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy
+from models.risk.scorer import RuleScorer
 from tests.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
 from tests.topics_indexed import ZeroEmbedder
 
@@ -32,7 +34,9 @@ RATIOS = st.integers(0, 10_000).map(lambda n: n / 10_000)
 def shadow(events: Sequence[InputEvent], *, watched_for: timedelta | None = None) -> Shadow:
     """Shadow mode over these events."""
     traffic = traffic_of(log_of(events))
-    return Shadow(opening=lambda: nullcontext(traffic), embedder=ZeroEmbedder(), watched_for=watched_for)
+    return Shadow(
+        opening=lambda: nullcontext(traffic), embedder=ZeroEmbedder(), scorer=RuleScorer(), watched_for=watched_for
+    )
 
 
 def steady(app_id: str, levels: Sequence[float], *, apart_days: float = 0.01) -> list[InputEvent]:
@@ -145,6 +149,49 @@ def test_a_target_that_allows_everything_leaves_the_threshold() -> None:
 
     assert found.proposals[0].enter == POLICY.modes.elevated.enter
     assert any("stays" in note for note in found.proposals[0].notes)
+
+
+def test_more_alerts_than_the_budget_are_said() -> None:
+    """One session that alerts again and again is one session to the threshold, and many alerts to those on call."""
+    alarming = figures_of([judged("a", 0.9, alert_at=2), judged("b", 0.1, day=1)], timedelta(days=0.5))
+
+    assert missed(Target(alerts_per_day=1), alarming) == [
+        "misses the target: 2 alerts per day (1 alerts of 1 sessions)"
+    ]
+    assert missed(Target(alerts_per_day=2), alarming) == []
+    assert "far below the target: 2 alerts per day" in missed(Target(alerts_per_day=9), alarming)[0]
+
+
+def test_a_false_alarm_rate_beside_its_target_is_said() -> None:
+    """Of benign sessions; where none is labelled, of all."""
+    benign = [judged(f"b{n}", 0.9, escalating=False, alert_at=1 if n == 0 else None) for n in range(10)]
+    unlabelled = [judged("u", 0.9, alert_at=1), judged("v", 0.1)]
+
+    assert missed(Target(false_alarm_ratio=0.1), figures_of(benign, None)) == []
+    assert "misses the target: 10.00%" in missed(Target(false_alarm_ratio=0.05), figures_of(benign, None))[0]
+    assert "misses the target: 50.00%" in missed(Target(false_alarm_ratio=0.4), figures_of(unlabelled, None))[0]
+    assert "far below" in missed(Target(false_alarm_ratio=0.3), figures_of(benign, None))[0]
+
+
+def test_sources_that_the_scorer_knows_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configured scorer is the one that learns, and for another app nothing is said."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    said = ["Good morning.", "Which ferry goes to the island?", "How do I get a ticket?", "Thank you."]
+    data = labelled_file(
+        tmp_path / "d.jsonl",
+        [(f"{source}-{n}", source, "benign", said) for n in range(3) for source in ("own_support", "new")],
+    )
+    arguments = ["calibrate", "--data", str(data), "--target-fpr", "0.1", "--app", "own_support", "--app", "new"]
+
+    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    monkeypatch.setenv("TURNTIDE_SCORER__KIND", "rules")
+    by_rules = CliRunner().invoke(app, [*arguments, "--output", "json"])
+
+    assert result.exit_code == by_rules.exit_code == 0, result.exception
+    known, new = json.loads(result.stdout)["proposals"]
+    assert any("trained on own_support" in note for note in known["notes"])
+    assert not any("trained" in note for note in new["notes"])
+    assert not any("trained" in note for each in json.loads(by_rules.stdout)["proposals"] for note in each["notes"])
 
 
 @pytest.mark.parametrize(("sessions", "said"), [([], "no session"), ([judged("b", 0.1)], "needs traffic with times")])

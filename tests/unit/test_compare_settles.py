@@ -10,6 +10,7 @@ import pytest
 from jobs import compare
 from jobs.compare import LogGrows, State, settle
 from jobs.role_groups import RoleGroup
+from models.risk.scorer import RuleScorer
 from models.topics import Topic
 from streams.comparison import Comparison, Kind
 from streams.folded import USERS, Folded
@@ -81,6 +82,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     monkeypatch.setattr(compare, "feed_log", cluster.fold)
     monkeypatch.setattr(compare, "changelog_reader", cluster.changelog)
     monkeypatch.setattr(compare, "stream_embedder_of", lambda _: None)
+    monkeypatch.setattr(compare, "scorer_of", lambda *_: RuleScorer())
     monkeypatch.setattr(compare, "compare_outputs", lambda *_: Comparison())
     monkeypatch.setattr(compare, "compare_tiers", lambda *_: Comparison())
     monkeypatch.setattr(compare, "read_outputs", gives({}))

@@ -14,11 +14,13 @@ from jobs.demo.conversations import load_play
 from jobs.demo.policy import COMPRESSED_CLOCK
 from jobs.demo.printed import show
 from jobs.demo.report import render_report, risk_curve
+from jobs.demo.report_alerts import alerts_html, share_curve
 from jobs.demo.state import DemoState
 from jobs.demo.timeline import topic_timeline
 from jobs.demo.view import render
 from jobs.demo.wording import line
 from models.events import AlertChanged, ErasedStore, Mode, OutputEvent
+from streams.notify.wording import counterfactual
 from tests.demo_outputs import (
     ARCHIVE,
     DEMO_POLICY,
@@ -54,10 +56,25 @@ def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
 
 
 def test_slow_escalation_alerts_well_before_its_end(played: DemoState) -> None:
-    """An alert at the last turn would help nobody: there is a third of the conversation left."""
+    """More than half of the conversation is left, and the worst of it; nothing said before the refusal alerts."""
     (slow,) = [alert for alert in summary_of(played).alerts if alert.session_id == "account"]
 
-    assert slow.turn <= slow.turns_of_session * 2 / 3
+    assert 8 < slow.turn < slow.turns_of_session / 2
+    assert slow.judgement
+    assert slow.judgement.probability >= slow.judgement.threshold == DEMO_POLICY.modes.elevated.enter
+
+
+@pytest.mark.parametrize(("turn", "problems"), [(33, []), (34, ["account alerted at turn 34 of 52 only"])])
+def test_an_alert_in_the_last_third_is_a_problem(played: DemoState, turn: int, problems: list[str]) -> None:
+    """Of 52 turns 34 have been said with turn 33; a later alert of the same session mends nothing."""
+    first = played.alert_of("account")
+    assert first
+    first.raised = msgspec.structs.replace(first.raised, turn=turn)
+    played.alerts["again"] = msgspec.structs.replace(
+        first, raised=msgspec.structs.replace(first.raised, turn=51, alert_id="again")
+    )
+
+    assert summary_of(played).problems == problems
 
 
 def test_fast_escalation_is_acknowledged_and_resolved(played: DemoState) -> None:
@@ -68,11 +85,13 @@ def test_fast_escalation_is_acknowledged_and_resolved(played: DemoState) -> None
     assert (alert.causes[0], alert.causes[-2:]) == ("raised", ["acknowledged", "resolved"])
 
 
-def test_others_keep_a_margin_to_the_first_mode(played: DemoState) -> None:
-    """A benign session that only just stays calm would make the demo a matter of luck."""
+def test_others_keep_a_margin_to_the_alert(played: DemoState) -> None:
+    """But for the security homework: near its end it is watched, as its questions gather about attacks; no more."""
     benign = {i: max(s.scores) for i, s in played.sessions.items() if not s.conversation.expected_alert}
+    near = {i for i, score in benign.items() if score > DEMO_POLICY.modes.elevated.enter * 2 / 3}
 
-    assert [i for i, score in benign.items() if score > DEMO_POLICY.modes.watch.enter * 0.75] == []
+    assert near <= {"homework"}
+    assert max(benign.values()) < DEMO_POLICY.modes.elevated.enter
 
 
 def test_every_turn_is_folded_and_one_session_left_open(played: DemoState) -> None:
@@ -142,7 +161,63 @@ def test_report_loads_nothing_and_escapes_everything(played: DemoState) -> None:
     assert "1 &lt; 2" in html
     assert [word for word in ("http:", "https:", "src=", "@import", "$") if word in html] == []
     assert html.count("url(") == html.count("url(#")  # parts of a picture name each other
-    assert (html.count("<svg"), len(html.encode()) < 250_000) == (len(played.sessions) + 3, True)  # a project has two
+    pictures = len(played.sessions) + len(played.alerts) + 3  # a project has two
+    assert (html.count("<svg"), len(html.encode()) < 250_000) == (pictures, True)
+
+
+def test_report_takes_each_alert_apart(played: DemoState) -> None:
+    """Probability against threshold, every signal with what would be without it, the counterfactual, and who judged."""
+    alert = played.alert_of("demand")
+    assert alert
+    change = alert.gravest
+    assert change.escalation
+    level = change.escalation.contributions[0]
+    html = alerts_html(played)
+
+    for said in (
+        f"<strong>Probability {change.escalation.probability:.2f}</strong> at turn {change.turn}, alert from 0.45.",
+        f"<td>{level.log_odds:+.2f}</td><td>{level.probability_without:.2f}, no alert</td>",
+        counterfactual(change.escalation),
+        f"{change.escalation.base_log_odds:+.2f}",
+        f"{change.escalation.log_odds:+.2f}",
+        f"model {change.escalation.model} · policy demo-2 ({change.policy_digest})",
+    ):
+        assert said in html
+
+
+def test_report_of_an_alert_without_a_model_has_the_shares(played: DemoState) -> None:
+    """By the seed's formulas alone there is no probability to draw."""
+    for alert in played.alerts.values():
+        alert.gravest = msgspec.structs.replace(alert.gravest, escalation=None)
+    html = alerts_html(played)
+
+    assert ("score 0." in html, "Probability" in html, "<svg" in html) == (True, False, False)
+    assert [alert.judgement for alert in summary_of(played).alerts] == [None, None]
+
+
+def test_share_curve_has_a_bar_for_each_turn_and_ends_at_the_log_odds(played: DemoState) -> None:
+    """Evidence in its own colour; the line starts at the base, so that the turns' shares add up to where it ends."""
+    alert = played.alert_of("account")
+    assert alert
+    change = alert.gravest
+    assert change.escalation
+    shares = change.escalation.turns
+    marked = {evidence.turn for evidence in change.evidence}
+    drawn = list(ET.fromstring(share_curve(change.escalation, marked, "account")).iter())  # noqa: S314 - our own
+    kinds = Counter(element.get("class") for element in drawn)
+    (line,) = [element.get("points", "").split() for element in drawn if element.get("class") == "score"]
+    (axis,) = [float(element.get("y1", "")) for element in drawn if element.get("class") == "axis"]
+    (alert_from,) = [float(element.get("y1", "")) for element in drawn if element.get("class") == "threshold"]
+    heights = [float(point.split(",")[1]) for point in line]
+    per_log_odds = (heights[0] - axis) / -change.escalation.base_log_odds
+
+    assert (kinds["evidence"], kinds["evidence"] + kinds["risk"], len(line)) == (
+        len(marked),
+        len(shares),
+        len(shares) + 1,
+    )
+    assert axis - heights[-1] == pytest.approx(change.escalation.log_odds * per_log_odds, abs=0.2)
+    assert heights[-1] < alert_from < heights[-2]  # it is this turn that crosses the threshold
 
 
 def test_risk_curve_marks_alert_and_evidence(played: DemoState) -> None:

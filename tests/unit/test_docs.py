@@ -15,12 +15,14 @@ DOCUMENTS = sorted(
     [
         *ROOT.glob("*.md"),
         *ROOT.glob("*/README.md"),
+        *ROOT.glob("deploy/*.md"),
         *ROOT.glob("deploy/*/README.md"),
+        *ROOT.glob("deploy/models/*.md"),
         *ROOT.glob("deploy/decisions/*.md"),
     ]
 )
 PATH_IN_BACKTICKS = re.compile(r"`((?:models|streams|jobs|tests|deploy|\.ci)/[\w./-]+)`")
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 COMMAND = re.compile(r"turntide ([a-z]+)")
 
 

@@ -11,8 +11,9 @@ import typer
 from typer.testing import CliRunner
 
 from jobs import doctor as checking
-from jobs.doctor import CHECKS, Status, doctor, redacted, setting_rows
+from jobs.doctor import CHECKS, doctor, redacted, setting_rows
 from jobs.role_groups import RoleGroup
+from jobs.verdict import Status
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES

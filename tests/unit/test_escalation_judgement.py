@@ -6,6 +6,7 @@ import math
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from models.bounds import largest_output_bytes, largest_state_part_bytes
 from models.codec import encode
@@ -143,10 +144,12 @@ def test_turn_without_a_risk_of_the_scorer_is_not_observed() -> None:
 
 def test_one_very_risky_turn_alerts_only_by_its_producer() -> None:
     """The scorer's risk of one turn is one ground among others; a producer's demands an alert at once."""
-    scored, sent = Session(POLICY), Session(POLICY)
+    policy = judged_by(structs.replace(MODEL, base=-50_000))  # By which all that one turn can say is not enough.
+    scored, sent = Session(policy), Session(policy)
     tell(scored, 0, 0.99)
     upstream(sent, 0, 0.95)
 
+    assert scored.profile.score > 0.3
     assert [] == scored.alerts
     assert [Severity.CRITICAL] == [alert.severity for alert in sent.alerts]
     assert UPSTREAM in {each.signal for each in told(sent.alerts[0]).contributions}

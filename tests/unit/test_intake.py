@@ -14,6 +14,7 @@ from models.events import InputEvent, RestoredMessage, Role, TopicRestored, Turn
 from models.policy import Policy
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.intake import Intake
+from streams.ports import Vectors
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 EMBEDDER = WordLlamaEmbedder()
@@ -23,8 +24,9 @@ class LengthScorer:
     """Risk by the length of a turn; refuses an empty batch, as a model behind it may."""
 
     name = "length"
+    reads = ""
 
-    def score(self, turns: Sequence[Turn]) -> Sequence[float]:
+    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
         """One risk for each turn."""
         assert turns
         return [len(turn.content) / 100 for turn in turns]

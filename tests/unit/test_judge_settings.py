@@ -12,8 +12,9 @@ import pytest
 
 from jobs import doctor as checking
 from jobs import worker as working
-from jobs.doctor import CHECKS, Status, setting_rows
+from jobs.doctor import CHECKS, setting_rows
 from jobs.role_groups import RoleGroup
+from jobs.verdict import Status
 from jobs.worker import WorkerRole
 from models.errors import ConfigurationError
 from streams.judges.configured import configured_judge

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -10,10 +11,12 @@ import pytest
 
 from jobs.alerts import harmless_alert
 from models.errors import ConfigurationError
-from models.events import AlertChanged, AlertStatus, Severity
+from models.events import AlertChanged, AlertStatus, Contribution, Escalation, Severity, TurnShare
 from streams.notify.alertmanager import HOLD, postable
+from streams.notify.delivery import Poster
 from streams.notify.sinks import configured_sinks
-from streams.notify.webhook import secret_bytes, sign
+from streams.notify.webhook import WebhookSink, secret_bytes, sign
+from streams.notify.wording import counterfactual
 from streams.settings import NotifySettings
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
@@ -24,6 +27,27 @@ def alert(**changes: object) -> AlertChanged:
     """An alert of a session, an hour old, with changes."""
     base = {"session_id": "s-1", "app_id": "shop", "fired_at": NOW - timedelta(hours=1)}
     return msgspec.structs.replace(harmless_alert(NOW), **{**base, **changes})
+
+
+def judged_alert() -> AlertChanged:
+    """An alert that a model raised; base, parts and shares add up to 0.5."""
+    contributions = [
+        Contribution("level", 0.1, -0.5, 0.731, alert_without=True),
+        Contribution("information_gathering", 0.5, 2.0, 0.182, alert_without=False),
+        Contribution("refusals", 0.4, 1.5, 0.269, alert_without=False),
+        Contribution("trend", 0.1, 0.0004, 0.6224, alert_without=True),
+    ]
+    escalation = Escalation(
+        probability=0.622,
+        log_odds=0.5004,
+        base_log_odds=-2.5,
+        threshold=0.45,
+        model="escalation-1@abc",
+        contributions=contributions,
+        turns=[TurnShare(0, 1.0004), TurnShare(2, 2.0)],
+        earlier_log_odds=0.0,
+    )
+    return alert(escalation=escalation, policy_digest="def")
 
 
 def test_signature_is_the_specifications() -> None:
@@ -86,3 +110,80 @@ def test_configured_sinks() -> None:
 
     assert configured_sinks(NotifySettings()) == []
     assert [sink.name for sink in configured_sinks(both)] == ["webhook", "alertmanager"]
+
+
+def test_alertmanager_is_told_the_judgement_in_annotations() -> None:
+    """Whoever is woken sees how sure it is, from where on it alerts, what decided and what would be without it."""
+    (posted,) = postable(judged_alert())
+
+    assert {name: posted.annotations[name] for name in ("probability", "threshold", "model", "policy")} == {
+        "probability": "0.622",
+        "threshold": "0.450",
+        "model": "escalation-1@abc",
+        "policy": "test (def)",
+    }
+    assert posted.annotations["contributions"] == (
+        "information gathering +2.0 (without it 0.18, no alert); refusals +1.5 (without it 0.27, no alert); "
+        "level -0.5 (without it 0.73, still an alert)"
+    )
+    assert posted.annotations["counterfactual"] == (
+        "Without information gathering it would be 0.18, without refusals 0.27: no alert."
+    )
+    assert {"alertname", "severity", "app_id", "fingerprint"} == posted.labels.keys()
+
+
+def test_without_a_model_there_is_no_judgement_to_tell() -> None:
+    """Empty annotations would read like a probability of nothing."""
+    (posted,) = postable(alert())
+
+    assert {"probability", "threshold", "model", "contributions", "counterfactual"}.isdisjoint(posted.annotations)
+    assert posted.annotations["policy"] == "test"
+
+
+async def test_webhook_carries_the_whole_judgement() -> None:
+    """Also what an Alertmanager has no room for: every contribution, and each turn's share; they still add up."""
+    posts: list[tuple[bytes, Mapping[str, str]]] = []
+
+    class Receiver(Poster):
+        async def post(self, body: bytes, headers: Mapping[str, str] | None = None) -> None:
+            posts.append((body, headers or {}))
+
+    await WebhookSink(Receiver("webhook", "https://example.org/hook"), None).deliver([judged_alert()])
+
+    ((body, headers),) = posts
+    data = msgspec.json.decode(body)["data"]
+    told = data["escalation"]
+    assert (data["policy_version"], data["policy_digest"], told["model"]) == ("test", "def", "escalation-1@abc")
+    assert headers["webhook-id"] == data["id"]
+    assert msgspec.convert(told, Escalation) == judged_alert().escalation
+
+
+@pytest.mark.parametrize(
+    ("probability", "contributions", "said"),
+    [
+        (
+            0.9,
+            [Contribution("one_matter", 1.0, 1.0, 0.77, alert_without=True)],
+            "Without one matter, the strongest signal, it would be 0.77: still an alert.",
+        ),
+        (
+            0.3,  # it fell below, and the alert still stands
+            [
+                Contribution("level", 1.0, -3.0, 0.9, alert_without=True),
+                Contribution("trend", 1.0, 1.0, 0.14, alert_without=False),
+            ],
+            "Without trend, the strongest signal, it would be 0.14: no alert.",
+        ),
+        (0.1, [Contribution("level", 1.0, -1.0, 0.2, alert_without=False)], "No signal raises it."),
+    ],
+)
+def test_counterfactual_where_no_single_signal_decides(
+    probability: float, contributions: list[Contribution], said: str
+) -> None:
+    """It never claims that taking one away would have kept an alert from being raised when it would not."""
+    escalation = judged_alert().escalation
+    assert escalation
+
+    assert said == counterfactual(
+        msgspec.structs.replace(escalation, probability=probability, contributions=contributions)
+    )

@@ -9,24 +9,27 @@ import pytest
 from msgspec import structs
 
 from models.errors import ConfigurationError
+from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.policy import Policy
+from models.risk.scorer import RuleScorer
 from streams.embed.minilm import MiniLmEmbedder
 from streams.embed.wordllama import WordLlamaEmbedder
+from streams.scorers.trained import TrainedScorer
 from streams.settings import load_settings
-from streams.wiring import policy_of
+from streams.wiring import policy_of, scorer_of
 
 
 @pytest.mark.parametrize("embedder", [WordLlamaEmbedder, MiniLmEmbedder])
 def test_topics_have_their_embedders_threshold(
     monkeypatch: pytest.MonkeyPatch, embedder: type[WordLlamaEmbedder | MiniLmEmbedder]
 ) -> None:
-    """The seed's 0.7 belongs to other embeddings; nothing else of the policy changes, and no weights are loaded."""
+    """The seed's 0.7 belongs to other embeddings; nothing else changes by the embedder, and its weights stay away."""
 
     def refuse(_self: object) -> NoReturn:
         raise AssertionError("a policy needs no weights")
 
     monkeypatch.setattr(embedder, "__init__", refuse)
-    policy = policy_of(load_settings(vectors={"embedder": embedder.name}))
+    policy = policy_of(load_settings(vectors={"embedder": embedder.name}, scorer={"kind": "rules"}))
 
     assert policy.topics.threshold == embedder.topic_similarity
     assert structs.replace(policy, topics=Policy().topics) == Policy()
@@ -50,6 +53,34 @@ def test_a_policy_file_that_names_none_has_the_embedders(tmp_path: Path) -> None
     topics = policy_of(load_settings(policy_file=file)).topics
 
     assert (topics.max_topics, topics.similarity_threshold) == (7, WordLlamaEmbedder.topic_similarity)
+
+
+def test_sessions_are_judged_by_the_scorers_model() -> None:
+    """The combination comes with the weights in one file, so that both fit; nothing else of the policy changes."""
+    settings = load_settings()
+    policy = policy_of(settings)
+    scorer = scorer_of(settings, WordLlamaEmbedder())
+
+    assert isinstance(scorer, TrainedScorer)
+    assert policy.escalation.model == scorer.model.combination
+    assert policy_of(load_settings(scorer={"kind": "rules"})) == structs.replace(policy, escalation=EscalationPolicy())
+
+
+def test_rules_and_a_policy_that_says_so_judge_by_the_seeds_formulas(tmp_path: Path) -> None:
+    """No model is filled in where none may judge, and the one of a policy file is kept."""
+    off, own = tmp_path / "off.toml", tmp_path / "own.toml"
+    off.write_text("[escalation]\nenabled = false\n")
+    own.write_text('[escalation.model]\nname = "own 1"\nbase = -30000\nweights = { level = 25000 }\n')
+    rules = load_settings(scorer={"kind": "rules"})
+
+    assert isinstance(scorer_of(rules, WordLlamaEmbedder()), RuleScorer)
+    assert (None, None) == (
+        policy_of(rules).escalation.model,
+        policy_of(load_settings(policy_file=off)).escalation.model,
+    )
+    assert policy_of(load_settings(policy_file=own)).escalation.model == CombinationModel(
+        name="own 1", base=-30_000, weights={"level": 25_000}
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""Labelled dialogues: conversations of which somebody knows whether they escalate, as JSON Lines.
+
+One object a line: `session_id`, `source`, `label` (`escalating` or `benign`), `turns` (each with `role`, `content` and,
+if it has one, `turn`, its number), and `licence`; other fields are passed over.
+
+A **family** is what comes from one hand: `trylock_attack` and `trylock_benign` are one, since they share their style.
+What is left out of a training is left out by families.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from models.errors import ConfigurationError
+from models.events import Identifier, Role, TurnNumber
+
+_SIDE = re.compile(r"_(attack|attacks|benign|harmless|harmful|helpful|safe|unsafe)$")
+_CLOSED_LICENCES = re.compile(r"\b(SA|NC|ND|GPL)\b|share.?alike|unknown|proprietary", re.IGNORECASE)
+_QUOTED_VALUE = re.compile(r"Invalid enum value .* - at ", re.DOTALL)
+
+
+class Said(Struct, frozen=True, gc=False):
+    """A turn of a labelled dialogue."""
+
+    role: Role
+    content: str
+    turn: TurnNumber | None = None
+
+
+class Dialogue(Struct, frozen=True):
+    """A labelled dialogue."""
+
+    session_id: Identifier
+    source: Identifier
+    label: Literal["escalating", "benign"]
+    turns: Annotated[list[Said], Meta(min_length=1)]
+    licence: str = ""
+
+    @property
+    def escalating(self) -> bool:
+        """Its label."""
+        return self.label == "escalating"
+
+    @property
+    def family(self) -> str:
+        """Whose hand it is from.
+
+        >>> Dialogue("1", "trylock_attack", "escalating", []).family
+        'trylock'
+        """
+        return _SIDE.sub("", self.source)
+
+    @property
+    def own(self) -> bool:
+        """Whether the project wrote it."""
+        return self.source.startswith("own_")
+
+    @property
+    def may_ship(self) -> bool:
+        """Whether its licence lets weights that learnt from it be handed on freely: no share-alike, no restriction.
+
+        A licence that is not named allows nothing.
+        """
+        return bool(self.licence) and _CLOSED_LICENCES.search(self.licence) is None
+
+    @property
+    def said_by_user(self) -> list[str]:
+        """The user's turns."""
+        return [said.content for said in self.turns if said.role is Role.USER]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Of its turns: the file's own where every turn has one, else counted from 0.
+
+        >>> unnumbered, seventh = Said(Role.USER, "a"), Said(Role.USER, "b", 7)
+        >>> [Dialogue("1", "s", "benign", turns).numbers for turns in ([seventh], [unnumbered, seventh])]
+        [[7], [0, 1]]
+        """
+        found = [said.turn for said in self.turns if said.turn is not None]
+        return found if len(found) == len(self.turns) else list(range(len(self.turns)))
+
+
+def families(dialogues: Iterable[Dialogue]) -> list[str]:
+    """Their families, in order of name."""
+    return sorted({dialogue.family for dialogue in dialogues})
+
+
+def read_dialogues(file: Path) -> list[Dialogue]:
+    """Read a labelled file, in its order.
+
+    Raises:
+        ConfigurationError: It cannot be read, or as `dialogues_in`.
+    """
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {file}: {error.strerror}. Name a file of labelled dialogues.") from error
+    return dialogues_in(data, str(file))
+
+
+def dialogues_in(data: bytes, named: str) -> list[Dialogue]:
+    """Dialogues of JSON Lines; blank lines are skipped.
+
+    Args:
+        data: The lines.
+        named: What messages call it.
+
+    Raises:
+        ConfigurationError: There is no dialogue, a line is of another form, or a session comes twice. Names the line,
+            and holds nothing that was said.
+    """
+    decoder = msgspec.json.Decoder(Dialogue)
+    found: dict[str, Dialogue] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            dialogue = decoder.decode(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            # Not chained: the error itself quotes the value that was wrong, which can be somebody's text.
+            raise ConfigurationError(f"{named}, line {number} is no labelled dialogue: {_unquoted(error)}") from None
+        if dialogue.session_id in found:
+            raise ConfigurationError(f"{named}, line {number}: session {dialogue.session_id} comes twice")
+        found[dialogue.session_id] = dialogue
+    if not found:
+        raise ConfigurationError(f"{named} holds no dialogue: a JSON object on each line is wanted")
+    return list(found.values())
+
+
+def _unquoted(error: Exception) -> str:
+    """Its message without the value that it quotes."""
+    return _QUOTED_VALUE.sub("none of the values allowed at ", str(error))

@@ -1,0 +1,56 @@
+"""Labelled dialogues of made-up families, of the project's own texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from jobs.dialogues import Dialogue, Said
+from jobs.train.examples import own_dialogues
+from models.events import Role
+
+FAMILIES = {
+    "own_crowd": "red_attack",
+    "own_ordinary": "red_benign",
+    "own_crescendo": "slow_attack",
+    "own_support": "slow_benign",
+    "own_medicine": "clinic",
+}
+"""Two families of both labels, and one that is benign alone."""
+_EACH = 4
+
+
+def made_up() -> list[Dialogue]:
+    """Four dialogues of each source, freely licensed."""
+    found: list[Dialogue] = []
+    for own, source in FAMILIES.items():
+        of_source = [dialogue for dialogue in own_dialogues() if dialogue.source == own][:_EACH]
+        found += [structs.replace(dialogue, source=source, licence="MIT") for dialogue in of_source]
+    return found
+
+
+def spoken(
+    session_id: str, source: str, *said: str, escalating: bool = False, role: Role = Role.USER, licence: str = "MIT"
+) -> Dialogue:
+    """A dialogue in which one side speaks."""
+    turns = [Said(role, content) for content in said]
+    return Dialogue(session_id, source, "escalating" if escalating else "benign", turns, licence)
+
+
+def retold(dialogues: Iterable[Dialogue], source: str) -> list[Dialogue]:
+    """The same with other texts, in the dialogues of one source."""
+    return [
+        structs.replace(each, turns=[Said(said.role, f"Which {n} ferries sail?") for n, said in enumerate(each.turns)])
+        if each.source == source
+        else each
+        for each in dialogues
+    ]
+
+
+def as_file(file: Path, dialogues: Sequence[Dialogue]) -> Path:
+    """Written as a labelled file."""
+    file.write_bytes(msgspec.json.Encoder().encode_lines(dialogues))
+    return file

@@ -1,0 +1,199 @@
+"""Policies with their scorers, held against one another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.backtest import left_out
+from jobs.backtest.contenders import Contender, contenders_of
+from jobs.backtest.judging import Judging, judge
+from jobs.backtest.labelled import as_log
+from jobs.backtest.left_out import judged_left_out
+from jobs.backtest.report import backtest_of, without_sessions
+from jobs.backtest.tables import notes_on
+from jobs.backtest.traffic import Traffic
+from jobs.cli import app
+from jobs.dialogues import Dialogue
+from jobs.train.examples import own_dialogues, own_pairs
+from jobs.train.sessions import turns_of_dialogue
+from models.errors import ConfigurationError
+from models.events import Role, Turn
+from models.policy import Policy
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.ports import Embedder
+from streams.scorers.trained import SHIPPED, TrainedScorer, model_at
+from streams.settings import load_settings
+from tests.backtest_sessions import TOPIC, judged, labelled_file, traffic_of
+from tests.topics_indexed import ZeroEmbedder
+
+EMBEDDER = WordLlamaEmbedder()
+SHIPPED_MODEL = model_at(None)
+
+
+def dialogues_file(file: Path, dialogues: list[Dialogue], sources: dict[str, str]) -> Path:
+    """The dialogues of these sources, under other source names."""
+    return labelled_file(
+        file,
+        [(each.session_id, sources[each.source], each.label, each.said_by_user) for each in dialogues],
+    )
+
+
+def own(count: int, *sources: str) -> list[Dialogue]:
+    """So many dialogues of each of the project's own sources."""
+    return [
+        each
+        for source in sources
+        for each in [dialogue for dialogue in own_dialogues() if dialogue.source == source][:count]
+    ]
+
+
+def test_each_scorer_judges_by_its_own_combination_under_one_policy() -> None:
+    """Rules have none: the seed's formulas judge. A file is the shipped one where its bytes are."""
+    rules, shipped = contenders_of(load_settings(), [], ["rules", "shipped"], EMBEDDER)
+    rules_too, file = contenders_of(load_settings(), [], ["rules", str(SHIPPED)], EMBEDDER)
+
+    assert (rules.scorer.name, rules.policy.escalation.model, rules.base_rate) == ("rules", None, None)
+    assert rules_too.policy == rules.policy
+    assert shipped.policy.escalation.model == SHIPPED_MODEL.combination == file.policy.escalation.model
+    assert shipped.scorer.name == SHIPPED_MODEL.name
+    assert shipped.base_rate == SHIPPED_MODEL.file.card.base_rate
+
+
+def test_without_a_scorer_named_the_configured_one_judges(tmp_path: Path) -> None:
+    """One policy serves two scorers, and two policies one scorer."""
+    files = [tmp_path / "1.toml", tmp_path / "2.toml"]
+    for n, file in enumerate(files):
+        file.write_text(f'version = "p-{n}"\n')
+    by_rules = load_settings(scorer={"kind": "rules"})
+
+    (alone,) = contenders_of(by_rules, [], [], EMBEDDER)
+    two = contenders_of(by_rules, files, ["shipped"], EMBEDDER)
+
+    assert alone.scorer.name == "rules"
+    assert [(each.policy.version, each.scorer.name) for each in two] == [
+        ("p-0", SHIPPED_MODEL.name),
+        ("p-1", SHIPPED_MODEL.name),
+    ]
+
+
+def test_a_policy_that_switches_judging_off_keeps_the_seeds_formulas(tmp_path: Path) -> None:
+    """Then a trained scorer's risks feed them, and its scores are no probabilities."""
+    (file := tmp_path / "off.toml").write_text('version = "off-1"\n[escalation]\nenabled = false\n')
+
+    (contender,) = contenders_of(load_settings(), [file], [], EMBEDDER)
+
+    assert contender.base_rate is None
+
+
+def test_a_scorer_that_is_missing_or_one_too_many_is_refused(tmp_path: Path) -> None:
+    """With what to do."""
+    with pytest.raises(ConfigurationError, match="train scorer"):
+        contenders_of(load_settings(), [], [str(tmp_path / "none.scorer")], EMBEDDER)
+    with pytest.raises(ConfigurationError, match="or two"):
+        contenders_of(load_settings(), [], ["rules", "shipped", "left-out"], EMBEDDER)
+    found = CliRunner().invoke(app, ["backtest", "--scorer", "left-out"])
+    assert isinstance(found.exception, ConfigurationError)
+    assert "--data" in str(found.exception)
+
+
+def test_the_trained_scorer_finds_what_rules_miss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over the project's own dialogues; columns bear the scorers' names, and the result says what is in-sample."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    sources = {"own_crowd": "own_crowd", "own_medicine": "surgery"}
+    data = dialogues_file(tmp_path / "d.jsonl", own(15, *sources), sources)
+    arguments = ["backtest", "--data", str(data), "--scorer", "rules", "--scorer", "shipped", "--no-sessions"]
+
+    result = CliRunner().invoke(app, [*arguments, "--output", "json"])
+    table = CliRunner().invoke(app, arguments)
+
+    assert result.exit_code == 0, result.exception
+    report = json.loads(result.stdout)
+    rules, trained = report["outcomes"]
+    assert (rules["policy"], trained["policy"]) == ("rules", SHIPPED_MODEL.name)
+    assert trained["overall"]["recall"] > rules["overall"]["recall"]
+    assert trained["roc_auc"] > rules["roc_auc"]
+    assert (rules["learnt_from"], trained["learnt_from"]) == ([], ["own_crowd"])
+    assert sum(tenth["sessions"] for tenth in trained["reliability"]) == 30
+    assert "was trained on own_crowd: in-sample" in table.stderr
+    assert report["differing"] > 0
+    assert report["differences"] == trained["first_alerts"] == []
+
+
+def test_the_first_turn_counts_alone_whatever_follows() -> None:
+    """The control is the scorer's risk of the first user turn, and no memory of others is in it."""
+    dialogue = own(1, "own_crescendo")[0]
+    contender = Contender(Policy(), TrainedScorer(SHIPPED_MODEL, EMBEDDER))
+
+    (judging,) = judge(traffic_of(list(as_log([dialogue], TOPIC))), [contender], EMBEDDER)
+    (found,) = judging.judged()
+
+    assert found.first_risk == contender.scorer.score([_first_user_turn(dialogue)])[0]
+
+
+def test_left_out_dialogues_are_judged_without_their_family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every session once; and no training saw the family that it judges."""
+    sources = {"own_crescendo": "north_attack", "own_medicine": "north_benign", "own_crowd": "south_attack"}
+    sources |= {"own_support": "south_benign"}
+    dialogues = own(6, *sources)
+    data = dialogues_file(tmp_path / "d.jsonl", dialogues, sources)
+    asked: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(left_out, "own_pairs", lambda: own_pairs()[:100])
+    monkeypatch.setattr(left_out, "own_dialogues", lambda: own(3, "own_fiction"))
+    monkeypatch.setattr(left_out, "judge", _noting(asked))
+
+    found = judged_left_out(data, Policy(), EMBEDDER)
+
+    assert {each.session_id for each in found} == {each.session_id for each in dialogues}
+    assert len(found) == len(dialogues)
+    assert asked == [
+        ("north", ["own_fiction", "south_attack", "south_benign"]),
+        ("south", ["north_attack", "north_benign", "own_fiction"]),
+    ]
+
+
+def test_a_single_family_cannot_be_left_out(tmp_path: Path) -> None:
+    """Nothing would be learnt from but the project's own."""
+    data = labelled_file(tmp_path / "d.jsonl", [("s", "north_attack", "escalating", ["a"])])
+
+    with pytest.raises(ConfigurationError, match="one family"):
+        judged_left_out(data, Policy(), ZeroEmbedder())
+
+
+def test_columns_bear_what_tells_contenders_apart() -> None:
+    """The version, the scorer, or both."""
+    trained = TrainedScorer(SHIPPED_MODEL, EMBEDDER)
+    sessions = [judged("e", 0.9, escalating=True, alert_at=1), judged("b", 0.1, escalating=False)]
+
+    def names(*contenders: Contender) -> list[str]:
+        report = backtest_of("test", contenders, [sessions] * len(contenders), timed=True, dead_letters=0)
+        assert without_sessions(report).outcomes[0].first_alerts == []
+        assert not any("in-sample" in note for note in notes_on(report))
+        return [outcome.policy for outcome in report.outcomes]
+
+    assert names(Contender(Policy(version="a"))) == ["a"]
+    assert names(Contender(Policy(version="a")), Contender(Policy(version="b"))) == ["a", "b"]
+    assert names(Contender(Policy()), Contender(Policy(), trained, left_out=True)) == ["rules", "family left out"]
+    assert names(Contender(Policy(version="a")), Contender(Policy(version="b"), trained)) == [
+        "a, rules",
+        f"b, {trained.name}",
+    ]
+
+
+def _first_user_turn(dialogue: Dialogue) -> Turn:
+    return next(turn for turn in turns_of_dialogue(dialogue) if turn.role is Role.USER)
+
+
+def _noting(asked: list[tuple[str, list[str]]]) -> Callable[[Traffic, Sequence[Contender], Embedder], list[Judging]]:
+    def judge_and_note(traffic: Traffic, contenders: Sequence[Contender], embedder: Embedder) -> list[Judging]:
+        scorer = contenders[0].scorer
+        assert isinstance(scorer, TrainedScorer)
+        name = scorer.model.file.version.removeprefix("without-")
+        asked.append((name, [source.name for source in scorer.model.file.card.sources]))
+        return judge(traffic, contenders, embedder)
+
+    return judge_and_note

@@ -1,0 +1,137 @@
+"""Curves of a back-test against counting and by hand."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from jobs.backtest.curves import (
+    SweepPoint,
+    area_under,
+    areas_by_app,
+    corners,
+    delays_of,
+    first_risk_of,
+    highest_of,
+    reliability_of,
+    sweep,
+)
+from jobs.backtest.judging import Judged
+from tests.backtest_sessions import judged
+
+
+def drawn(seed: int, digits: int) -> list[Judged]:
+    """Eighty sessions of both kinds, with scores of so many digits: few digits make many equal."""
+    rng = random.Random(seed)
+    return [
+        judged(
+            f"s{n}",
+            round(rng.random(), digits),
+            escalating=rng.random() < 0.4,
+            first_risk=round(rng.random(), digits),
+        )
+        for n in range(80)
+    ]
+
+
+def test_the_sweep_is_that_of_counting_at_every_threshold() -> None:
+    """Equal scores of both kinds move both ratios at once."""
+    many = drawn(3, digits=1)
+    benign = [each.highest for each in many if not each.escalating]
+    escalating = [each.highest for each in many if each.escalating]
+
+    found = [(point.threshold, point.false_alarm_ratio, point.recall) for point in sweep(many)]
+
+    assert found == [
+        (t, sum(h >= t for h in benign) / len(benign), sum(h >= t for h in escalating) / len(escalating))
+        for t in sorted({each.highest for each in many}, reverse=True)
+    ]
+
+
+def test_there_is_no_sweep_of_one_kind() -> None:
+    """A curve needs both."""
+    assert sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
+
+
+@pytest.mark.parametrize("digits", [1, 4])
+def test_the_area_is_the_share_of_pairs_in_the_right_order(digits: int) -> None:
+    """Equal scores count half; of the highest scores, and of the first turn alone."""
+    many = drawn(5, digits)
+
+    assert area_under(sweep(many)) == pytest.approx(pairs_in_order(many, highest_of), abs=1e-4)
+    assert area_under(sweep(many, first_risk_of)) == pytest.approx(pairs_in_order(many, first_risk_of), abs=1e-4)
+    assert area_under([]) is None
+
+
+def pairs_in_order(many: list[Judged], score: Callable[[Judged], float]) -> float:
+    """Of all pairs of an escalating and a benign session those in which the former scores higher."""
+    pairs = [(score(one), score(other)) for one in many if one.escalating for other in many if not other.escalating]
+    return sum((one > other) + 0.5 * (one == other) for one, other in pairs) / len(pairs)
+
+
+def test_each_app_is_held_against_all_benign_sessions() -> None:
+    """An app of benign sessions alone has no area."""
+    sessions = [
+        judged("e1", 0.6, escalating=True, app_id="loud"),
+        judged("e2", 0.2, escalating=True, app_id="sly"),
+        judged("b1", 0.5, escalating=False, app_id="loud"),
+        judged("b2", 0.1, escalating=False, app_id="calm"),
+    ]
+
+    assert areas_by_app(sessions) == {"loud": 1.0, "sly": 0.5}
+    assert areas_by_app([each for each in sessions if each.escalating]) == {}
+
+
+def test_corners_draw_the_same_line() -> None:
+    """Fewer points, the same area, the same ends; and no three of them in a row."""
+    whole = sweep(drawn(7, digits=4))
+
+    fewer = corners(whole)
+
+    assert len(fewer) < len(whole)
+    assert area_under(fewer) == pytest.approx(area_under(whole) or 0.0, abs=2e-4)
+    assert [round(point.threshold, 4) for point in (whole[0], whole[-1])] == [fewer[0].threshold, fewer[-1].threshold]
+    for one, other, another in zip(fewer, fewer[1:], fewer[2:], strict=False):
+        assert not one.recall == other.recall == another.recall
+        assert not one.false_alarm_ratio == other.false_alarm_ratio == another.false_alarm_ratio
+
+
+def test_corners_of_a_slope_are_its_points() -> None:
+    """Only what lies straight up or straight to the right is left out."""
+    slope = [SweepPoint(0.9, 0.1, 0.1), SweepPoint(0.8, 0.2, 0.2), SweepPoint(0.7, 0.3, 0.3)]
+
+    assert corners(slope) == slope
+
+
+def test_delays_fall_into_tenths_and_false_alarms_into_none() -> None:
+    """An alert at the end of a tenth belongs to it."""
+    sessions = [
+        judged("first", 0.9, escalating=True, alert_at=1, turns=10),
+        judged("half", 0.9, escalating=True, alert_at=5, turns=10),
+        judged("only", 0.9, escalating=True, alert_at=1, turns=1),
+        judged("missed", 0.1, escalating=True),
+        judged("false", 0.9, escalating=False, alert_at=1),
+    ]
+
+    assert delays_of(sessions) == [1, 0, 0, 0, 1, 0, 0, 0, 0, 1]
+
+
+def test_reliability_is_at_the_base_rate_that_is_assumed() -> None:
+    """Half of the data escalate; where one in ten does, a tenth that is half and half is one in ten as well."""
+    sessions = [judged(f"{kind}{n}", 0.32 + 0.04 * n, escalating=kind) for kind in (True, False) for n in range(2)]
+    sessions += [judged("sure", 1.0, escalating=True), judged("calm", 0.0, escalating=False), judged("nobody's", 0.5)]
+
+    found = reliability_of(sessions, base_rate=0.1)
+
+    assert [(each.sessions, each.predicted, each.observed) for each in found] == [
+        (1, 0.0, 0.0),
+        (4, 0.34, 0.1),
+        (1, 1.0, 1.0),
+    ]
+
+
+def test_without_both_kinds_nothing_is_said_of_probabilities() -> None:
+    """A share of escalating sessions needs both."""
+    assert reliability_of([judged("b", 0.4, escalating=False), judged("u", 0.9)], 0.2) == []

@@ -1,0 +1,222 @@
+"""A scorer's file that is missing, damaged or not meant: refused with what to do, where a role starts and by doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from jobs.doctor import CHECKS
+from jobs.verdict import Status
+from models.errors import ConfigurationError
+from models.risk.sequence.signals import SIGNAL_NAMES
+from models.risk.turn_model import FORMAT, ScorerFile, read_model, write_model
+from streams.scorers.trained import SHIPPED, model_at
+from streams.settings import Settings, load_settings
+from streams.wiring import policy_of, run_index, run_sessions, scorer_of, stream_embedder_of
+
+# urllib3, which wordllama imports, probes for IPv6 when it is loaded.
+pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")
+
+WHOLE = SHIPPED.read_bytes()
+FILE = read_model(WHOLE, "shipped").file
+ADVICE = "`turntide train scorer`"
+
+
+def refused(data: bytes) -> str:
+    """What reading says; it must refuse."""
+    with pytest.raises(ConfigurationError) as refusal:
+        read_model(data, "scorer.file mine.scorer")
+    message = str(refusal.value)
+
+    assert message.startswith("scorer.file mine.scorer ")
+    assert ADVICE in message
+    return message
+
+
+def envelope(*fields: object) -> bytes:
+    """An envelope like the shipped file's, but for the first fields."""
+    whole = msgspec.msgpack.decode(WHOLE)
+    return msgspec.msgpack.encode([*fields, *whole[len(fields) :]])
+
+
+def enclosed(body: bytes) -> tuple[bytes, bytes]:
+    """A body behind its right digest: made by somebody, not damaged on the way."""
+    return sha256(body).digest(), body
+
+
+def with_turn(**weights: object) -> ScorerFile:
+    """The shipped file with other weights of a turn."""
+    return replace(FILE, turn=replace(FILE.turn, **weights))
+
+
+def test_what_is_written_is_read() -> None:
+    """The same bytes, so the same name: the shipped one too."""
+    assert write_model(FILE) == WHOLE
+    assert (read_model(WHOLE, "x").file, read_model(WHOLE, "x").name) == (FILE, model_at(None).name)
+
+
+@pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF], ids=hex)
+def test_no_flipped_byte_goes_unnoticed(bits: int) -> None:
+    """In the head each one, further on each region."""
+    for place in (*range(96), *range(96, len(WHOLE), 211), len(WHOLE) - 1):
+        refused(WHOLE[:place] + bytes([WHOLE[place] ^ bits]) + WHOLE[place + 1 :])
+
+
+@pytest.mark.parametrize("kept", [0, 1, 20, 60, len(WHOLE) // 2, len(WHOLE) - 1])
+def test_a_truncated_file_is_refused(kept: int) -> None:
+    """Also an empty one, and one with something behind its end."""
+    refused(WHOLE[:kept])
+    refused(WHOLE + WHOLE[:kept] + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (envelope("turntide-scorer", FORMAT + 1), f"has format {FORMAT + 1}, this release reads {FORMAT}"),
+        (envelope("turntide-scorer", FORMAT - 1), f"has format {FORMAT - 1}, this release reads {FORMAT}"),
+        (envelope("another-kind"), "is no scorer's file"),
+        (b"PK\x03\x04 some archive", "is damaged or no scorer's file"),
+        (b"\xc1" * 40, "is damaged or no scorer's file"),
+        (WHOLE.replace(b"turntide-scorer", b"turntide-\xff\xfe\xfdrer"), "is damaged or no scorer's file"),
+        (envelope("turntide-scorer", FORMAT, *enclosed(b"\x81\xa1x" + b"\x91" * 100_000)), "cannot be read"),
+        (envelope("turntide-scorer", FORMAT, *enclosed(b"\x81\xa7version\xa2\xff\xfe")), "cannot be read"),
+        (envelope("turntide-scorer", FORMAT, *enclosed(b"\x80")), "cannot be read"),
+    ],
+    ids=["newer", "older", "kind", "archive", "rubbish", "letters", "nested", "letters inside", "nothing inside"],
+)
+def test_another_format_or_no_scorers_file_is_refused(data: bytes, said: str) -> None:
+    """It says which of them."""
+    assert said in refused(data)
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (with_turn(dense=FILE.turn.dense[:-1]), "sizes"),
+        (with_turn(words=FILE.turn.words * 2), "sizes"),
+        (with_turn(dense_scale=math.nan), "no number"),
+        (with_turn(words_scale=math.inf), "no number"),
+        (with_turn(rules=-math.inf), "no number"),
+        (with_turn(offset=1e300), "no number"),
+        (replace(FILE, weights=FILE.weights | {"telepathy": 1, "luck": 2}), "luck, telepathy"),
+        (replace(FILE, weights={}), "no signal"),
+        (replace(FILE, weights={"level": 0}), "no signal"),
+        (replace(FILE, version=""), "version"),
+        (replace(FILE, version="v" * 65), "version"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_weights_that_cannot_be_meant_are_refused(file: ScorerFile, said: str) -> None:
+    """Though the file is whole: each of them would score rubbish, or nothing, and nobody would notice."""
+    assert said in refused(write_model(file))
+
+
+def test_a_signal_that_a_file_does_not_name_counts_nothing() -> None:
+    """Training drops those that tell nothing: that is no damage."""
+    model = read_model(write_model(replace(FILE, weights={"level": 5})), "x")
+
+    assert model.combination.weights == {"level": 5}
+    assert set(FILE.weights) < set(SIGNAL_NAMES)
+
+
+# --- where it is named
+
+
+def damaged(folder: Path) -> Path:
+    """A scorer's file with a byte flipped."""
+    file = folder / "mine.scorer"
+    file.write_bytes(WHOLE[:-1] + bytes([WHOLE[-1] ^ 1]))
+    return file
+
+
+def missing(folder: Path) -> Path:
+    """A file that is not there."""
+    return folder / "none.scorer"
+
+
+def a_folder(folder: Path) -> Path:
+    """No file at all."""
+    return folder
+
+
+each_wrong_file = pytest.mark.parametrize("wrong", [damaged, missing, a_folder])
+
+
+def naming(file: Path | None, folder: Path, **more: object) -> Settings:
+    """Settings with a scorer's file."""
+    return load_settings(scorer={"file": file}, data_dir=folder / "data", **more)
+
+
+@each_wrong_file
+@pytest.mark.parametrize("run", [run_sessions, run_index])
+async def test_a_role_does_not_start_with_a_wrong_file(
+    tmp_path: Path, wrong: Callable[[Path], Path], run: Callable[[Settings, asyncio.Event], object]
+) -> None:
+    """It does not fall back to other weights, or to rules, by itself."""
+    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide train scorer") as refusal:
+        await run(naming(wrong(tmp_path), tmp_path), asyncio.Event())  # type: ignore[misc]
+
+    assert str(tmp_path) not in str(refusal.value)
+
+
+@each_wrong_file
+def test_doctor_finds_a_wrong_file(tmp_path: Path, wrong: Callable[[Path], Path]) -> None:
+    """As a role would, before one is started."""
+    with pytest.raises(ConfigurationError, match=r"^scorer\.file .*turntide train scorer"):
+        CHECKS["scorer"](naming(wrong(tmp_path), tmp_path))
+
+
+def test_doctor_names_what_judges(tmp_path: Path) -> None:
+    """The shipped scorer, a file's, or rules, which need no file."""
+    file = tmp_path / "mine.scorer"
+    file.write_bytes(write_model(replace(FILE, version="shop-2")))
+    shipped, mine, rules = (
+        CHECKS["scorer"](settings)
+        for settings in (
+            naming(None, tmp_path),
+            naming(file, tmp_path),
+            load_settings(scorer={"kind": "rules", "file": missing(tmp_path)}),
+        )
+    )
+
+    assert [each.status for each in (shipped, mine, rules)] == [Status.OK] * 3
+    assert shipped.detail.startswith(f"{model_at(None).name}, a greeting has risk 0.")
+    assert mine.detail.startswith("shop-2@")
+    assert rules.detail == "rules, a greeting has risk 0.00; the seed's formulas judge sessions"
+
+
+@pytest.mark.parametrize(
+    ("model", "status"),
+    [
+        ('name = "other"\nbase = 0\nweights = { level = 9 }', Status.WARN),
+        ('name = "other"\nbase = 0\nweights = { level = 9, luck = 1 }', Status.FAIL),
+        (f'name = "{model_at(None).name}"\nbase = 0\nweights = {{ level = 9 }}', Status.OK),
+    ],
+)
+def test_doctor_compares_the_policys_model_with_the_scorer(tmp_path: Path, model: str, status: Status) -> None:
+    """A policy file may bring its own; of another scorer it is a guess, of signals unknown here a mistake."""
+    policy = tmp_path / "p.toml"
+    policy.write_text(f"[escalation.model]\n{model}\n")
+    verdict = CHECKS["scorer"](load_settings(policy_file=policy))
+
+    assert verdict.status is status
+    assert bool(verdict.advice) is (status is not Status.OK)
+
+
+def test_scorer_and_policy_are_of_one_file(tmp_path: Path) -> None:
+    """Whatever a role is started with: alerts name the weights that scored and judged."""
+    file = tmp_path / "mine.scorer"
+    file.write_bytes(write_model(replace(FILE, version="shop-2", base=-1)))
+    settings = naming(file, tmp_path)
+    model = policy_of(settings).escalation.model_in_force
+    scorer = scorer_of(settings, stream_embedder_of(settings))
+
+    assert model is not None
+    assert (model.name, model.base) == (scorer.name, -1)
