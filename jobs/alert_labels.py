@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ from aiokafka.structs import ConsumerRecord
 from models.codec import encode
 from models.envelope import headers_for, tag_of
 from models.errors import ConfigurationError
-from models.events import AlertChanged, AlertLabelled
+from models.events import AlertChanged, AlertLabelled, SessionErased
 from models.policy import IntakePolicy
 from models.topics import TURNS
 from streams.intake import decode
@@ -19,11 +20,16 @@ from streams.kafka.producer import Record
 from streams.settings import Settings
 from streams.wiring import policy_of
 
-_TAG = tag_of(AlertLabelled).encode()
+_TAG, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encode()
 
 
 def labels_for(
-    alerts: Mapping[str, AlertChanged], alert_ids: Sequence[str], *, escalating: bool, reason: str, by: str
+    alerts: Mapping[str, AlertChanged],
+    alert_ids: Sequence[str],
+    *,
+    escalating: bool,
+    reason: str,
+    by: str,
 ) -> list[AlertLabelled]:
     """One label for each alert, whatever has become of it.
 
@@ -51,6 +57,36 @@ def labels_for(
 def records_of(labels: Sequence[AlertLabelled]) -> list[Record]:
     """As `turns.v1` takes them, under their sessions' keys: the latest label of an alert is the last in its log."""
     return [Record(label.session_id.encode(), encode(label), headers_for(label)) for label in labels]
+
+
+async def erased_since(settings: Settings, alerts: Iterable[AlertChanged]) -> set[str]:
+    """Ids of those alerts whose session was erased after them; their partitions of `turns.v1` are read.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        StoreUnavailable: Kafka does not answer.
+    """
+    by_partition: defaultdict[int, list[AlertChanged]] = defaultdict(list)
+    for alert in alerts:
+        by_partition[alert.source.partition].append(alert)
+    topic, intake = TURNS.full_name(settings.topic_prefix), policy_of(settings).intake
+    found: set[str] = set()
+    for partition, here in by_partition.items():
+        async for record in read_to_end(settings.kafka, topic, only=partition):
+            found |= erased_by([record], here, intake)
+    return found
+
+
+def erased_by(records: Iterable[ConsumerRecord], alerts: Sequence[AlertChanged], intake: IntakePolicy) -> set[str]:
+    """Ids of those alerts of a partition whose session one of these records of it erases, after the alert."""
+    candidates = [record for record in records if _ERASED in (record.value or b"")]
+    erased = [each for each in decode(candidates, intake).arrivals if isinstance(each.event, SessionErased)]
+    return {
+        alert.alert_id
+        for alert in alerts
+        for each in erased
+        if each.event.session_id == alert.session_id and each.position.offset > alert.source.offset
+    }
 
 
 async def latest_labels(settings: Settings) -> dict[str, AlertLabelled]:

@@ -46,6 +46,10 @@ class AlertSource(ABC):
     def turns(self, partition: int, before: int) -> AsyncIterator[ConsumerRecord]:
         """Records of a partition of `turns.v1` from its beginning up to an offset."""
 
+    async def erased(self, partition: int, before: int) -> int:  # noqa: ARG002 - the archive's alone
+        """How many records below an offset were erased since; a topic that lost some is cut off, and not whole."""
+        return 0
+
 
 class TopicSource(AlertSource):
     """The topics themselves."""
@@ -143,6 +147,18 @@ class ArchiveSource(AlertSource):
                 "before they were archived. What came of them cannot be made again"
             )
         return archived_count(self._lake, only=partition, before=before)
+
+    async def erased(self, partition: int, before: int) -> int:
+        """See `AlertSource`."""
+        from streams.lake.schema import ERASED, RAW, SKIPPED
+
+        counted = self._lake.execute(
+            f"SELECT coalesce(sum(least(last_offset, ?) - first_offset + 1), 0) FROM {RAW}.{SKIPPED} "  # noqa: S608
+            "WHERE topic = ? AND kafka_partition = ? AND reason = ? AND first_offset < ?",
+            [before - 1, self._topic, partition, ERASED, before],
+        )
+        (count,) = counted.fetchone() or (0,)
+        return int(count)
 
     async def turns(self, partition: int, before: int) -> AsyncIterator[ConsumerRecord]:
         """See `AlertSource`."""

@@ -165,11 +165,16 @@ async def label_alerts(
     """Write the labels to `turns.v1`, under their sessions' keys; none if an id is wrong.
 
     Raises:
-        ConfigurationError: An id names no alert.
+        ConfigurationError: An id names no alert, or one whose session was erased: a label would name it again.
         DeliveryFailed: The broker did not confirm.
     """
     alerts = await latest_alerts(settings)
     labels = alert_labels.labels_for(alerts, alert_ids, escalating=escalating, reason=reason, by=by)
+    if erased := await alert_labels.erased_since(settings, [alerts[each.alert_id] for each in labels]):
+        raise ConfigurationError(
+            f"the session of alert {', '.join(sorted(erased))} was erased: nothing was labelled, for a label would "
+            "bring its name back"
+        )
     await send_to_turns(settings, alert_labels.records_of(labels))
     return labels
 

@@ -87,9 +87,11 @@ def _channel_object(topic: Topic) -> Document:
 
 def _configuration(topic: Topic) -> Document:
     retained = {"retention.ms": _retention_ms(topic)} if topic.cleanup is Cleanup.DELETE else {}
+    cut = {} if topic.segment is None else {"segment.ms": int(topic.segment.total_seconds() * 1000)}
     return {
         "cleanup.policy": [topic.cleanup.value],
         **retained,
+        **cut,
         "max.message.bytes": topic.max_message_bytes,
         "message.timestamp.type": "LogAppendTime" if topic.log_append_time else "CreateTime",
     }

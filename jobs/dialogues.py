@@ -21,7 +21,8 @@ from models.errors import ConfigurationError
 from models.events import Identifier, Role, TurnNumber
 
 _SIDE = re.compile(r"_(attack|attacks|benign|harmless|harmful|helpful|safe|unsafe)$")
-_CLOSED_LICENCES = re.compile(r"\b(SA|NC|ND|GPL)\b|share.?alike|unknown|proprietary", re.IGNORECASE)
+_FREE_LICENCES = re.compile(r"MIT|Apache-2\.0(\+RUA)?|BSD-[23]-Clause|ISC|CC0-1\.0|CC-BY-\d\.\d")
+"""By their SPDX names. `+RUA` are terms that ask for defensive use, which this is; the model card says so."""
 _QUOTED_VALUE = re.compile(r"Invalid enum value .* - at ", re.DOTALL)
 
 
@@ -54,7 +55,7 @@ class Dialogue(Struct, frozen=True):
         >>> Dialogue("1", "trylock_attack", "escalating", []).family
         'trylock'
         """
-        return _SIDE.sub("", self.source)
+        return family_of(self.source)
 
     @property
     def own(self) -> bool:
@@ -63,11 +64,11 @@ class Dialogue(Struct, frozen=True):
 
     @property
     def may_ship(self) -> bool:
-        """Whether its licence lets weights that learnt from it be handed on freely: no share-alike, no restriction.
+        """Whether its licence is known to let weights that learnt from it be handed on.
 
-        A licence that is not named allows nothing.
+        What is not in the list of these does not: share-alike, several licences at once, or one misspelt.
         """
-        return bool(self.licence) and _CLOSED_LICENCES.search(self.licence) is None
+        return _FREE_LICENCES.fullmatch(self.licence) is not None
 
     @property
     def said_by_user(self) -> list[str]:
@@ -84,6 +85,15 @@ class Dialogue(Struct, frozen=True):
         """
         found = [said.turn for said in self.turns if said.turn is not None]
         return found if len(found) == len(self.turns) else list(range(len(self.turns)))
+
+
+def family_of(source: str) -> str:
+    """The family of a source of this name.
+
+    >>> family_of("hh_harmless"), family_of("hh_safe"), family_of("trec_cast")
+    ('hh', 'hh', 'trec_cast')
+    """
+    return _SIDE.sub("", source)
 
 
 def families(dialogues: Iterable[Dialogue]) -> list[str]:

@@ -75,6 +75,10 @@ def replay(
         Path | None,
         typer.Option(help="With --alert: fold by this policy and the present scorer; shows what would have been."),
     ] = None,
+    scorer: Annotated[
+        str | None,
+        typer.Option(help="With --alert: `rules` or a scorer's file, where the history names none, or with --policy."),
+    ] = None,
     wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
@@ -95,13 +99,12 @@ def replay(
     settings = load_settings()
     if alert is not None:
         if limit is not None or session is not None or sessions or compare:
-            raise ConfigurationError("--alert goes with --archive, --policy and --output only")
-        _print_alert(
-            asyncio.run(replay_alert(settings, alert, archive=archive, policy_file=policy, bar=folding)), output
-        )
+            raise ConfigurationError("--alert goes with --archive, --policy, --scorer and --output only")
+        made = replay_alert(settings, alert, archive=archive, policy_file=policy, scorer=scorer, bar=folding)
+        _print_alert(asyncio.run(made), output)
         return
-    if policy is not None:
-        raise ConfigurationError("--policy goes with --alert: other replays take the configured policy_file")
+    if policy is not None or scorer is not None:
+        raise ConfigurationError("--policy and --scorer go with --alert: other replays take the configured ones")
     if compare:
         if limit is not None or session is not None or sessions or archive:
             raise ConfigurationError(
@@ -231,6 +234,16 @@ def _print_alert(found: AlertCompared, form: OutputFormat) -> None:
             f"{len(found.changes)} changes are the same bit for bit; policy {', then '.join(found.policies)} "
             f"({_ORIGINS[found.rules]})"
         )
+        if found.assumed_below:
+            printed.message(
+                f"below offset {found.assumed_below} nothing says by which rules it was folded: the earliest that are "
+                "known stand for them"
+            )
+        if found.erased and not found.equal:
+            printed.message(
+                f"{found.erased} records below the alert's last offset were erased since: the fold is without them, "
+                "which alone may make the difference"
+            )
     if not found.equal:
         raise typer.Exit(_EXIT_DIFFERENT)
 

@@ -59,6 +59,9 @@ class AlertCompared(Struct, frozen=True, kw_only=True):
         records: Folded.
         policies: Digests of the policies, in the order in which they were in force.
         rules: Where they are from.
+        assumed_below: Offset below which nothing says by which rules; the earliest known ones stand for them.
+        erased: Records below the alert's last offset that an erasure has removed since: the fold is without them, which
+            alone may make a difference.
     """
 
     alert_id: str
@@ -67,6 +70,8 @@ class AlertCompared(Struct, frozen=True, kw_only=True):
     records: int
     policies: list[str]
     rules: Origin
+    assumed_below: int
+    erased: int
     equal: bool
     changes: list[ChangeCompared]
 
@@ -86,7 +91,13 @@ class _AlertReplay(Replay):
 
 
 async def replay_alert(
-    settings: Settings, alert_id: str, *, archive: bool = False, policy_file: Path | None = None, bar: Bar
+    settings: Settings,
+    alert_id: str,
+    *,
+    archive: bool = False,
+    policy_file: Path | None = None,
+    scorer: str | None = None,
+    bar: Bar,
 ) -> AlertCompared:
     """Fold the alert's partition up to its last change, and compare.
 
@@ -95,6 +106,7 @@ async def replay_alert(
         alert_id: Which alert.
         archive: Read the archive, not the topics.
         policy_file: Fold by this policy and the present scorer: what would have been. None: as it was.
+        scorer: `rules` or a scorer's file: with a policy file, and where no history names the scorer.
         bar: Progress.
 
     Raises:
@@ -115,9 +127,10 @@ async def replay_alert(
         last = recorded[-1].event
         _require_topic(last, settings)
         embedder = stream_embedder_of(settings)
-        origin, rules = rules_of(settings, [each.event for each in recorded], embedder, policy_file)
+        found = rules_of(settings, [each.event for each in recorded], embedder, policy_file, scorer)
+        rules = found.rules
         partition, before = last.source.partition, last.source.offset + 1
-        records = await source.count(partition, before)
+        records, erased = await source.count(partition, before), await source.erased(partition, before)
         replay = _AlertReplay(rules[0], embedder, last.session_id)
         with bar(records) as progress:
             feed, waiting = Feed(replay, progress=progress), list(rules[1:])
@@ -136,7 +149,9 @@ async def replay_alert(
         partition=partition,
         records=records,
         policies=[policy_digest(each.policy) for each in rules],
-        rules=origin,
+        rules=found.origin,
+        assumed_below=found.assumed_below,
+        erased=erased,
         equal=all(change.equal for change in changes),
         changes=changes,
     )

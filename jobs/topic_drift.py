@@ -71,6 +71,8 @@ def _config(topic: Topic, replication: int) -> dict[str, str]:
     else:
         config["min.compaction.lag.ms"] = str(int(topic.compaction_lag.total_seconds() * 1000))
         config["max.compaction.lag.ms"] = str(int(topic.compacted_within.total_seconds() * 1000))
+    if topic.segment is not None:
+        config["segment.ms"] = str(int(topic.segment.total_seconds() * 1000))
     if replication >= _REPLICAS_FOR_QUORUM:
         # With acks=all: what was acknowledged outlives one broker.
         config["min.insync.replicas"] = "2"

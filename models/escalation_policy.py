@@ -37,7 +37,7 @@ class EscalationPolicy(Section, frozen=True, kw_only=True):
     """None: that of the scorer's file, filled in where a role starts; without one the seed's formulas decide."""
     merge_within: timedelta = timedelta(seconds=5)
     """User turns this soon after one another, with no assistant's between, are one message sent in pieces: they are
-    weighed as the riskiest of them. Zero merges none."""
+    weighed as the riskiest of them. Measured from the first piece; zero merges none."""
     kept_turns: Annotated[int, Meta(ge=1, le=64)] = 20
     """Latest turns whose own share of the log-odds is kept; earlier ones are one sum."""
     ask_judge: bool = False

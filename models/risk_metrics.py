@@ -28,4 +28,10 @@ RISK_METRICS = (
         do="A large share of turns_folded_total: those conversations go unwatched, let a judge or the producers' own "
         "risks watch them.",
     ),
+    counter(
+        "risks_not_a_number_total",
+        "turns",
+        means="Turns for which the scorer gave no number; the rules' risk took its place.",
+        do="Any: the scorer or its file is broken, replace it.",
+    ),
 )

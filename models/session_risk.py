@@ -47,11 +47,15 @@ class RiskStep:
         if risk is not None:
             insert_risk(head, turn.turn, risk, policy.risk.trajectory_window)
         vector = None if self._item.vector is None else quantise(self._item.vector)
+        asked = head.last_user_turn  # Before the turn itself is one, where the assistant's are scored too.
+        refuses = turn.role is Role.ASSISTANT and turn.turn > asked >= 0 and is_refusal(turn.content)
+        if head.alert is None and (behaves or risk is not None):
+            self._dismiss_judge()
         if behaves:
             seen = observe_behaviour(self._state, head, turn, vector, risk=risk or 0.0, policy=policy)
             self._observe(turn, seen)
-        elif turn.role is Role.ASSISTANT and turn.turn > head.last_user_turn >= 0 and is_refusal(turn.content):
-            self._note_refusal()
+        if refuses:
+            self._note_refusal(asked)
         # A turn that is neither scored nor behaviour moves no signal but by the count it is divided by.
         if not behaves and risk is None:
             return None, False
@@ -96,13 +100,14 @@ class RiskStep:
             self._emission.profile(still_open=True)
 
     def take_judgement(self, event: TurnsJudged) -> None:
-        """Weigh the present alert anew with what a slower judge says. None of its answer, or another alert: nothing."""
+        """Weigh the present alert anew with what a slower judge says. No answer, the same, another alert: nothing."""
         head, judgement = self._head, self._state.judged(self._policy)
         if head.alert is None or head.alert.alert_id != event.alert_id:
             return
         if event.probability is None or judgement is None:
             return
-        judgement.hear(event.probability)
+        if not judgement.hear(event.probability):
+            return
         self._move_mode(judgement.probability)
         head.alert, cause = judged(head.alert, head.mode, head.latest_at)
         self._emission.alert(head.alert, cause)
@@ -119,8 +124,14 @@ class RiskStep:
         observation = Observation(turn.turn, risk, seen.features, seen.marks, seen.nearness, escalating.refused)
         escalating.observe(observation, self._timestamp, self._head.turn_count)
 
-    def _note_refusal(self) -> None:
-        self._state.vectors(self._policy.memory.recent_vectors).mark(self._head.last_user_turn, Mark.REFUSED)
+    def _dismiss_judge(self) -> None:
+        """What was said of an alert that is resolved says nothing of what comes now."""
+        escalating = self._state.escalating(self._policy)
+        if escalating is not None:
+            escalating.hear(None)
+
+    def _note_refusal(self, asked: int) -> None:
+        self._state.vectors(self._policy.memory.recent_vectors).mark(asked, Mark.REFUSED)
         escalating = self._state.escalating(self._policy)
         if escalating is not None:
             escalating.refuse()
@@ -149,16 +160,18 @@ class RiskStep:
         return self._state.judged(self._policy) is not None
 
     def _enough_evidence(self) -> bool | None:
-        """Whether enough turns raised the judgement; None where there is none, or upstream risks demand an alert."""
+        """Whether enough turns raised the judgement, or are scored where upstream risks alone demand an alert."""
         if self._head.mode in (Mode.CALM, Mode.WATCH):
             return None  # There is nothing to be raised by the mode.
         judgement = self._state.judged(self._policy)
         if judgement is None:
-            return None
+            return None  # The seed's formulas decide.
+        alerts = self._policy.alerts
+        if judgement.evidence_turns >= alerts.min_evidence_turns:
+            return True
         threshold = self._policy.modes.thresholds(self._head.app_id)[1].enter
-        if judgement.upstream is not None and judgement.upstream >= threshold:
-            return None
-        return judgement.evidence_turns >= self._policy.alerts.min_evidence_turns
+        demanded = judgement.upstream is not None and judgement.upstream >= threshold
+        return demanded and self._head.scored_turns >= alerts.min_scored_turns
 
     def _app_is_allowed(self) -> bool:
         """Whether nobody is woken for the app. A session in which several apps spoke is not only this one's."""
@@ -176,7 +189,7 @@ class RiskStep:
 
 
 def _bounded(risk: float | None) -> float | None:
-    """Scorers are plug-ins: what they give outside 0-1, or as NaN, must not poison the sums."""
-    if risk is None or 0.0 <= risk <= 1.0:
-        return risk
-    return 1.0 if risk > 1.0 else 0.0
+    """Scorers are plug-ins: what they give outside 0-1 must not poison the sums, nor NaN, which intake lets in none."""
+    if risk is None:
+        return None
+    return float(risk) if 0.0 <= risk <= 1.0 else float(risk > 1.0)

@@ -35,6 +35,8 @@ class Topic(Struct, frozen=True, kw_only=True):
     """Of a compacted topic: a record is not compacted before."""
     compacted_within: timedelta = timedelta(days=7)
     """Of a compacted topic: what was replaced is gone after it, once the partition is written to again."""
+    segment: timedelta | None = None
+    """The broker closes a file after it, and removes closed ones only. None: Kafka's seven days."""
     partitions: int = 12
     max_message_bytes: int = _MIB
     log_append_time: bool = False
@@ -100,6 +102,7 @@ JUDGEMENTS = Topic(
     key="session_id",
     carries=(events.JudgementRequested,),
     retention=timedelta(days=1),
+    segment=timedelta(hours=1),
     max_message_bytes=4 * _MIB,
     archived=False,
 )
@@ -249,7 +252,6 @@ DEAD_LETTERS = Topic(
 
 
 def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
-    """Where a role's state is rebuilt from."""
     return Topic(
         name=name,
         purpose=f"Changelog of the {of} role: its state is rebuilt from here. Private.",
@@ -258,8 +260,7 @@ def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
         carries=(),
         cleanup=Cleanup.COMPACT,
         retention=None,
-        # Compaction keeps a key's last record. One that a replaced worker wrote late is mended by the next recovery,
-        # which must find what it overruled.
+        # What a replaced worker wrote late is mended by the next recovery, which must find what it overruled.
         compaction_lag=timedelta(hours=1),
         max_message_bytes=8 * _MIB,
         public=False,

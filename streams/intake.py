@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from math import isnan
 from typing import Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
@@ -19,6 +20,7 @@ from models.events import DeadLetter, Position, TopicRestored, Turn
 from models.ids import event_id
 from models.partition import Arrival
 from models.policy import IntakePolicy, Policy
+from models.risk.scorer import score_text
 from models.text.language import is_probably_english
 from streams.ports import Embedder, TurnScorer, Vectors
 from streams.telemetry import metrics, stage
@@ -85,13 +87,22 @@ class Intake:
 def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
     """Risk of each turn, 0-1; a scorer that reads this embedder's vectors need not make them again.
 
+    Where it gives no number (NaN) the rules' risk takes its place, and is counted: no silent zero.
+
     Args:
         turns: Of any role.
         vectors: Of their contents, a row each.
         embedder: That made them.
         scorer: Not asked about no turns.
     """
-    return scorer.score(turns, vectors if scorer.reads == embedder.name else None) if turns else []
+    if not turns:
+        return []
+    risks = list(scorer.score(turns, vectors if scorer.reads == embedder.name else None))
+    for n, risk in enumerate(risks):
+        if isnan(risk):
+            risks[n] = score_text(turns[n].content)
+            metrics.counter("risks_not_a_number_total").inc()
+    return risks
 
 
 def topic_text(title: str, summary: str | None) -> str:

@@ -4,10 +4,10 @@ Below `<data_dir>/versions`:
 
 * `policy-<digest>.json`: a policy with everything in it, weights of the combination too; an alert names its digest;
 * `<scorer>.bin`: the file of a scorer that has one, by the scorer's name;
-* `history.jsonl`: from which offset on a partition was folded by which of them, a line for each change.
+* `history.jsonl`: from which offset on a partition was folded by which of them, a line for each assignment.
 
 Nothing is overwritten with other content or deleted. Several workers may share the folder; where they have one each,
-copy the files together.
+copy the files together, and append their histories to one another in any order: each line has its time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -47,6 +48,12 @@ class Stretch(Struct, frozen=True):
     partition: int
     first_offset: int
     version: Version
+    at: datetime | None = None
+    """When it was assigned, by the worker's clock, aware; None: a release before this one noted it."""
+
+
+_BEFORE_TIMES = datetime.min.replace(tzinfo=UTC)
+"""Lines without a time are older than any that has one, and stay in their order."""
 
 
 def policy_path(settings: Settings, digest: str) -> Path:
@@ -106,26 +113,31 @@ def _keep(path: Path, data: bytes) -> None:
         raise _not_written(path, error) from error
 
 
-def note(settings: Settings, first_offsets: Mapping[int, int], version: Version) -> None:
-    """Note that partitions are folded by this version from these offsets on, where that is news.
+def note(
+    settings: Settings, first_offsets: Mapping[int, int], version: Version, *, now: datetime | None = None
+) -> None:
+    """Note that partitions are folded by this version from these offsets on.
+
+    Also where this folder knows it: a worker with another one may have had the partition in between.
+
+    Args:
+        settings: Where, and the prefix.
+        first_offsets: By partition.
+        version: Which.
+        now: The time, aware; None: by the clock.
 
     Raises:
         StoreUnavailable: The folder cannot be written.
     """
-    known, path = _lines(settings), _history_path(settings)
-    news = [
-        line
-        for partition, first in first_offsets.items()
-        if (line := Stretch(settings.topic_prefix, partition, first, version))
-        and _in_force([*known, line], line.prefix, partition) != _in_force(known, line.prefix, partition)
+    path, at = _history_path(settings), now or datetime.now(UTC)
+    lines = [
+        Stretch(settings.topic_prefix, partition, first, version, at) for partition, first in first_offsets.items()
     ]
-    if not news:
-        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("ab") as file:
             # A line that a crash cut short spoils none after it: each begins anew.
-            file.write(b"".join(b"\n" + msgspec.json.encode(line) + b"\n" for line in news))
+            file.write(b"".join(b"\n" + msgspec.json.encode(line) + b"\n" for line in lines))
     except OSError as error:
         raise _not_written(path, error) from error
 
@@ -149,7 +161,7 @@ def history(settings: Settings, partition: int) -> list[Stretch]:
 def _in_force(lines: Iterable[Stretch], prefix: str, partition: int) -> list[Stretch]:
     """A later line wins over what earlier ones said of the same offsets: after a loss of state they are folded anew."""
     found: list[Stretch] = []
-    for line in lines:
+    for line in sorted(lines, key=lambda line: line.at or _BEFORE_TIMES):
         if (line.prefix, line.partition) != (prefix, partition):
             continue
         while found and found[-1].first_offset >= line.first_offset:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
+import pytest
 from aiokafka.structs import ConsumerRecord
 
 from jobs.alert_sources import AlertSource, Recorded
+from jobs.replay import folding
+from jobs.replay_alert import AlertCompared, replay_alert
 from models.codec import encode
+from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.events import AlertChanged, InputEvent, SessionEnded
-from models.policy import Policy
+from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
 from models.topics import ALERTS, TURNS
 from streams.lake.catalog import paths_of
@@ -24,6 +30,24 @@ from tests.lake_records import NOW, PREFIX, buffer_of, record, turn
 TOPIC = TURNS.full_name(PREFIX)
 SESSION = "rising"
 RISKS = (0.1, 0.2, 0.5, 0.7, 0.8, 0.95, 0.9)
+
+POLICY = Policy()
+EARLIER = Policy(
+    version="earlier",
+    modes=ModePolicy(
+        watch=ModeThreshold(enter=0.6, leave=0.5),
+        elevated=ModeThreshold(enter=0.8, leave=0.7),
+        critical=ModeThreshold(enter=0.9, leave=0.8),
+    ),
+)
+"""Raises later than the default one."""
+LEARNT = Policy(
+    version="learnt",
+    escalation=EscalationPolicy(
+        model=CombinationModel(name="model-1", base=-41_237, weights={"level": 33_331, "peak": 27_777, "run": 9_999})
+    ),
+)
+"""Its calibrated combination judges, by weights that the kept file has."""
 
 
 class NoEmbedder:
@@ -61,6 +85,9 @@ def consumed(events: Sequence[InputEvent]) -> list[ConsumerRecord]:
         key, value = plain.key or b"", plain.value or b""
         records.append(ConsumerRecord(TOPIC, 0, offset, plain.timestamp, 1, key, value, None, len(key), len(value), ()))
     return records
+
+
+LOG = consumed(escalating())
 
 
 def alerts_of(log: Sequence[ConsumerRecord], *rules: tuple[int, Policy]) -> list[AlertChanged]:
@@ -107,3 +134,17 @@ class MemorySource(AlertSource):
         assert partition == 0
         for each in self.log[:before]:
             yield each
+
+
+def again(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Settings,
+    alerts: Sequence[AlertChanged],
+    *,
+    log: Sequence[ConsumerRecord] = LOG,
+    policy_file: Path | None = None,
+    scorer: str | None = "rules",
+) -> AlertCompared:
+    """The first of these alerts, made again."""
+    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
+    return asyncio.run(replay_alert(settings, alerts[0].alert_id, policy_file=policy_file, scorer=scorer, bar=folding))

@@ -17,14 +17,13 @@ from jobs.chaos.traffic import traffic
 from jobs.compare import Settled, settle
 from models.codec import decode_output, encode
 from models.events import InputEvent, Role, Turn
-from models.risk.scorer import RuleScorer
 from models.topics import TURNS, Topic
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.ports import Embedder, TurnScorer
 from streams.roles.sessions import SessionsRole
 from streams.settings import HttpSettings, Settings, VectorSettings, load_settings
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import embedder_of, policy_of, scorer_of
 
 WITHIN_S = 90.0
 POLL_S = 0.1
@@ -123,7 +122,8 @@ async def sessions_role(
     """The sessions role in this process, stopped at the end; not ready yet."""
     mine = settings.model_copy(update={"http": HttpSettings(sessions_port=0, index_port=0)})
     stop = asyncio.Event()
-    role = SessionsRole(mine, policy_of(mine), embedder or _loaded(mine.vectors.embedder), scorer or RuleScorer())
+    reads = embedder or _loaded(mine.vectors.embedder)
+    role = SessionsRole(mine, policy_of(mine), reads, scorer or scorer_of(mine, reads))
     task = asyncio.create_task(role.run(stop))
     try:
         yield task

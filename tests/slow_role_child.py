@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs import cli
-from models.risk.scorer import RuleScorer
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.kafka import producer
 from streams.ports import Point
 from streams.roles import sessions
+from streams.scorers.trained import TrainedScorer
 from streams.vectors import edge
 from streams.vectors.edge import EdgeStore
 
@@ -60,7 +60,7 @@ def main(role: str, slow: str) -> None:
     """Run the role."""
     match slow:
         case "score":
-            _slow(RuleScorer, "score")
+            _slow(TrainedScorer, "score")
         case "embed":
             _slow(WordLlamaEmbedder, "embed")
         case "sink":

@@ -51,7 +51,7 @@ class Judged(Struct, frozen=True):
 
     Attributes:
         turns: Different turn numbers, of all roles.
-        escalating: What people said of it; None: nobody did.
+        escalating: Whether any of its alerts was right, by the latest label of each; None: nobody said.
         highest: Score, after any of its turns.
         first_risk: The scorer's, of its first user turn alone: what can be told without a memory. 0 without one.
         alerts: In the order in which they were raised.
@@ -99,7 +99,7 @@ class Judging(Replay):
         super().__init__(_without_memories(contender.policy), embedder, contender.scorer)
         self.dead_letters = 0
         self._seen: dict[str, _Seen] = {}
-        self._labels: dict[str, bool] = {}
+        self._labels: defaultdict[str, dict[str, bool]] = defaultdict(dict)
         self._ends: dict[int, ConsumerRecord] = {}
 
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
@@ -129,7 +129,7 @@ class Judging(Replay):
             if event.role is Role.USER and (seen.first_user is None or event.turn < seen.first_user[0]):
                 seen.first_user = (event.turn, arrival.risk or 0.0)
         elif isinstance(event, AlertLabelled):
-            self._labels[event.session_id] = event.escalating
+            self._labels[event.session_id][event.alert_id] = event.escalating
         elif isinstance(event, SessionErased):
             self._seen.pop(event.session_id, None)
             self._labels.pop(event.session_id, None)
@@ -160,6 +160,7 @@ class Judging(Replay):
             self.fold(partition, records)
 
     def _judged(self, session_id: str, seen: _Seen) -> Judged:
+        labels = self._labels.get(session_id)
         return Judged(
             session_id=session_id,
             app_id=seen.app_id,
@@ -167,7 +168,7 @@ class Judging(Replay):
             ended_at=seen.ended_at,
             first_turn=min(seen.turns),
             turns=len(seen.turns),
-            escalating=self._labels.get(session_id),
+            escalating=any(labels.values()) if labels else None,
             highest=seen.highest,
             first_risk=seen.first_user[1] if seen.first_user else 0.0,
             alerts=tuple(_raised(alert, seen.turns) for alert in seen.alerts),

@@ -15,7 +15,7 @@ from jobs.backtest.curves import SweepPoint
 from jobs.backtest.drawing import Operating, Row, draw_histogram, draw_operating, draw_reliability, draw_rows
 from jobs.backtest.figures import Figures
 from jobs.backtest.report import Backtest, Outcome
-from jobs.backtest.tables import cell, compared_rows, notes_on, source_rows
+from jobs.backtest.tables import among_labelled, cell, compared_rows, notes_on, source_rows
 
 _MOST_DIFFERENCES = 300
 _VERDICTS = {True: "escalating", False: "benign", None: "–"}
@@ -70,12 +70,12 @@ def _small(value: str) -> str:
 
 
 def _pictures(report: Backtest) -> list[str]:
-    outcomes = report.outcomes
+    outcomes, among = report.outcomes, among_labelled(report)
     drawn = []
     if all(outcome.curve for outcome in outcomes):
         drawn.append(
             _figure(
-                "Recall against false alarms",
+                f"Recall against false alarms{among}",
                 draw_operating([_operating(outcome) for outcome in outcomes]),
                 "Lines: sessions by their highest score, at every threshold. Fine dots: by the risk of their first "
                 "user turn alone. Marks: the alerts themselves, which also need evidence and can stand below a line.",
@@ -93,7 +93,7 @@ def _pictures(report: Backtest) -> list[str]:
     if rows := _by_source(outcomes, _false_alarms_in):
         drawn.append(
             _figure(
-                "False alarms by source",
+                f"False alarms by source{among}",
                 draw_rows(rows, label="False-alarm rate of each source"),
                 "Benign sessions that alerted, as a share of the source's benign sessions. Thin lines: 95 %.",
             )
@@ -101,7 +101,7 @@ def _pictures(report: Backtest) -> list[str]:
     if rows := _by_source(outcomes, _found_in):
         drawn.append(
             _figure(
-                "Recall by source",
+                f"Recall by source{among}",
                 draw_rows(rows, label="Recall of each source"),
                 "Escalating sessions that alerted, as a share of the source's escalating sessions. Thin lines: 95 %.",
             )

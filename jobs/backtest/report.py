@@ -80,7 +80,8 @@ class Backtest(Struct, frozen=True):
     Attributes:
         traffic: What was judged.
         begins: First turn; None where times are made up.
-        span_days: Event time to the last one.
+        span_days: Event time to the last one; None likewise. Where there is one, labels come from people who saw an
+            alert: recall, false alarms and curves are of sessions that have alerted before, not of all traffic.
         dead_letters: Records that could not be read or folded.
         outcomes: In the order of the contenders.
         differing: Sessions that two of them treat differently.

@@ -21,6 +21,7 @@ _SHOWN = {
     "median_delay_ratio": "share of the session until then",
 }
 """What the table and the page show of `Figures`, and its name there."""
+_LABELLED_ALONE = ", of labelled sessions alone"
 _INTERVALS = {"recall": "recall_interval", "false_alarm_ratio": "false_alarm_interval"}
 
 
@@ -41,14 +42,19 @@ def show(printed: Output, report: Backtest) -> None:
 def compared_rows(report: Backtest) -> list[dict[str, str]]:
     """A row for each figure, a column for each contender, and what the second changes."""
     rows = []
+    among = among_labelled(report)
     for name, shown in _SHOWN.items():
         values = [getattr(outcome.overall, name) for outcome in report.outcomes]
-        rows.append(_compared(report, shown, values, _INTERVALS.get(name)))
-    rows.append(_compared(report, "ROC-AUC", [outcome.roc_auc for outcome in report.outcomes]))
-    rows.append(
-        _compared(report, "ROC-AUC of the first user turn alone", [each.first_turn_roc_auc for each in report.outcomes])
-    )
+        rows.append(_compared(report, shown + (among if name in _INTERVALS else ""), values, _INTERVALS.get(name)))
+    rows.append(_compared(report, f"ROC-AUC{among}", [outcome.roc_auc for outcome in report.outcomes]))
+    first_turn = [outcome.first_turn_roc_auc for outcome in report.outcomes]
+    rows.append(_compared(report, f"ROC-AUC of the first user turn alone{among}", first_turn))
     return rows
+
+
+def among_labelled(report: Backtest) -> str:
+    """Stands behind figures that need labels, where only what had alerted could be given one."""
+    return "" if report.span_days is None else _LABELLED_ALONE
 
 
 def _compared(
@@ -62,7 +68,7 @@ def _compared(
 
 def source_rows(report: Backtest) -> list[dict[str, str]]:
     """A row for each app: sessions, and for each policy alerts, recall and false-alarm rate."""
-    several = len(report.outcomes) > 1
+    several, among = len(report.outcomes) > 1, among_labelled(report)
     rows = []
     for app, first in report.outcomes[0].by_app.items():
         row = {"source": app, "sessions": str(first.sessions), "labelled": str(first.labelled)}
@@ -70,8 +76,8 @@ def source_rows(report: Backtest) -> list[dict[str, str]]:
             figures, of = outcome.by_app[app], f" ({outcome.policy})" if several else ""
             row |= {
                 f"alerts{of}": cell(figures.alerts),
-                f"recall{of}": cell(figures.recall),
-                f"false alarms{of}": cell(figures.false_alarm_ratio),
+                f"recall{among}{of}": cell(figures.recall),
+                f"false alarms{among}{of}": cell(figures.false_alarm_ratio),
             }
         rows.append(row)
     return rows
@@ -83,10 +89,11 @@ def notes_on(report: Backtest) -> list[str]:
     notes = []
     if not figures.labelled:
         notes.append("No session is labelled, so nobody can say which alerts are right: `turntide alerts label`")
-    elif figures.labelled < figures.sessions:
+    elif report.span_days is not None:
         notes.append(
-            f"{figures.labelled} of {figures.sessions} sessions are labelled. Labels are given where a policy alerted: "
-            "recall and false-alarm rate are of those sessions, not of all traffic"
+            f"{figures.labelled} of {figures.sessions} sessions are labelled. Only alerts can be labelled: recall, "
+            "false-alarm rate and curves are of sessions that have alerted before, and say how two policies treat "
+            "those, not how many escalations are found or how much harmless talk alerts"
         )
     if report.span_days is None:
         notes.append("The file has no times: turns are taken as a minute apart, and there is no rate by day")

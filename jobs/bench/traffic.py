@@ -39,6 +39,7 @@ class Traffic:
     def __init__(self, seed: int = 0, conversations: Sequence[Conversation] | None = None) -> None:
         self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
         self._conversations = conversations or load_conversations()
+        self._harmless = [each for each in self._conversations if not each.expected_alert]
 
     def backlog(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn]:
         """`count` turns of interleaved sessions without an upstream risk, in event-time order.
@@ -63,10 +64,14 @@ class Traffic:
             yield _turn(self._conversation(session), f"bench-{session}", turn, ends_at - (count - n) * spacing)
 
     def alarming(self, n: int, timestamp: datetime) -> Turn:
-        """Turn `n` of endless short sessions, one after the other, whose last turn alerts by its upstream risk."""
+        """Turn `n` of endless short sessions, one after the other, whose last turn alone alerts: by its upstream risk.
+
+        What is said in them is harmless: a session that alerts by its words would have its alert before.
+        """
         session, turn = divmod(n, TURNS_PER_ALARM)
         risk = _ALARMING_RISK if self.alarms(n) else _QUIET_RISK
-        return _turn(self._conversation(session), f"alarming-{session}", turn, timestamp, risk)
+        said = self._harmless[session % len(self._harmless)]
+        return _turn(said, f"alarming-{session}", turn, timestamp, risk)
 
     def alarms(self, n: int) -> bool:
         """Whether turn `n` of the alarming sessions is one that alerts."""

@@ -48,7 +48,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
         enter: The proposed one; alerts are raised from it.
         leave: Below it the mode falls again.
         critical_enter: From it an alert is critical.
-        expected: Measured: the traffic folded again under the proposal.
+        expected: Measured: the traffic folded again under the proposal; sessions without a label count as benign.
         notes: What has to be known before it is used.
     """
 
@@ -104,8 +104,10 @@ class Basis(Struct, frozen=True):
 def basis_of(app: str, judged: Sequence[Judged], target: Target, span: timedelta | None) -> Basis:
     """Choose the sessions to learn from.
 
-    For a ratio of false alarms these are the sessions labelled benign, or, where none is, all of them: then some are
-    no false alarms, and the threshold is rather too high. For alerts per day they are all sessions.
+    For a ratio of false alarms these are the sessions not labelled escalating. Only alerts can be labelled, so of the
+    archive and of live traffic those labelled benign are the ones that have alerted: they alone say nothing of benign
+    sessions, and those without a label are counted with them. Where all are labelled escalating, all are taken, and
+    the threshold is rather too high. For alerts per day they are all sessions.
 
     Raises:
         ConfigurationError: There is none, or a rate by day is asked of traffic without time.
@@ -114,11 +116,16 @@ def basis_of(app: str, judged: Sequence[Judged], target: Target, span: timedelta
     if not sessions:
         raise ConfigurationError(f"no session of {app or 'any app'}: look at --app, --since and --until")
     notes = []
+    if unlabelled := sum(each.escalating is None for each in sessions):
+        notes.append(
+            f"{unlabelled} of {len(sessions)} sessions have no label and count as benign, since only alerts are "
+            "labelled: where some of them escalate there are fewer false alarms; nobody knows the recall"
+        )
     if target.false_alarm_ratio is not None:
-        learnt = [each for each in sessions if each.escalating is False]
+        learnt = [each for each in sessions if each.escalating is not True]
         if not learnt:
             learnt = sessions
-            notes.append("no session is labelled benign: all are taken as benign, so the threshold is rather too high")
+            notes.append("all sessions are labelled escalating: all are taken, so the threshold is rather too high")
         allowed = floor(target.false_alarm_ratio * len(learnt))
     else:
         if not span:
@@ -133,6 +140,19 @@ def basis_of(app: str, judged: Sequence[Judged], target: Target, span: timedelta
     return Basis(sessions, [each.highest for each in learnt], allowed, notes)
 
 
+def expected_of(judged: Sequence[Judged], app: str, span: timedelta | None) -> Figures:
+    """What a proposal does, by the same reading of labels as its basis: without a label is benign.
+
+    Where there are such, labels come from alerts: recall and precision would be of what has alerted anyway, so they
+    are empty.
+    """
+    sessions = selected(judged, apps=[app] if app else ())
+    found = figures_of([structs.replace(each, escalating=each.escalating is True) for each in sessions], span)
+    if all(each.escalating is not None for each in sessions):
+        return found
+    return structs.replace(found, precision=None, recall=None, recall_interval=None)
+
+
 def in_sample(seen: Seen, app: str) -> list[str]:
     """A note where the scorer knows the traffic."""
     known = [source for source in seen.learnt_from if app in {"", source}]
@@ -144,7 +164,7 @@ def in_sample(seen: Seen, app: str) -> list[str]:
 def missed(target: Target, expected: Figures) -> list[str]:
     """A note where what was measured is above the target, or below half of it."""
     if target.false_alarm_ratio is not None:
-        # Without a benign session all are taken as benign.
+        # Where all are labelled escalating, all are taken as benign.
         wanted, measured = target.false_alarm_ratio, expected.false_alarm_ratio
         if measured is None:
             measured = expected.alerted / expected.sessions
@@ -187,7 +207,7 @@ def calibrated(judged: Callable[[Policy], Seen], before: Policy, target: Target,
     proposals = []
     for app, basis in bases.items():
         _, elevated, critical = modes.thresholds(app)
-        expected = figures_of(selected(again.sessions, apps=[app] if app else ()), again.span)
+        expected = expected_of(again.sessions, app, again.span)
         proposals.append(
             Proposal(
                 app=app,

@@ -28,11 +28,17 @@ def threshold_for(highest: Sequence[float], allowed: int) -> float | None:
 
     >>> threshold_for([0.2, 0.9, 0.5, 0.4], 1), threshold_for([0.2, 0.9, 0.9, 0.4], 1), threshold_for([0.2], 1)
     (0.5001, 0.9001, None)
+    >>> threshold_for([0.57], 0)
+    0.5701
     """
     if allowed >= len(highest):
         return None
     just_below = sorted(highest, reverse=True)[allowed]
-    return min(_STEPS, floor(just_below * _STEPS) + 1) / _STEPS
+    steps = floor(just_below * _STEPS)
+    # 0.57 * 10,000 is less than 5,700: one step more need not be above.
+    while steps < _STEPS and steps / _STEPS <= just_below:
+        steps += 1
+    return steps / _STEPS
 
 
 def moved(modes: ModePolicy, app_id: str, enter: float) -> ModePolicy:

@@ -26,6 +26,7 @@ from streams.scorers.trained import TrainedScorer
 _BATCH_TURNS = 512
 _TIMED_BATCHES = 16
 """A turn's cost is measured in so many batches of so many."""
+_TIMED_ROUNDS = 3
 
 
 class Judging(NamedTuple):
@@ -111,10 +112,20 @@ def judge_left_out(
 
 
 def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder) -> dict[str, float]:
-    """Microseconds per user turn, in batches: embedding, scoring, signals and combination, and all of it together."""
-    model, escalation = judging.scorer.model, judging.policy.escalation
+    """Microseconds per user turn, in batches: embedding, scoring, features, signals with combination, and their sum.
+
+    Of each the best of three rounds: the others are what the machine did besides.
+    """
     texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: _TIMED_BATCHES * _BATCH_TURNS]
-    spent = dict.fromkeys(("embedding", "scoring", "judging"), 0.0)
+    rounds = [_spent(texts, judging, embedder) for _ in range(_TIMED_ROUNDS)]
+    each = {name: round(min(spent[name] for spent in rounds) / len(texts) * 1e6, 1) for name in rounds[0]}
+    return {"us_per_turn": round(sum(each.values()), 1), **{f"us_{name}": took for name, took in each.items()}}
+
+
+def _spent(texts: Sequence[str], judging: Judging, embedder: Embedder) -> dict[str, float]:
+    """Seconds by what they went into."""
+    model, escalation = judging.scorer.model, judging.policy.escalation
+    spent = dict.fromkeys(("embedding", "scoring", "features", "judging"), 0.0)
     for first in range(0, len(texts), _BATCH_TURNS):
         batch = texts[first : first + _BATCH_TURNS]
         began = time.perf_counter()
@@ -122,14 +133,14 @@ def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embed
         embedded = time.perf_counter()
         risks = judging.scorer.risks(batch, vectors)
         scored = time.perf_counter()
-        # The fold knows these of every turn anyway, for the profile: they cost the judgement nothing.
         features = [features_of(text) for text in batch]
-        signals, started = SequenceSignals(), time.perf_counter()
+        featured = time.perf_counter()
+        signals = SequenceSignals()
         for n, (risk, seen) in enumerate(zip(risks, features, strict=True)):
             signals.observe(Observation(n, risk, seen))
             judge(Grounds(signals.values()), model.combination, escalation)
         spent["embedding"] += embedded - began
         spent["scoring"] += scored - embedded
-        spent["judging"] += time.perf_counter() - started
-    each = {name: round(seconds / len(texts) * 1e6, 1) for name, seconds in spent.items()}
-    return {"us_per_turn": round(sum(each.values()), 1), **{f"us_{name}": took for name, took in each.items()}}
+        spent["features"] += featured - scored
+        spent["judging"] += time.perf_counter() - featured
+    return spent

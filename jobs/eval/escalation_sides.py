@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from jobs.dialogues import Dialogue
+from jobs.dialogues import Dialogue, family_of
 from models.errors import ConfigurationError
 
 
@@ -36,8 +36,8 @@ class Sides(NamedTuple):
 def sides_of(dialogues: Sequence[Dialogue], leave_out: LeaveOut, known_sources: Collection[str]) -> Sides:
     """Who judges which dialogue.
 
-    With `AUTO`, those of families that the configured scorer was trained on are judged by models without them. Where
-    that is one family, its model is trained on the project's own texts alone.
+    With `AUTO`, those of families that the configured scorer was trained on are judged by models without them, also
+    where their own source is new. Where that is one family, its model is trained on the project's own texts alone.
 
     Args:
         dialogues: Labelled.
@@ -47,7 +47,7 @@ def sides_of(dialogues: Sequence[Dialogue], leave_out: LeaveOut, known_sources: 
     Raises:
         ConfigurationError: No user speaks in any of them.
     """
-    known = {dialogue.family for dialogue in dialogues if dialogue.source in known_sources}
+    known = {family_of(source) for source in known_sources}
     sides = Sides([], [], [])
     for dialogue in dialogues:
         seen = leave_out is not LeaveOut.AUTO or dialogue.family in known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from models.risk.combination import UNITS
@@ -11,31 +11,45 @@ from models.risk.turn_model import TurnModel
 if TYPE_CHECKING:
     from jobs.eval.escalation_scoring import Row, Summary
 
+_RED_TEAMERS = (
+    "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
+    " 0.75: short blunt requests without a row of questions look like small talk."
+)
+_SECURITY = (
+    "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in six "
+    "such sessions alerts."
+)
+_WEAK_LABELS = "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands."
 FAILURES = (
     (
         "English only. Another language is scored by what little its words and vectors have in common with English: "
         "risks stay near the base, so it neither alerts nor clears; the session's signals of behaviour still count."
     ),
-    (
-        "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
-        " 0.74: short blunt requests without a row of questions look like small talk."
-    ),
+    _RED_TEAMERS,
     (
         "Questions that gather on one dangerous matter weigh most. A persistent, curious and harmless one looks the "
         "same until the matter itself is known to be harmless: name such topics in `alerts.allow`."
     ),
-    (
-        "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in twelve "
-        "such sessions alerts."
-    ),
+    _SECURITY,
     (
         "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
         "threshold by `turntide calibrate`, not by the probability."
     ),
+    (
+        "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
+        "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
+        "what only the course of a long, careful talk gives away is mostly missed."
+    ),
     "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.",
-    "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands.",
+    _WEAK_LABELS,
 )
-"""Found on families left out, and by reading what the signals rest on."""
+"""Of the shipped file: found on families left out, and by reading what the signals rest on."""
+_SEEN_ON = {
+    _RED_TEAMERS: frozenset({"hh_harmless", "hh_helpful"}),
+    _SECURITY: frozenset({"mitre_frr"}),
+    _WEAK_LABELS: frozenset({"hh_harmless"}),
+}
+"""Sources without which a failure is not known: it quotes a figure measured on them, or says what they are."""
 _SOURCES = {
     "hh": "Anthropic hh-rlhf",
     "safemtdata": "SafeMTData / ActorAttack",
@@ -69,8 +83,22 @@ COLUMNS = (
     "median_lead",
 )
 """Figures of a run, of all sources together and of each."""
+_LEARNT_FROM_OURS = frozenset[str]().union(*_SEEN_ON.values())
+_LEFT_OUT = (
+    "Each dialogue judged by a model that saw nothing of its family: `turntide eval escalation --leave-out family` "
+    "gives these figures."
+)
+_CHOSEN = (
+    "The settings (priors, sharpness, strength of what is learnt) were chosen on these same families: expect somewhat "
+    "less on others."
+)
 _TELLING_UNITS = 500
 """Weight from which a signal is in the table: 0.05 log-odds."""
+
+
+def failures_of(sources: Collection[str]) -> list[str]:
+    """The failures that are known of a file trained on these sources."""
+    return [failure for failure in FAILURES if _SEEN_ON.get(failure, frozenset()).issubset(sources)]
 
 
 def measured_of(found: Summary, interval: tuple[float, float] | None) -> dict[str, float]:
@@ -106,8 +134,9 @@ def card_page(model: TurnModel) -> str:
         _table(["source", "label", "licence", "dialogues", "user turns", "of"], sources),
         _BESIDES,
         "## On families not trained on",
-        "Each dialogue judged by a model that saw nothing of its family (`turntide eval escalation`).",
+        _LEFT_OUT,
         _measured(card.measured),
+        *([_CHOSEN] if card.measured and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources) else []),
         "## What weighs how much",
         _table(["signal", "log-odds at 1"], telling),
         "## Known failures",

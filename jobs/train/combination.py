@@ -39,9 +39,9 @@ _SESSIONS = 1_000
 SHARPNESS = 2.2
 """Log-odds of the calibrated probability for one of the weighed sum (Platt 1999, on scores of families left out: 1.7 to
 2.7, whichever family is left out). Fixed, so that leaving a family out changes what is known and not the scale."""
-TARGET_FALSE_ALARMS = 0.08
+TARGET_FALSE_ALARMS = 0.07
 """Share of benign sessions, each source weighing the same, that the shipped threshold alerts on in training. Most of
-those sources are hard negatives; of the public benign dialogues, left out, it is 3 %."""
+those sources are hard negatives; of the public benign dialogues, left out, it is 2.4 %."""
 ALERT_PROBABILITY = 0.45
 """`modes.elevated.enter` of the default policy: the probability that stands for the shipped threshold."""
 

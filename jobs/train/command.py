@@ -54,11 +54,12 @@ def scorer(
 ) -> None:
     """Train the turn scorer and the combination of signals, and write them as one file with its card.
 
-    Sources whose licence asks for share-alike, or names none, serve measuring alone. The same data give the same bytes.
+    Sources under other than permissive licences (MIT, Apache, BSD, CC BY …), or none, serve measuring alone. The same
+    data give the same bytes.
     """
     from jobs.dialogues import read_dialogues
     from jobs.eval.escalation_sides import require_two
-    from jobs.train.card import COLUMNS, FAILURES
+    from jobs.train.card import COLUMNS, failures_of
     from jobs.train.examples import own_dialogues, own_pairs
     from jobs.train.scorer import Trainer
     from models.risk.turn_model import ModelCard, TurnModel, write_model
@@ -71,14 +72,15 @@ def scorer(
     if not any(dialogue.escalating for dialogue in learnt):
         raise ConfigurationError(
             f"{data}: nothing escalating to learn from in which a user speaks, or all of it under licences that are "
-            "missing or share-alike (see --any-licence)"
+            "missing, share-alike or unknown here (see --any-licence)"
         )
     if measure:
         require_two(dialogues, by_family=True, instead="Add others, or train without figures by --no-measure.")
     own, pairs, embedder = own_dialogues(), own_pairs(), WordLlamaEmbedder()
     measured = _measured(dialogues, Trainer([*dialogues, *own], pairs, embedder), seed) if measure else {}
     day = date or datetime.now(UTC).date().isoformat()
-    card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=[*FAILURES])
+    failures = failures_of({dialogue.source for dialogue in learnt})
+    card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=failures)
     file = Trainer([*learnt, *own], pairs, embedder).train(version, card)
     written = write_model(file)
     to.write_bytes(written)

@@ -63,7 +63,8 @@ def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | N
     """How urgent the situation is by itself; None for no alert.
 
     Elevated warns, critical is critical, both with enough evidence: by the seed's formulas `min_scored_turns`, by the
-    calibrated judgement, whose probability knows how little few turns say, `min_evidence_turns`. A single turn of
+    calibrated judgement, whose probability knows how little few turns say, `min_evidence_turns` (or the former, where
+    the risks sent along demand it alone: they never delay an alert). A single turn of
     `single_turn_risk` is critical without more evidence: waiting for a second one is no answer to it.
     """
     if situation.turn_risk is not None and situation.turn_risk >= policy.single_turn_risk:

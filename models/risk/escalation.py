@@ -8,83 +8,30 @@ and take its place, and what they are now is always one observation away.
 |---|---|
 | a scored user turn | observed in the order of arrival, whatever its number |
 | duplicate, late, or without a risk of the scorer | not observed |
-| a user turn right after one (`merge_within`) | one message: the highest risk of its pieces, all that they do |
+| user turns with none between, within `merge_within` of the first | one message: its highest risk, all that it does |
 | about an allowed topic | passed over |
 | refusal by the assistant | known to the next user turn |
-| a model with other weights than the last turn was judged by | what came before is weighed anew, as one sum |
+| weights or rules other than the last turn was judged by | what came before is weighed anew, as one sum |
+| a slower judge's answer | stands as long as the alert that it is about |
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from zlib import crc32
+from datetime import datetime
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.events import Contribution, Escalation, TurnShare
 from models.memory.parts import Parts
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, Judgement, judge, probability_of
+from models.risk.message import Piece, bits_of
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SequenceSignals
-from models.stream_policy import ZERO
-from models.text.features import Features
 
 PART = "e"
-
-
-class Piece(Struct, array_like=True, frozen=True, gc=False):
-    """A user turn, or all pieces of a message so far.
-
-    Attributes:
-        turn: Number of the latest piece; what is not named here is as in `Observation`.
-        features: Bits, in the order of the fields of `Features`.
-        at: Event time of the latest piece.
-        counted: Counted turns of the session up to it, so that one in between is noticed.
-    """
-
-    turn: int
-    risk: float
-    features: int
-    marks: int
-    nearness: float | None
-    refused: bool
-    at: datetime
-    counted: int
-
-    def continues(self, before: Piece, within: timedelta) -> bool:
-        """Whether it is a further piece of the message `before`."""
-        return within > ZERO and self.counted == before.counted + 1 and abs(self.at - before.at) <= within
-
-    def joined_to(self, before: Piece) -> Piece:
-        """The message with this piece: what stood before the message is what stood before its first piece."""
-        return structs.replace(
-            self,
-            risk=max(self.risk, before.risk),
-            features=self.features | before.features,
-            marks=self.marks | before.marks,
-            nearness=before.nearness,
-            refused=before.refused,
-        )
-
-    def observation(self) -> Observation:
-        """As the signals see it."""
-        return Observation(self.turn, self.risk, _features_of(self.features), self.marks, self.nearness, self.refused)
-
-
-def bits_of(features: Features) -> int:
-    """Features as bits, the first field the lowest.
-
-    >>> bits_of(Features(question=True, imperative=True))
-    5
-    """
-    return sum([flag << place for place, flag in enumerate(structs.astuple(features))])
-
-
-def _features_of(bits: int) -> Features:
-    return Features(*[bits >> place & 1 == 1 for place in range(len(Features.__struct_fields__))])
 
 
 class _Kept(Struct, array_like=True):
@@ -94,8 +41,8 @@ class _Kept(Struct, array_like=True):
     """The signals before `message`, encoded; empty: as they begin."""
     message: Piece | None = None
     """The last one that was observed."""
-    model: int = 0
-    """Checksum of the name of the model that judged last."""
+    unused: int = 0
+    """Keeps the place of what is no longer read."""
     log_odds: int = 0
     """Of the last judgement, in ten-thousandths, as all that follows."""
     shares: list[tuple[int, int]] = []
@@ -134,11 +81,12 @@ class Escalating:
         self._kept = kept = _Kept() if stored is None else _decode(stored)
         self._signals: SequenceSignals | None = None
         self._changed = False
-        name = crc32(model.name.encode())
-        if kept.model != name:
-            kept.model = name
-            kept.log_odds = self.judgement().log_odds
-            kept.earlier = kept.log_odds - model.base - sum(share for _, share in kept.shares)
+        kept.log_odds = self.judgement().log_odds
+        gained = kept.log_odds - model.base
+        earlier = gained - sum(share for _, share in kept.shares)
+        if earlier != kept.earlier:  # Other weights, signals or rules than the last turn was judged by.
+            kept.earlier = earlier
+            kept.evidence_turns = max(kept.evidence_turns, int(gained > 0))
 
     def flush(self) -> None:
         """Write the part if anything changed."""
@@ -236,10 +184,18 @@ class Escalating:
         kept.earlier += sum(share for _, share in kept.shares[:surplus])
         del kept.shares[:surplus]
 
-    def hear(self, probability: float) -> None:
-        """A slower judge answered. It stands until the next answer; what it changes is no turn's share."""
-        self._kept.judge, self._changed = probability, True
-        self._kept.earlier += self._judge_anew()
+    def hear(self, probability: float | None) -> bool:
+        """A slower judge answered, or (None) its answer stands no longer; what it changes is no turn's share.
+
+        Returns:
+            Whether that is another answer than the one that stood.
+        """
+        kept = self._kept
+        if kept.judge == probability:
+            return False
+        kept.judge, self._changed = probability, True
+        kept.earlier += self._judge_anew()
+        return True
 
     def judgement(self) -> Judgement:
         """As it is now, taken apart by signal."""
@@ -253,7 +209,9 @@ class Escalating:
         """
         kept, grounds, whole = self._kept, self._grounds(), self.judgement()
         phrases = self._present_signals().phrases()
-        phrases[UPSTREAM] = f"the risks sent along make a score of {grounds.value(UPSTREAM):.2f}"
+        phrases[UPSTREAM] = (
+            f"with the risks that producers sent along, the seed's score is {grounds.value(UPSTREAM):.2f}"
+        )
         phrases[JUDGE] = f"a judge who read the last turns says {grounds.value(JUDGE):.2f}"
         contributions = []
         for name in sorted(filter(whole.parts.__getitem__, whole.parts), key=lambda name: -abs(whole.parts[name])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from models.events import Contribution, Escalation, EvidenceTurn, SignalShare, Slope
 from models.memory.vectors import Mark, VectorRing
@@ -92,12 +93,20 @@ def evidence(
     }
     heaviest = sorted(weighed, key=lambda turn: (-weighed[turn], turn))[:limit]
     added = shares or {}
+    # The remembered turn before it was refused: part of why its share is what it is, where a model judges.
+    after = {turn for before, turn in pairwise(sorted(marks)) if marks[before] & Mark.REFUSED and turn in added}
     return [
         EvidenceTurn(
             id=f"{session_id}_{turn}",
             turn=turn,
             risk=risks.get(turn, 0.0),
-            why=", ".join([f"risk {risks[turn]:.2f}" if turn in risks else "earlier", *_why(marks.get(turn, 0))]),
+            why=", ".join(
+                [
+                    f"risk {risks[turn]:.2f}" if turn in risks else "earlier",
+                    *_why(marks.get(turn, 0)),
+                    *["after a refusal"] * (turn in after),
+                ]
+            ),
             log_odds=added.get(turn, 0.0),
         )
         for turn in sorted(turn for turn in heaviest if weighed[turn] > 0)

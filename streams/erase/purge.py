@@ -204,6 +204,8 @@ def _loosened(topic: Topic, config: Mapping[str, str]) -> dict[str, str]:
     if topic.cleanup is Cleanup.COMPACT:
         kept["min.compaction.lag.ms"] = str(int(topic.compaction_lag.total_seconds() * 1000))
         kept["max.compaction.lag.ms"] = str(int(topic.compacted_within.total_seconds() * 1000))
+    if topic.segment is not None:
+        kept["segment.ms"] = str(int(topic.segment.total_seconds() * 1000))
     return kept
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from hashlib import file_digest
@@ -74,15 +75,33 @@ class OnnxJudge:
     async def judge(self, turns: Sequence[JudgedTurn], *, within: timedelta) -> float:
         """Probability of harm of the worst of the user's turns.
 
+        Its time begins when the thread takes it up. A judgement that nobody waits for any more ends with the batch at
+        hand.
+
         Raises:
             JudgeFailed: Not done in time, the user said nothing, or the classifier gave no probability.
         """
         texts = [turn.content for turn in turns if turn.role is Role.USER and turn.content.strip()]
         if not texts:
             raise JudgeFailed("no_text", "the user has said nothing in these turns")
+        loop, abandoned = asyncio.get_running_loop(), threading.Event()
+
+        def begun(ends: float) -> None:
+            if not abandoned.is_set():
+                limit.reschedule(ends)
+
+        def run() -> float:
+            ends = loop.time() + within.total_seconds()
+            loop.call_soon_threadsafe(begun, ends)
+            return self._worst(texts, lambda: abandoned.is_set() or loop.time() >= ends)
+
         try:
-            async with asyncio.timeout(within.total_seconds()):
-                return await asyncio.get_running_loop().run_in_executor(self._thread, self._worst, texts)
+            # What waits for the thread has not begun yet: its time is not spent on others.
+            async with asyncio.timeout(None) as limit:
+                try:
+                    return await loop.run_in_executor(self._thread, run)
+                finally:
+                    abandoned.set()
         except TimeoutError as error:
             raise JudgeFailed("timeout", f"{self.name}: not done within {within}") from error
 
@@ -90,17 +109,18 @@ class OnnxJudge:
         """Release the thread; what waits for it is not judged any more."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _worst(self, texts: Sequence[str]) -> float:
+    def _worst(self, texts: Sequence[str], given_up: Callable[[], bool]) -> float:
         windows = list(self._windows(texts))
         if not windows:
             raise JudgeFailed("no_text", "the tokenizer finds no token in what the user said")
-        try:
-            found = [
-                self._probabilities(self._logits(windows[at : at + self._batch]))
-                for at in range(0, len(windows), self._batch)
-            ]
-        except Exception as error:  # onnxruntime's own errors have no common base but this
-            raise JudgeFailed("unavailable", f"{self.name}: {type(error).__name__}") from error
+        found = []
+        for at in range(0, len(windows), self._batch):
+            if given_up():
+                raise TimeoutError
+            try:
+                found.append(self._probabilities(self._logits(windows[at : at + self._batch])))
+            except Exception as error:  # onnxruntime's own errors have no common base but this
+                raise JudgeFailed("unavailable", f"{self.name}: {type(error).__name__}") from error
         worst = float(np.concatenate(found).max())
         if not np.isfinite(worst):
             raise JudgeFailed("rubbish", f"{self.name}: a probability that is no number")

@@ -26,14 +26,13 @@ from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.memory.conversation_topics import ConversationTopics
 from models.memory.topic_reading import get_topic_context, list_topics
-from models.risk.scorer import RuleScorer
 from models.session import SessionState
 from models.topics import CONVERSATION_TOPICS, TURNS, Topic
 from streams.api.health import create_api, serve
 from streams.kafka.client import consumer
 from streams.roles.index import IndexRole
 from streams.settings import Settings, load_settings
-from streams.wiring import embedder_of, policy_of, vector_store_of
+from streams.wiring import embedder_of, policy_of, scorer_of, vector_store_of
 from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role, until
 from tests.topics_indexed import SUBJECTS
 
@@ -125,7 +124,8 @@ async def test_a_taken_port_is_a_configuration_error() -> None:
 async def index_role(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """The index role in this process on the local store, and a client of its sessions."""
     embedder, stop = embedder_of(settings), asyncio.Event()
-    role = IndexRole(settings, policy_of(settings), embedder, RuleScorer(), vector_store_of(settings, embedder))
+    scorer, store = scorer_of(settings, embedder), vector_store_of(settings, embedder)
+    role = IndexRole(settings, policy_of(settings), embedder, scorer, store)
     task = asyncio.create_task(role.run(stop))
     try:
         base = f"http://127.0.0.1:{settings.http.index_port}/v1/sessions"

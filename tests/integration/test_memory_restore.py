@@ -19,14 +19,13 @@ from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
 from models.codec import decode_output, encode
 from models.events import Role, TopicChanged, Turn
-from models.risk.scorer import RuleScorer
 from models.topics import CONVERSATION_TOPICS
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.roles import archive
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import embedder_of, policy_of, scorer_of
 
 pytestmark = pytest.mark.kafka
 
@@ -68,7 +67,8 @@ async def settings(kafka: str, topic_prefix: str, tmp_path: Path, monkeypatch: p
 async def running(settings: Settings) -> AsyncIterator[None]:
     """Sessions and archive in this process, stopped at the end."""
     stop = asyncio.Event()
-    sessions = SessionsRole(settings, policy_of(settings), embedder_of(settings), RuleScorer())
+    embedder = embedder_of(settings)
+    sessions = SessionsRole(settings, policy_of(settings), embedder, scorer_of(settings, embedder))
     tasks = [asyncio.create_task(sessions.run(stop)), asyncio.create_task(archive.run(settings, stop=stop))]
     try:
         yield

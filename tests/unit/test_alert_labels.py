@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.structs import ConsumerRecord
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from jobs.alert_labels import labels_for, labels_in, records_of
+from jobs.alert_labels import erased_by, labels_for, labels_in, records_of
+from jobs.alerts import label_alerts
 from jobs.cli import app
 from models.codec import decode_input
 from models.errors import ConfigurationError
@@ -23,14 +26,18 @@ from models.events import (
     Contribution,
     Escalation,
     EvidenceTurn,
+    Position,
+    SessionErased,
     TurnShare,
     TurnsJudged,
 )
 from models.policy import IntakePolicy
 from models.topics import ALERTS, TURNS
+from streams.kafka.producer import Record
 from streams.lake.alerts import archived_changes
 from streams.lake.inputs import archived_inputs
 from streams.lake.writer import LakeWriter
+from streams.settings import load_settings
 from tests.alert_log import consumed
 from tests.lake_records import NOW, PREFIX, alert, buffer_of, paths, turn
 
@@ -82,6 +89,53 @@ def test_an_unknown_alert_labels_none() -> None:
     """All are refused, by name: half of a list would be labelled and nobody would know which."""
     with pytest.raises(ConfigurationError, match="no alert has the id a-8, a-9: nothing was labelled"):
         labels_for({"a-1": ALERT}, ["a-1", "a-8", "a-9"], escalating=True, reason="", by="")
+
+
+def test_an_alert_whose_session_was_erased_after_it_is_known() -> None:
+    """Not one of another session, nor one that the same session had after it had begun anew."""
+    erased = SessionErased(session_id="s-1", timestamp=NOW, request_id="r")
+    log = consumed([turn(0, session_id="s-1"), turn(0, session_id="s-2", content="session_erased"), erased, turn(1)])
+    topic = TURNS.full_name(PREFIX)
+    alerts = [
+        replace(ALERT, alert_id=name, session_id=session, source=Position(topic, 0, offset))
+        for name, session, offset in (("before", "s-1", 0), ("other", "s-2", 1), ("after", "s-1", 3))
+    ]
+
+    assert {"before"} == erased_by(log, alerts, IntakePolicy())
+
+
+def test_no_label_brings_the_name_of_an_erased_session_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of the alerts named with it is labelled, and only the alerts' own partitions are read."""
+    erased = SessionErased(session_id="s-1", timestamp=NOW, request_id="r")
+    topic = TURNS.full_name(PREFIX)
+    alerts = {
+        "a-1": replace(ALERT, source=Position(topic, 0, 0)),
+        "a-2": replace(ALERT, alert_id="a-2", session_id="s-2", source=Position(topic, 3, 0)),
+    }
+    read: list[tuple[str, int | None]] = []
+    sent: list[bytes | None] = []
+
+    async def latest(_: object) -> dict[str, AlertChanged]:
+        return alerts
+
+    async def log(_: object, name: str, *, only: int | None = None) -> AsyncIterator[ConsumerRecord]:
+        read.append((name, only))
+        for record in consumed([turn(0, session_id="s-1"), erased]) if only == 0 else []:
+            yield record
+
+    async def send(_: object, records: Sequence[Record]) -> None:
+        sent.extend(record.key for record in records)
+
+    monkeypatch.setattr("jobs.alerts.latest_alerts", latest)
+    monkeypatch.setattr("jobs.alert_labels.read_to_end", log)
+    monkeypatch.setattr("jobs.alerts.send_to_turns", send)
+    settings = load_settings(topic_prefix=PREFIX)
+
+    with pytest.raises(ConfigurationError, match="session of alert a-1 was erased: nothing was labelled"):
+        asyncio.run(label_alerts(settings, ["a-1", "a-2"], escalating=True, reason="", by=""))
+    assert ([(topic, 0), (topic, 3)], []) == (read, sent)
+    asyncio.run(label_alerts(settings, ["a-2"], escalating=True, reason="", by=""))
+    assert [b"s-2"] == sent
 
 
 def test_labels_are_found_among_turns() -> None:

@@ -80,6 +80,17 @@ def test_the_latest_label_counts_and_most_sessions_have_none() -> None:
     }
 
 
+def test_a_session_escalated_where_any_of_its_alerts_was_right() -> None:
+    """Of each alert the latest label counts, whatever was said of another one later."""
+    said = [("one", "a", True), ("one", "b", False), ("two", "a", True), ("two", "b", False), ("two", "a", False)]
+    talks: list[InputEvent] = [*conversation("one", CALM), *conversation("two", CALM)]
+    labels = [structs.replace(label(name, escalating=is_so), alert_id=alert) for name, alert, is_so in said]
+
+    found = sessions(events=[*talks, *labels])
+
+    assert {"one": True, "two": False} == {name: each.escalating for name, each in found.items()}
+
+
 def test_detection_delay_counts_the_turns_that_were_there() -> None:
     """Turn numbers begin anywhere and have gaps: what counts is how many turns there were until the alert."""
     numbered = [structs.replace(said, turn=100 + 7 * said.turn) for said in conversation("rising", RISING)]

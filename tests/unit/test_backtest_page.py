@@ -13,7 +13,7 @@ from jobs.backtest.drawing import draw_histogram
 from jobs.backtest.judging import Judged
 from jobs.backtest.page import render
 from jobs.backtest.report import Backtest, backtest_of
-from jobs.backtest.tables import cell
+from jobs.backtest.tables import cell, compared_rows, notes_on, source_rows
 from models.policy import Policy
 from tests.backtest_sessions import judged
 
@@ -100,6 +100,21 @@ def test_operating_points_stand_where_the_figures_say() -> None:
     titles = re.findall(r"<title>([^<]*false alarms)</title>", render(report()))
 
     assert titles == ["default-1: recall 33.3% at 0.0% false alarms", "stricter-2: recall 66.7% at 33.3% false alarms"]
+
+
+def test_figures_of_an_archive_say_that_they_are_of_labelled_sessions_alone() -> None:
+    """Only alerts can be labelled; of a file, whose every dialogue has a label, nothing of the kind is said."""
+    archive, said = report(), ", of labelled sessions alone"
+    file = structs.replace(archive, span_days=None)
+
+    for part in ("recall", "false-alarm rate", "ROC-AUC"):
+        assert f"{part}{said}" in {row[""] for row in compared_rows(archive)}
+        assert part in {row[""] for row in compared_rows(file)}
+    assert f"recall{said} (default-1)" in source_rows(archive)[0]
+    assert f"<h3>Recall against false alarms{said}</h3>" in render(archive)
+    assert any("Only alerts can be labelled" in note for note in notes_on(archive))
+    assert said not in render(file)
+    assert not any("Only alerts" in note for note in notes_on(file))
 
 
 def test_an_alert_at_the_last_turn_is_in_the_last_class() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from aiokafka.structs import ConsumerRecord
 
 from jobs.bench.figures import SESSIONS_ROLE, BenchFailed, Latency, Round, Timing, latency, medians, ratio, summarise
 from jobs.bench.sessions_role import time_of
@@ -13,8 +14,12 @@ from jobs.bench.stopwatch import Stopwatch
 from jobs.bench.stream import order
 from jobs.bench.stream_table import figure_rows, stage_rows
 from jobs.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
-from models.events import Turn
+from models.codec import encode
+from models.events import AlertChanged, Turn
 from models.policy import Policy
+from streams.replay import Replay
+from streams.settings import load_settings
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
@@ -169,3 +174,21 @@ def test_alarming_turns_alert_by_themselves() -> None:
 
     assert alarms == Counter({turn.session_id: 1 for turn in turns if turn.turn == 0})
     assert [traffic.alarms(n) for n in range(len(turns))] == [(turn.risk or 0) >= limit for turn in turns]
+
+
+def test_nothing_else_alerts_in_the_alarming_sessions() -> None:
+    """By the shipped policy and scorer: a session with an alert before would not have another one on time."""
+    settings, traffic = load_settings(), Traffic()
+    embedder = stream_embedder_of(settings)
+    replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
+    turns = [traffic.alarming(n, NOW + n * timedelta(seconds=1)) for n in range(30 * TURNS_PER_ALARM)]
+    times_ms = [int(turn.timestamp.timestamp() * 1000) for turn in turns]
+    replay.fold(0, [
+        ConsumerRecord("t", 0, n, at_ms, 0, turn.session_id.encode(), encode(turn), None, 1, 1, ())
+        for n, (turn, at_ms) in enumerate(zip(turns, times_ms, strict=True))
+    ])  # fmt: skip
+    alerts = [event for event in replay.result().outputs.values() if isinstance(event, AlertChanged)]
+
+    assert sorted((alert.session_id, alert.turn, alert.cause) for alert in alerts) == sorted(
+        (turn.session_id, turn.turn, "raised") for n, turn in enumerate(turns) if traffic.alarms(n)
+    )

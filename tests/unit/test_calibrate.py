@@ -129,8 +129,33 @@ def test_live_traffic_counts_sessions_from_their_first_turn_and_the_time_watched
     assert seen.span == timedelta(hours=1)
 
 
-def test_without_benign_labels_all_sessions_are_taken_as_benign_and_that_is_said() -> None:
-    """A session labelled escalating is left out only where there are benign ones."""
+@pytest.mark.parametrize("score", [0.57, 0.29, 0.0001, 0.9999])
+def test_a_threshold_stands_above_scores_that_binary_fractions_miss(score: float) -> None:
+    """0.57 * 10,000 is less than 5,700."""
+    found = threshold_for([score], 0)
+
+    assert score < (found or 0.0) < score + 0.00011
+
+
+def test_in_an_archive_sessions_that_nobody_labelled_count_as_benign() -> None:
+    """Only alerts can be labelled: of 40 sessions the one labelled benign is the one that alerted, not all there is."""
+    events: list[InputEvent] = []
+    for n in range(36):
+        events += conversation(f"quiet-{n}", [0.01 * n] * 6, day=0.01 * n)
+    for n in range(4):
+        events += [*conversation(f"loud-{n}", [0.9] * 6, day=1), label(f"loud-{n}", escalating=n > 0, day=1)]
+
+    found = calibrated(shadow(events).judged, POLICY, Target(false_alarm_ratio=0.1), [])
+    (proposal,) = found.proposals
+
+    assert (proposal.learnt_from, proposal.expected.benign, proposal.expected.false_alarms) == (37, 37, 3)
+    assert (proposal.expected.recall, proposal.expected.recall_interval, proposal.expected.precision) == (None,) * 3
+    assert any("36 of 40 sessions have no label and count as benign" in note for note in proposal.notes)
+    assert not any("misses the target" in note for note in proposal.notes)
+
+
+def test_sessions_labelled_escalating_are_not_learnt_from_unless_there_are_no_others() -> None:
+    """And that is said."""
     unlabelled = [judged(f"u{n}", 0.01 * n) for n in range(30)]
     escalating, benign = judged("e", 0.9, escalating=True), judged("b", 0.2, escalating=False)
     target = Target(false_alarm_ratio=0.1)
@@ -138,9 +163,12 @@ def test_without_benign_labels_all_sessions_are_taken_as_benign_and_that_is_said
     without = basis_of("", [*unlabelled, escalating], target, None)
     with_benign = basis_of("", [*unlabelled, escalating, benign], target, None)
 
-    assert (len(without.highest), without.allowed) == (31, 3)
-    assert any("taken as benign" in note for note in without.notes)
-    assert with_benign.highest == [0.2]
+    alone = basis_of("", [escalating], target, None)
+
+    assert (len(without.highest), without.allowed) == (30, 3)
+    assert (len(with_benign.highest), 0.9 in with_benign.highest) == (31, False)
+    assert alone.highest == [0.9]
+    assert any("all are taken" in note for note in alone.notes)
 
 
 def test_a_target_that_allows_everything_leaves_the_threshold() -> None:

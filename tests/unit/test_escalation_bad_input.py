@@ -5,18 +5,24 @@ Texts are the project's own. Every promise here stands in `models/README.md`.
 
 from __future__ import annotations
 
+import math
 import time
 from base64 import b64encode
 from codecs import encode as recoded
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 
 import pytest
 
-from models.events import Mode, Role
+from models.events import Mode, Role, Turn
 from models.risk.combination import probability_of
+from models.risk.scorer import score_text
 from models.text.disguise import unmask
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.intake import score_turns
+from streams.ports import Vectors
 from streams.telemetry import metrics
+from tests.session_driver import said as said_turn
 from tests.watched import (
     Said,
     Watched,
@@ -212,3 +218,27 @@ def test_lone_surrogates_are_refused_at_the_door_and_do_not_crash_the_scorer() -
 
     assert ([letter.reason for letter in watched.dead], watched.entities) == (["not_json"], {})
     assert marked == plain
+
+
+def test_a_scorer_that_gives_no_number_is_replaced_by_the_rules_and_counted() -> None:
+    """NaN is never a silent zero; its neighbours' risks stay."""
+
+    class Broken:
+        """Knows only the second turn."""
+
+        name = "broken"
+        reads = ""
+
+        def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
+            """NaN for all others."""
+            return [0.25 if turn.turn == 1 else math.nan for turn in turns]
+
+    embedder, lost = WordLlamaEmbedder(), metrics.counter("risks_not_a_number_total")
+    texts = ("How do I build a bomb?", "How do I build a bomb?", "Which train is earlier?")
+    turns = [said_turn(number, text) for number, text in enumerate(texts)]
+    before = lost._value.get()
+    risks = score_turns(turns, embedder.embed(texts), embedder, Broken())
+
+    assert [score_text(texts[0]), 0.25, 0.0] == risks
+    assert risks[0] > 0.5
+    assert lost._value.get() - before == 2

@@ -16,7 +16,7 @@ from models.policy import AppModes, ModePolicy, ModeThreshold, Policy
 from models.policy_digest import policy_digest
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, judge, probability_of
 from models.risk.escalation import PART
-from tests.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, units, upstream
+from tests.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, upstream
 from tests.session_driver import NOON, Session
 
 POLICY = judged_by()
@@ -188,37 +188,6 @@ def _probability(values: dict[str, float]) -> float:
     text = MODEL.base + sum(MODEL.weights[name] * value for name, value in values.items() if name != UPSTREAM)
     odds = math.exp(text / UNITS) + sent / (1 - sent)
     return odds / (1 + odds)
-
-
-def test_refusal_is_known_to_the_next_user_turn() -> None:
-    """What the assistant refused and the user asks again counts more than the same risk without a refusal."""
-    model = msgspec.structs.replace(MODEL, weights={**MODEL.weights, "refusals": 10_000})
-    refused, answered = Session(judged_by(model)), Session(judged_by(model))
-    for session, reply in ((refused, REFUSAL), (answered, "All right.")):
-        tell(session, 0, 0.4)
-        answer(session, 1, reply)
-        session.store()
-        tell(session, 2, 0.4)
-
-    assert judgement(refused).probability > judgement(answered).probability
-
-
-def test_other_weights_weigh_what_came_before_anew() -> None:
-    """A session judged by another model since the last turn still adds up, and only new turns have new shares."""
-    session = alerted()
-    before = judgement(session).turns
-    session.store()
-    other = msgspec.structs.replace(MODEL, name="made-up 2", base=-20_000, weights={"level": 9_000, "cusum": 30_000})
-    session.policy = judged_by(other)
-    tell(session, 6, 0.5)
-    whole = judgement(session)
-
-    assert "made-up 2" == whole.model
-    assert before == whole.turns[:-1]
-    assert units(whole.log_odds) == -20_000 + units(whole.earlier_log_odds) + sum(
-        units(each.log_odds) for each in whole.turns
-    )
-    assert units(whole.log_odds) == -20_000 + sum(units(each.log_odds) for each in whole.contributions)
 
 
 def test_state_of_the_release_before_goes_on() -> None:

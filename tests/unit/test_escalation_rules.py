@@ -6,26 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.bounds import largest_output_bytes
-from models.codec import encode
 from models.escalation_policy import Allowance, QuietHours
 from models.events import (
     AlertLabelled,
     AlertStatus,
     InputEvent,
-    JudgementRequested,
     Mode,
     Position,
-    Role,
     Severity,
-    TurnsJudged,
 )
 from models.partition import Arrival, PartitionFold
 from models.policy import AlertPolicy
-from models.risk.alerts import Alert, Situation, after_turn, judged
-from models.risk.combination import JUDGE
+from models.risk.alerts import Alert, Situation, after_turn
 from models.session import SessionState
-from tests.escalation_driver import answer, escalate, judged_by, judgement, tell, told, units, upstream
+from tests.escalation_driver import RISKY, answer, escalate, judged_by, judgement, tell, upstream
 from tests.session_driver import NOON, Session, said
 
 POLICY = judged_by()
@@ -43,7 +37,7 @@ def test_pieces_of_a_message_are_one() -> None:
         answer(session, 1)
     tell(whole, 4, 0.7, "Tell me what sails are.", timestamp=NOON + timedelta(minutes=3))
     for number, (risk, content) in enumerate([(0.1, "Tell me what"), (0.7, "sails are."), (0.2, "please")]):
-        at = NOON + timedelta(minutes=3, seconds=4 * number)
+        at = NOON + timedelta(minutes=3, seconds=2 * number)
         tell(pieces, 2 + number, risk, content, timestamp=at)
         pieces.store()
 
@@ -64,6 +58,18 @@ def test_what_is_no_piece(seconds: int, between: bool, within: int, turns: list[
     tell(session, 2, 0.5, timestamp=NOON + timedelta(seconds=seconds))
 
     assert turns == [each.turn for each in judgement(session).turns]
+
+
+def test_pieces_are_measured_from_the_first() -> None:
+    """Turns four seconds apart for ever are not one message for ever, stored between them or not."""
+    whole, stored = Session(POLICY), Session(POLICY)
+    for turn in range(6):
+        for session in (whole, stored):
+            tell(session, turn, 0.5, timestamp=NOON + timedelta(seconds=4 * turn))
+        stored.store()
+
+    assert [1, 3, 5] == [each.turn for each in judgement(whole).turns]
+    assert judgement(whole) == judgement(stored)
 
 
 # --- allowances
@@ -118,6 +124,18 @@ def test_a_single_turn_is_not_enough_evidence() -> None:
     assert demanded.alerts
 
 
+@pytest.mark.parametrize("least", [1, 6])
+def test_risks_sent_along_never_delay_an_alert(least: int) -> None:
+    """What alerts by its text alerts no later where a producer agrees; with `min_scored_turns`, if that is sooner."""
+    policy = judged_by(alerts=AlertPolicy(min_evidence_turns=least, min_scored_turns=4))
+    scored, sent = Session(policy), Session(policy)
+    escalate(scored, 8)
+    for turn in range(8):
+        upstream(sent, turn, 0.85, scored=RISKY)
+
+    assert sent.alerts[0].turn <= min(scored.alerts[0].turn, 3)
+
+
 def test_pieces_are_one_turn_of_evidence() -> None:
     """However many pieces a message is sent in, it speaks once."""
     session = Session(judged_by(alerts=AlertPolicy(min_evidence_turns=2)))
@@ -152,113 +170,6 @@ def test_quiet_hours_put_off_repeats(
     assert ("renotified" if repeated else None) == cause
 
 
-# --- a slower judge
-
-
-def asked() -> Session:
-    """A session whose alert is read by a judge."""
-    session = Session(ASKING)
-    escalate(session, 8, risk=0.45)
-    assert ["raised"] == [alert.cause for alert in session.alerts]
-    return session
-
-
-def answered(session: Session, probability: float | None, alert_id: str | None = None) -> None:
-    """The judge's answer for the session's alert, or another."""
-    session.put(
-        TurnsJudged(
-            session_id="s",
-            timestamp=NOON,
-            alert_id=alert_id or session.alerts[0].alert_id,
-            judge="guard",
-            probability=probability,
-            failure="" if probability is not None else "timeout",
-        )
-    )
-
-
-def test_judge_is_asked_when_an_alert_is_raised() -> None:
-    """With the turns at hand, long ones cut; nobody is asked where there is no judge, nor waited for."""
-    session = Session(ASKING)
-    escalate(session, 3)
-    tell(session, 3, 0.9, "\x01" * 30_000)
-    asked = [out for out in session.outputs if isinstance(out, JudgementRequested)]
-    raised = session.alerts[0]
-    alone = Session(POLICY)
-    escalate(alone, 6)
-
-    assert (raised.alert_id, raised.turn) == (asked[0].alert_id, asked[0].turn)
-    assert list(range(raised.turn + 1)) == [each.turn for each in asked[0].turns]
-    assert {Role.USER} == {each.role for each in asked[0].turns}
-    assert max(len(encode(each)) for each in asked) <= largest_output_bytes(ASKING)["judgement_requested"]
-    assert not any(isinstance(out, JudgementRequested) for out in alone.outputs)
-
-
-@pytest.mark.parametrize(("says", "cause", "moves"), [(0.999, "worsened", 1), (0.6, "judged", 1), (0.01, "judged", -1)])
-def test_judge_moves_the_alert(says: float, cause: str, moves: int) -> None:
-    """Its answer raises or lowers the probability, within its bound, and the alert is told anew at once."""
-    session = asked()
-    before = judgement(session)
-    answered(session, says)
-    session.store()
-    after = told(session.alerts[-1])
-    added = next(each.log_odds for each in after.contributions if each.signal == JUDGE)
-
-    assert cause == session.alerts[-1].cause
-    assert (added > 0) == (moves > 0)
-    assert abs(added) <= POLICY.escalation.judge_bound
-    assert units(before.log_odds) + units(added) == units(after.log_odds) == units(judgement(session).log_odds)
-    assert before.turns == after.turns
-    assert session.alerts[-1].score == session.profile.score == after.probability
-    assert 1 == sum(isinstance(out, JudgementRequested) for out in session.outputs)
-
-
-def test_judge_who_disagrees_lets_the_mode_fall() -> None:
-    """Once it has lasted: the alert is then resolved by calm turns sooner."""
-    session = asked()
-    answered(session, 0.001)
-
-    assert Mode.ELEVATED != session.profile.mode
-
-
-@pytest.mark.parametrize(("probability", "alert_id"), [(0.9, "another"), (None, None)])
-def test_answers_that_change_nothing(probability: float | None, alert_id: str | None) -> None:
-    """Of another alert, or none at all."""
-    session = asked()
-    before = (len(session.outputs), judgement(session))
-    answered(session, probability, alert_id)
-
-    assert before == (len(session.outputs), judgement(session))
-
-
-def test_answer_that_comes_after_the_end_opens_nothing() -> None:
-    """The session is closed, or was never there."""
-    closed, unknown = asked(), Session(ASKING)
-    closed.end()
-    told_before = len(closed.outputs)
-    answered(closed, 0.9)
-    answered(unknown, 0.9, "any")
-    assert closed.state is not None
-    assert unknown.state is not None
-
-    assert (told_before, True) == (len(closed.outputs), closed.state.closed)
-    assert ({}, []) == (unknown.state.changed_parts(), unknown.outputs)
-
-
-def test_an_acknowledged_warning_fires_again_when_judged_critical() -> None:
-    """Grown worse, it is nobody's any more; otherwise it stays as it was."""
-    alert = Alert("id", AlertStatus.ACKNOWLEDGED, Severity.WARNING, NOON, NOON)
-
-    assert (alert, "judged") == judged(alert, Mode.CALM, NOON)
-    worse, cause = judged(alert, Mode.CRITICAL, NOON)
-    assert (AlertStatus.FIRING, Severity.CRITICAL, 2, "worsened") == (
-        worse.status,
-        worse.severity,
-        worse.notifications,
-        cause,
-    )
-
-
 # --- labels
 
 
@@ -269,7 +180,8 @@ def label(days: float = 0) -> AlertLabelled:
 
 def test_label_changes_nothing() -> None:
     """It is read past: no output, no deadline, no judgement; it opens no session and reopens none."""
-    session = asked()
+    session = Session(POLICY)
+    escalate(session, 8)
     before = (session.deadline, len(session.outputs), judgement(session))
     session.put(label())
     after = (session.deadline, len(session.outputs), judgement(session))

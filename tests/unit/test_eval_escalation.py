@@ -5,20 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec import structs
+from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.dialogues import Dialogue
+from jobs.eval.escalation import judging_by, us_per_turn
 from jobs.eval.escalation_sides import LeaveOut, sides_of
 from jobs.train.examples import own_dialogues, own_pairs
 from models.errors import ConfigurationError
 from models.events import Role
+from models.policy import Policy
+from models.text.features import Features, features_of
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.scorers.trained import model_at
 from tests.labelled_dialogues import as_file, made_up, retold, spoken
 
 KEYS = {
@@ -75,6 +83,47 @@ def test_families_that_the_scorer_knows_are_judged_without_it() -> None:
     assert names(LeaveOut.FAMILY) == names(LeaveOut.SOURCE) == [names(LeaveOut.NOTHING)[1], [], ["silent"]]
 
 
+@pytest.mark.parametrize(("source", "known"), [("hh_safe", "hh_harmless"), ("trylock_harmful", "trylock_attack")])
+def test_a_new_source_of_a_known_family_is_judged_without_that_family(source: str, known: str) -> None:
+    """Though no source of these data was trained on."""
+    sides = sides_of(of_families(source, "other"), LeaveOut.AUTO, {known})
+
+    assert [each.source for each in sides.left_out] == [source]
+    assert [each.source for each in sides.as_it_is] == ["other"]
+
+
+class SlowAtFirst(WordLlamaEmbedder):
+    """An embedder whose first batch waits for something else."""
+
+    waited = False
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """As ever, once late."""
+        if not self.waited:
+            self.waited = True
+            time.sleep(0.3)
+        return super().embed(texts)
+
+
+def test_what_a_turn_costs_is_the_best_of_three_rounds_and_counts_its_features(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wait in one round is not the turn's; features cost what they cost."""
+    dialogues, embedder = made_up()[:1], SlowAtFirst()
+    turns = len(dialogues[0].said_by_user)
+
+    def slow(text: str) -> Features:
+        time.sleep(0.01)
+        return features_of(text)
+
+    monkeypatch.setattr("jobs.eval.escalation.features_of", slow)
+    took = us_per_turn(dialogues, judging_by(model_at(None), Policy(), embedder), embedder)
+
+    assert took["us_embedding"] < 0.3 / turns * 1e6
+    assert took["us_features"] >= 10_000
+    assert took["us_per_turn"] == pytest.approx(sum(each for name, each in took.items() if name != "us_per_turn"))
+
+
 def test_families_that_nobody_was_trained_on_are_judged_by_the_shipped_scorer(data: Path) -> None:
     """Every figure that was promised, overall and by source; no text is printed."""
     report = measured(data, [*made_up(), SILENT])
@@ -94,7 +143,7 @@ def test_families_that_nobody_was_trained_on_are_judged_by_the_shipped_scorer(da
     assert set(report["controls"]) == {"first_turn", "turns", "mean_length"}
     assert report["gain_over_first_turn"] == pytest.approx(report["roc_auc"] - report["controls"]["first_turn"])
     assert report["us_per_turn"] == pytest.approx(
-        report["us_embedding"] + report["us_scoring"] + report["us_judging"], abs=0.2
+        sum(report[f"us_{part}"] for part in ("embedding", "scoring", "features", "judging")), abs=0.2
     )
 
 

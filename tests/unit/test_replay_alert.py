@@ -4,49 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from aiokafka.structs import ConsumerRecord
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from jobs.alert_sources import ArchiveSource, Recorded, TopicSource
 from jobs.cli import app
 from jobs.replay import folding
-from jobs.replay_alert import AlertCompared, compare, differing, replay_alert
+from jobs.replay_alert import compare, differing, replay_alert
 from models.codec import encode
+from models.erasure import Subject
 from models.errors import ConfigurationError
-from models.escalation_policy import CombinationModel, EscalationPolicy
-from models.events import AlertChanged, Turn
-from models.policy import ModePolicy, ModeThreshold, Policy
-from models.policy_digest import policy_digest
+from models.events import Turn
 from streams import versions
 from streams.lake.catalog import paths_of, reading
+from streams.lake.erasing import erase
+from streams.lake.writer import LakeWriter
 from streams.settings import Settings, load_settings
 from streams.versions import Version
-from tests.alert_log import TOPIC, MemorySource, NoEmbedder, alerts_of, archive, consumed, escalating
-from tests.lake_records import PREFIX
-
-LOG = consumed(escalating())
-POLICY = Policy()
-EARLIER = Policy(
-    version="earlier",
-    modes=ModePolicy(
-        watch=ModeThreshold(enter=0.6, leave=0.5),
-        elevated=ModeThreshold(enter=0.8, leave=0.7),
-        critical=ModeThreshold(enter=0.9, leave=0.8),
-    ),
+from tests.alert_log import (
+    LEARNT,
+    LOG,
+    POLICY,
+    TOPIC,
+    MemorySource,
+    NoEmbedder,
+    again,
+    alerts_of,
+    archive,
+    consumed,
+    escalating,
 )
-"""Raises later than the default one."""
-LEARNT = Policy(
-    version="learnt",
-    escalation=EscalationPolicy(
-        model=CombinationModel(name="model-1", base=-41_237, weights={"level": 33_331, "peak": 27_777, "run": 9_999})
-    ),
-)
-"""Its calibrated combination judges, by weights that the kept file has."""
+from tests.lake_records import NOW, PREFIX
 
 
 @pytest.fixture
@@ -61,19 +52,6 @@ def settings(tmp_path: Path) -> Settings:
 def _plain_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jobs.replay_alert.stream_embedder_of", lambda _: NoEmbedder())
     monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
-
-
-def again(
-    monkeypatch: pytest.MonkeyPatch,
-    settings: Settings,
-    alerts: Sequence[AlertChanged],
-    *,
-    log: Sequence[ConsumerRecord] = LOG,
-    policy_file: Path | None = None,
-) -> AlertCompared:
-    """The first of these alerts, made again."""
-    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
-    return asyncio.run(replay_alert(settings, alerts[0].alert_id, policy_file=policy_file, bar=folding))
 
 
 def test_an_alert_is_made_again_bit_for_bit(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,38 +113,6 @@ def test_a_lost_turn_is_noticed(settings: Settings, monkeypatch: pytest.MonkeyPa
     assert not found.equal
 
 
-def test_a_policy_that_changed_on_the_way_is_followed(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The role was started anew with another policy before the alert: its history tells from where on."""
-    versions.keep(settings, EARLIER, None, "rules")
-    alerts = alerts_of(LOG, (0, EARLIER), (12, POLICY))
-    unaware = again(monkeypatch, settings, alerts)
-    for first, policy in ((0, EARLIER), (12, POLICY)):
-        versions.note(settings, {0: first}, Version(policy_digest(policy), "rules", "none"))
-    found = again(monkeypatch, settings, alerts)
-
-    assert (False, "alert") == (unaware.equal, unaware.rules)
-    assert (True, "history") == (found.equal, found.rules)
-    assert [policy_digest(EARLIER), policy_digest(POLICY)] == found.policies
-
-
-def test_a_history_that_contradicts_the_alert_is_not_followed(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another worker folded the partition meanwhile: the alert's own word counts."""
-    versions.note(settings, {0: 0}, Version("abcdefabcdef", "rules", "none"))
-    found = again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))
-
-    assert (True, "alert") == (found.equal, found.rules)
-
-
-def test_another_embedder_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its vectors would give another alert, and nobody would know why."""
-    versions.note(settings, {0: 0}, Version(policy_digest(POLICY), "rules", "elsewhere"))
-
-    with pytest.raises(ConfigurationError, match="embedder elsewhere, configured is none"):
-        again(monkeypatch, settings, alerts_of(LOG, (0, POLICY)))
-
-
 def test_another_policy_tells_what_would_have_been(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -192,7 +138,7 @@ def test_only_changes_of_the_alert_are_compared(settings: Settings, monkeypatch:
     alerts = alerts_of(log, (0, POLICY))
     ids = list(dict.fromkeys(alert.alert_id for alert in alerts))
     monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
-    found = [asyncio.run(replay_alert(settings, alert_id, bar=folding)) for alert_id in ids]
+    found = [asyncio.run(replay_alert(settings, alert_id, scorer="rules", bar=folding)) for alert_id in ids]
 
     assert [True, True] == [each.equal for each in found]
     assert len(alerts) == sum(len(each.changes) for each in found)
@@ -214,20 +160,6 @@ def test_the_same_fields_in_other_bytes_are_not_equal() -> None:
 
     assert (False, ["encoding"]) == (row.equal, row.differs)
     assert ["encoding"] == differing(alert, alert)
-
-
-def test_an_unknown_version_says_which_file_is_wanted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what to do; so does one that was damaged, and an alert of a release that named none."""
-    alerts = alerts_of(LOG, (0, EARLIER))
-    path = versions.policy_path(settings, alerts[0].policy_digest)
-
-    with pytest.raises(ConfigurationError, match=rf"{path.name} is missing.*copy the file"):
-        again(monkeypatch, settings, alerts)
-    path.write_bytes(encode(POLICY) + b" ")
-    with pytest.raises(ConfigurationError, match=rf"{path.name} is damaged"):
-        again(monkeypatch, settings, alerts)
-    with pytest.raises(ConfigurationError, match="--policy FILE"):
-        again(monkeypatch, settings, [replace(alert, policy_digest="") for alert in alerts])
 
 
 def test_a_log_that_is_not_whole_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,11 +196,35 @@ def test_the_archive_gives_the_same_alert(settings: Settings) -> None:
     """Bit for bit, of rows; and what it has not archived it says."""
     alerts = alerts_of(LOG, (0, POLICY))
     archive(settings, escalating(), alerts)
-    found = asyncio.run(replay_alert(settings, alerts[0].alert_id, archive=True, bar=folding))
+    found = asyncio.run(replay_alert(settings, alerts[0].alert_id, archive=True, scorer="rules", bar=folding))
 
     assert (True, 3) == (found.equal, len(found.changes))
     with reading(paths_of(settings)) as lake, pytest.raises(ConfigurationError, match="let `turntide worker archive`"):
         asyncio.run(ArchiveSource(settings, lake).count(0, 999))
+
+
+def test_erasures_beside_the_alert_are_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fold lacks other sessions' turns: a difference may be that alone. Records after the alert do not count."""
+    (raised, *_) = alerts_of(LOG, (0, POLICY))
+    archive(settings, escalating(), [replace(raised, reason="other")])
+    calm = frozenset({"calm-1", "calm-2"})
+    writer = LakeWriter(paths_of(settings))
+    erase(writer, Subject("session", session_ids=calm), now=NOW)
+    writer.close()
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(settings.data_dir))
+    monkeypatch.setenv("TURNTIDE_TOPIC_PREFIX", PREFIX)
+    run = CliRunner().invoke(app, ["replay", "--alert", raised.alert_id, "--archive", "--scorer", "rules"])
+    found = asyncio.run(replay_alert(settings, raised.alert_id, archive=True, scorer="rules", bar=folding))
+    gone = [sum(event.session_id in calm for event in escalating()[:before]) for before in range(len(LOG) + 1)]
+    here = gone[raised.source.offset + 1]
+    with reading(paths_of(settings)) as lake:
+        source = ArchiveSource(settings, lake)
+        counted = [asyncio.run(source.erased(0, before)) for before in range(len(LOG) + 1)]
+
+    assert gone == counted
+    assert (False, here) == (found.equal, found.erased)
+    assert f"{here} records below the alert's last offset were erased since" in " ".join(run.output.split())
+    assert run.exit_code == 1
 
 
 def test_the_command_prints_and_exits_by_what_it_found(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +236,7 @@ def test_the_command_prints_and_exits_by_what_it_found(settings: Settings, monke
     for recorded in (alerts, [replace(alerts[0], reason="other"), *alerts[1:]]):
         source = MemorySource(LOG, recorded)
         monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _, source=source: source)
-        arguments = ["replay", "--alert", alerts[0].alert_id, "--output", "json"]
+        arguments = ["replay", "--alert", alerts[0].alert_id, "--scorer", "rules", "--output", "json"]
         runs.append(CliRunner().invoke(app, arguments))
     same, other = (json.loads(run.stdout) for run in runs)
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from jobs.topic_drift import Kind, compare, refused, wanted_topics
-from models.topics import PROFILES, SESSION_STATE, TOPICS, TURNS
+from models.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TOPICS, TURNS
+from streams.erase.purge import _loosened, _tight
 from streams.kafka.topics import BrokerTopic
 from streams.settings import load_settings
 
@@ -41,6 +42,8 @@ def test_wanted_configuration() -> None:
         "retention.ms": "2592000000",
     }
     assert "retention.ms" not in by_name[PROFILES.full_name("p")]
+    judgements = by_name[JUDGEMENTS.full_name("p")]
+    assert (judgements["retention.ms"], judgements["segment.ms"]) == ("86400000", "3600000")
     assert by_name[SESSION_STATE.full_name("p")]["max.message.bytes"] == "8388608"
 
 
@@ -49,6 +52,23 @@ def test_no_difference() -> None:
     config = {**WANTED[0].config, "segment.ms": "1000"}
 
     assert compare(WANTED, standing(config=config)) == []
+
+
+def test_a_file_that_stays_open_too_long_is_seen() -> None:
+    """What was said would outlive its retention by as long as the broker does not close the file."""
+    name = JUDGEMENTS.full_name("p")
+    topics = standing()
+    topics[name] = msgspec.structs.replace(topics[name], config={**topics[name].config, "segment.ms": "604800000"})
+
+    assert [(name, Kind.CONFIG, "segment.ms", "604800000", "3600000")] == [
+        (each.topic, each.kind, each.field, each.standing, each.wanted) for each in compare(WANTED, topics)
+    ]
+
+
+def test_an_erasure_leaves_the_tables_file_length_behind() -> None:
+    """What it set itself goes, the table's own entry comes back."""
+    assert {"segment.ms": "3600000"} == _loosened(JUDGEMENTS, dict(_tight(JUDGEMENTS)))
+    assert {"retention.ms": "7"} == _loosened(TURNS, {**_tight(TURNS), "retention.ms": "7"})
 
 
 def test_empty_broker_lacks_everything() -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.eval.escalation import judge_as_it_is, judging_by
 from jobs.eval.escalation_scoring import Judged, Summary, summary
-from jobs.train.card import COLUMNS, FAILURES, card_page, measured_of
+from jobs.train.card import COLUMNS, FAILURES, card_page, failures_of, measured_of
 from jobs.train.examples import own_dialogues, own_pairs
 from models.policy import Policy
 from models.risk.combination import UNITS
@@ -81,6 +81,28 @@ def test_a_card_without_figures_says_so() -> None:
 
     assert "\n\nNot measured.\n\n" in card_page(carded({}))
     assert "\n| all | 1 |  |  |  |  | 1.000 |  | 0.500 |\n" in card_page(carded(measured_of(one_label, None)))
+
+
+def test_a_card_says_how_its_figures_are_made_and_that_settings_were_chosen_on_them() -> None:
+    """The command that gives them, and what they promise for other families; not of other data, nor without figures."""
+    ours = carded(measured_of(RUN, None))
+    mine = [structs.replace(source, name="mine") for source in ours.file.card.sources[:1]]
+    changed = structs.replace(ours.file, card=structs.replace(ours.file.card, sources=mine))
+    theirs = card_page(TurnModel(changed, write_model(changed)))
+
+    assert "`turntide eval escalation --leave-out family`" in card_page(ours)
+    assert "chosen on these same families" in card_page(ours).partition("| red_attack |")[2]
+    assert "chosen on these same families" not in theirs
+    assert "chosen on these same families" not in card_page(carded({}))
+
+
+def test_failures_found_on_shipped_data_are_not_said_of_other_data() -> None:
+    """Figures and labels of sources that were not learnt from; what holds of any file stays."""
+    mine = failures_of({"mine", "own_crowd"})
+
+    assert failures_of({source.name for source in model_at(None).file.card.sources}) == [*FAILURES]
+    assert not re.search(r"0\.\d\d|hh_|one in", " ".join(mine))
+    assert any("English only" in failure for failure in mine)
 
 
 def test_the_page_in_the_documents_is_the_card_of_the_shipped_file() -> None:

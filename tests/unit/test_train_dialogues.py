@@ -109,11 +109,19 @@ def test_in_a_training_turns_stand_apart_in_the_order_of_the_file() -> None:
         ("CC-BY-ND-4.0", False),
         ("GPL-3.0", False),
         ("share alike", False),
+        ("BSD-3-Clause", True),
+        ("CC0-1.0", True),
+        ("AGPLv3", False),
+        ("LGPLv2.1", False),
+        ("CC-BY-4.0 AND CC-BY-NC-4.0", False),
+        ("MIT (non-commercial)", False),
+        ("all rights reserved", False),
+        ("OpenRAIL", False),
         ("unknown", False),
         ("", False),
     ],
 )
-def test_what_asks_for_share_alike_or_names_no_licence_may_not_ship(licence: str, free: bool) -> None:
+def test_what_is_not_known_to_be_free_may_not_ship(licence: str, free: bool) -> None:
     """Weights learnt from it would carry its terms."""
     assert spoken("1", "s", "a", licence=licence).may_ship is free
 

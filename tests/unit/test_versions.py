@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -76,8 +78,8 @@ def test_a_folder_that_cannot_be_written_is_told(settings: Settings) -> None:
         versions.keep(settings, POLICY, None, "rules")
 
 
-def test_history_has_a_line_for_each_change_only(settings: Settings) -> None:
-    """A role that starts again with the same rules has no news; partitions and prefixes are told apart."""
+def test_history_has_a_stretch_for_each_change_only(settings: Settings) -> None:
+    """A role that starts again with the same rules changes nothing; partitions and prefixes are told apart."""
     other = settings.model_copy(update={"topic_prefix": "other"})
     versions.note(settings, {0: 0, 1: 5}, OLD)
     versions.note(settings, {0: 40}, OLD)
@@ -109,6 +111,39 @@ def test_what_is_folded_anew_replaces_what_was(
     versions.note(settings, {0: first}, version)
 
     assert expected == firsts(settings)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_histories_of_several_workers_are_put_together_in_any_order(settings: Settings, order: tuple[int, int]) -> None:
+    """Each has its own folder. The first one got the partition back: for itself that was no news."""
+    workers = [settings.model_copy(update={"data_dir": settings.data_dir / name}) for name in ("one", "two")]
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    for hour, worker, first, version in ((0, 0, 0, OLD), (1, 1, 50, NEW), (2, 0, 80, OLD), (3, 1, 70, NEW)):
+        versions.note(workers[worker], {0: first}, version, now=at + timedelta(hours=hour))
+        put_together(settings, [workers[n] for n in order])
+        if hour == 2:
+            assert [(0, "old"), (50, "new"), (80, "old")] == firsts(settings)
+
+    assert [(0, "old"), (50, "new")] == firsts(settings)
+
+
+def put_together(settings: Settings, workers: Sequence[Settings]) -> None:
+    """Append the workers' histories to one another."""
+    path = settings.data_dir / "versions" / "history.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    of_workers = [worker.data_dir / "versions" / "history.jsonl" for worker in workers]
+    path.write_bytes(b"".join(each.read_bytes() for each in of_workers if each.exists()))
+
+
+def test_lines_of_an_older_release_have_no_time_and_come_first(settings: Settings) -> None:
+    """In their order, also where they were appended last."""
+    versions.note(settings, {0: 70}, NEW)
+    path = settings.data_dir / "versions" / "history.jsonl"
+    line = '{"prefix":"%s","partition":0,"first_offset":%d,"version":{"policy":"%s","scorer":"rules","embedder":"e"}}\n'
+    older = "".join(line % (settings.topic_prefix, *each) for each in ((0, "a"), (60, "b"), (40, "c")))
+    path.write_bytes(path.read_bytes() + older.encode())
+
+    assert [(0, "a"), (40, "c"), (70, "new")] == firsts(settings)
 
 
 def test_a_line_cut_short_spoils_none_after_it(settings: Settings) -> None:

@@ -14,12 +14,18 @@ from models.risk.sequence.scale import clip, fade
 NEAR = 0.4
 """Cosine from which two user turns are about one matter: follow-up questions reach it, other matters seldom do."""
 
-QUESTION_WEIGHT = 0.1
-"""What a question counts that is of no risk: to ask on about one thing is what people do."""
-ROW_FADE = 0.7
-"""What another kind of turn leaves of a row of questions; a word of thanks does not end it."""
-FULL_ROW = 2.0
-"""Sum of a row at which the signal is 0.5: three or four questions of a risk of 0.5."""
+ORDINARY_RISK = 0.1
+"""Risk up to which a question counts nothing: to ask on about bread, trains or a cat is what people do. Counting every
+question a little told the public dialogues apart as well, and alerted on each of six such rows of questions."""
+QUESTION_GAIN = 2.4
+"""What a question counts for each risk of 1 beyond that …"""
+OPENING = 0.25
+"""… and which part of it the first of a row does: a single question is no row yet."""
+QUESTION_FADE, OTHER_FADE = 0.9, 0.7
+"""What a question, and another kind of turn, leaves of the row; a word of thanks does not end it, and it is bounded."""
+FULL_ROW = 1.0
+"""Sum of a row at which the signal is 0.5: three questions of a risk of 0.3."""
+_NOTHING_LEFT = 0.05
 
 MATTER_HALF_LIFE_TURNS = 6
 """A change of matter shows within some turns."""
@@ -47,7 +53,7 @@ class InformationGathering(Struct, array_like=True, gc=False):
     A question counts where it is `NEAR` the turn before it or near the risky matter (`Mark.GATHERED`).
 
     Attributes:
-        row: Sum of the questions' weights, `QUESTION_WEIGHT` and the risk each, fading with other turns.
+        row: Sum of the questions' weights, fading with every turn.
         questions: In the row.
         turn: The last of them.
     """
@@ -64,12 +70,13 @@ class InformationGathering(Struct, array_like=True, gc=False):
         nearness = seen.nearness
         related = seen.marks & Mark.GATHERED or (nearness is not None and nearness >= NEAR)
         if seen.features.wh_question and related:
-            self.row += QUESTION_WEIGHT + seen.risk
+            weight = QUESTION_GAIN * max(0.0, seen.risk - ORDINARY_RISK)
+            self.row = self.row * QUESTION_FADE + (weight if self.questions else weight * OPENING)
             self.questions += 1
             self.turn = seen.turn
         else:
-            self.row *= ROW_FADE
-            if self.row < QUESTION_WEIGHT:
+            self.row *= OTHER_FADE
+            if self.row < _NOTHING_LEFT:
                 self.row, self.questions = 0.0, 0
 
     @property

@@ -13,13 +13,12 @@ from qdrant_client import AsyncQdrantClient
 
 from jobs.broker.config import free_port
 from models.events import Turn
-from models.risk.scorer import RuleScorer
 from models.topics import ALERTS
 from streams.roles import index
 from streams.roles.index import IndexRole
 from streams.settings import HttpSettings, Settings
 from streams.vectors.server import ServerStore
-from streams.wiring import embedder_of, policy_of
+from streams.wiring import embedder_of, policy_of, scorer_of
 from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 from tests.qdrant_stand_in import Fault, StandIn, standing_in
 
@@ -58,7 +57,7 @@ async def index_role(settings: Settings, store: StandIn) -> AsyncIterator[asynci
     client = AsyncQdrantClient(url=store.url, timeout=CLIENT_TIMEOUT_S, check_compatibility=False)
     points = ServerStore(client, embedder=embedder.name, retry_delays=RETRY)
     stop = asyncio.Event()
-    task = asyncio.create_task(IndexRole(mine, policy_of(mine), embedder, RuleScorer(), points).run(stop))
+    task = asyncio.create_task(IndexRole(mine, policy_of(mine), embedder, scorer_of(mine, embedder), points).run(stop))
     try:
         yield task
     finally:

@@ -1,0 +1,129 @@
+"""A judged session whose model or rules change under it, and what it makes of refusals and of risks sent along."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from models.events import Role, TurnsJudged
+from models.memory.vectors import Mark
+from models.policy import RiskPolicy
+from models.risk.combination import UPSTREAM, probability_of
+from tests.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units, upstream
+from tests.session_driver import NOON, Session, said
+
+POLICY = judged_by()
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def test_refusal_is_known_to_the_next_user_turn() -> None:
+    """What the assistant refused and the user asks again counts more than the same risk without a refusal."""
+    model = structs.replace(MODEL, weights={**MODEL.weights, "refusals": 10_000})
+    refused, answered = Session(judged_by(model)), Session(judged_by(model))
+    for session, reply in ((refused, REFUSAL), (answered, "All right.")):
+        tell(session, 0, 0.4)
+        answer(session, 1, reply)
+        session.store()
+        tell(session, 2, 0.4)
+
+    assert judgement(refused).probability > judgement(answered).probability
+
+
+def test_refusal_counts_where_the_assistant_is_scored_too() -> None:
+    """It is known to the next user turn, and marks the turn that was refused."""
+    model = structs.replace(MODEL, weights={**MODEL.weights, "refusals": 10_000})
+    policy = structs.replace(judged_by(model), risk=RiskPolicy(scored_roles=(Role.USER, Role.ASSISTANT)))
+    refused, answered = Session(policy), Session(policy)
+    for session, reply in ((refused, REFUSAL), (answered, "All right.")):
+        session.put(said(0), risk=0.4, vector=(1.0, 0.0))
+        session.put(said(1, reply, role=Role.ASSISTANT), risk=0.0, vector=(0.0, 1.0))
+        session.put(said(2), risk=0.4, vector=(1.0, 0.0))
+    assert refused.state is not None
+
+    assert judgement(refused).probability > judgement(answered).probability
+    assert [0] == refused.state.vectors(policy.memory.recent_vectors).marked(Mark.REFUSED)
+
+
+def test_evidence_says_what_came_after_a_refusal() -> None:
+    """Of the turn after the refused one, not of others."""
+    session = Session(POLICY)
+    for turn in (0, 1, 3, 4, 5):
+        session.put(said(turn), risk=0.1 if turn < 2 else RISKY, vector=(1.0, float(turn)))
+        if turn == 1:
+            answer(session, 2, REFUSAL)
+    for turn in range(6, 9):
+        session.put(said(turn), risk=0.9, vector=(1.0, float(turn)))
+    whys = {each.turn: each.why for alert in session.alerts for each in alert.evidence}
+
+    assert [3] == [turn for turn, why in whys.items() if "after a refusal" in why]
+    assert "was refused" in whys[1]
+
+
+def test_phrase_of_what_was_sent_is_true_of_one_turn() -> None:
+    """The score is of all risks; where one of them was sent it says so."""
+    session = Session(POLICY)
+    escalate(session, 3)
+    upstream(session, 3, 0.5)
+    said_ = {each.signal: each for each in judgement(session).contributions}[UPSTREAM]
+
+    assert f"with the risks that producers sent along, the seed's score is {said_.value:.2f}" == said_.why
+
+
+def test_other_weights_weigh_what_came_before_anew() -> None:
+    """A session judged by another model since the last turn still adds up, and only new turns have new shares."""
+    session = Session(POLICY)
+    escalate(session, 6)
+    before = judgement(session).turns
+    session.store()
+    other = structs.replace(MODEL, name="made-up 2", base=-20_000, weights={"level": 9_000, "cusum": 30_000})
+    session.policy = judged_by(other)
+    tell(session, 6, 0.5)
+    whole = judgement(session)
+
+    assert "made-up 2" == whole.model
+    assert before == whole.turns[:-1]
+    assert units(whole.log_odds) == -20_000 + units(whole.earlier_log_odds) + sum(
+        units(each.log_odds) for each in whole.turns
+    )
+    assert units(whole.log_odds) == -20_000 + sum(units(each.log_odds) for each in whole.contributions)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": structs.replace(MODEL, weights={"level": 9_000, "cusum": 30_000})},
+        {"model": structs.replace(MODEL, base=-20_000)},
+        {"judge_weight": 0.1},
+        {"judge_bound": 0.5},
+    ],
+)
+def test_other_rules_under_the_same_name_weigh_anew(changes: dict[str, Any]) -> None:
+    """Contributions, shares and score add up after any change of the policy, before and after the next turn."""
+    session = Session(POLICY)
+    escalate(session, 6)
+    session.put(TurnsJudged(session_id="s", timestamp=NOON, alert_id=session.alerts[0].alert_id, judge="g",
+                            probability=0.99))  # fmt: skip
+    session.store()
+    session.policy = judged_by(**changes)
+    found = [judgement(session)]
+    tell(session, 6, 0.5)
+    for whole in [*found, judgement(session)]:
+        base = units(whole.base_log_odds)
+        by_signal = base + sum(units(each.log_odds) for each in whole.contributions)
+        by_turn = base + units(whole.earlier_log_odds) + sum(units(each.log_odds) for each in whole.turns)
+        assert by_signal == by_turn == units(whole.log_odds)
+        assert whole.probability == pytest.approx(probability_of(units(whole.log_odds)))
+
+
+def test_steady_attack_over_a_model_change_alerts() -> None:
+    """By weights that saw nothing in it, then by others: what was known already is evidence, though no turn adds."""
+    session = Session(judged_by(structs.replace(MODEL, weights={"level": -1})))
+    escalate(session, 60)
+    session.store()
+    session.policy = judged_by(structs.replace(MODEL, name="made-up 2", weights={"level": 60_000, "run": -1}))
+    tell(session, 60, RISKY - 0.1)
+
+    assert judgement(session).turns[-1].log_odds <= 0
+    assert ["raised"] == [alert.cause for alert in session.alerts]

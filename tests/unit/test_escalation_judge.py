@@ -1,0 +1,154 @@
+"""A slower judge reads an alert: when it is asked, what its answer moves, and how long it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from models.bounds import largest_output_bytes
+from models.codec import encode
+from models.events import AlertStatus, JudgementRequested, Mode, Role, Severity, TurnsJudged
+from models.risk.alerts import Alert, judged
+from models.risk.combination import JUDGE
+from tests.escalation_driver import escalate, judged_by, judgement, tell, told, units
+from tests.session_driver import NOON, Session
+
+POLICY = judged_by()
+ASKING = judged_by(ask_judge=True)
+
+
+def asked() -> Session:
+    """A session whose alert is read by a judge."""
+    session = Session(ASKING)
+    escalate(session, 8, risk=0.45)
+    assert ["raised"] == [alert.cause for alert in session.alerts]
+    return session
+
+
+def answered(session: Session, probability: float | None, alert_id: str | None = None) -> None:
+    """The judge's answer for the session's alert, or another."""
+    session.put(
+        TurnsJudged(
+            session_id="s",
+            timestamp=NOON,
+            alert_id=alert_id or session.alerts[0].alert_id,
+            judge="guard",
+            probability=probability,
+            failure="" if probability is not None else "timeout",
+        )
+    )
+
+
+def test_judge_is_asked_when_an_alert_is_raised() -> None:
+    """With the turns at hand, long ones cut; nobody is asked where there is no judge, nor waited for."""
+    session = Session(ASKING)
+    escalate(session, 3)
+    tell(session, 3, 0.9, "\x01" * 30_000)
+    asked = [out for out in session.outputs if isinstance(out, JudgementRequested)]
+    raised = session.alerts[0]
+    alone = Session(POLICY)
+    escalate(alone, 6)
+
+    assert (raised.alert_id, raised.turn) == (asked[0].alert_id, asked[0].turn)
+    assert list(range(raised.turn + 1)) == [each.turn for each in asked[0].turns]
+    assert {Role.USER} == {each.role for each in asked[0].turns}
+    assert max(len(encode(each)) for each in asked) <= largest_output_bytes(ASKING)["judgement_requested"]
+    assert not any(isinstance(out, JudgementRequested) for out in alone.outputs)
+
+
+@pytest.mark.parametrize(("says", "cause", "moves"), [(0.999, "worsened", 1), (0.6, "judged", 1), (0.01, "judged", -1)])
+def test_judge_moves_the_alert(says: float, cause: str, moves: int) -> None:
+    """Its answer raises or lowers the probability, within its bound, and the alert is told anew at once."""
+    session = asked()
+    before = judgement(session)
+    answered(session, says)
+    session.store()
+    after = told(session.alerts[-1])
+    added = next(each.log_odds for each in after.contributions if each.signal == JUDGE)
+
+    assert cause == session.alerts[-1].cause
+    assert (added > 0) == (moves > 0)
+    assert abs(added) <= POLICY.escalation.judge_bound
+    assert units(before.log_odds) + units(added) == units(after.log_odds) == units(judgement(session).log_odds)
+    assert before.turns == after.turns
+    assert session.alerts[-1].score == session.profile.score == after.probability
+    assert 1 == sum(isinstance(out, JudgementRequested) for out in session.outputs)
+
+
+def test_same_answer_again_tells_nothing() -> None:
+    """A judge's record that comes twice is told once; another answer is told."""
+    session = asked()
+    answered(session, 0.6)
+    before = (len(session.outputs), judgement(session))
+    answered(session, 0.6)
+    again = (len(session.outputs), judgement(session))
+    answered(session, 0.5)
+
+    assert before == again
+    assert ["raised", "judged", "judged"] == [alert.cause for alert in session.alerts]
+
+
+def test_a_benign_answer_goes_with_its_alert() -> None:
+    """The next turn is judged without it: its log-odds are no turn's share, and what escalates later alerts again."""
+    session, unjudged = asked(), asked()
+    answered(session, 0.001)
+    turn = 8
+    while session.alerts[-1].cause != "resolved":
+        for each in (session, unjudged):
+            tell(each, turn, 0.0)
+        turn += 1
+    stood = JUDGE in {each.signal for each in told(session.alerts[-1]).contributions}
+    session.store()
+    for each in (session, unjudged):
+        tell(each, turn, 0.1)
+    after = judgement(session)
+    escalate(session, 8, first=turn + 1)
+
+    assert stood
+    assert judgement(unjudged) == after
+    assert session.alerts[-1].alert_id != session.alerts[0].alert_id
+
+
+def test_judge_who_disagrees_lets_the_mode_fall() -> None:
+    """Once it has lasted: the alert is then resolved by calm turns sooner."""
+    session = asked()
+    answered(session, 0.001)
+
+    assert Mode.ELEVATED != session.profile.mode
+
+
+@pytest.mark.parametrize(("probability", "alert_id"), [(0.9, "another"), (None, None)])
+def test_answers_that_change_nothing(probability: float | None, alert_id: str | None) -> None:
+    """Of another alert, or none at all."""
+    session = asked()
+    before = (len(session.outputs), judgement(session))
+    answered(session, probability, alert_id)
+
+    assert before == (len(session.outputs), judgement(session))
+
+
+def test_answer_that_comes_after_the_end_opens_nothing() -> None:
+    """The session is closed, or was never there."""
+    closed, unknown = asked(), Session(ASKING)
+    closed.end()
+    told_before = len(closed.outputs)
+    answered(closed, 0.9)
+    answered(unknown, 0.9, "any")
+    assert closed.state is not None
+    assert unknown.state is not None
+
+    assert (told_before, True) == (len(closed.outputs), closed.state.closed)
+    assert ({}, []) == (unknown.state.changed_parts(), unknown.outputs)
+
+
+def test_an_acknowledged_warning_fires_again_when_judged_critical() -> None:
+    """Grown worse, it is nobody's any more; otherwise it stays as it was."""
+    alert = Alert("id", AlertStatus.ACKNOWLEDGED, Severity.WARNING, NOON, NOON)
+
+    assert (alert, "judged") == judged(alert, Mode.CALM, NOON)
+    worse, cause = judged(alert, Mode.CRITICAL, NOON)
+    assert (AlertStatus.FIRING, Severity.CRITICAL, 2, "worsened") == (
+        worse.status,
+        worse.severity,
+        worse.notifications,
+        cause,
+    )
