@@ -19,6 +19,11 @@ _SECURITY = (
     "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in six "
     "such sessions alerts."
 )
+_CRESCENDOS = (
+    "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
+    "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
+    "what only the course of a long, careful talk gives away is mostly missed."
+)
 _WEAK_LABELS = "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands."
 FAILURES = (
     (
@@ -35,11 +40,7 @@ FAILURES = (
         "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
         "threshold by `turntide calibrate`, not by the probability."
     ),
-    (
-        "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
-        "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
-        "what only the course of a long, careful talk gives away is mostly missed."
-    ),
+    _CRESCENDOS,
     "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.",
     _WEAK_LABELS,
 )
@@ -47,6 +48,7 @@ FAILURES = (
 _SEEN_ON = {
     _RED_TEAMERS: frozenset({"hh_harmless", "hh_helpful"}),
     _SECURITY: frozenset({"mitre_frr"}),
+    _CRESCENDOS: frozenset({"hh_harmless", "safemtdata"}),
     _WEAK_LABELS: frozenset({"hh_harmless"}),
 }
 """Sources without which a failure is not known: it quotes a figure measured on them, or says what they are."""

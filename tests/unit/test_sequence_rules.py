@@ -183,14 +183,14 @@ def test_questions_in_a_row_about_one_matter_gather() -> None:
 
 
 def test_a_row_of_questions_outlives_a_word_of_thanks_and_not_a_new_matter() -> None:
-    """One other turn leaves most of it, ten leave none; the next row counts its own questions."""
+    """One other turn leaves most of it, fifteen leave none; the next row counts its own questions."""
     row = [Observation(n, 0.6, ASKS, nearness=0.5) for n in range(5)]
     thanked = after([*row, *risky([0.0], first=5)]).information_gathering
-    later = after([*row, *risky([0.0] * 10, first=5), Observation(15, 0.6, ASKS, nearness=0.5)]).information_gathering
+    later = after([*row, *risky([0.0] * 15, first=5), Observation(20, 0.6, ASKS, nearness=0.5)]).information_gathering
 
     assert thanked.value > 0.5
     assert pytest.approx(0.3 / 1.3) == later.value
-    assert (1, 15) == (later.questions, later.turn)
+    assert (1, 20) == (later.questions, later.turn)
 
 
 def test_one_matter_is_nearness_kept_up() -> None:
