@@ -169,9 +169,10 @@ class Escalating:
         kept = self._kept
         self._changed |= kept.upstream != upstream
         kept.upstream = upstream
-        if not kept.begun:
-            return
         added = self._judge_anew()
+        if not kept.begun:
+            kept.earlier += added  # As a session that is read again would have it.
+            return
         if not kept.shares or kept.shares[-1][0] != turn:
             if not added:
                 return

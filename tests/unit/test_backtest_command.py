@@ -94,7 +94,9 @@ def test_time_and_app_choose_sessions() -> None:
 def test_two_policies_side_by_side_with_a_page(tmp_path: Path) -> None:
     """The one that wants no single turn loses both alerts; table, page and CSV say so."""
     deaf, page = tmp_path / "deaf.toml", tmp_path / "backtest.html"
-    deaf.write_text('version = "deaf-1"\n[alerts]\nsingle_turn_risk = 1.0\nmin_evidence_turns = 1000\n')
+    deaf.write_text(
+        'version = "deaf-1"\n[alerts]\nsingle_turn_risk = 1.0\nmin_scored_turns = 100\nmin_evidence_turns = 1000\n'
+    )
     (present := tmp_path / "present.toml").write_text('version = "loud-1"\n')
     both = ("--policy", str(present), "--policy", str(deaf))
 

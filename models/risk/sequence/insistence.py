@@ -8,9 +8,15 @@ from models.memory.vectors import Mark
 from models.risk.sequence.matter import NEAR
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.occurrences import Occurrences
+from models.risk.sequence.scale import clip
 
 HARMLESS_REPEAT = 0.1
 """What asking the same harmless thing again counts, as the seed's detector weighs it."""
+
+
+LEAST_RISK, FULL_RISK = 0.08, 0.2
+"""A refusal counts by the risk of what was refused, from nothing to all: an assistant that refuses bread recipes says
+something of itself."""
 
 
 class RephrasedProbing(Occurrences, array_like=True, gc=False):
@@ -33,8 +39,8 @@ class RephrasedProbing(Occurrences, array_like=True, gc=False):
 class RefusedRephrased(Occurrences, array_like=True, gc=False):
     """How often a refusal was not taken: the next turn asks the same, or something no less risky.
 
-    A turn near the refused one, or a rephrasing of it, counts 1. One that is not, but of no less risk than the turn
-    before it, counts its risk; without vectors that is all there is to see.
+    A turn near the refused one, or a rephrasing of it, counts as the refusal does. One that is not, but of no
+    less risk than the turn before it, counts its risk of that; without vectors that is all there is to see.
 
     Attributes:
         before: Risk of the turn before.
@@ -51,9 +57,9 @@ class RefusedRephrased(Occurrences, array_like=True, gc=False):
         if seen.refused:
             nearness = seen.nearness
             if seen.marks & Mark.REPHRASED or (nearness is not None and nearness >= NEAR):
-                weight = 1.0
+                weight = _weight_of(self.before)
             elif seen.risk >= self.before:
-                weight = seen.risk
+                weight = seen.risk * _weight_of(self.before)
         self.fade_and_add(weight, seen.turn)
         self.before = seen.risk
 
@@ -63,17 +69,29 @@ class RefusedRephrased(Occurrences, array_like=True, gc=False):
 
 
 class Refusals(Occurrences, array_like=True, gc=False):
-    """How often the assistant refused, each known with the user turn after it."""
+    """How often the assistant refused something risky, each known with the user turn after it.
+
+    Attributes:
+        before: Risk of the turn before.
+    """
+
+    before: float = 0.0
 
     name: ClassVar[str] = "refusals"
     monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
-        self.fade_and_add(1.0 if seen.refused else 0.0, seen.turn)
+        self.fade_and_add(_weight_of(self.before) if seen.refused else 0.0, seen.turn)
+        self.before = seen.risk
 
     def phrase(self) -> str:
         """Why it is as high as it is."""
         return (
             f"the assistant refused {self.times} {'time' if self.times == 1 else 'times'}, last before turn {self.turn}"
         )
+
+
+def _weight_of(risk: float) -> float:
+    """What the refusal of a turn of this risk counts, 0-1."""
+    return clip((risk - LEAST_RISK) / (FULL_RISK - LEAST_RISK))
