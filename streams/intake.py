@@ -99,7 +99,7 @@ def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, sco
         return []
     risks = list(scorer.score(turns, vectors if scorer.reads == embedder.name else None))
     for n, risk in enumerate(risks):
-        if isnan(risk):
+        if isinstance(risk, float) and isnan(risk):
             risks[n] = score_text(turns[n].content)
             metrics.counter("risks_not_a_number_total").inc()
     return risks

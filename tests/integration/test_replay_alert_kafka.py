@@ -135,7 +135,7 @@ async def test_another_policy_gives_another_alert(settings: Settings, tmp_path: 
     async with running(settings, policy_of(settings)):
         alert_id = await until(settings, AlertStatus.FIRING)
     stricter = tmp_path / "stricter.toml"
-    stricter.write_text('version = "stricter-2"\n[alerts]\nmin_scored_turns = 6\n')
+    stricter.write_text('version = "stricter-2"\n[alerts]\nmin_scored_turns = 6\nmin_evidence_turns = 100\n')
     found = await replay_alert(settings, alert_id, policy_file=stricter, bar=folding)
     versions.policy_path(settings, policy_digest(policy_of(settings))).unlink()
 
@@ -148,7 +148,7 @@ async def test_another_policy_gives_another_alert(settings: Settings, tmp_path: 
 async def test_a_role_started_anew_with_another_policy_is_followed(settings: Settings) -> None:
     """The first turns were folded by one policy, the alert came of another: the history has both."""
     policy = policy_of(settings)
-    silent = AlertPolicy(min_scored_turns=100, single_turn_risk=1.0)
+    silent = AlertPolicy(min_scored_turns=100, min_evidence_turns=1000, single_turn_risk=1.0)
     deaf = replace(policy, version="deaf", alerts=silent, profile=ProfilePolicy(every_turns=1))
     await send(settings, among_others(turns_of("rising", 0, [0.8] * 5)))
     async with running(settings, deaf):

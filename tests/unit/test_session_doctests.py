@@ -13,7 +13,7 @@ import pytest
     [
         "policy_digest",
         "risk.combination",
-        "risk.escalation",
+        "risk.message",
         "risk.modes",
         "risk.scorer",
         "risk.slope",
