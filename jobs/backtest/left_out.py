@@ -17,7 +17,6 @@ from jobs.train.examples import own_dialogues, own_pairs
 from jobs.train.scorer import Trainer
 from models.errors import ConfigurationError
 from models.policy import Policy
-from models.risk.turn_model import ModelCard, TurnModel, write_model
 from models.topics import TURNS
 from streams.ports import Embedder
 from streams.scorers.trained import TrainedScorer
@@ -55,8 +54,6 @@ def _trained(dialogues: Sequence[Dialogue], policy: Policy) -> Iterator[tuple[st
     with progress_bar("families left out") as progress:
         for done, name in enumerate(names):
             progress(done, len(names))
-            card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
-            trained = trainer.train(f"without-{name}", card, {name})
-            model = TurnModel(trained, write_model(trained))
+            model = trainer.model_without([name])
             escalation = structs.replace(policy.escalation, model=model.combination)
             yield name, Contender(structs.replace(policy, escalation=escalation), TrainedScorer(model, embedder))

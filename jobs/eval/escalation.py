@@ -18,7 +18,7 @@ from models.policy import Policy
 from models.risk.combination import Grounds, judge
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SequenceSignals
-from models.risk.turn_model import ModelCard, TurnModel, write_model
+from models.risk.turn_model import TurnModel
 from models.text.features import features_of
 from streams.ports import Embedder
 from streams.scorers.trained import TrainedScorer
@@ -100,12 +100,10 @@ def judge_left_out(
     for dialogue in dialogues:
         groups.setdefault(dialogue.family if by_family else dialogue.source, []).append(dialogue)
     judged: list[Judged] = []
-    card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
     for done, (name, group) in enumerate(sorted(groups.items())):
         progress(done, len(groups))
-        families, sources = ([name], []) if by_family else ([], [name])
-        file = trainer.train(f"without-{name}", card, families, without_sources=sources)
-        judging = judging_by(TurnModel(file, write_model(file)), policy, trainer.embedder)
+        model = trainer.model_without([name]) if by_family else trainer.model_without(sources=[name])
+        judging = judging_by(model, policy, trainer.embedder)
         judged += [judge_dialogue(each, judging, trainer.embedder) for each in group]
     progress(len(groups), len(groups))
     return judged

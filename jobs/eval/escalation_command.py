@@ -25,17 +25,6 @@ ESCALATION_EXAMPLES = (
     "turntide eval escalation --data dialogues.jsonl --leave-out source",
     "turntide eval escalation --data mine.jsonl --leave-out nothing",
 )
-_COLUMNS = (
-    "label",
-    "dialogues",
-    "roc_auc",
-    "pr_auc",
-    "recall_at_fpr_0.01",
-    "recall_at_fpr_0.05",
-    "recall",
-    "fpr",
-    "median_lead",
-)
 
 
 def escalation_command(
@@ -120,8 +109,11 @@ def _print(report: Mapping[str, Any], printed: Output) -> None:
         flat = {name: value for name, value in report.items() if name not in {"by_source", "controls"}}
         flat |= {f"control: {name}": value for name, value in report["controls"].items()}
         printed.record({name: _cell(value) for name, value in flat.items()})
+    from jobs.train.card import COLUMNS
+
     rows = [
-        {"source": name, **{each: _cell(row[each]) for each in _COLUMNS}} for name, row in report["by_source"].items()
+        {"source": name, **{each: _cell(row[each]) for each in ("label", *COLUMNS)}}
+        for name, row in report["by_source"].items()
     ]
     printed.rows("by source", rows)
 

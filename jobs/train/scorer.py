@@ -18,7 +18,7 @@ from jobs.train.combination import Sessions, fit_combination
 from jobs.train.examples import Pair
 from jobs.train.sessions import signals_of
 from jobs.train.turns import Turns, both_labels, fit_turns, quantised, turns_of
-from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, sigmoid
+from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, sigmoid, write_model
 from streams.ports import Embedder
 
 Floats = NDArray[np.float64]
@@ -102,6 +102,12 @@ class Trainer:
 
     def _sources_of(self, families: Collection[str]) -> frozenset[str]:
         return frozenset(source for source, family in self._family_of.items() if family in families)
+
+    def model_without(self, families: Collection[str] = (), *, sources: Collection[str] = ()) -> TurnModel:
+        """A model that knows nothing of these families, or of these sources; for measuring, its card says nothing."""
+        card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
+        file = self.train(f"without-{'-'.join([*families, *sources])}", card, families, without_sources=sources)
+        return TurnModel(file, write_model(file))
 
     def _unseen_scores(self, index: int, without: Collection[str]) -> Floats:
         """Scores of a dialogue's user turns, by weights that have not seen its family either."""
