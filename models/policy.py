@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from models.app_policy import AppPolicy
+from models.archive_policy import ArchivePolicy
 from models.errors import ConfigurationError
 from models.escalation_policy import Allowance, CombinationModel, EscalationPolicy, ModeThreshold, QuietHours
 from models.events import Ratio, Role
@@ -35,6 +36,7 @@ from models.user_policy import FactPolicy, UserPolicy
 __all__ = [
     "AlertPolicy",
     "Allowance",
+    "ArchivePolicy",
     "AppModes",
     "CombinationModel",
     "DetectorPolicy",
@@ -292,6 +294,8 @@ class Policy(Section, frozen=True, kw_only=True):
     """Windows of one session."""
     partition: PartitionPolicy = PartitionPolicy()
     intake: IntakePolicy = IntakePolicy()
+    archive: ArchivePolicy = ArchivePolicy()
+    """Of what is done offline; it is no part of the policy's digest."""
 
     @property
     def late_panes(self) -> int:

@@ -11,12 +11,14 @@ from models.policy import Policy
 
 DIGEST_DIGITS: Final = 12
 _MOST_REMEMBERED: Final = 64
+_OFFLINE: Final = frozenset({"archive"})
+"""Sections that change nothing of what the stream does."""
 _remembered: dict[int, tuple[Policy, str]] = {}
 """By identity: a policy holds its model's weights and is not hashable. It is kept, so that its id stays its own."""
 
 
 def policy_digest(policy: Policy) -> str:
-    """First 12 hexadecimal digits of the SHA-256 of the policy as JSON, the model's weights included.
+    """First 12 hexadecimal digits of the SHA-256 of the live policy as JSON, the model's weights included.
 
     >>> policy_digest(Policy()) == policy_digest(Policy()) != policy_digest(Policy(version="2"))
     True
@@ -26,6 +28,7 @@ def policy_digest(policy: Policy) -> str:
         return known[1]
     if len(_remembered) >= _MOST_REMEMBERED:
         _remembered.clear()
-    digest = sha256(msgspec.json.encode(policy)).hexdigest()[:DIGEST_DIGITS]
+    live = {name: value for name, value in msgspec.structs.asdict(policy).items() if name not in _OFFLINE}
+    digest = sha256(msgspec.json.encode(live)).hexdigest()[:DIGEST_DIGITS]
     _remembered[id(policy)] = (policy, digest)
     return digest
