@@ -80,6 +80,8 @@ class ArchivePolicy(Section, frozen=True, kw_only=True):
     """Rules of everything offline."""
 
     anonymity: AnonymityPolicy = AnonymityPolicy()
+    mining_batch_rows: AtLeastOne = 4_000_000
+    """Rows of as many days are mined at once: it bounds the memory, one day is the least."""
     retention: RetentionPolicy = RetentionPolicy()
     escalation: EscalationMining = EscalationMining()
     sequences: SequenceMining = SequenceMining()

@@ -36,8 +36,8 @@ from models.user_policy import FactPolicy, UserPolicy
 __all__ = [
     "AlertPolicy",
     "Allowance",
-    "ArchivePolicy",
     "AppModes",
+    "ArchivePolicy",
     "CombinationModel",
     "DetectorPolicy",
     "EscalationPolicy",
