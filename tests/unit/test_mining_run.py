@@ -1,0 +1,281 @@
+"""Running a mining job: which days are made, what is kept, and what is left out for being about too few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from jobs.mining.job import Asked, Figure, Finding, Found, Frames, Job, Period, Shown
+from jobs.mining.results import Result
+from jobs.mining.run import run
+from jobs.mining.source import Source
+from jobs.mining.tables import Tables
+from models.archive_policy import AnonymityPolicy, ArchivePolicy
+from models.events import Role, Turn
+from models.policy import IntakePolicy
+from models.topics import TURNS
+from streams.lake.buffer import Buffer
+from streams.lake.catalog import LakePaths, reading
+from streams.lake.columns import Landed
+from streams.lake.landed import land
+from streams.lake.maintenance import maintain
+from streams.lake.progress import Move, Place
+from streams.lake.writer import LakeWriter
+from tests.lake_records import PREFIX, Record, paths, record
+
+MONDAY = date(2026, 3, 2)
+WEEK = Period(MONDAY, MONDAY + timedelta(days=6))
+POLICY = ArchivePolicy()
+
+
+def said(session: int, number: int, day: int, *, user: int | None = None) -> tuple[int, Turn]:
+    """A turn of a session, received on a day of the week; every session has a user of its own unless told."""
+    time = datetime(2026, 3, 2, 9, tzinfo=UTC) + timedelta(days=day, seconds=number)
+    owner = session if user is None else user
+    turn = Turn(
+        session_id=f"s-{session}",
+        user_id=f"u-{owner}",
+        app_id="support",
+        turn=number,
+        role=Role.USER,
+        content=f"what about {number}?",
+        timestamp=time,
+    )
+    return day, turn
+
+
+def put(place: LakePaths, said_turns: Iterable[tuple[int, Turn]], *, first: int = 0) -> None:
+    """Land turns at the offsets from `first` on."""
+    name, buffer, offset = TURNS.full_name(PREFIX), Buffer(), first
+    for _, turn in said_turns:
+        at = record(turn, offset)
+        received = Record(0, offset, int(turn.timestamp.timestamp() * 1000), at.key, at.value)
+        row = land(TURNS, name, received, IntakePolicy())
+        assert isinstance(row, Landed)
+        buffer.add(row)
+        offset += 1
+    buffer.moves[Place(name, 0)] = Move(first or None, 0, offset)
+    with closing(LakeWriter(place)) as writer:
+        writer.land(buffer, now=datetime(2026, 3, 9, tzinfo=UTC))
+
+
+def counted(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, Any]:
+    """Turns of each session."""
+    turns = tables["turns"]
+    return {"sessions": turns.group_by("day", "session_id", "user_id").agg(turns=turns.count())}
+
+
+def summed(parts: Frames, asked: Asked) -> Found:
+    """Sessions by their number of turns."""
+    sessions = parts["sessions"]
+    by_turns = sessions.group_by("turns").agg(
+        sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique()
+    )
+    return Found(
+        figures=[
+            Figure(
+                name="turns",
+                value=float(sessions["turns"].sum()),
+                meaning="Turns.",
+                sessions=sessions["session_id"].n_unique(),
+                users=sessions["user_id"].n_unique(),
+            ),
+            Figure(
+                name="turns_before",
+                value=float(
+                    asked.parts(asked.period.earlier).get("sessions", pl.DataFrame({"turns": [0]}))["turns"].sum()
+                ),
+                meaning="Turns of the week before.",
+                sessions=100,
+                users=100,
+            ),
+        ],
+        findings=[
+            Finding(title="everything", text="", evidence="SELECT session_id, user_id FROM turns", strength=0.1),
+            Finding(title="one", text="", evidence="SELECT session_id, user_id FROM turns LIMIT 1", strength=0.9),
+        ],
+        tables={"lengths": Shown("Lengths", "Sessions by turns.", by_turns.sort("turns"))},
+    )
+
+
+JOB = Job(
+    name="lengths",
+    title="Lengths",
+    question="How long are sessions?",
+    grouped="session",
+    reads=("turns",),
+    version=1,
+    heavy=counted,
+    find=summed,
+)
+
+
+class Mined:
+    """Runs the job and remembers which days it made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place, self._root = paths(folder), folder / "mining"
+        self.made: list[tuple[date, ...]] = []
+
+    def __call__(self, job: Job = JOB, *, period: Period = WEEK, policy: ArchivePolicy = POLICY) -> Result:
+        """Run it."""
+
+        def remembered(frames: Frames, _policy: ArchivePolicy) -> Frames:
+            self.made.append(tuple(sorted(frames["sessions"]["day"].unique())))
+            return frames
+
+        with reading(self.place) as con:
+            return run(job._replace(refine=remembered), Source(con), period, root=self._root, policy=policy)
+
+
+@pytest.fixture
+def mined(tmp_path: Path) -> Mined:
+    """Six sessions of two turns on Monday, six of three from Tuesday to Wednesday."""
+    runner = Mined(tmp_path)
+    monday = [said(session, number, 0) for session in range(6) for number in range(2)]
+    later = [said(session, number, 1 + number // 2) for session in range(10, 16) for number in range(3)]
+    put(runner.place, [*monday, *later])
+    return runner
+
+
+def test_a_session_belongs_to_the_day_of_its_first_turn(mined: Mined) -> None:
+    """Two days, though rows came on three."""
+    result = mined()
+
+    assert [(MONDAY, MONDAY + timedelta(days=1))] == mined.made
+    assert [(2, 6), (3, 6)] == result.tables["lengths"].select("turns", "sessions").rows()
+
+
+def test_a_second_run_makes_nothing(mined: Mined) -> None:
+    """What the first one made is read again, and is the same."""
+    first = mined()
+
+    assert (first.section, 1) == (mined().section, len(mined.made))
+
+
+def test_a_late_row_makes_its_day_again(mined: Mined) -> None:
+    """And no other: a turn on Friday of a session that began on Monday."""
+    mined()
+    put(mined.place, [said(3, 2, 4)], first=30)
+
+    result = mined()
+
+    assert [(MONDAY,)] == mined.made[1:]
+    assert 31.0 == result.section.figures[0].value
+
+
+def test_merging_files_makes_nothing_again(mined: Mined) -> None:
+    """A day's mark is made of its rows, not of its files."""
+    put(mined.place, [said(20, 0, 0)], first=30)
+    mined()
+    with closing(LakeWriter(mined.place)) as writer:
+        merged = maintain(
+            writer, now=datetime(2026, 3, 9, tzinfo=UTC), keep_replaced=timedelta(0), everything=True
+        ).merged_files
+
+    mined()
+
+    assert (True, 1) == (merged > 0, len(mined.made))
+
+
+def test_other_rules_or_another_version_make_all_days_again(mined: Mined) -> None:
+    """What is kept was made by older ones."""
+    mined()
+    mined(JOB._replace(version=2))
+    mined(JOB._replace(version=2), policy=ArchivePolicy(mining_batch_rows=12))
+
+    assert [2, 2, 1, 1] == [len(days) for days in mined.made]
+
+
+def test_a_run_that_was_cut_short_goes_on(mined: Mined) -> None:
+    """The day that was made before it died is not made again."""
+    one_day_each = ArchivePolicy(mining_batch_rows=1)
+
+    class DiedError(Exception):
+        """Stands for a kill."""
+
+    def refine(frames: Frames, _policy: ArchivePolicy) -> Frames:
+        if frames["sessions"]["day"][0] != MONDAY:
+            raise DiedError
+        return frames
+
+    with reading(mined.place) as con, pytest.raises(DiedError):
+        run(JOB._replace(refine=refine), Source(con), WEEK, root=mined._root, policy=one_day_each)
+    mined(policy=one_day_each)
+
+    assert [(MONDAY + timedelta(days=1),)] == mined.made
+
+
+def test_figures_of_the_period_before_are_at_hand(mined: Mined) -> None:
+    """`asked.parts` reaches beyond the period."""
+    result = mined(period=Period(MONDAY + timedelta(days=1), MONDAY + timedelta(days=1)))
+
+    assert [18.0, 12.0] == [figure.value for figure in result.section.figures]
+
+
+def test_what_is_about_too_few_is_left_out(mined: Mined) -> None:
+    """Sessions of one user are no pattern, nor are four users'."""
+    put(mined.place, [said(session, number, 3, user=99) for session in range(30, 40) for number in range(4)], first=30)
+    put(mined.place, [said(session, number, 3) for session in range(50, 54) for number in range(5)], first=70)
+
+    result = mined()
+
+    assert [2, 3] == result.tables["lengths"]["turns"].to_list()
+    assert (2, 1) == (result.section.tables["lengths"].left_out, result.section.findings_left_out)
+    assert ["everything"] == [shown.finding.title for shown in result.section.findings]
+
+
+def test_a_single_row_left_out_takes_another_with_it(mined: Mined) -> None:
+    """Else the total would tell it."""
+    put(mined.place, [said(session, number, 3) for session in range(50, 54) for number in range(5)], first=30)
+
+    result = mined()
+
+    assert (1, 2) == (result.tables["lengths"].height, result.section.tables["lengths"].left_out)
+
+
+def test_a_figure_about_too_few_has_no_value(mined: Mined) -> None:
+    """Nor its counts."""
+    result = mined(policy=ArchivePolicy(anonymity=AnonymityPolicy(min_users=13)))
+
+    assert (None, 0, 0) == (
+        result.section.figures[0].value,
+        result.section.figures[0].sessions,
+        result.section.figures[0].users,
+    )
+
+
+def test_a_table_must_say_whom_it_is_about(mined: Mined) -> None:
+    """Without counts of sessions and users it is refused."""
+
+    def careless(_parts: Frames, _asked: Asked) -> Found:
+        return Found(tables={"lengths": Shown("Lengths", "", pl.DataFrame({"turns": [1]}))})
+
+    with pytest.raises(ValueError, match="users"):
+        mined(JOB._replace(find=careless))
+
+
+def test_a_day_that_is_gone_is_forgotten(mined: Mined) -> None:
+    """What an erasure took leaves the kept days with the next run."""
+    mined()
+    with closing(LakeWriter(mined.place)) as writer:
+        writer.con.execute("DELETE FROM raw.turns WHERE date = ?", [MONDAY])
+
+    result = mined()
+
+    assert 18.0 == result.section.figures[0].value
+    assert [str(MONDAY + timedelta(days=1))] == [place.name for place in (mined._root / "lengths" / "parts").iterdir()]
+
+
+def test_days_whose_files_are_damaged_are_left_out_and_named(mined: Mined) -> None:
+    """The rest is mined."""
+    with reading(mined.place) as con:
+        result = run(JOB, Source(con, without={MONDAY}), WEEK, root=mined._root, policy=POLICY)
+
+    assert ([MONDAY], 18.0) == (result.section.days_left_out, result.section.figures[0].value)
