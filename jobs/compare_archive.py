@@ -40,7 +40,7 @@ def read_archive(settings: Settings) -> Archived:
         StoreUnavailable: It cannot be read.
     """
     from streams.lake.catalog import paths_of, reading
-    from streams.lake.schema import ABSENT, ERASED, EXPIRED
+    from streams.lake.schema import ABSENT, AGED, ERASED, EXPIRED
 
     prefix = settings.topic_prefix
     turns_topic = TURNS.full_name(prefix)
@@ -52,8 +52,8 @@ def read_archive(settings: Settings) -> Archived:
         ids = {name: {str(row[0]) for row in lake.execute(query).fetchall()} for name, query in _IDS.items()}
         ((refused,),) = lake.execute(
             "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
-            "WHERE topic = ? AND reason NOT IN (?, ?, ?)",
-            [turns_topic, ABSENT, ERASED, EXPIRED],
+            "WHERE topic = ? AND reason NOT IN (?, ?, ?, ?)",
+            [turns_topic, ABSENT, AGED, ERASED, EXPIRED],
         ).fetchall()
         absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
         lake.execute("ROLLBACK")

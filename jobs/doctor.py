@@ -159,14 +159,24 @@ def _existing(folder: Path) -> Path:
 
 
 def _archive(settings: Settings) -> Verdict:
-    from streams.lake.catalog import open_reader, paths_of
+    from streams.lake.catalog import open_reader, paths_of, reading
+    from streams.lake.damage import damaged, foreign_files, told
 
     paths = paths_of(settings)
     try:
         open_reader(paths).close()
     except ConfigurationError as error:
-        return Verdict(Status.WARN, str(error), "`turntide worker archive` makes it")
-    return Verdict(Status.OK, f"{paths.catalog} opens")
+        return Verdict(Status.WARN, str(error))
+    with reading(paths) as con:
+        hurt, foreign = damaged(con), foreign_files(con)
+    if hurt:
+        return Verdict(Status.FAIL, told(hurt), "`turntide archive verify` names every file")
+    place = f"{paths.shown} with data in {paths.data}"
+    if foreign:
+        return Verdict(
+            Status.WARN, f"{place} opens; {len(foreign)} files there are not the archive's", "move them elsewhere"
+        )
+    return Verdict(Status.OK, f"{place} opens, every file is there")
 
 
 def _embedder(settings: Settings) -> Verdict:

@@ -25,7 +25,8 @@ from jobs.role_process import RoleFailed, RoleProcess
 from jobs.sending import Pace, turns_sender
 from jobs.topics import apply_topics
 from jobs.trend import Trend, joined, theil_sen
-from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
+from streams.archive_settings import ArchiveSettings
+from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
 FLAT_PER_HOUR = 0.02

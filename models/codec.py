@@ -47,7 +47,7 @@ _turn = msgspec.json.Decoder(Turn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
 _command: msgspec.json.Decoder[CommandEvent] = msgspec.json.Decoder(CommandEvent)
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 
 
@@ -59,7 +59,7 @@ def encode(event: Struct) -> bytes:
 def _is_control(value: bytes) -> bool:
     try:
         return _tag.decode(value).type != "turn"
-    except _UNDECODABLE:
+    except UNDECODABLE:
         return False
 
 
@@ -71,12 +71,12 @@ def _decode(value: bytes) -> InputEvent:
     """
     try:
         return _turn.decode(value)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         if not _is_control(value):
             raise _refusal(error) from None
     try:
         return _control.decode(value)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise _refusal(error) from None
 
 
@@ -127,7 +127,7 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
     value = _checked_value(value, key, 2 * intake.max_record_bytes)
     try:
         event = _command.decode(value)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise _refusal(error) from None
     if not all(getattr(event, name, "").isprintable() for name in ("app_id", "user_id", "project_id")):
         raise InvalidRecord("invalid_identifier", "app_id, user_id or project_id holds control characters")
@@ -197,6 +197,6 @@ def decode_output(topic: Topic, value: bytes) -> OutputEvent:
         decoder = _output_decoders[topic.name] = _decoder_for(topic)
     try:
         event: OutputEvent = decoder(value)
-    except _UNDECODABLE as error:
+    except UNDECODABLE as error:
         raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
     return event

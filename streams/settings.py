@@ -21,6 +21,8 @@ from pydantic_settings import (
 )
 
 from models.errors import ConfigurationError
+from streams.archive_settings import ArchiveSettings
+from streams.iceberg.settings import IcebergSettings
 from streams.judge_settings import JudgeSettings
 
 
@@ -200,20 +202,6 @@ class VectorSettings(BaseModel):
     )
 
 
-class ArchiveSettings(BaseModel):
-    """The Parquet archive and its DuckLake catalog."""
-
-    catalog: str | None = Field(None, description="DuckLake catalog file; none: under the data directory.")
-    data_path: str | None = Field(None, description="Folder of the Parquet files; none: under the data directory.")
-    flush_rows: int = Field(50_000, ge=1, description="Land after this many buffered rows …")
-    flush_bytes: int = Field(32 * 1024 * 1024, ge=1, description="… or this many bytes …")
-    flush_age: timedelta = Field(timedelta(seconds=5), description="… or when the oldest is this old.")
-    merge_every: timedelta = Field(timedelta(seconds=60), description="How often small files are merged.")
-    keep_replaced: timedelta = Field(
-        timedelta(minutes=30), description="Replaced files and old snapshots stay this long for running readers."
-    )
-
-
 class NotifySettings(BaseModel):
     """Alert sinks beside the topic; off unless an address is given."""
 
@@ -244,6 +232,7 @@ class Settings(BaseSettings):
     http: HttpSettings = HttpSettings()
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()
+    iceberg: IcebergSettings = IcebergSettings()
     notify: NotifySettings = NotifySettings()
     llm: LlmSettings = LlmSettings()
     judge: JudgeSettings = JudgeSettings()

@@ -28,9 +28,9 @@ from models.policy import IntakePolicy
 from models.topics import TURNS, Topic
 from streams.lake.buffer import Buffer
 from streams.lake.catalog import LakePaths
-from streams.lake.columns import Landed
 from streams.lake.landed import land
 from streams.lake.progress import Move, Place
+from streams.lake.rows import Landed
 
 PREFIX = "t"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -67,21 +67,30 @@ def turn(number: int = 0, *, session_id: str = "s-1", app_id: str = "support", *
     )
 
 
-def record(event: Any, offset: int, *, partition: int = 0) -> Record:
+RECEIVED = NOW + timedelta(hours=1)
+
+
+def record(event: Any, offset: int, *, partition: int = 0, received: datetime = RECEIVED) -> Record:
     """The event as a record; bytes and None go as they are."""
     value = event if isinstance(event, bytes | None) else encode(event)
     key = getattr(event, "session_id", "s-1").encode()
-    return Record(partition, offset, int((NOW + timedelta(hours=1)).timestamp() * 1000), key, value)
+    return Record(partition, offset, int(received.timestamp() * 1000), key, value)
 
 
 def buffer_of(
-    events: Iterable[Any], *, topic: Topic = TURNS, first: int = 0, partition: int = 0, expected: int | None = None
+    events: Iterable[Any],
+    *,
+    topic: Topic = TURNS,
+    first: int = 0,
+    partition: int = 0,
+    expected: int | None = None,
+    received: datetime = RECEIVED,
 ) -> Buffer:
     """A buffer with the events at the offsets from `first` on, ready to land."""
     name = topic.full_name(PREFIX)
     buffer, offset = Buffer(), first
     for event in events:
-        row = land(topic, name, record(event, offset, partition=partition), IntakePolicy())
+        row = land(topic, name, record(event, offset, partition=partition, received=received), IntakePolicy())
         if isinstance(row, Landed):
             buffer.add(row)
         else:

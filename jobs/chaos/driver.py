@@ -27,7 +27,8 @@ from models.topics import ALERTS, TURNS
 from streams.comparison import Kind, TopicOutputs, turn_counts
 from streams.followers import ARCHIVE_TURNS, INDEX
 from streams.kafka.client import read_to_end
-from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
+from streams.archive_settings import ArchiveSettings
+from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.tiers import USERS_TURNS
 
 SESSION_TIMEOUT = timedelta(seconds=6)

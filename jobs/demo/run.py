@@ -29,7 +29,8 @@ from jobs.demo.watch import watching
 from jobs.role_process import RoleFailed, RoleProcess
 from jobs.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
-from streams.settings import ArchiveSettings, KafkaSettings, Settings, VectorSettings, load_settings
+from streams.archive_settings import ArchiveSettings
+from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.wiring import policy_of
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
 
 from aiokafka import TopicPartition
@@ -14,6 +15,7 @@ from models.events import ErasedStore, EraseRequested
 from streams.erase.archived import Spoke, sessions_of
 from streams.erase.readers import Positions
 from streams.lake.erasing import erase
+from streams.lake.mined import forget_mined
 from streams.lake.writer import LakeWriter
 
 _STIR_EVERY_S = 5.0
@@ -27,12 +29,23 @@ class WriterArchive:
         writer: The archive.
         alone: Held by whoever works with the writer.
         stir: Called now and then while nothing can land: that is no stall.
+        mined: Folder of what mining keeps.
+        withdraw: Takes what the archive has let go of out of what was published of it.
     """
 
-    def __init__(self, writer: LakeWriter, alone: asyncio.Lock, stir: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        writer: LakeWriter,
+        alone: asyncio.Lock,
+        stir: Callable[[], None],
+        mined: Path,
+        withdraw: Callable[[], list[ErasedStore]] = list,
+    ) -> None:
         self._writer = writer
+        self._mined = mined
         self._alone = alone
         self._stir = stir
+        self._withdraw = withdraw
 
     async def landed(self) -> Positions:
         """Next offset to land of each partition, as the catalog has it."""
@@ -44,8 +57,10 @@ class WriterArchive:
         return await self._while_alone(lambda: sessions_of(self._writer.con, request))
 
     async def erase(self, subject: Subject) -> list[ErasedStore]:
-        """Remove every row of the subject, and their bytes."""
-        return await self._while_alone(lambda: erase(self._writer, subject, now=datetime.now(UTC)))
+        """Remove every row of the subject, their bytes, and what was mined and published of them."""
+        erased = await self._while_alone(lambda: erase(self._writer, subject, now=datetime.now(UTC)))
+        mined = await asyncio.to_thread(forget_mined, self._mined)
+        return [*erased, mined, *await asyncio.to_thread(self._withdraw)]
 
     async def _while_alone(self, work: Callable[[], _Done]) -> _Done:
         """Work in a thread; who is cancelled waits for it, for nobody else may use the writer before."""

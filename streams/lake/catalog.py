@@ -1,14 +1,11 @@
-"""Opening the archive: a DuckLake catalog in SQLite beside a folder of Parquet files.
+"""Opening the archive: a DuckLake catalog in SQLite or Postgres, and Parquet files in a folder or on S3.
 
-Any number of processes read; writers take turns by a lock file, which the kernel releases when one of them dies.
-SQLite refuses a transaction that began before another one was committed, so without the lock two archive processes
-would do their work twice; the compare-and-set of offsets is what keeps it right either way.
+Any number of processes read; writers take turns by a lock (`writer`). SQLite refuses a transaction that began before
+another one was committed, so without the lock two archive processes would do their work twice; the compare-and-set of
+offsets is what keeps it right either way.
 
-Whoever attaches the catalog with a client of their own should set what `_open` sets, above all
+Whoever attaches a catalog in SQLite with a client of their own should set what `_open` sets, above all
 `SET GLOBAL sqlite_disable_multithreaded_scans = true`.
-
-DuckDB's extensions are loaded from their wheels in place: nothing is downloaded, no home directory is needed, two
-processes that start together copy nothing over each other, and DuckDB checks their signatures.
 """
 
 from __future__ import annotations
@@ -17,29 +14,62 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
-from streams.settings import Settings
+from streams.lake.damage import explained
+from streams.lake.extensions import literal, load_extensions
+from streams.lake.place import LAKE, METADATA, LakePaths, paths_of
+from streams.lake.postgres import SECRET
+from streams.lake.views.published import lacking
 
-LAKE = "lake"
-"""Name under which every connection of ours attaches the catalog."""
-METADATA = f"__ducklake_metadata_{LAKE}"
-"""DuckDB's name for the SQLite database behind it."""
+__all__ = [
+    "LAKE",
+    "METADATA",
+    "LakePaths",
+    "is_locked",
+    "literal",
+    "open_any_reader",
+    "open_reader",
+    "open_writer",
+    "paths_of",
+    "reading",
+    "summary_of",
+    "unavailable",
+]
 
-_EXTENSIONS = ("sqlite_scanner", "ducklake")
 _BUSY_TIMEOUT_MS = 10_000
+_NAMED = 3
+"""Of what an archive lacks, so many are named."""
 _BEING_CREATED = "creating a new DuckLake is explicitly disabled"
 """What DuckLake tells a reader of a catalog whose first writer has only just begun."""
 
 _CAUSES = (
     # What DuckDB and SQLite say, and what the operator should do. Their full text may quote a turn.
-    (r"database is locked|database table is locked", "the catalog is locked by another process: try again"),
+    (
+        r"database is locked|database table is locked|lock timeout|could not serialize access",
+        "the catalog is locked by another process: try again",
+    ),
+    (
+        r"password authentication failed|no password supplied",
+        "PostgreSQL refuses user or password: set archive.catalog_password",
+    ),
+    (r"permission denied (for|to)\b", "the PostgreSQL role has too few rights: deploy/archive.md says which it needs"),
+    (
+        r"connection to server|Unable to connect to Postgres|could not translate host",
+        "PostgreSQL does not answer, or refuses the connection: check archive.catalog",
+    ),
+    (
+        r"HTTP 40[13]|HTTP code 40[13]|Forbidden|SignatureDoesNotMatch|InvalidAccessKeyId",
+        "S3 refuses: check archive.s3_key_id and archive.s3_secret",
+    ),
+    (r"NoSuchBucket|HTTP 404|\(HTTP 404", "not found on S3: check bucket and prefix in archive.data_path"),
+    (
+        r"Could not (establish connection|connect to server)|Could not resolve host",
+        "S3 does not answer: check archive.s3_endpoint",
+    ),
     (r"No space left|disk is full", "the disk is full: make room"),
     (r"disk I/O error", "the disk refuses to be written: is it full or failing?"),
     (
@@ -53,32 +83,6 @@ _CAUSES = (
 )
 
 
-class LakePaths(NamedTuple):
-    """Where an archive lives."""
-
-    catalog: Path
-    data: str
-    """Folder of the Parquet files, ends with a slash."""
-
-    @property
-    def lock(self) -> Path:
-        """Whoever writes holds it."""
-        return self.catalog.with_name(self.catalog.name + ".lock")
-
-
-def paths_of(settings: Settings) -> LakePaths:
-    """Where the settings put the archive: by default `archive/` under the data directory."""
-    folder = settings.data_dir / "archive"
-    catalog = settings.archive.catalog
-    data = settings.archive.data_path or str(folder / "data")
-    return LakePaths(Path(catalog) if catalog else folder / "catalog.sqlite", data.rstrip("/") + "/")
-
-
-def literal(text: str) -> str:
-    """SQL literal of a path or option; values of rows go as parameters or frames, never through here."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def summary_of(error: Exception) -> str:
     """What went wrong, without the message: DuckDB quotes statements, and with them statistics of turns' text."""
     for pattern, meaning in _CAUSES:
@@ -87,9 +91,19 @@ def summary_of(error: Exception) -> str:
     return f"{type(error).__name__} in the archive's engine"
 
 
-def unavailable(error: Exception, paths: LakePaths, doing: str) -> StoreUnavailable:
-    """The error that says what could not be done, where and why. Raise it `from None`, see `summary_of`."""
-    return StoreUnavailable(f"{doing} failed at {paths.catalog} with data in {paths.data}: {summary_of(error)}")
+def unavailable(
+    error: Exception, paths: LakePaths, doing: str, con: duckdb.DuckDBPyConnection | None = None
+) -> StoreUnavailable:
+    """The error that says what could not be done, where and why. Raise it `from None`, see `summary_of`.
+
+    Args:
+        error: What the engine said.
+        paths: The archive.
+        doing: What was tried.
+        con: Where it was tried: damaged files are looked for, and whatever transaction is open is rolled back.
+    """
+    why = (explained(con) if con is not None else "") or summary_of(error)
+    return StoreUnavailable(f"{doing} failed at {paths.shown} with data in {paths.data}: {why}")
 
 
 def is_locked(error: Exception) -> bool:
@@ -104,13 +118,14 @@ def open_writer(paths: LakePaths) -> duckdb.DuckDBPyConnection:
         StoreUnavailable: The place cannot be written to, or holds something else.
     """
     try:
-        paths.catalog.parent.mkdir(parents=True, exist_ok=True)
-        if "://" not in paths.data:
+        if paths.postgres is None:
+            paths.catalog.parent.mkdir(parents=True, exist_ok=True)
+        if paths.is_folder:
             Path(paths.data).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unavailable(error, paths, "creating the archive") from None
     # Readers go on reading while a writer commits.
-    con = _open(paths, "META_JOURNAL_MODE 'WAL'")
+    con = _open(paths, *(("META_JOURNAL_MODE 'WAL'",) if paths.postgres is None else ()))
     # A merge reads a file once and replaces it. DuckDB's cache of file pages would keep them all, up to 80 % of the
     # machine: measured, 120 landings with ten merges, 1 123 MB with it, 114 MB without.
     con.execute("SET GLOBAL enable_external_file_cache = false")
@@ -123,10 +138,27 @@ def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
     Each statement sees one snapshot; `BEGIN` holds one over several.
 
     Raises:
+        ConfigurationError: There is no archive yet, or it is older than this release.
+        StoreUnavailable: It cannot be read.
+    """
+    con = open_any_reader(paths)
+    if lack := lacking(con, LAKE):
+        con.close()
+        raise ConfigurationError(
+            f"the archive at {paths.shown} was written by an earlier release and lacks {', '.join(lack[:_NAMED])}"
+            f"{' …' if len(lack) > _NAMED else ''}: `turntide archive upgrade` adds what is missing, old rows have null"
+        )
+    return con
+
+
+def open_any_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
+    """Open read-only, whatever release wrote it.
+
+    Raises:
         ConfigurationError: There is no archive yet.
         StoreUnavailable: It cannot be read.
     """
-    if not paths.catalog.is_file():
+    if paths.postgres is None and not paths.catalog.is_file():
         raise _nothing_yet(paths)
     con = _open(paths, "READ_ONLY")
     if not con.execute("SELECT 1 FROM duckdb_views() WHERE database_name = ?", [LAKE]).fetchone():
@@ -137,7 +169,7 @@ def open_reader(paths: LakePaths) -> duckdb.DuckDBPyConnection:
 
 def _nothing_yet(paths: LakePaths) -> ConfigurationError:
     return ConfigurationError(
-        f"no archive at {paths.catalog}: `turntide worker archive` writes one from Kafka, "
+        f"no archive at {paths.shown}: `turntide worker archive` writes one from Kafka, "
         "TURNTIDE_DATA_DIR or TURNTIDE_ARCHIVE__CATALOG says where"
     )
 
@@ -154,7 +186,7 @@ def reading(paths: LakePaths) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         yield con
     except duckdb.Error as error:
-        raise unavailable(error, paths, "reading the archive") from None
+        raise unavailable(error, paths, "reading the archive", con) from None
     finally:
         con.close()
 
@@ -164,27 +196,20 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
         config={
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            "allow_persistent_secrets": "false",
             "temp_directory": str(Path(tempfile.gettempdir()) / "turntide-spill"),
         }
     )
     try:
-        _load_extensions(con)
+        load_extensions(con, _extensions(paths))
+        if not paths.is_folder:
+            con.execute(paths.s3.secret_for(paths.data))
         # The catalog remembers the folder it was created with; the settings win, so that an archive can be moved.
-        terms = ", ".join(
-            (
-                f"DATA_PATH {literal(paths.data)}",
-                "OVERRIDE_DATA_PATH true",
-                f"META_BUSY_TIMEOUT {_BUSY_TIMEOUT_MS}",
-                *options,
-            )
-        )
-        con.execute(f"ATTACH {literal(f'ducklake:sqlite:{paths.catalog}')} AS {LAKE} ({terms})")
+        attached, terms = _catalog(con, paths)
+        terms = ", ".join((f"DATA_PATH {literal(paths.data)}", "OVERRIDE_DATA_PATH true", terms, *options))
+        con.execute(f"ATTACH {literal(f'ducklake:{attached}')} AS {LAKE} ({terms})")
         con.execute(f"USE {LAKE}")
         con.execute("SET GLOBAL TimeZone = 'UTC'")
-        # Else each scan of a catalog table has a connection and a snapshot of its own, and a reader beside a merge sees
-        # files, offsets and statistics of different moments: measured, 9 of 263 reads were wrong, without an error.
-        # (Only GLOBAL reaches DuckLake's inner connection.)
-        con.execute("SET GLOBAL sqlite_disable_multithreaded_scans = true")
     except TurntideError:
         con.close()
         raise
@@ -196,19 +221,21 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def _load_extensions(con: duckdb.DuckDBPyConnection) -> None:
-    version = str(duckdb.__version__)
-    for name in _EXTENSIONS:
-        try:
-            wheel = files(import_module(f"duckdb_extension_{name}"))
-        except ModuleNotFoundError as error:
-            raise ConfigurationError(
-                f"the archive needs the package duckdb-extension-{name.replace('_', '-')}: install `turntide[lake]`"
-            ) from error
-        file = wheel / "extensions" / f"v{version}" / f"{name}.duckdb_extension"
-        if not file.is_file():
-            raise ConfigurationError(
-                f"duckdb {version} and duckdb-extension-{name.replace('_', '-')} do not fit together: "
-                "install the same version of both"
-            )
-        con.execute(f"LOAD {literal(str(file))}")
+def _extensions(paths: LakePaths) -> Iterator[str]:
+    """What such a place needs, and nothing else: each takes some milliseconds to load."""
+    yield "sqlite_scanner" if paths.postgres is None else "postgres_scanner"
+    yield "ducklake"
+    if not paths.is_folder:
+        yield "httpfs"
+
+
+def _catalog(con: duckdb.DuckDBPyConnection, paths: LakePaths) -> tuple[str, str]:
+    """What DuckLake attaches, and the terms that go with it."""
+    if paths.postgres is not None:
+        con.execute(paths.postgres.secret)
+        return f"postgres:{paths.postgres.connection}", f"META_SECRET {SECRET}"
+    # Else each scan of a catalog table has a connection and a snapshot of its own, and a reader beside a merge sees
+    # files, offsets and statistics of different moments: measured, 9 of 263 reads were wrong, without an error. (Only
+    # GLOBAL reaches DuckLake's inner connection.) Of PostgreSQL all scans have the snapshot of one transaction.
+    con.execute("SET GLOBAL sqlite_disable_multithreaded_scans = true")
+    return f"sqlite:{paths.catalog}", f"META_BUSY_TIMEOUT {_BUSY_TIMEOUT_MS}"

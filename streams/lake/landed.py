@@ -16,23 +16,30 @@ Stated rules:
 from __future__ import annotations
 
 import base64
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from models.codec import decode_command, decode_input, decode_output
+from models.codec_many import plain_turns
 from models.errors import InvalidRecord
 from models.events import Control, Turn
 from models.policy import IntakePolicy
 from models.topics import COMMANDS, TURNS, Topic
-from streams.lake.columns import Landed
-from streams.lake.schema import ERASED, FORGETTING, Skipped
+from streams.lake.rows import Landed, Rows
+from streams.lake.schema import ERASED, FORGETTING, TABLE_OF, TABLES, Skipped
 
 TOMBSTONE = "tombstone"
 NUL, NUL_SHOWN = "\x00", "\u2400"
+_NUL_ESCAPE = rb"\u0000"
+_FORGETTING = frozenset(FORGETTING)
+_TURNS_TABLE = TABLES["turns"].name
 UNREADABLE = "$unreadable"
 """Key in `extra` whose value is the whole record, base64: its unknown fields are no JSON that can be kept as text."""
 
@@ -63,6 +70,97 @@ class KafkaRecord(Protocol):
         """The record's value."""
 
 
+class Landing(NamedTuple):
+    """What became of some records: rows by the name of their table, and offsets without one."""
+
+    rows: dict[str, Rows]
+    skipped: list[Skipped]
+
+
+def land_all(topic: Topic, full_name: str, records: Sequence[KafkaRecord], intake: IntakePolicy) -> Landing:
+    """Decode records of a public topic, in their order: what `land` says of each, many at a time.
+
+    Args:
+        topic: Their topic.
+        full_name: The topic's name on the broker.
+        records: The records.
+        intake: Which input is a turn; the same rules as the sessions role.
+    """
+    landing, first = Landing({}, []), 0
+    with _uncollected():
+        events = _plain_events(topic, records, intake)
+    for alone in [row for row, event in enumerate(events) if event is None]:
+        _take(landing, topic, events[first:alone], records[first:alone])
+        first, row = alone + 1, land(topic, full_name, records[alone], intake)
+        if isinstance(row, Skipped):
+            landing.skipped.append(row)
+        else:
+            landing.rows.setdefault(TABLE_OF[type(row.event)].name, Rows()).append(row)
+    _take(landing, topic, events[first:], records[first:])
+    return landing
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Hold the garbage collector off.
+
+    Decoding makes trees and no cycles, but so many that the collector walks all that is buffered again and again:
+    measured, 5.4 µs for a profile with it and 2.8 without.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _plain_events(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePolicy) -> list[Any]:
+    """The events that are kept just as they are, None for records that `land` must look at."""
+    values = [record.value for record in records]
+    if topic is TURNS:
+        appended_ms = [record.timestamp for record in records]
+        found: list[Any] = list(plain_turns(values, [record.key for record in records], appended_ms, intake))
+    else:
+        found = list(_decoded(topic, records, intake))
+    for row, value in enumerate(values):
+        if value is not None and _NUL_ESCAPE in value:
+            found[row] = None
+    return found
+
+
+def _decoded(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePolicy) -> Iterator[Struct | None]:
+    for record in records:
+        try:
+            event = _decode(topic, record, intake)
+        except InvalidRecord:
+            yield None
+        else:
+            yield None if type(event) in _FORGETTING else event
+
+
+def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Sequence[KafkaRecord]) -> None:
+    if not events:
+        return
+    # Turns are of a class of their own here (`models.codec_many`).
+    names = [_TURNS_TABLE] if topic is TURNS else [TABLE_OF[kind].name for kind in dict.fromkeys(map(type, events))]
+    for name in dict.fromkeys(names):
+        if len(names) == 1:
+            kept, of = events, records
+        else:
+            rows = [row for row, event in enumerate(events) if TABLE_OF[type(event)].name == name]
+            kept, of = [events[row] for row in rows], [records[row] for row in rows]
+        landing.rows.setdefault(name, Rows()).extend(
+            kept,
+            [record.partition for record in of],
+            [record.offset for record in of],
+            [record.timestamp * 1_000 for record in of],
+            [len(record.value or b"") for record in of],
+        )
+
+
 def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy) -> Landed | Skipped:
     """Decode one record of a public topic.
 
@@ -72,16 +170,16 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
         record: The record.
         intake: Which input is a turn; the same rules as the sessions role.
     """
-    appended_at = datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    appended_at = _appended_at(record)
     try:
-        event = _decode(topic, record, appended_at, intake)
+        event = _decode(topic, record, intake)
     except InvalidRecord as error:
         return _skipped(topic, full_name, record, appended_at, error)
-    if isinstance(event, FORGETTING):
+    if type(event) in _FORGETTING:
         return _skipped(topic, full_name, record, appended_at, InvalidRecord(ERASED, "carries out an erasure"))
     value = record.value or b""
     exact = None
-    if rb"\u0000" in value:
+    if _NUL_ESCAPE in value:
         if isinstance(event, Turn) and NUL in event.content:
             exact = event.content.encode()
         event = _without_nul(event)
@@ -89,11 +187,15 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
     return Landed(event, record.partition, record.offset, appended_at, len(value), extra, exact)
 
 
-def _decode(topic: Topic, record: KafkaRecord, appended_at: datetime, intake: IntakePolicy) -> Struct:
+def _appended_at(record: KafkaRecord) -> datetime:
+    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
+
+
+def _decode(topic: Topic, record: KafkaRecord, intake: IntakePolicy) -> Struct:
     if topic is TURNS:
-        return decode_input(record.value, record.key, appended_at, intake)
+        return decode_input(record.value, record.key, _appended_at(record), intake)
     if topic is COMMANDS:
-        return decode_command(record.value, record.key, appended_at, intake)
+        return decode_command(record.value, record.key, _appended_at(record), intake)
     if record.value is None:
         raise InvalidRecord(TOMBSTONE, "a deleted key, nothing to keep")
     return decode_output(topic, record.value)

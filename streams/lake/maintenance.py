@@ -13,14 +13,20 @@ bounds; never by null, which DuckLake takes as "no value yet" and then computes 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import structlog
 from msgspec import Struct
 
 from streams.lake.catalog import LAKE, METADATA
+from streams.lake.damage import damaged, is_ours, told
 from streams.lake.schema import OFFSETS, RAW
+from streams.lake.settling import settle
 from streams.lake.writer import LakeWriter
+
+log = structlog.get_logger(__name__)
 
 _MIB = 1024 * 1024
 SIZE_CLASSES = ((0, 1 * _MIB), (1 * _MIB, 16 * _MIB), (16 * _MIB, 256 * _MIB))
@@ -31,6 +37,8 @@ ORPHAN_AGE = timedelta(hours=1)
 """A file that no snapshot names and that is older is what a killed writer left. No landing takes that long."""
 
 _NO_READERS = datetime(9999, 1, 1, tzinfo=UTC)
+_NO_FILE = 2**62
+_LONG_AGO = "2000-01-01T00:00:00.000000+00"
 
 KEYS = ("id", "session_id", "user_id", "app_id", "alert_id", "app")
 """Text whose per-file bounds find rows; these go with their file when it is erased."""
@@ -47,7 +55,7 @@ class Maintained(Struct, frozen=True):
 
 
 def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, everything: bool = False) -> Maintained:
-    """Merge, expire, delete, and open the connection anew, see `LakeWriter.reopen`.
+    """Merge, settle, expire, delete, and open the connection anew, see `LakeWriter.reopen`.
 
     Idempotent; killed half-way it leaves a whole archive.
 
@@ -63,16 +71,54 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
     """
     before = now - keep_replaced if keep_replaced else _NO_READERS
     with writer.exclusively("merging files"):
-        merged = sum(_merge(writer, low, high, 2 if everything else FILES_TO_MERGE) for low, high in SIZE_CLASSES)
+        skipped = _damaged_tables(writer)
+        merged = sum(
+            _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
+        )
+        settle(writer)
         _compact_offsets(writer)
         expired = _expire(writer, before)
-        deleted = _delete_replaced(writer, before)
-        orphans = 0
-        if everything:
-            orphans = _called(writer, f"ducklake_delete_orphaned_files('{LAKE}', older_than => ?)", now - ORPHAN_AGE)
+        orphans = schedule_orphans(writer, now - ORPHAN_AGE) if everything else 0
+        deleted = _delete_replaced(writer, before) - orphans
         widen_text_bounds(writer)
         writer.reopen()
     return Maintained(merged, deleted, orphans, expired)
+
+
+def schedule_orphans(writer: LakeWriter, before: datetime) -> int:
+    """Have files that no snapshot names deleted with the next replaced ones; returns how many.
+
+    DuckLake's own function deletes whatever ends in `.parquet`, also what somebody else put there: only files of our
+    naming go. Call it with the writers' lock held, else what is being written may be among them.
+
+    Args:
+        writer: The archive.
+        before: Only files last changed before this.
+    """
+    found = writer.con.execute(
+        f"SELECT path FROM ducklake_delete_orphaned_files('{LAKE}', dry_run => true, older_than => ?)", [before]
+    ).fetchall()
+    ours = [path for (path,) in found if is_ours(path)]
+    if ours:
+        # DuckLake forgets these rows by their id once the files are gone; no real file has so great an id.
+        scheduled = f"{METADATA}.ducklake_files_scheduled_for_deletion"
+        writer.con.execute(
+            f"INSERT INTO {scheduled} SELECT row_number() OVER () "
+            f"+ (SELECT greatest({_NO_FILE}, coalesce(max(data_file_id), 0)) FROM {scheduled}), path, false, ? "
+            "FROM (SELECT unnest(?::VARCHAR[]) AS path)",
+            [_LONG_AGO, ours],
+        )
+    if len(found) > len(ours):
+        log.warning("archive_foreign_files", files=len(found) - len(ours), place=writer.paths.data)
+    return len(ours)
+
+
+def _damaged_tables(writer: LakeWriter) -> set[str]:
+    """Tables that cannot be merged: the others are, and landing goes on."""
+    found = damaged(writer.con)
+    if found:
+        log.error("archive_damaged", damage=told(found))
+    return {file.table for file in found}
 
 
 def widen_text_bounds(writer: LakeWriter) -> None:
@@ -93,7 +139,7 @@ def widen_text_bounds(writer: LakeWriter) -> None:
             )
 
 
-def _merge(writer: LakeWriter, low: int, high: int, at_least: int) -> int:
+def _merge(writer: LakeWriter, low: int, high: int, at_least: int, skipped: Collection[str]) -> int:
     """Merge the files of one size class in each table that has enough of them; returns how many were merged."""
     tables = writer.con.execute(
         "SELECT table_name FROM (SELECT t.table_name, count(*) AS files "
@@ -104,7 +150,7 @@ def _merge(writer: LakeWriter, low: int, high: int, at_least: int) -> int:
     ).fetchall()
     merged = 0
     for (table,) in tables:
-        if table != OFFSETS:
+        if table != OFFSETS and table not in skipped:
             done = writer.con.execute(
                 f"CALL ducklake_merge_adjacent_files('{LAKE}', '{table}', schema => '{RAW}', "
                 f"min_file_size => {low}, max_file_size => {high})"
@@ -137,11 +183,12 @@ def _expire(writer: LakeWriter, before: datetime) -> int:
 
 
 def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
-    """Delete files replaced before that time; first with the `T` that DuckLake compares with, see `_expire`."""
-    writer.con.execute(
-        f"UPDATE {METADATA}.ducklake_files_scheduled_for_deletion SET schedule_start = "
-        "strftime(schedule_start::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f+00')"
-    )
+    """Delete files replaced before that time; in SQLite first with the `T` that is compared with, see `_expire`."""
+    if writer.paths.postgres is None:
+        writer.con.execute(
+            f"UPDATE {METADATA}.ducklake_files_scheduled_for_deletion SET schedule_start = "
+            "strftime(schedule_start::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f+00')"
+        )
     return _called(writer, f"ducklake_cleanup_old_files('{LAKE}', older_than => ?)", before)
 
 

@@ -31,13 +31,14 @@ _BY_CLASS = {
     Privacy.CONTENT: _names(
         "content content_exact title summary key_topics repeated_topics before after new_content chunk "
         "conversation episode memory pending messages embedding extra facts headers history key value metadata "
-        "note reason tags retractions subject"
+        "note reason tags retractions subject context doubts"
     ),
     Privacy.IDENTIFIER: _names(
         "id ids session_id user_id alert_id item_id conversation_id topic_id memory_id merged_memory_id "
         "target_memory_id source_id target_id pending_id request_id archived_ids merged mentioned_items "
         "mentioned_sessions mentioned_users related_conversations shared_with short_term seen by fingerprint "
-        "conflicts_with results project_id slot"
+        "conflicts_with results project_id slot active_facts closed_by linked_memories merged_ids "
+        "milestones participants relationships sources"
     ),
     Privacy.BEHAVIOUR: _names(
         "access_count action active active_turns category detail alerts archived born bytes_after bytes_before "
@@ -52,13 +53,16 @@ _BY_CLASS = {
         "scope score scored_turns session_topics sessions severity signals skipped slope space started_at status "
         "strength suspicion timestamp tokens tokens_after tokens_before tokens_reclaimed topic_changes turn "
         "turn_count turn_range turns turns_per_minute type uninstalled updated_at valid_from valid_until waiting "
-        "window_end window_start"
+        "window_end window_start decay_factor emotional_valence extracted_at first_at first_number known_until "
+        "labelled_at last_accessed_at last_at last_number loss mentions origin probes probes_found recent recorded_at "
+        "released_turns significance summary_tokens token_count total_turns user_turns"
     ),
     Privacy.OPERATIONAL: _names(
-        "app app_id appended_at date decided_by elapsed_ms embedded_by energy_capacity_units extracted_by failure "
-        "fallback first_offset judge kafka_offset kafka_partition landed_at last_offset made_by next_offset "
-        "offset partition policy_digest policy_version record_bytes request requested_at run source "
-        "source_appended_at spent_units stage stores summarised_by topic"
+        "app app_id appended_at date decided_by done_at privacy rows table_name what elapsed_ms embedded_by "
+        "energy_capacity_units extracted_by failure fallback first_offset judge kafka_offset kafka_partition "
+        "landed_at last_offset made_by next_offset offset partition policy_digest policy_version record_bytes "
+        "request requested_at run source source_appended_at spent_units stage stores summarised_by topic codec model "
+        "partitions ratio threshold"
     ),
 }
 _OF_NAME = {name: privacy for privacy, names in _BY_CLASS.items() for name in names}

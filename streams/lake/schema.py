@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
+from itertools import chain, repeat
 from typing import NamedTuple, get_args
 
-import msgspec
+import numpy as np
 import polars as pl
 from msgspec import Struct
 
@@ -30,18 +31,23 @@ from streams.lake.columns import (
     TIME,
     UTC_TIME,
     Column,
-    ColumnType,
-    Landed,
     field_column,
     fields_of,
+    list_of,
+    owner_column,
+    plain,
     record_column,
     type_of,
 )
+from streams.lake.rows import Rows
 
 RAW = "raw"
 OFFSETS = "offsets"
 SKIPPED = "skipped"
-ABSENT, EXPIRED, ERASED = "absent", "expired", "erased"
+REPEATS = "repeats"
+"""Rows that a view leaves out, see `views.once`."""
+RETAINED = "retained"
+ABSENT, EXPIRED, ERASED, AGED = "absent", "expired", "erased", "aged"
 """Why offsets hold no row, where it is not a bad record: see `Skipped`."""
 LETTER_ERASED = "its dead letter was erased"
 """`Skipped.detail` of a bad record whose dead letter is not to be waited for."""
@@ -63,7 +69,7 @@ class Table(NamedTuple):
     topic: Topic
     """Whose records it keeps."""
 
-    def frame(self, rows: Sequence[Landed]) -> pl.DataFrame:
+    def frame(self, rows: Rows) -> pl.DataFrame:
         """The rows as columns, in the order of the table."""
         return pl.DataFrame([column.series(rows) for column in self.columns])
 
@@ -74,33 +80,44 @@ def folders(app_ids: Sequence[str]) -> list[str]:
     Two apps may share a folder, and an app may be found in two: it is layout, never a filter.
     """
     common = {app for app, _ in Counter(app_ids).most_common(MAX_APP_FOLDERS)}
-    names = {app: "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "_" for c in app) for app in common}
-    return [names[app][:_MAX_FOLDER_LENGTH] if app in common else OTHER_APPS for app in app_ids]
+    names = {
+        app: "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "_" for c in app)[:_MAX_FOLDER_LENGTH]
+        for app in common
+    }
+    return list(map(names.get, app_ids, repeat(OTHER_APPS)))
 
 
-def _day(row: Landed) -> date:
-    return row.appended_at.date()
+def _appended_at(rows: Rows) -> pl.Series:
+    return pl.Series(rows.appended_us, dtype=pl.Int64).cast(TIME)
 
 
-_APP = Column("app", TEXT, lambda rows: folders([getattr(row.event, "app_id", "") for row in rows]))
-_TYPE = record_column("type", "VARCHAR", pl.String, lambda row: tag_of(type(row.event)))
+def _content_bytes(rows: Rows) -> list[int]:
+    contents = [event.content for event in rows.events]  # type: ignore[attr-defined]
+    sizes = [len(content) if content.isascii() else len(content.encode()) for content in contents]
+    for row, exact in rows.exacts.items():
+        sizes[row] = len(exact)
+    return sizes
+
+
+def _types(rows: Rows) -> list[str]:
+    tags = {kind: tag_of(kind) for kind in set(map(type, rows.events))}
+    return [tags[type(event)] for event in rows.events]
+
+
+_COUNT, _BYTES = plain("BIGINT", pl.Int64), plain("BLOB", pl.Binary)
+_APP = record_column("app", TEXT, lambda rows: folders([getattr(owner, "app_id", "") for owner in rows.owners]))
+_TYPE = record_column("type", TEXT, _types)
 _PLACE = (
-    record_column("kafka_partition", "INTEGER", pl.Int32, lambda row: row.partition),
-    record_column("kafka_offset", "BIGINT", pl.Int64, lambda row: row.offset),
-    Column("appended_at", UTC_TIME, lambda rows: [row.appended_at for row in rows]),
-    record_column("record_bytes", "BIGINT", pl.Int64, lambda row: row.size_bytes),
-    record_column("date", "DATE", pl.Date, _day),
+    record_column("kafka_partition", plain("INTEGER", pl.Int32), lambda rows: rows.partitions),
+    record_column("kafka_offset", _COUNT, lambda rows: rows.offsets),
+    Column("appended_at", UTC_TIME, _appended_at),
+    record_column("record_bytes", _COUNT, lambda rows: rows.sizes),
+    Column("date", plain("DATE", pl.Date), lambda rows: _appended_at(rows).dt.date()),
 )
-_EXTRA = record_column("extra", "VARCHAR", pl.String, lambda row: row.extra)
-
-
-def _content_bytes(row: Landed) -> int:
-    return len(row.content_exact) if row.content_exact is not None else len(row.event.content.encode())  # type: ignore[attr-defined]
-
-
+_EXTRA = record_column("extra", TEXT, lambda rows: [rows.extras.get(row) for row in range(len(rows))])
 _OF_TURNS = (
-    record_column("content_exact", "BLOB", pl.Binary, lambda row: row.content_exact),
-    record_column("content_bytes", "BIGINT", pl.Int64, _content_bytes),
+    record_column("content_exact", _BYTES, lambda rows: [rows.exacts.get(row) for row in range(len(rows))]),
+    record_column("content_bytes", _COUNT, _content_bytes),
     _EXTRA,
 )
 
@@ -111,10 +128,13 @@ def _table(
     without: tuple[str, ...] = (),
     rename: dict[str, str] | None = None,
     also: tuple[Column, ...] = (),
+    of_owner: frozenset[str] = frozenset(),
 ) -> Table:
     fields = {field.name: field for event in carries for field in fields_of(event)}
     columns = [
-        field_column((rename or {}).get(n, n), field) for n, field in fields.items() if n not in {"type", *without}
+        owner_column(n) if n in of_owner else field_column((rename or {}).get(n, n), field)
+        for n, field in fields.items()
+        if n not in {"type", *without}
     ]
     if len(carries) > 1:
         columns.insert(0, _TYPE)
@@ -139,16 +159,22 @@ class RiskPointOfSession(events.RiskPoint, frozen=True, kw_only=True, gc=False):
     app_id: str
 
 
-def risk_points(row: Landed) -> list[Landed]:
-    """The risk points of a profile as rows of their own; none of any other event."""
-    profile = row.event
-    if not isinstance(profile, events.ProfileUpdated):
-        return []
-    of = {name: getattr(profile, name) for name in ("id", "session_id", "user_id", "app_id")}
-    return [
-        Landed(RiskPointOfSession(**msgspec.structs.asdict(point), **of), row.partition, row.offset, row.appended_at, 0)
-        for point in profile.risk_points
-    ]
+_OF_PROFILE = frozenset(("id", "session_id", "user_id", "app_id"))
+
+
+def risk_points(profiles: Rows) -> Rows:
+    """The risk points of profiles as rows of their own, which the profiles own."""
+    points, counts = Rows(), [len(profile.risk_points) for profile in profiles.events]  # type: ignore[attr-defined]
+    whose = np.repeat(np.arange(len(counts)), counts).tolist()
+    points.extend(
+        list(chain.from_iterable(profile.risk_points for profile in profiles.events)),  # type: ignore[attr-defined]
+        [profiles.partitions[row] for row in whose],
+        [profiles.offsets[row] for row in whose],
+        [profiles.appended_us[row] for row in whose],
+        [0] * len(whose),
+        owners=[profiles.events[row] for row in whose],
+    )
+    return points
 
 
 FORGETTING: tuple[type[Struct], ...] = (
@@ -177,11 +203,11 @@ _PROJECTS_ELSEWHERE = (
     *("memories", "episodes", "chunks", "conversations", "pending", "messages"),
 )
 """Likewise of commands of projects, whose items are in `project_items`."""
-_NAMES = ColumnType("VARCHAR[]", pl.List(pl.String))
+_NAMES = list_of(TEXT)
 _MENTIONED = (
-    Column("mentioned_sessions", _NAMES, lambda rows: [mentions(row.event).sessions for row in rows]),
-    Column("mentioned_users", _NAMES, lambda rows: [mentions(row.event).users for row in rows]),
-    Column("mentioned_items", _NAMES, lambda rows: [mentions(row.event).items for row in rows]),
+    record_column("mentioned_sessions", _NAMES, lambda rows: [mentions(event).sessions for event in rows.events]),
+    record_column("mentioned_users", _NAMES, lambda rows: [mentions(event).users for event in rows.events]),
+    record_column("mentioned_items", _NAMES, lambda rows: [mentions(event).items for event in rows.events]),
 )
 """See `models.mentions`; an erasure finds its rows by these."""
 
@@ -191,7 +217,7 @@ TABLES: dict[str, Table] = {
         _table("turns", events.Turn, also=_OF_TURNS),
         _table("controls", *_kept(TURNS, events.Turn), also=(_EXTRA,)),
         _table("profiles", events.ProfileUpdated, without=("risk_points",)),
-        _table("risk_points", RiskPointOfSession),
+        _table("risk_points", RiskPointOfSession, of_owner=_OF_PROFILE),
         _table("windows", events.WindowClosed),
         _table("alerts", events.AlertChanged),
         _table("compactions", events.SegmentCompacted),
@@ -227,7 +253,7 @@ class Skipped(Struct, frozen=True, kw_only=True):
         topic: Full name.
         reason: `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
             retention before it was archived: lost), `erased` (from the archive, on request, or the request itself),
-            `tombstone`, or why the record is invalid.
+            `aged` (from the archive, by its own retention), `tombstone`, or why the record is invalid.
         key: The record's key, kept where no dead letter has it (Turntide's own topics).
         value: Likewise.
     """
@@ -257,11 +283,21 @@ def ddl() -> dict[str, dict[str, str]]:
     tables = {table.name: {column.name: column.type.sql for column in table.columns} for table in TABLES.values()}
     skipped = {field.name: type_of(field.type).sql for field in fields_of(Skipped)}
     tables[SKIPPED] = {**skipped, "landed_at": "TIMESTAMPTZ"}
+    tables[REPEATS] = {"rule": "VARCHAR", "kafka_partition": "INTEGER", "kafka_offset": "BIGINT", "part": "BIGINT"}
     tables[OFFSETS] = {
         "topic": "VARCHAR",
         "kafka_partition": "BIGINT",
         "first_offset": "BIGINT",
         "next_offset": "BIGINT",
         "landed_at": "TIMESTAMPTZ",
+    }
+    tables[RETAINED] = {
+        "done_at": "TIMESTAMPTZ",
+        "table_name": "VARCHAR",
+        "privacy": "VARCHAR",
+        "what": "VARCHAR",
+        "before": "DATE",
+        "rows": "BIGINT",
+        "policy_version": "VARCHAR",
     }
     return tables

@@ -14,7 +14,7 @@ import duckdb
 from msgspec import Struct
 
 from models.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
-from streams.lake.schema import ABSENT, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF
+from streams.lake.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
 """A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""
@@ -176,7 +176,7 @@ def _without_dead_letter(con: duckdb.DuckDBPyConnection, prefix: str, now: datet
         "SELECT coalesce(sum((s.landed_at > ?)::INT), 0), coalesce(sum((s.landed_at <= ?)::INT), 0) "
         f"FROM {RAW}.{SKIPPED} s ANTI JOIN {RAW}.dead_letters d ON d.topic = s.topic "
         'AND d."partition" = s.kafka_partition AND d."offset" = s.first_offset '
-        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?) AND s.detail <> ?",
-        [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, LETTER_ERASED],
+        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?, ?) AND s.detail <> ?",
+        [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, AGED, LETTER_ERASED],
     ).fetchone()
     return int(found[0]), int(found[1])

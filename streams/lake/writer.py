@@ -30,9 +30,10 @@ from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from streams.lake.buffer import Buffer
 from streams.lake.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
 from streams.lake.growth import grows, type_of_column
+from streams.lake.postgres import AdvisoryLock
 from streams.lake.progress import Move, Place
 from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
-from streams.lake.views import VIEWS
+from streams.lake.views.published import create_views, digest
 
 log = structlog.get_logger(__name__)
 
@@ -42,16 +43,6 @@ _BACKOFF_S = 0.2
 
 _OPTIONS = {"data_inlining_row_limit": "0", "parquet_compression": "'zstd'", "hive_file_pattern": "true"}
 _INLINED_OFFSETS = 100_000
-
-
-class _Frame:
-    """Hands a polars frame to DuckDB by the Arrow stream interface, which needs no pyarrow."""
-
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._frame.__arrow_c_stream__(requested_schema)
 
 
 class LandedFiles(NamedTuple):
@@ -75,8 +66,7 @@ class LakeWriter:
 
     def __init__(self, paths: LakePaths) -> None:
         self.paths = paths
-        self._lock = FileLock(paths.lock, timeout=_LOCK_TIMEOUT_S, thread_local=False)
-        paths.catalog.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock_of(paths)
         with self.exclusively("opening the archive"):
             self.con = open_writer(paths)
             self._create()
@@ -113,11 +103,11 @@ class LakeWriter:
                 yield
         except Timeout:
             raise StoreUnavailable(
-                f"{doing} waited {_LOCK_TIMEOUT_S} s for {self.paths.lock}: another process is writing. "
+                f"{doing} waited {_LOCK_TIMEOUT_S} s for the lock of {self.paths.shown}: another process is writing. "
                 "Is a merge or an erasure running, or a writer suspended?"
             ) from None
         except (duckdb.Error, OSError) as error:
-            raise unavailable(error, self.paths, doing) from None
+            raise unavailable(error, self.paths, doing, getattr(self, "con", None)) from None
 
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -136,7 +126,7 @@ class LakeWriter:
     # --- schema
 
     def _create(self) -> None:
-        wanted = sha256(repr((_OPTIONS, ddl(), VIEWS)).encode()).hexdigest()
+        wanted = sha256(repr((_OPTIONS, ddl(), digest())).encode()).hexdigest()
         found = self.con.execute(
             "SELECT comment FROM duckdb_tables() WHERE database_name = ? AND schema_name = ? AND table_name = ?",
             [LAKE, RAW, OFFSETS],
@@ -153,8 +143,7 @@ class LakeWriter:
                     self._extend(table, columns, present[table])
                 else:
                     self._create_table(table, columns)
-            for view, query in VIEWS.items():
-                con.execute(f"CREATE OR REPLACE VIEW main.{view} AS {query}")
+            create_views(con)
         self.con.execute(
             f"CALL {LAKE}.set_option('data_inlining_row_limit', {_INLINED_OFFSETS}, "
             f"schema => '{RAW}', table_name => '{OFFSETS}')"
@@ -191,7 +180,7 @@ class LakeWriter:
                 self.con.execute(f'ALTER TABLE {RAW}.{table} ALTER COLUMN "{column}" SET DATA TYPE {kind}')
             else:
                 raise ConfigurationError(
-                    f"archive {self.paths.catalog}: column {table}.{column} is {present[column]}, this version writes "
+                    f"archive {self.paths.shown}: column {table}.{column} is {present[column]}, this version writes "
                     f"{kind}. Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
                 )
 
@@ -263,7 +252,8 @@ class LakeWriter:
 
     @contextmanager
     def _registered(self, frame: pl.DataFrame) -> Iterator[str]:
-        self.con.register("landing", _Frame(frame))
+        # By the Arrow stream interface, which needs no pyarrow. A stream is read once.
+        self.con.register("landing", frame.__arrow_c_stream__())
         try:
             yield "temp.main.landing"
         finally:
@@ -293,6 +283,14 @@ class LakeWriter:
                     f"SELECT topic, kafka_partition, first_offset, next_offset, ? FROM {name}",
                     [now],
                 )
+
+
+def _lock_of(paths: LakePaths) -> FileLock | AdvisoryLock:
+    """A lock that goes with the process that holds it: a file's, by the kernel, or PostgreSQL's."""
+    if paths.postgres is not None:
+        return AdvisoryLock(paths.postgres, timeout_s=_LOCK_TIMEOUT_S)
+    paths.catalog.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(paths.lock, timeout=_LOCK_TIMEOUT_S, thread_local=False)
 
 
 def _untouched(move: Move) -> Move:

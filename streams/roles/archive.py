@@ -33,13 +33,14 @@ from streams.api.health import create_api, serve
 from streams.api.security import access_of
 from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
+from streams.iceberg.withdraw import withdraw_now
 from streams.kafka.client import client_options, require_topic
 from streams.lake.buffer import Buffer, hole
 from streams.lake.catalog import paths_of
-from streams.lake.columns import Landed
-from streams.lake.landed import land
+from streams.lake.landed import Landing, land_all
+from streams.lake.mined import FOLDER
 from streams.lake.progress import Move, Place, Progress, Verdict
-from streams.lake.schema import ABSENT, EXPIRED, TABLES, Skipped
+from streams.lake.schema import ABSENT, EXPIRED, TABLES
 from streams.lake.writer import LakeWriter
 from streams.roles.archive_upkeep import Upkeep
 from streams.settings import Settings
@@ -111,7 +112,9 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._oldest_s: float | None = None
         self._progress = Progress()
         self._one_at_a_time = asyncio.Lock()
-        self._erasures = Executor(settings, intake, WriterArchive(writer, self._one_at_a_time, stir))
+        mined = settings.data_dir / FOLDER
+        withdrawn = partial(withdraw_now, settings)
+        self._erasures = Executor(settings, intake, WriterArchive(writer, self._one_at_a_time, stir, mined, withdrawn))
         self._assigned = asyncio.Event()
         self._failure: Exception | None = None
         self._upkeep = Upkeep(writer, settings.archive)
@@ -179,12 +182,11 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             case Verdict.TAKE_AFTER_HOLE:
                 next_offset = await self._expired(place, next_offset, records[0].offset)
-        topic = self._topics[place.topic]
         for record in records:
             if record.offset > next_offset:
                 self._buffer.skip(hole(place, next_offset, record.offset - 1, ABSENT))
-            self._keep(land(topic, place.topic, record, self._intake))
             next_offset = record.offset + 1
+        self._keep(land_all(self._topics[place.topic], place.topic, records, self._intake))
         self._buffer.moves[place] = self._progress.advance(place, next_offset)
         if self._oldest_s is None:
             self._oldest_s = monotonic()
@@ -201,20 +203,19 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._buffer.skip(hole(place, next_offset, start - 1, EXPIRED))
         return start
 
-    def _keep(self, row: Landed | Skipped) -> None:
-        if isinstance(row, Landed):
-            self._buffer.add(row)
-            return
-        if row.value is not None:
-            log.error(
-                "archive_undecodable",
-                topic=row.topic,
-                partition=row.kafka_partition,
-                offset=row.first_offset,
-                reason=row.reason,
-                detail=row.detail,
-            )
-        self._buffer.skip(row)
+    def _keep(self, landing: Landing) -> None:
+        self._buffer.take(landing.rows)
+        self._buffer.skip_all(landing.skipped)
+        for row in landing.skipped:
+            if row.value is not None:
+                log.error(
+                    "archive_undecodable",
+                    topic=row.topic,
+                    partition=row.kafka_partition,
+                    offset=row.first_offset,
+                    reason=row.reason,
+                    detail=row.detail,
+                )
 
     # --- landing
 
@@ -299,7 +300,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             move = known.get(place, Move(None, start, start))
             if move.next > ends[partition]:
                 raise ConfigurationError(
-                    f"the archive {self._writer.paths.catalog} holds {place.topic}-{place.partition} up to offset "
+                    f"the archive {self._writer.paths.shown} holds {place.topic}-{place.partition} up to offset "
                     f"{move.next}, the topic ends at {ends[partition]}: it was recreated, or this is another cluster. "
                     "Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
                 )

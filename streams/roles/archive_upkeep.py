@@ -8,9 +8,9 @@ from time import monotonic
 
 import structlog
 
+from streams.archive_settings import ArchiveSettings
 from streams.lake.maintenance import maintain
 from streams.lake.writer import LakeWriter
-from streams.settings import ArchiveSettings
 
 log = structlog.get_logger(__name__)
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -23,9 +24,9 @@ from models.envelope import key_of, schema_of
 from models.erasure import Subject
 from models.policy import IntakePolicy
 from models.topics import ARCHIVED_TOPICS, COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
-from streams.lake import erasing
+from streams.lake import removal
 from streams.lake.buffer import Buffer
-from streams.lake.columns import Landed
+from streams.lake.rows import Landed
 from streams.lake.erasing import erase
 from streams.lake.landed import land
 from streams.lake.maintenance import maintain
@@ -305,7 +306,7 @@ def test_killed_in_the_middle_the_next_call_completes(writer: LakeWriter, tmp_pa
     """Rows deleted, files written anew, files deleted, a merge's orphan: what still holds the bytes goes then."""
     land_turns(writer)
     a_file = next(path for path in tmp_path.rglob("*.parquet") if CANARY in str(path))
-    shutil.copy(a_file, a_file.with_stem("orphan"))
+    shutil.copy(a_file, a_file.with_stem(f"ducklake-{uuid4()}"))
 
     for before in ("rewrite_data_files", "cleanup_old_files"):
         alive = writer.con
@@ -313,7 +314,7 @@ def test_killed_in_the_middle_the_next_call_completes(writer: LakeWriter, tmp_pa
         with pytest.raises(Killed):
             erase(writer, CANARIES, now=NOW)
         writer.con = alive
-    with patch.object(erasing, "_vacuum", side_effect=Killed), pytest.raises(Killed):
+    with patch.object(removal, "_vacuum", side_effect=Killed), pytest.raises(Killed):
         erase(writer, CANARIES, now=NOW)
     left = holding(tmp_path, CANARY)
     removed = {store.removed for store in erase(writer, CANARIES, now=NOW)}

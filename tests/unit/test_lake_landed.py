@@ -13,8 +13,8 @@ from models.codec import encode
 from models.events import ClockTicked, DeadLetter, SessionEnded
 from models.policy import IntakePolicy
 from models.topics import ALERTS, ARCHIVED_TOPICS, DEAD_LETTERS, PROFILES, TURNS, Topic
-from streams.lake.columns import Landed
 from streams.lake.landed import UNREADABLE, land
+from streams.lake.rows import Landed, Rows
 from streams.lake.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
 from tests.lake_records import NOW, PREFIX, profile, record, turn
 
@@ -22,6 +22,14 @@ from tests.lake_records import NOW, PREFIX, profile, record, turn
 def landed(topic: Topic, event: object) -> Landed | Skipped:
     """The event as the archive keeps it."""
     return land(topic, topic.full_name(PREFIX), record(event, 7), IntakePolicy())
+
+
+def rows_of(*landed: Landed) -> Rows:
+    """Records as rows of their table."""
+    rows = Rows()
+    for each in landed:
+        rows.append(each)
+    return rows
 
 
 def test_every_public_event_has_a_table() -> None:
@@ -113,7 +121,8 @@ def test_controls_are_rows_too() -> None:
 
     assert isinstance(ended, Landed)
     assert isinstance(tick, Landed)
-    assert TABLE_OF[type(ended.event)].frame([ended, tick])["type"].to_list() == ["session_ended", "clock_ticked"]
+    types = TABLE_OF[type(ended.event)].frame(rows_of(ended, tick))["type"]
+    assert types.to_list() == ["session_ended", "clock_ticked"]
 
 
 def test_future_turn_is_refused_as_by_the_sessions_role() -> None:
@@ -142,7 +151,7 @@ def test_dead_letter_keeps_bytes() -> None:
     row = landed(DEAD_LETTERS, letter)
 
     assert isinstance(row, Landed)
-    frame = TABLE_OF[DeadLetter].frame([row])
+    frame = TABLE_OF[DeadLetter].frame(rows_of(row))
     assert [bytes(range(256))] == frame["value"].to_list()
     assert json.loads(frame["headers"][0]) == [["h", "AP8="], ["n", None]]
 
@@ -152,7 +161,7 @@ def test_repeated_topics_are_json() -> None:
     row = landed(PROFILES, profile("p", turns=2))
 
     assert isinstance(row, Landed)
-    assert json.loads(TABLE_OF[type(row.event)].frame([row])["repeated_topics"][0]) == {"refund": 2}
+    assert json.loads(TABLE_OF[type(row.event)].frame(rows_of(row))["repeated_topics"][0]) == {"refund": 2}
 
 
 def test_folders_are_safe_short_and_few() -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 import pytest
@@ -241,7 +242,7 @@ def test_erased_rows_leave_every_file(writer: LakeWriter) -> None:
 def test_orphan_of_a_killed_writer_is_deleted_when_old(writer: LakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file without its commit is read by nobody; young ones may belong to a landing under way."""
     land(writer, range(1))
-    orphan = files(writer)[0].with_name("ducklake-orphan.parquet")
+    orphan = files(writer)[0].with_name(f"ducklake-{uuid4()}.parquet")
     orphan.write_bytes(files(writer)[0].read_bytes())
 
     young = maintain(writer, now=NOW, keep_replaced=timedelta(0), everything=True)

@@ -1,6 +1,6 @@
 """What analysts read: SQL views over the tables of `raw`, kept in the catalog, so that every DuckDB client has them.
 
-The log repeats events after a crash (with the same `id`) and may carry a turn twice; readers see each once:
+The log repeats events after a crash (with the same `id`) and may carry a turn twice; readers see each once (`once`):
 
 * of a turn (`session_id`, `turn`) the first by log order wins, as in the fold;
 * of an event with an `id` one row is kept;
@@ -9,28 +9,50 @@ The log repeats events after a crash (with the same `id`) and may carry a turn t
   total there;
 * a turn belongs to the topic whose event named it last. A turn that no event names yet belongs to the active topic: it
   came after the last event of that one.
+
+The rows of a view have no order of their own.
 """
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters and frames
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from models.events import TopicCompaction
-
-_KAFKA = "kafka_partition, kafka_offset"
-
-
-def _one_per(key: str, order: str) -> str:
-    return f"QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY {order}) = 1"
-
-
-def _first(table: str, key: str) -> str:
-    return f"SELECT * FROM raw.{table} {_one_per(key, _KAFKA)}"
+from streams.lake.views.once import NEWEST_FIRST, Marks, Once
 
 
 def _last(table: str, key: str) -> str:
-    return f"SELECT * FROM raw.{table} {_one_per(key, 'kafka_offset DESC')}"
+    """The newest row of each key, where there are few keys: DuckDB keeps one row of each, and sorts nothing."""
+    return f"SELECT * FROM raw.{table} QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY kafka_offset DESC) = 1"
 
+
+ONCE: dict[str, Once] = {
+    rule.name: rule
+    for rule in (
+        Once("turns", "turns", ("session_id", "turn")),
+        Once("profile_history", "profiles", ("id",)),
+        Once("risk_points", "risk_points", ("session_id", "turn"), part="turn"),
+        Once("alert_changes", "alerts", ("id",)),
+        Once("compactions", "compactions", ("id",)),
+        Once("segments", "compactions", ("session_id", "first_turn", "last_turn"), NEWEST_FIRST),
+        Once("topic_changes", "topics", ("session_id", "id")),
+        Once("episodes", "episodes", ("id",)),
+        Once("user_episodes", "user_episodes", ("id",)),
+        Once("fact_changes", "facts", ("id",)),
+        Once("app_memory_changes", "memories", ("id",)),
+        Once("app_memory_compactions", "memory_compactions", ("id",)),
+        Once("app_memory_skips", "memory_skips", ("id",)),
+        Once("app_memory_audit", "memory_audits", ("id",)),
+        Once("project_changes", "project_items", ("id",)),
+        Once("project_history", "projects", ("id",)),
+        Once("project_consolidations", "project_consolidations", ("id",)),
+        Once("project_audit", "project_audits", ("id",)),
+        Once("dead_letters", "dead_letters", ("id",)),
+    )
+}
+"""View → the rule by which it is made of its table, where most rows stand and few are repeats."""
 
 _SESSIONS = f"""
 WITH latest AS ({_last("profiles", "session_id")}),
@@ -54,7 +76,7 @@ SELECT
   any_value(p.score) AS score,
   any_value(p.suspicion) AS suspicion,
   coalesce(any_value(f.alerts), 0) AS alerts
-FROM turns t
+FROM v1.turns t
 LEFT JOIN latest p USING (session_id)
 LEFT JOIN ended e USING (session_id)
 LEFT JOIN firing f USING (session_id)
@@ -82,14 +104,11 @@ FROM ({_last("windows", 'scope, app_id, session_id, window_start, source."partit
 GROUP BY scope, app_id, session_id, window_start, window_end
 """
 
-# With the session in the key a reader of one session reads that one alone: an id belongs to one session anyway.
-_TOPIC_CHANGES = _first("topics", "session_id, id")
-
 _LINEAGE = ", ".join(f'compaction."{name}" AS "{name}"' for name in TopicCompaction.__struct_fields__)
 
 _TOPIC_COMPACTIONS = f"""
 SELECT id, session_id, user_id, app_id, timestamp, topic_id, title, {_LINEAGE}, message_count, released_messages
-FROM topic_changes
+FROM v1.topic_changes
 WHERE compaction IS NOT NULL
 """
 
@@ -103,9 +122,11 @@ FROM ({_last("alerts", "alert_id")})
 """
 
 # Beside each label the alert as it was raised: by what score and rules somebody was woken.
-_ALERT_LABELS = f"""
-WITH labels AS (SELECT * FROM raw.controls WHERE type = 'alert_labelled' {_one_per("alert_id", "kafka_offset DESC")}),
-raised AS ({_first("alerts", "alert_id")})
+_ALERT_LABELS = """
+WITH labels AS (SELECT * FROM raw.controls WHERE type = 'alert_labelled'
+  QUALIFY row_number() OVER (PARTITION BY alert_id ORDER BY kafka_offset DESC) = 1),
+raised AS (SELECT * FROM raw.alerts
+  QUALIFY row_number() OVER (PARTITION BY alert_id ORDER BY kafka_partition, kafka_offset) = 1)
 SELECT
   l.alert_id,
   l.session_id,
@@ -131,7 +152,7 @@ _TOPIC_TURNS = """
 WITH events AS (
   SELECT session_id, topic_id, kafka_offset,
     list_concat(active_turns, packed_turns, coalesce(compaction.released_turns, [])) AS turns
-  FROM topic_changes
+  FROM v1.topic_changes
 ),
 named AS (
   SELECT session_id, turn, topic_id
@@ -140,13 +161,13 @@ named AS (
 ),
 latest_active AS (
   SELECT session_id, topic_id, source
-  FROM topics
+  FROM v1.topics
   WHERE active
   QUALIFY row_number() OVER (PARTITION BY session_id ORDER BY kafka_offset DESC) = 1
 ),
 following AS (
   SELECT t.session_id, t.turn, a.topic_id
-  FROM turns t JOIN latest_active a ON a.session_id = t.session_id
+  FROM v1.turns t JOIN latest_active a ON a.session_id = t.session_id
   WHERE t.kafka_offset >= a.source."offset"
 )
 SELECT session_id, turn, topic_id FROM named
@@ -170,11 +191,11 @@ WHERE active
 
 def _of_project(kind: str) -> str:
     """The present items of a kind, each field a column."""
-    return f"SELECT app_id, project_id, slot, revision, cause, {kind}.* FROM project_items WHERE kind = '{kind}'"
+    return f"SELECT app_id, project_id, slot, revision, cause, {kind}.* FROM v1.project_items WHERE kind = '{kind}'"
 
 
 _PROJECT_RELATIONSHIPS = """
-WITH edges AS (SELECT app_id, project_id, id AS source_id, unnest(relationships) AS edge FROM project_memories)
+WITH edges AS (SELECT app_id, project_id, id AS source_id, unnest(relationships) AS edge FROM v1.project_memories)
 SELECT app_id, project_id, source_id, edge.* FROM edges
 """
 
@@ -185,39 +206,25 @@ WITH known AS (
     'recorded_at': recorded_at, 'content': content, 'importance': importance,
     'valid_from': valid_from, 'valid_until': valid_until
   }), recursive := true)
-  FROM project_memories
+  FROM v1.project_memories
 )
 SELECT *, lead(recorded_at) OVER (PARTITION BY app_id, project_id, memory_id ORDER BY recorded_at) AS known_until
 FROM known
 """
 
-VIEWS: dict[str, str] = {
-    "turns": _first("turns", "session_id, turn"),
-    "controls": f"SELECT * FROM raw.controls ORDER BY {_KAFKA}",
+_ELSE: dict[str, str] = {
+    "controls": "SELECT * FROM raw.controls",
     "profiles": _last("profiles", "session_id"),
-    "profile_history": _first("profiles", "id"),
-    "risk_points": _first("risk_points", "session_id, turn"),
     "windows": _WINDOWS,
-    "alert_changes": _first("alerts", "id"),
     "alerts": _ALERTS,
     "alert_labels": _ALERT_LABELS,
-    "compactions": _first("compactions", "id"),
-    "segments": _last("compactions", "session_id, first_turn, last_turn"),
-    "topic_changes": _TOPIC_CHANGES,
     "topics": _last("topics", "session_id, topic_id"),
     "topic_compactions": _TOPIC_COMPACTIONS,
     "topic_turns": _TOPIC_TURNS,
-    "episodes": _first("episodes", "id"),
-    "user_episodes": _first("user_episodes", "id"),
-    "fact_changes": _first("facts", "id"),
     "facts": _last("facts", 'app_id, user_id, category, "key"'),
     "user_memories": _last("user_memories", "app_id, user_id"),
     "app_memories": _APP_MEMORIES,
-    "app_memory_changes": _first("memories", "id"),
     "app_memory_spaces": _last("memory_spaces", _SPACE),
-    "app_memory_compactions": _first("memory_compactions", "id"),
-    "app_memory_skips": _first("memory_skips", "id"),
-    "app_memory_audit": _first("memory_audits", "id"),
     "projects": _last("projects", "app_id, project_id"),
     "project_items": _PROJECT_ITEMS,
     "project_memories": _of_project("memory"),
@@ -227,14 +234,35 @@ VIEWS: dict[str, str] = {
     "project_chunks": _of_project("chunk"),
     "project_conversations": _of_project("conversation"),
     "project_pending": _of_project("pending"),
-    "project_changes": _first("project_items", "id"),
-    "project_history": _first("projects", "id"),
-    "project_consolidations": _first("project_consolidations", "id"),
-    "project_audit": _first("project_audits", "id"),
-    "project_commands": f"SELECT * FROM raw.project_commands ORDER BY {_KAFKA}",
+    "project_commands": "SELECT * FROM raw.project_commands",
     "erasures": _last("erasures", "request_id"),
-    "commands": f"SELECT * FROM raw.commands ORDER BY {_KAFKA}",
-    "dead_letters": _first("dead_letters", "id"),
+    "retentions": "SELECT * FROM raw.retained",
+    "commands": "SELECT * FROM raw.commands",
     "sessions": _SESSIONS,
 }
-"""Name to query, in the order of creation: some read others that stand before them."""
+
+# fmt: off
+VIEW_NAMES = (
+    "turns", "controls", "profiles", "profile_history", "risk_points", "windows", "alert_changes", "alerts",
+    "alert_labels", "compactions", "segments", "topic_changes", "topics", "topic_compactions",
+    "topic_turns", "episodes", "user_episodes", "fact_changes", "facts", "user_memories", "app_memories",
+    "app_memory_changes", "app_memory_spaces", "app_memory_compactions", "app_memory_skips",
+    "app_memory_audit", "projects", "project_items", "project_memories", "project_relationships",
+    "project_memory_history", "project_episodes", "project_chunks", "project_conversations",
+    "project_pending", "project_changes", "project_history", "project_consolidations",
+    "project_audit", "project_commands", "erasures", "retentions", "commands", "dead_letters",
+    "sessions",
+)
+# fmt: on
+"""In the order of creation: some read others that stand before them."""
+
+
+def definitions(marks: Mapping[str, Marks]) -> dict[str, str]:
+    """Each view's query, in the order of creation.
+
+    Args:
+        marks: Table → up to where its repeats are in `raw.repeats`.
+    """
+    return {
+        view: ONCE[view].sql(marks.get(ONCE[view].table, {})) if view in ONCE else _ELSE[view] for view in VIEW_NAMES
+    }

@@ -1,0 +1,55 @@
+"""Settings of the archive: where its catalog and its files are, when it lands and merges."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, SecretStr, field_validator
+
+
+class ArchiveSettings(BaseModel):
+    """The Parquet archive and its DuckLake catalog."""
+
+    catalog: str | None = Field(
+        None, description="DuckLake catalog: a file or postgresql://user@host:port/db; none: under the data directory."
+    )
+    catalog_password: SecretStr | None = Field(None, description="Password of a catalog in Postgres.")
+    data_path: str | None = Field(
+        None, description="Folder of the Parquet files or s3://bucket/prefix/; none: under the data directory."
+    )
+    s3_endpoint: str | None = Field(None, description="host[:port] of an S3 server; none: that of AWS.")
+    s3_region: str | None = Field(None, description="Region of the bucket.")
+    s3_key_id: str | None = Field(None, description="Access key id; none: requests are not signed.")
+    s3_secret: SecretStr | None = Field(None, description="Secret access key.")
+    s3_session_token: SecretStr | None = Field(None, description="Token of temporary keys.")
+    s3_url_style: Literal["vhost", "path"] = Field("vhost", description="`path` for most servers that are not AWS.")
+    s3_tls: bool = Field(True, description="Whether S3 is spoken over TLS.")
+    flush_rows: int = Field(50_000, ge=1, description="Land after this many buffered rows …")
+    flush_bytes: int = Field(32 * 1024 * 1024, ge=1, description="… or this many bytes …")
+    flush_age: timedelta = Field(timedelta(seconds=5), description="… or when the oldest is this old.")
+    merge_every: timedelta = Field(timedelta(seconds=60), description="How often small files are merged.")
+    keep_replaced: timedelta = Field(
+        timedelta(minutes=30), description="Replaced files and old snapshots stay this long for running readers."
+    )
+
+    @field_validator("catalog")
+    @classmethod
+    def _without_password(cls, catalog: str | None) -> str | None:
+        """A password has a field of its own, so that it is nowhere shown."""
+        if catalog is not None and "://" in catalog:
+            address = urlsplit(catalog)
+            if address.scheme not in {"postgresql", "postgres"}:
+                raise ValueError("a file, or postgresql://user@host:port/db")
+            if address.password is not None or "password=" in address.query:
+                raise ValueError("holds a password: it goes into archive.catalog_password")
+        return catalog
+
+    @field_validator("data_path")
+    @classmethod
+    def _known_storage(cls, data_path: str | None) -> str | None:
+        """Other stores would fail much later, and less clearly."""
+        if data_path is not None and "://" in data_path and not data_path.startswith("s3://"):
+            raise ValueError("a folder, or s3://bucket/prefix/")
+        return data_path

@@ -1,0 +1,86 @@
+"""Records on their way into one table, as lists beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Landed(Struct, frozen=True, gc=False):
+    """One record as the archive keeps it."""
+
+    event: Struct
+    partition: int
+    offset: int
+    appended_at: datetime
+    size_bytes: int
+    extra: str | None = None
+    """JSON of the fields that the schema does not name."""
+    content_exact: bytes | None = None
+    """UTF-8 of a turn's content, only where the column `content` had to differ (U+0000)."""
+
+
+class Rows(Struct, gc=False):
+    """Many records of one table, `(n_rows,)` each.
+
+    Attributes:
+        events: The events, or parts of them that have rows of their own.
+        owners: Whose part each is; the events themselves where they are whole.
+        partitions: Where each record stood …
+        offsets: … in its partition.
+        appended_us: When the broker received it, microseconds since 1970.
+        sizes: Bytes of its value.
+        extras: Of the rows that have one, see `Landed`.
+        exacts: Likewise.
+    """
+
+    events: list[Struct] = []
+    owners: list[Struct] = []
+    partitions: list[int] = []
+    offsets: list[int] = []
+    appended_us: list[int] = []
+    sizes: list[int] = []
+    extras: dict[int, str] = {}
+    exacts: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def append(self, row: Landed) -> None:
+        """Take one record."""
+        if row.extra is not None:
+            self.extras[len(self)] = row.extra
+        if row.content_exact is not None:
+            self.exacts[len(self)] = row.content_exact
+        appended_us = (row.appended_at - EPOCH) // MICROSECOND
+        self.extend([row.event], [row.partition], [row.offset], [appended_us], [row.size_bytes])
+
+    def extend(
+        self,
+        events: Sequence[Struct],
+        partitions: Sequence[int],
+        offsets: Sequence[int],
+        appended_us: Sequence[int],
+        sizes: Sequence[int],
+        *,
+        owners: Sequence[Struct] | None = None,
+    ) -> None:
+        """Take many, none of which has fields that the schema does not name."""
+        self.events.extend(events)
+        self.owners.extend(events if owners is None else owners)
+        self.partitions.extend(partitions)
+        self.offsets.extend(offsets)
+        self.appended_us.extend(appended_us)
+        self.sizes.extend(sizes)
+
+    def join(self, rows: Rows) -> None:
+        """Take those of another."""
+        known = len(self)
+        self.extras.update({known + row: extra for row, extra in rows.extras.items()})
+        self.exacts.update({known + row: exact for row, exact in rows.exacts.items()})
+        self.extend(rows.events, rows.partitions, rows.offsets, rows.appended_us, rows.sizes, owners=rows.owners)

@@ -1,0 +1,296 @@
+"""The archive does the same wherever its catalog and its files are."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from models.erasure import Subject
+from models.errors import ConfigurationError, Fenced, StoreUnavailable
+from models.topics import TURNS
+from streams.lake.catalog import open_reader
+from streams.lake.damage import damaged, foreign_files
+from streams.lake.erasing import erase
+from streams.lake.left_out import leave_damage_out
+from streams.lake.maintenance import FILES_TO_MERGE, maintain
+from streams.lake.postgres import AdvisoryLock, vacuum
+from streams.lake.progress import Place as Partition
+from streams.lake.verify import verify
+from streams.lake.writer import LakeWriter
+from tests.lake_places import Bucket, Database, Place, bucket, database, place
+from tests.lake_records import NOW, PREFIX, buffer_of, turn
+
+CANARY = "canaryfeathers"
+_TURNS = Partition(TURNS.full_name(PREFIX), 0)
+_ROUNDS = 4
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Database]:
+    """One PostgreSQL for all tests; each has a database of its own."""
+    with database() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def files() -> Iterator[Bucket]:
+    """One S3 server for all tests; each has a prefix of its own."""
+    with bucket() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite-folder", "postgres-folder", "postgres-s3"])
+def here(request: pytest.FixtureRequest, tmp_path: Path, server: Database, files: Bucket) -> Place:
+    """Nothing, in each kind of place."""
+    return place(request.param, tmp_path, server, files)
+
+
+@pytest.fixture
+def writer(here: Place) -> Iterator[LakeWriter]:
+    """An archive of its own."""
+    writer = LakeWriter(here.paths)
+    yield writer
+    writer.close()
+
+
+def land(writer: LakeWriter, landings: range, *, content: str = "text") -> None:
+    """One small file per landing, three turns each."""
+    for n in landings:
+        turns = [turn(3 * n + k, content=f"{content} {n}") for k in range(3)]
+        writer.land(buffer_of(turns, first=3 * n, expected=3 * n or None), now=NOW)
+
+
+def paths_in_catalog(writer: LakeWriter) -> list[str]:
+    """Files of the turns."""
+    rows = writer.con.execute("SELECT data_file FROM ducklake_list_files('lake', 'turns', schema => 'raw')")
+    return sorted(path for (path,) in rows.fetchall())
+
+
+def test_what_lands_is_read(writer: LakeWriter, here: Place) -> None:
+    """By another connection, whole, where the settings say."""
+    landed = writer.land(buffer_of([turn(0), turn(1)]), now=NOW)
+    con = open_reader(here.paths)
+    rows = con.execute("SELECT turn, content, date FROM turns ORDER BY turn").fetchall()
+    con.close()
+
+    assert rows == [(0, "what about 0?", NOW.date()), (1, "what about 1?", NOW.date())]
+    assert (landed["turns"].rows, landed["turns"].files) == (2, 1)
+    assert all(path.startswith(f"{here.paths.data}raw/turns/date=2026-03-04/") for path in paths_in_catalog(writer))
+
+
+def test_no_archive_yet_is_said(here: Place) -> None:
+    """As a sentence, not as what the engine says."""
+    with pytest.raises(ConfigurationError, match="turntide worker archive"):
+        open_reader(here.paths)
+
+
+def test_same_buffer_twice_is_fenced(writer: LakeWriter) -> None:
+    """The compare-and-set of offsets holds."""
+    buffer = buffer_of([turn(0), turn(1)])
+    writer.land(buffer, now=NOW)
+
+    with pytest.raises(Fenced):
+        writer.land(buffer, now=NOW)
+
+    assert writer.con.execute("SELECT count(*) FROM raw.turns").fetchall() == [(2,)]
+    assert writer.offsets()[_TURNS].next == 2
+
+
+def test_two_writers_take_turns(writer: LakeWriter, here: Place) -> None:
+    """Landing and merging at once: none fails, nothing is lost or doubled."""
+    writers = [writer, LakeWriter(here.paths)]
+    failures: list[Exception] = []
+
+    def work(partition: int) -> None:
+        try:
+            for n in range(FILES_TO_MERGE):
+                turns = [turn(n, session_id=f"s-{partition}")]
+                buffer = buffer_of(turns, first=n, partition=partition, expected=n or None)
+                writers[partition].land(buffer, now=NOW)
+            maintain(writers[partition], now=NOW, keep_replaced=timedelta(hours=1), everything=True)
+        except Exception as error:  # noqa: BLE001 - shown by the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(partition,)) for partition in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = verify(writer.con, prefix=PREFIX, now=NOW)
+    rows = writer.con.execute("SELECT kafka_partition, count(*) FROM turns GROUP BY 1 ORDER BY 1").fetchall()
+    writers[1].close()
+
+    assert failures == []
+    assert rows == [(0, FILES_TO_MERGE), (1, FILES_TO_MERGE)]
+    assert found.findings == []
+    assert len(paths_in_catalog(writer)) == 1
+
+
+def test_merging_leaves_one_file_and_nothing_old(writer: LakeWriter, here: Place) -> None:
+    """Replaced files are gone from where they were, past offsets from the catalog."""
+    land(writer, range(FILES_TO_MERGE))
+    old = paths_in_catalog(writer)
+
+    done = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0))
+
+    assert done.merged_files == FILES_TO_MERGE
+    assert set(old).isdisjoint(here.files())
+    assert len(paths_in_catalog(writer)) == 1
+    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+    assert writer.con.execute("SELECT count(*) FROM ducklake_snapshots('lake')").fetchall()[0][0] <= 3
+
+
+def test_nothing_goes_before_its_time(writer: LakeWriter) -> None:
+    """The catalog's times are compared as times."""
+    land(writer, range(FILES_TO_MERGE))
+    start = datetime.now(UTC)
+    maintain(writer, now=start, keep_replaced=timedelta(days=1))
+
+    kept = maintain(writer, now=start + timedelta(hours=1), keep_replaced=timedelta(hours=1))
+    gone = maintain(writer, now=start + timedelta(hours=1), keep_replaced=timedelta(minutes=1))
+
+    assert (kept.deleted_files, gone.deleted_files >= FILES_TO_MERGE) == (0, True)
+
+
+def test_readers_do_not_notice_landings_and_merges(writer: LakeWriter, here: Place) -> None:
+    """Whatever moment a reader asks: rows and offsets of one moment, twice the same."""
+    done = threading.Event()
+    wrong: list[object] = []
+    asked: list[int] = []
+    sql = (
+        "SELECT (SELECT coalesce(max(next_offset), 0) FROM raw.offsets), count(*), count(DISTINCT kafka_offset), "
+        "coalesce(max(kafka_offset) + 1, 0) FROM raw.turns"
+    )
+
+    def read() -> None:
+        reader = open_reader(here.paths)
+        while not done.is_set() or not asked:
+            try:
+                reader.execute("BEGIN")
+                first, second = reader.execute(sql).fetchall()[0], reader.execute(sql).fetchall()[0]
+                reader.execute("ROLLBACK")
+            except Exception as error:  # noqa: BLE001 - shown by the test
+                wrong.append(error)
+                break
+            if first != second or len(set(first)) != 1 or first[0] % 3:
+                wrong.append((first, second))
+            asked.append(first[0])
+        reader.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for n in range(_ROUNDS):
+        land(writer, range(3 * n, 3 * n + 3))
+        maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
+    done.set()
+    thread.join()
+
+    assert wrong == []
+    assert asked
+
+
+def test_erased_bytes_are_nowhere(writer: LakeWriter, here: Place) -> None:
+    """In no file, object, page of the catalog or name; what is others' stays."""
+    for n in (0, 20):
+        batch = [
+            turn(k // 2) if k % 2 else turn(k // 2, session_id=f"s-{CANARY}", app_id=f"app-{CANARY}", content=CANARY)
+            for k in range(n, n + 20)
+        ]
+        writer.land(buffer_of(batch, first=n, expected=n or None), now=NOW)
+    maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
+    before = here.holding(CANARY)
+
+    proof = erase(writer, Subject("app", f"app-{CANARY}", "", frozenset({f"s-{CANARY}"})), now=NOW)
+
+    assert any("base/" in name or "catalog" in name for name in before)
+    assert here.holding(CANARY) == []
+    assert [(store.store, store.removed) for store in proof if store.removed] == [("archive turns", 20)]
+    assert {store.remaining for store in proof} == {0}
+    assert writer.con.execute("SELECT count(*) FROM turns WHERE session_id = 's-1'").fetchall() == [(20,)]
+    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+
+
+def test_an_older_archive_gets_the_columns_it_lacks(writer: LakeWriter, here: Place) -> None:
+    """Its rows have null there."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
+    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'an older version'")
+
+    again = LakeWriter(here.paths)
+    again.land(buffer_of([turn(1, risk=0.5)], first=1, expected=1), now=NOW)
+    rows = again.con.execute("SELECT turn, risk FROM turns ORDER BY turn").fetchall()
+    again.close()
+
+    assert rows == [(0, None), (1, 0.5)]
+
+
+def test_orphans_go_and_foreign_files_stay(writer: LakeWriter, here: Place) -> None:
+    """What a killed writer left is told from what somebody put there by its name."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    theirs = here.put("raw/turns/theirs.parquet", b"PAR1 of somebody else")
+    ours = here.put("raw/turns/ducklake-01a2056f-1e78-7650-971a-19a9903ea37f.parquet", b"half a file")
+
+    done = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
+
+    assert done.orphans == 1
+    assert foreign_files(writer.con) == [theirs]
+    assert theirs in here.files()
+    assert ours not in here.files()
+    assert writer.con.execute("SELECT count(*) FROM turns").fetchall() == [(1,)]
+
+
+def test_a_missing_file_is_named_and_the_rest_is_served(writer: LakeWriter, here: Place) -> None:
+    """Which table, which day; without it the other days are read."""
+    writer.land(buffer_of([turn(0)]), now=NOW)
+    lost = paths_in_catalog(writer)[0]
+    writer.con.execute("INSERT INTO raw.turns SELECT * REPLACE (DATE '2026-03-05' AS date, 1 AS turn) FROM raw.turns")
+    here.remove(lost)
+    con = open_reader(here.paths)
+
+    found = damaged(con)
+    days = leave_damage_out(con)
+    rows = con.execute("SELECT turn, date FROM turns").fetchall()
+    con.close()
+
+    assert [(file.table, file.date, file.path, file.what) for file in found] == [
+        ("turns", NOW.date(), lost, "is missing")
+    ]
+    assert days == {NOW.date()}
+    assert rows == [(1, date(2026, 3, 5))]
+
+
+def test_a_wrong_password_is_told_and_not_shown(tmp_path: Path, server: Database, files: Bucket) -> None:
+    """Neither the right nor the wrong one."""
+    right = place("postgres-folder", tmp_path, server, files).paths
+    assert right.postgres is not None
+    wrong = right._replace(postgres=right.postgres._replace(password=SecretStr("sesame")))
+
+    with pytest.raises(StoreUnavailable, match=r"archive\.catalog_password") as told:
+        LakeWriter(wrong)
+
+    assert "sesame" not in str(told.value)
+    assert "sesame" not in repr(wrong)
+
+
+def test_a_writer_that_waits_does_not_keep_deleted_rows(tmp_path: Path, server: Database, files: Bucket) -> None:
+    """Only a reader does, and then it is said."""
+    paths = place("postgres-folder", tmp_path, server, files).paths
+    assert paths.postgres is not None
+    LakeWriter(paths).close()
+    reader = open_reader(paths)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM turns").fetchall()
+
+    with AdvisoryLock(paths.postgres, timeout_s=1):
+        busy = vacuum(paths.postgres, patience_ms=50)
+        reader.execute("ROLLBACK")
+        free = vacuum(paths.postgres, patience_ms=5_000)
+    reader.close()
+
+    assert "lock timeout" in busy
+    assert free == ""

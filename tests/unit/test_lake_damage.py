@@ -1,0 +1,227 @@
+"""Files that are not what was written: found, named, left out; and nothing else is lost by it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from models.erasure import Subject
+from models.errors import StoreUnavailable
+from models.topics import PROFILES
+from streams.lake.catalog import open_reader, reading
+from streams.lake.damage import damaged, damaged_days, foreign_files, told
+from streams.lake.erasing import erase
+from streams.lake.left_out import leave_damage_out
+from streams.lake.maintenance import FILES_TO_MERGE, maintain
+from streams.lake.verify import verify
+from streams.lake.writer import LakeWriter
+from tests import lake_merge_child
+from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
+
+TODAY, TOMORROW = NOW.date(), NOW.date() + timedelta(days=1)
+_HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """An archive with three turns on each of two days, and a profile."""
+    writer = LakeWriter(paths(tmp_path))
+    writer.land(buffer_of([turn(n) for n in range(3)]), now=NOW)
+    writer.land(buffer_of([profile("p", turns=1)], topic=PROFILES), now=NOW)
+    writer.con.execute(
+        f"INSERT INTO raw.turns SELECT * REPLACE (DATE '{TOMORROW}' AS date, turn + 3 AS turn, "  # noqa: S608
+        "kafka_offset + 3 AS kafka_offset) FROM raw.turns"
+    )
+    writer.con.execute("UPDATE raw.offsets SET next_offset = 6 WHERE next_offset = 3")
+    yield writer
+    writer.close()
+
+
+def file_of(writer: LakeWriter, day: date = TODAY, table: str = "turns") -> Path:
+    """A file of a day."""
+    return next(Path(writer.paths.data).glob(f"raw/{table}/date={day}/**/*.parquet"))
+
+
+def overwritten(path: Path) -> None:
+    """Somebody's export went to the wrong place, and is as long by chance."""
+    path.write_bytes(b"PAR1" + b"x" * (path.stat().st_size - 8) + b"PAR1")
+
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-100]), " bytes instead of "),
+    "emptied": (lambda path: path.write_bytes(b""), "is empty"),
+    "deleted": (lambda path: path.unlink(), "is missing"),
+    "overwritten": (overwritten, "was overwritten"),
+    "replaced": (lambda path: (path.unlink(), path.mkdir()), "cannot be opened"),
+    "day gone": (lambda path: shutil.rmtree(path.parents[1]), "is missing"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_named_and_the_other_days_are_served(writer: LakeWriter, damage: str) -> None:
+    """File, table and day; the message says what to do."""
+    hurt, what = DAMAGES[damage]
+    path = file_of(writer)
+    hurt(path)
+
+    with closing(open_reader(writer.paths)) as con:
+        (found,) = damaged(con)
+        days = leave_damage_out(con)
+        turns = con.execute("SELECT turn FROM turns ORDER BY turn").fetchall()
+        sessions = con.execute("SELECT turns FROM sessions").fetchall()
+    with pytest.raises(StoreUnavailable) as said, reading(writer.paths) as con:
+        con.execute("SELECT count(content) FROM turns WHERE content <> ''").fetchall()
+
+    assert (found.table, found.date, found.path) == ("turns", TODAY, str(path))
+    assert what in found.what
+    assert (days, turns, sessions) == ({TODAY}, [(3,), (4,), (5,)], [(3,)])
+    assert all(word in str(said.value) for word in (f"raw.turns of {TODAY}", str(path), what, "backup"))
+
+
+def test_a_whole_archive_has_no_damage(writer: LakeWriter) -> None:
+    """Neither after landing nor after a merge; nothing is left out, and the reader stays as it is."""
+    maintain(writer, now=NOW, keep_replaced=_HOUR, everything=True)
+    with closing(open_reader(writer.paths)) as con:
+        days = leave_damage_out(con)
+        current = con.execute("SELECT current_database(), count(*) FROM turns").fetchall()
+
+    assert (days, current, damaged(writer.con), told([])) == (set(), [("lake", 6)], [], "")
+
+
+def test_an_empty_archive_is_whole(tmp_path: Path) -> None:
+    """No rows are no damage, for any command."""
+    with closing(LakeWriter(paths(tmp_path))) as writer:
+        done = maintain(writer, now=NOW, keep_replaced=timedelta(0), everything=True)
+        found = verify(writer.con, prefix=PREFIX, now=NOW)
+        counted = writer.con.execute("SELECT (SELECT count(*) FROM turns), (SELECT count(*) FROM sessions)").fetchall()
+
+        assert (damaged(writer.con), foreign_files(writer.con), found.findings) == ([], [], [])
+        assert (done.merged_files, counted) == (0, [(0, 0)])
+
+
+def test_only_the_asked_tables_count(writer: LakeWriter) -> None:
+    """A job that reads turns need not leave out a day of profiles."""
+    file_of(writer, table="profiles").unlink()
+
+    assert damaged_days(writer.con, ["turns"]) == set()
+    assert damaged_days(writer.con, ["turns", "profiles"]) == damaged_days(writer.con) == {TODAY}
+
+
+def test_many_damaged_files_are_counted(writer: LakeWriter) -> None:
+    """A message has the first few, and the number of all."""
+    for n in range(6, 11):
+        writer.land(buffer_of([turn(n)], first=n, expected=n), now=NOW)
+    shutil.rmtree(Path(writer.paths.data) / "raw" / "turns")
+
+    said = told(damaged(writer.con))
+
+    assert said.startswith("7 files are damaged, in raw.turns of ")
+    assert "and 4 more (`turntide archive verify` names them)" in said
+
+
+def test_what_was_replaced_meanwhile_is_no_damage(writer: LakeWriter) -> None:
+    """Replaced files wait for their deletion, and are gone one day."""
+    for n in range(6, 6 + FILES_TO_MERGE):
+        writer.land(buffer_of([turn(n)], first=n, expected=n), now=NOW)
+    old = file_of(writer)
+    maintain(writer, now=NOW, keep_replaced=timedelta(days=9_000), everything=True)
+    old.unlink()
+
+    assert damaged(writer.con) == []
+
+
+def test_landing_and_merging_go_on_beside_damage(writer: LakeWriter) -> None:
+    """The damaged table is left as it is, others are merged; once the file is back, nothing is missing."""
+    for n in range(1, FILES_TO_MERGE):
+        writer.land(buffer_of([profile(f"p{n}", turns=1)], topic=PROFILES, first=n, expected=n), now=NOW)
+    path = file_of(writer)
+    kept = path.rename(path.with_suffix(".kept"))
+
+    done = maintain(writer, now=NOW, keep_replaced=timedelta(0), everything=True)
+    writer.land(buffer_of([turn(6)], first=6, expected=6), now=NOW)
+    kept.rename(path)
+
+    assert done.merged_files >= FILES_TO_MERGE
+    assert writer.con.execute("SELECT count(*) FROM turns").fetchall() == [(7,)]
+    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
+
+
+def test_an_erasure_does_not_claim_what_it_cannot_read(writer: LakeWriter) -> None:
+    """It names the file and changes nothing; afterwards it can be done."""
+    path = file_of(writer)
+    kept = path.rename(path.with_suffix(".kept"))
+    subject = Subject("session", session_ids=frozenset({"s-1"}))
+
+    with pytest.raises(StoreUnavailable, match=f"raw.turns of {TODAY}.*is missing"):
+        erase(writer, subject, now=NOW)
+    kept.rename(path)
+    proof = erase(writer, subject, now=NOW)
+
+    assert {store.store: store.removed for store in proof}["archive turns"] == 6
+
+
+def test_foreign_files_are_not_read_and_not_removed(writer: LakeWriter) -> None:
+    """Not even by an erasure; they are told."""
+    theirs = file_of(writer).with_name("theirs.parquet")
+    shutil.copy(file_of(writer), theirs)
+
+    maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
+    counted = writer.con.execute("SELECT count(*) FROM turns").fetchall()
+    erase(writer, Subject("session", session_ids=frozenset({"nobody"})), now=NOW)
+
+    assert counted == [(6,)]
+    assert foreign_files(writer.con) == [str(theirs)]
+    assert theirs.is_file()
+
+
+@pytest.mark.fault("F10")
+def test_a_full_disk_in_the_middle_of_a_merge_loses_nothing(tmp_path: Path) -> None:
+    """The message says so, the archive is as before, and the next merge does it and clears what was begun."""
+    done = subprocess.run(  # noqa: S603 - our own module
+        [sys.executable, lake_merge_child.__file__, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    with closing(LakeWriter(paths(tmp_path))) as writer:
+        before = writer.con.execute("SELECT count(*), count(DISTINCT kafka_offset) FROM turns").fetchall()
+        found = verify(writer.con, prefix=PREFIX, now=NOW)
+        merged = maintain(writer, now=NOW + timedelta(days=9_000), keep_replaced=timedelta(0), everything=True)
+        after = writer.con.execute("SELECT count(*), count(DISTINCT kafka_offset) FROM turns").fetchall()
+        files = list(Path(writer.paths.data).glob("raw/turns/**/*.parquet"))
+
+    assert done.returncode == 1
+    assert "merging files failed at" in done.stderr
+    assert "the file system refuses files of this size" in done.stderr
+    assert (found.findings, before) == ([], [(lake_merge_child.TURNS, lake_merge_child.TURNS)])
+    assert (before, merged.merged_files, len(files)) == (after, FILES_TO_MERGE, 1)
+
+
+def test_two_merges_at_once_take_turns(writer: LakeWriter) -> None:
+    """Neither fails, nothing is lost, and one of them does it."""
+    for n in range(6, 6 + FILES_TO_MERGE):
+        writer.land(buffer_of([turn(n)], first=n, expected=n), now=NOW)
+    other = LakeWriter(writer.paths)
+    outcomes: list[object] = []
+
+    def merge(by: LakeWriter) -> None:
+        try:
+            outcomes.append(maintain(by, now=NOW, keep_replaced=_HOUR, everything=True).merged_files)
+        except Exception as error:  # noqa: BLE001 - shown by the test
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=merge, args=(by,)) for by in (writer, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other.close()
+
+    assert [bool(outcome) for outcome in sorted(outcomes, key=str)] == [False, True]
+    assert writer.con.execute("SELECT count(*) FROM turns").fetchall() == [(6 + FILES_TO_MERGE,)]
+    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []
