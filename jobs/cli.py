@@ -37,7 +37,13 @@ _COMMANDS = {
     "project": _Entry("jobs.project", "app", "Read and put right what is remembered of a project; travel in time."),
     "consolidate": _Entry("jobs.consolidate", "consolidate", "Archive what is old and weak in a project, now."),
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
+    "shell": _Entry("jobs.shell", "shell", "Ask the archive in SQL, statement by statement."),
+    "dictionary": _Entry("jobs.dictionary", "dictionary", "Say what the archive's views and columns mean."),
     "mine": _Entry("jobs.mining.command", "mine", "Look for patterns in the archive, day by day."),
+    "report": _Entry(
+        "jobs.report.command", "report", "Write what the archive shows as one page, and pictures for chat."
+    ),
+    "notebook": _Entry("jobs.report.notebook_command", "notebook", "Open a marimo notebook over the archive."),
     "archive": _Entry("jobs.archive", "app", "Look after the archive."),
     "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
     "kafka": _Entry("jobs.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),

@@ -10,6 +10,8 @@ import typer
 from jobs.cli import examples
 from jobs.contract_documents import documents
 from jobs.output import Output, OutputFormat
+from jobs.view_contract import NAME, breaks, views_contract
+from models.errors import ConfigurationError
 
 _EXIT_DRIFT = 1
 
@@ -19,15 +21,19 @@ _DIRECTORY = Path("deploy") / "contracts"
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Write or check JSON Schemas, the AsyncAPI document and the data dictionary. Example records are kept by "
-    "hand: what was once written must decode for ever.",
+    help="Write or check JSON Schemas, the AsyncAPI document, the data dictionary and the archive's views. Example "
+    "records are kept by hand: what was once written must decode for ever.",
 )
 
 
 @app.command(epilog=examples("turntide contracts write", "turntide contracts write --directory contracts"))
 def write(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat.TABLE) -> None:
-    """Write what differs."""
-    generated = documents()
+    """Write what differs. Refused where a view lost a column of its version, which would break readers."""
+    if lost := breaks(directory):
+        raise ConfigurationError(
+            f"readers rely on what {directory / NAME} promises: {'; '.join(lost)}. Keep it, or raise VIEWS_VERSION"
+        )
+    generated = _generated()
     changed = drift(directory)
     for name in changed:
         path = directory / name
@@ -44,13 +50,19 @@ def check(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat
     """Exit with code 1 when a file differs from what the code says; `write` mends it."""
     changed = drift(directory)
     _show(changed, output)
+    for broken in breaks(directory):
+        Output(output).message(f"BREAKS READERS {broken}: keep it, or raise VIEWS_VERSION")
     if changed:
         raise typer.Exit(_EXIT_DRIFT)
 
 
+def _generated() -> dict[str, str]:
+    return {**documents(), NAME: views_contract()}
+
+
 def drift(directory: Path) -> dict[str, str]:
     """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
-    generated = documents()
+    generated = _generated()
     found: dict[str, str] = {}
     for name, text in generated.items():
         path = directory / name

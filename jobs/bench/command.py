@@ -406,3 +406,50 @@ def project(
         printed.rows("held", [held_row(figure) for figure in report.held])
     else:
         printed.record(envelope(report))
+
+
+@app.command(
+    epilog=examples(
+        "turntide bench archive --quick",
+        "turntide bench archive --data-dir bench-archive --output json > deploy/measurements/archive.json",
+    )
+)
+def archive(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where the archive is made, and kept for the next run; none: a temporary folder."),
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Measure the archive: landing beside the physical limit, size, merging, each view, each mining job, the report.
+
+    Needs no Kafka: made-up sessions go through the real landing. Each figure stands beside the limit that it is held
+    to; --output csv prints these alone.
+    """
+    from tempfile import TemporaryDirectory
+
+    from jobs.bench.archive import FULL, QUICK, measure
+    from jobs.bench.machine import envelope
+    from jobs.bench.page_archive import archive_section
+    from jobs.bench.page_parts import Measured, held_table
+    from jobs.progress import progress_bar
+    from streams.settings import load_settings
+
+    printed = Output(output)
+    with (
+        TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder,
+        progress_bar("turns") as progress,
+    ):
+        report = measure(
+            data_dir or Path(folder), load_settings(), QUICK if quick else FULL, say=printed.message, progress=progress
+        )
+    fields = envelope(report)
+    section = archive_section(Measured(fields))
+    held = held_table(section.held)
+    if output is OutputFormat.JSON:
+        printed.record(fields)
+        return
+    for table in (held,) if output is OutputFormat.CSV else (*section.tables, held):
+        printed.table(table.columns[0], table.columns, table.rows)

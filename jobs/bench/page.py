@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from jobs.bench.page_archive import archive_section
 from jobs.bench.page_chaos import chaos_section
 from jobs.bench.page_escalation import escalation_section
 from jobs.bench.page_extraction import eval_extraction_section
@@ -50,6 +51,7 @@ COMMANDS = {
     "eval-topics": "turntide eval topics --output json",
     "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
     "retrieve": "turntide bench retrieve --end-to-end --output json",
+    "archive": "turntide bench archive --output json",
     "memories": "turntide bench memories --output json",
     "project": "turntide bench project --output json",
     "eval-retrieval": "turntide eval retrieval --data locomo10.json --output json",
@@ -73,6 +75,7 @@ _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "eval-topics": eval_topics_section,
     "eval-topics-minilm": eval_topics_section,
     "retrieve": retrieve_section,
+    "archive": archive_section,
     "memories": memories_section,
     "project": project_section,
     "eval-retrieval": eval_retrieval_section,

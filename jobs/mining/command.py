@@ -81,9 +81,10 @@ def opened() -> Iterator[Source]:
     """
     from jobs.mining.source import Source
     from streams.lake.catalog import paths_of, reading
+    from streams.lake.left_out import leave_damage_out
 
     with reading(paths_of(load_settings())) as con:
-        yield Source(con)
+        yield Source(con, without=leave_damage_out(con))
 
 
 def period_of(source: Source, *, days: int | None, since: date | None, until: date | None) -> Period:
@@ -105,7 +106,8 @@ def period_of(source: Source, *, days: int | None, since: date | None, until: da
 
 def mined(name: str, source: Source, period: Period) -> Result:
     """A job's result of the period, with a progress bar where days are to be made."""
-    from jobs.mining.run import FOLDER, run
+    from jobs.mining.run import run
+    from streams.lake.mined import FOLDER
     from streams.wiring import policy_of
 
     settings = load_settings()

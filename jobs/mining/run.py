@@ -18,9 +18,8 @@ from jobs.mining.source import Day, Source
 from jobs.progress import Progress
 from models.archive_policy import ArchivePolicy
 from models.errors import StoreUnavailable
+from streams.lake.mined import LOCK
 
-FOLDER = "mining"
-"""Under the data directory."""
 _LOCK_TIMEOUT_S = 600
 
 
@@ -46,7 +45,7 @@ def run(
     folder = root / job.name
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / ".lock", timeout=_LOCK_TIMEOUT_S), source.snapshot():
+        with FileLock(folder / LOCK, timeout=_LOCK_TIMEOUT_S), source.snapshot():
             return _run(job, source, period, folder=folder, policy=policy, progress=progress)
     except Timeout:
         raise StoreUnavailable(f"another `turntide mine {job.name}` holds {folder}: wait for it, or end it") from None

@@ -84,6 +84,7 @@ class Source:
             yield
         finally:
             self.con.execute("ROLLBACK")
+            self._has_cohort = False  # It went with the transaction.
 
     def _marks(self, job: Job, table: str) -> str:
         mark = "count(*), bit_xor(hash(kafka_partition, kafka_offset))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,14 +28,15 @@ from streams.kafka.client import consumer
 from streams.kafka.producer import Record
 from streams.lake.buffer import Buffer
 from streams.lake.catalog import open_reader, paths_of, reading
-from streams.lake.columns import Landed
+from streams.lake.rows import Rows
 from streams.lake.inputs import archived_count, archived_inputs
 from streams.lake.progress import Move, Place
 from streams.lake.verify import Verification, verify
 from streams.lake.writer import LakeWriter
 from streams.replay import Feed, Replay, replay_log
 from streams.roles import archive
-from streams.settings import ArchiveSettings, HttpSettings, Settings, load_settings
+from streams.archive_settings import ArchiveSettings
+from streams.settings import HttpSettings, Settings, load_settings
 from streams.wiring import embedder_of, policy_of
 from tests.lake_records import profile, turn
 
@@ -183,16 +184,16 @@ async def test_every_topic_is_archived(settings: Settings) -> None:
 async def test_stop_lands_what_is_buffered(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clean stop leaves nothing behind, however long a flush might wait."""
     taken, all_taken = 0, asyncio.Event()
-    add = Buffer.add
+    take = Buffer.take
 
-    def counted(buffer: Buffer, row: Landed) -> None:
+    def counted(buffer: Buffer, landed: Mapping[str, Rows]) -> None:
         nonlocal taken
-        add(buffer, row)
-        taken += 1
+        take(buffer, landed)
+        taken += sum(map(len, landed.values()))
         if taken == 200:
             all_taken.set()
 
-    monkeypatch.setattr(Buffer, "add", counted)
+    monkeypatch.setattr(Buffer, "take", counted)
     patient = settings.model_copy(update={"archive": ArchiveSettings(flush_age=timedelta(hours=1))})
     async with producing(settings) as producer, running(patient):
         await send(producer, settings, TURNS, [turn(n) for n in range(200)])

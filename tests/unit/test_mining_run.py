@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +19,10 @@ from jobs.mining.source import Source
 from jobs.mining.tables import Tables
 from models.archive_policy import AnonymityPolicy, ArchivePolicy
 from models.events import Role, Turn
-from models.policy import IntakePolicy
-from models.topics import TURNS
-from streams.lake.buffer import Buffer
 from streams.lake.catalog import LakePaths, reading
-from streams.lake.columns import Landed
-from streams.lake.landed import land
 from streams.lake.maintenance import maintain
-from streams.lake.progress import Move, Place
 from streams.lake.writer import LakeWriter
-from tests.lake_records import PREFIX, Record, paths, record
+from tests.lake_records import buffer_of, paths
 
 MONDAY = date(2026, 3, 2)
 WEEK = Period(MONDAY, MONDAY + timedelta(days=6))
@@ -52,17 +47,12 @@ def said(session: int, number: int, day: int, *, user: int | None = None) -> tup
 
 def put(place: LakePaths, said_turns: Iterable[tuple[int, Turn]], *, first: int = 0) -> None:
     """Land turns at the offsets from `first` on."""
-    name, buffer, offset = TURNS.full_name(PREFIX), Buffer(), first
-    for _, turn in said_turns:
-        at = record(turn, offset)
-        received = Record(0, offset, int(turn.timestamp.timestamp() * 1000), at.key, at.value)
-        row = land(TURNS, name, received, IntakePolicy())
-        assert isinstance(row, Landed)
-        buffer.add(row)
-        offset += 1
-    buffer.moves[Place(name, 0)] = Move(first or None, 0, offset)
     with closing(LakeWriter(place)) as writer:
-        writer.land(buffer, now=datetime(2026, 3, 9, tzinfo=UTC))
+        for _, of_day in groupby(said_turns, key=lambda each: each[0]):
+            turns = [turn for _, turn in of_day]
+            at = turns[0].timestamp
+            writer.land(buffer_of(turns, first=first, expected=first or None, received=at), now=at)
+            first += len(turns)
 
 
 def counted(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, Any]:

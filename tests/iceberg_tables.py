@@ -1,0 +1,141 @@
+"""An archive beside its Iceberg tables, for tests: published, read back, and compared in DuckDB."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import fastavro
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.table import Table
+
+from models import events
+from models.codec import encode
+from models.entities import entity_key
+from models.envelope import key_of, schema_of
+from models.policy import IntakePolicy
+from models.topics import ARCHIVED_TOPICS
+from streams.iceberg.catalog import opened
+from streams.iceberg.publish import PublishedTable, publish
+from streams.lake.buffer import Buffer
+from streams.lake.catalog import open_reader
+from streams.lake.landed import land
+from streams.lake.place import paths_of
+from streams.lake.progress import Move, Place
+from streams.lake.rows import Landed
+from streams.lake.schema import RAW
+from streams.lake.writer import LakeWriter
+from streams.settings import Settings
+from tests.lake_records import NOW, PREFIX, Record
+
+_EXAMPLES = Path(__file__).parents[1] / "deploy" / "contracts" / "examples"
+_WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)
+
+
+def land_everything(writer: LakeWriter) -> None:
+    """Land the contracts' example of each kind of event."""
+    buffer = Buffer()
+    for topic in ARCHIVED_TOPICS:
+        name = topic.full_name(PREFIX)
+        for offset, kind in enumerate(topic.carries):
+            event = msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
+            row = land(topic, name, Record(0, offset, _WHEN, _key(event), encode(event)), IntakePolicy())
+            if isinstance(row, Landed):
+                buffer.add(row)
+            else:
+                buffer.skip(row)
+        buffer.moves[Place(name, 0)] = Move(None, 0, len(topic.carries))
+    writer.land(buffer, now=NOW)
+
+
+def _key(event: Any) -> bytes:
+    if isinstance(event, events.Turn | events.Control):
+        return event.session_id.encode()
+    if isinstance(event, events.ErasureEvent):
+        return event.request_id.encode()
+    if isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
+        return entity_key(event).encode()  # type: ignore[arg-type]
+    return key_of(event) or b""
+
+
+class Archive:
+    """An archive in a folder, with what is published of it.
+
+    Args:
+        folder: An empty one.
+        iceberg: Settings of the tables.
+    """
+
+    def __init__(self, folder: Path, **iceberg: Any) -> None:
+        self.folder = folder
+        self.settings = Settings(data_dir=folder, iceberg=iceberg)
+        self.writer = LakeWriter(paths_of(self.settings))
+
+    @property
+    def tables(self) -> Path:
+        """Where catalog and files of the tables are."""
+        return self.folder / "iceberg"
+
+    def publish(self, *only: str, now: datetime = NOW, dry_run: bool = False) -> dict[str, PublishedTable]:
+        """Publish all tables or these, and say what was done to each."""
+        with closing(open_reader(self.writer.paths)) as con, opened(self.settings) as catalog:
+            done = publish(con, catalog, self.settings.iceberg, now=now, only=only, dry_run=dry_run)
+        return {each.table: each for each in done}
+
+    def table(self, name: str) -> Table:
+        """The Iceberg table."""
+        with opened(self.settings) as catalog:
+            return catalog.load_table(("turntide", name))
+
+    def read(self, name: str) -> pa.Table:
+        """Every row of the Iceberg table."""
+        return self.table(name).scan().to_arrow()
+
+    def parquet(self, name: str) -> pa.Table:
+        """Every row of the Iceberg table as other engines read its files: PyIceberg reads some nulls as empty lists."""
+        paths = [task.file.file_path.removeprefix("file://") for task in self.table(name).scan().plan_files()]
+        if not paths:
+            return self.read(name)
+        with duckdb.connect() as con:
+            con.execute("SET TimeZone = 'UTC'")
+            return con.read_parquet(paths, union_by_name=True).to_arrow_table()
+
+    def turns(self) -> list[tuple[str, int]]:
+        """Session and turn of every row of the Iceberg table of turns."""
+        rows = self.read("turns").select(["session_id", "turn"]).to_pylist()
+        return sorted((row["session_id"], row["turn"]) for row in rows)
+
+    def differing(self, name: str, query: str | None = None) -> list[Any]:
+        """Rows, whole, that are in a query of the archive (by default its raw table) or the Iceberg table alone."""
+        con = self.writer.con
+        con.register("published", self.parquet(name))
+        columns = ", ".join(f'"{column[0]}"' for column in con.execute(f"DESCRIBE {RAW}.{name}").fetchall())
+        mine = f"SELECT {columns} FROM {query or f'{RAW}.{name}'}"  # noqa: S608
+        theirs = f"SELECT {columns} FROM temp.main.published"  # noqa: S608
+        rows = con.execute(f"({mine} EXCEPT ALL {theirs}) UNION ALL ({theirs} EXCEPT ALL {mine})").fetchall()
+        con.unregister("published")
+        return rows
+
+    def holding(self, needle: str) -> list[str]:
+        """Files of the tables with the needle in any byte."""
+        return [
+            str(path.relative_to(self.tables))
+            for path in sorted(self.tables.rglob("*"))
+            if path.is_file() and needle.encode() in _unpacked(path)
+        ]
+
+
+def _unpacked(path: Path) -> bytes:
+    """A file's bytes, and what stands in its compressed pages or blocks."""
+    held = path.read_bytes()
+    if path.suffix == ".parquet":
+        held += str(pq.read_table(path).to_pydict()).encode()
+    if path.suffix == ".avro":
+        with path.open("rb") as file:
+            held += str(list(fastavro.reader(file))).encode()
+    return held

@@ -1,0 +1,100 @@
+"""The dictionary is complete and what it shows runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from jobs.dictionary import entries
+from jobs.dictionary_pages import as_html, as_markdown
+from jobs.view_columns import columns_of
+from jobs.view_meanings import VIEW_MEANINGS
+from models.errors import ConfigurationError
+from models.events import AlertStatus
+from models.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES
+from streams.lake.catalog import open_reader
+from streams.lake.views import VIEWS
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
+
+_NUMBERS = {"BIGINT", "DOUBLE", "HUGEINT", "TIMESTAMP WITH TIME ZONE", "DATE"}
+_WITHOUT_UNIT = {"partition", "slot", "memory_id", "revision", "episode", "request", "run", "value"}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A small archive, opened as analysts open it."""
+    place = paths(tmp_path_factory.mktemp("lake"))
+    with closing(LakeWriter(place)) as writer:
+        writer.land(buffer_of([turn(n) for n in range(3)]), now=NOW)
+        writer.land(buffer_of([profile("p1", turns=3)], topic=PROFILES), now=NOW)
+        writer.land(buffer_of([alert("c1", AlertStatus.FIRING)], topic=ALERTS), now=NOW)
+        writer.land(buffer_of([segment("g1", "short")], topic=COMPACTIONS), now=NOW)
+        packed = topic("t1", active_turns=[2], packed_turns=[0, 1], compaction=lineage(0, 1))
+        writer.land(buffer_of([packed], topic=CONVERSATION_TOPICS), now=NOW)
+    with closing(open_reader(place)) as con:
+        yield con
+
+
+def test_every_view_is_in_it() -> None:
+    """A view that is added needs its words."""
+    assert set(VIEWS) == set(VIEW_MEANINGS)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_column_has_meaning_unit_and_class(view: str) -> None:
+    """Numbers and times have a unit, but for names that are numbers."""
+    columns = columns_of(view)
+
+    assert [] == [c.name for c in columns if not c.meaning or not c.privacy]
+    assert [] == [c.name for c in columns if c.type in _NUMBERS and not c.unit and c.name not in _WITHOUT_UNIT]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_first_query_and_polars_example_run_and_agree(lake: duckdb.DuckDBPyConnection, view: str) -> None:
+    """On a real archive: the same number of rows from both."""
+    rows = lake.execute(VIEW_MEANINGS[view].headline).fetchall()
+    names: dict[str, Any] = {"lake": lake, "pl": pl}
+    exec(VIEW_MEANINGS[view].polars(view), names)  # noqa: S102 - our own example
+
+    assert len(rows) == names["frame"].height
+
+
+@pytest.mark.parametrize("view", ["turns", "sessions", "profiles", "risk_points", "alerts", "segments", "topic_turns"])
+def test_first_query_finds_something(lake: duckdb.DuckDBPyConnection, view: str) -> None:
+    """The archive of these tests is not empty, so that the examples above say something."""
+    assert lake.execute(VIEW_MEANINGS[view].headline).fetchall() != []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_keys_are_columns(view: str) -> None:
+    """What the dictionary calls a key stands in the view."""
+    assert set() == set(VIEW_MEANINGS[view].key) - {column.name for column in columns_of(view)}
+
+
+def test_unknown_view_names_the_known_ones() -> None:
+    """A typing error is answered with the list."""
+    with pytest.raises(ConfigurationError, match="no view 'turn': there are turns, sessions"):
+        entries("turn")
+
+
+def test_page_needs_no_network_and_shows_everything() -> None:
+    """One file: nothing is loaded, every view and the search are there."""
+    page = as_html(entries(None))
+
+    assert re.findall(r'(?:src|href)="(?!#)[^"]*"|@import|url\(', page) == []
+    assert [view for view in VIEWS if f'<section id="{view}">' not in page] == []
+    assert '<input id="search" type="search"' in page
+
+
+def test_markdown_has_a_row_for_each_column() -> None:
+    """Of one view, as for a page in a repository."""
+    page = as_markdown(entries("sessions"))
+
+    assert len(columns_of("sessions")) == len(re.findall(r"^\| \w+ \| [A-Z]", page, re.MULTILINE))

@@ -1,0 +1,231 @@
+"""A publisher that dies anywhere, or is not alone: no row is lost or doubled, and what was erased goes all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import CommitStateUnknownException, UnauthorizedError
+
+from models.erasure import Subject
+from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from streams.iceberg import catalog, files, publish, tables
+from streams.iceberg.writing import FileWriter
+from streams.lake.erasing import erase
+from streams.settings import Settings
+from tests.iceberg_tables import Archive
+from tests.lake_records import NOW, buffer_of, turn
+
+CANARY = "canaryfeathers"
+_CANARIES = Subject("session", session_ids=frozenset({f"s-{CANARY}"}))
+
+
+class Killed(BaseException):
+    """Nothing catches it."""
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    """An archive of its own."""
+    archive = Archive(tmp_path)
+    yield archive
+    archive.writer.close()
+
+
+def _killed_before(owner: Any, name: str) -> Any:
+    return patch.object(owner, name, side_effect=Killed)
+
+
+def _killed_after(owner: Any, name: str) -> Any:
+    working: Callable[..., Any] = getattr(owner, name)
+
+    def work_and_die(*arguments: Any, **named: Any) -> Any:
+        working(*arguments, **named)
+        raise Killed
+
+    return patch.object(owner, name, work_and_die)
+
+
+STEPS = [
+    lambda: _killed_after(tables, "created"),
+    lambda: _killed_after(FileWriter, "_write"),
+    lambda: _killed_before(SqlCatalog, "commit_table"),
+    lambda: _killed_after(SqlCatalog, "commit_table"),
+    lambda: _killed_before(publish, "_append_nothing"),
+    lambda: _killed_after(publish, "_append_nothing"),
+    lambda: _killed_before(files, "expire"),
+    lambda: _killed_after(files, "expire"),
+    lambda: _killed_before(files, "remove"),
+]
+_NAMES = ["created", "written", "uncommitted", "committed", "listed", "unlisted", "kept", "expired", "left"]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=_NAMES)
+def test_killed_at_any_step_the_next_run_completes(archive: Archive, step: Callable[[], Any]) -> None:
+    """While it publishes rows, and while it withdraws them: in the end what the archive has, and no byte more."""
+    archive.writer.land(buffer_of([turn(0), turn(0, session_id=f"s-{CANARY}", content=CANARY)]), now=NOW)
+    for _ in range(2):
+        with step(), suppress(Killed):
+            archive.publish("turns")
+    archive.publish("turns")
+    published = archive.differing("turns")
+    erase(archive.writer, _CANARIES, now=NOW)
+    with step(), suppress(Killed):
+        archive.publish("turns")
+
+    archive.publish("turns")
+
+    assert published == []
+    assert archive.differing("turns") == []
+    assert archive.holding(CANARY) == []
+    assert len(list((archive.tables / "warehouse").rglob("*.parquet"))) == 1
+
+
+def test_what_a_dead_publisher_wrote_goes_though_its_rows_were_erased(archive: Archive) -> None:
+    """Its files were never committed, and nothing is left to publish: they hold the words all the same."""
+    archive.writer.land(buffer_of([turn(0, session_id=f"s-{CANARY}", content=CANARY)]), now=NOW)
+    with _killed_before(SqlCatalog, "commit_table"), pytest.raises(Killed):
+        archive.publish("turns")
+    left = archive.holding(CANARY)
+    erase(archive.writer, _CANARIES, now=NOW)
+
+    archive.publish("turns")
+
+    assert left == [] or [Path(name).suffix for name in left]
+    assert archive.holding(CANARY) == []
+
+
+def test_the_slower_of_two_publishers_starts_again(archive: Archive) -> None:
+    """Its commit is refused rather than put on top, where each row would be twice; its files go."""
+    archive.writer.land(buffer_of([turn(0)]), now=NOW)
+    archive.publish("turns")
+    archive.writer.land(buffer_of([turn(1), turn(2)], first=1, expected=1), now=NOW)
+    committing = SqlCatalog.commit_table
+    quicker: list[int] = []
+
+    def overtaken(catalog: SqlCatalog, *arguments: Any) -> Any:
+        if not quicker:
+            quicker.append(0)
+            quicker.append(archive.publish("turns")["turns"].rows_added)
+        return committing(catalog, *arguments)
+
+    with patch.object(SqlCatalog, "commit_table", overtaken):
+        slower = archive.publish("turns")["turns"]
+
+    assert (quicker[1], slower.rows_added) == (2, 0)
+    assert archive.turns() == [("s-1", 0), ("s-1", 1), ("s-1", 2)]
+    assert len(list((archive.tables / "warehouse").rglob("*.parquet"))) == 2
+
+
+def test_a_slower_publisher_does_not_bring_back_what_was_erased(archive: Archive) -> None:
+    """It read the archive before; the erasure's own publishing moves the marks, so that its commit is refused."""
+    archive.writer.land(buffer_of([turn(0)]), now=NOW)
+    archive.publish("turns")
+    archive.writer.land(buffer_of([turn(0, session_id=f"s-{CANARY}", content=CANARY)], first=1, expected=1), now=NOW)
+    committing = SqlCatalog.commit_table
+    erased: list[bool] = []
+
+    def erased_meanwhile(catalog: SqlCatalog, *arguments: Any) -> Any:
+        if not erased:
+            erased.append(True)
+            archive.writer.con.execute("DELETE FROM raw.turns WHERE kafka_offset = 1")
+            archive.publish("turns")
+        return committing(catalog, *arguments)
+
+    with patch.object(SqlCatalog, "commit_table", erased_meanwhile):
+        archive.publish("turns")
+
+    assert archive.turns() == [("s-1", 0)]
+    assert archive.holding(CANARY) == []
+
+
+def test_an_unknown_outcome_is_seen_in_the_marks(archive: Archive) -> None:
+    """The commit landed, its answer was lost: nothing is published a second time."""
+    archive.writer.land(buffer_of([turn(0)]), now=NOW)
+    archive.publish("facts", "turns")
+    archive.writer.land(buffer_of([turn(1)], first=1, expected=1), now=NOW)
+    committing = SqlCatalog.commit_table
+    lost: list[bool] = []
+
+    def answer_lost(catalog: SqlCatalog, *arguments: Any) -> Any:
+        answer = committing(catalog, *arguments)
+        if not lost:
+            lost.append(True)
+            raise CommitStateUnknownException
+        return answer
+
+    with patch.object(SqlCatalog, "commit_table", answer_lost):
+        archive.publish("turns")
+
+    assert archive.turns() == [("s-1", 0), ("s-1", 1)]
+
+
+def test_always_overtaken_it_gives_up_and_says_so(archive: Archive) -> None:
+    """Rather than try for ever."""
+    archive.writer.land(buffer_of([turn(0)]), now=NOW)
+    archive.publish("turns")
+    archive.writer.land(buffer_of([turn(1)], first=1, expected=1), now=NOW)
+
+    with (
+        patch.object(SqlCatalog, "commit_table", side_effect=CommitStateUnknownException),
+        pytest.raises(StoreUnavailable, match=r"turntide\.turns: others committed"),
+    ):
+        archive.publish("turns")
+
+
+def test_a_tag_that_keeps_erased_rows_is_named(archive: Archive) -> None:
+    """An erasure must not be told to be complete; once the tag is dropped, the next run completes it."""
+    archive.writer.land(buffer_of([turn(0), turn(0, session_id=f"s-{CANARY}", content=CANARY)]), now=NOW)
+    first = archive.publish("turns")["turns"].snapshot_id
+    assert first is not None
+    archive.table("turns").manage_snapshots().create_tag(first, "quarterly").commit()
+    erase(archive.writer, _CANARIES, now=NOW)
+
+    with pytest.raises(ConfigurationError, match="quarterly keeps a snapshot"):
+        archive.publish("turns")
+    with pytest.raises(ConfigurationError, match="quarterly keeps a snapshot"):
+        archive.publish("turns")
+    archive.table("turns").manage_snapshots().remove_tag("quarterly").commit()
+    archive.publish("turns")
+
+    assert archive.holding(CANARY) == []
+    assert archive.turns() == [("s-1", 0)]
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    """By name, without a word of any turn; the archive is as it was."""
+    (tmp_path / "taken").write_text("")
+    archive = Archive(tmp_path, warehouse=f"file://{tmp_path}/taken")
+    archive.writer.land(buffer_of([turn(0, content=CANARY)]), now=NOW)
+
+    with pytest.raises(StoreUnavailable, match="taken do not serve") as told:
+        archive.publish("turns")
+    archive.writer.close()
+
+    assert CANARY not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("failing", "told_as", "says"),
+    [(OSError, StoreUnavailable, "do not serve"), (UnauthorizedError, ConfigurationError, "TURNTIDE_ICEBERG__TOKEN")],
+)
+def test_a_catalog_that_fails_is_told_without_its_secrets(
+    tmp_path: Path, failing: type[Exception], told_as: type[TurntideError], says: str
+) -> None:
+    """Neither the token nor a password in the address; what the error quotes is not passed on."""
+    settings = Settings(data_dir=tmp_path, iceberg={"uri": "https://me:secret@host/api", "token": "secret"})
+
+    with (
+        patch.object(catalog, "RestCatalog", side_effect=failing("secret")) as server,
+        pytest.raises(told_as, match=says) as told,
+        catalog.opened(settings),
+    ):
+        pass
+
+    assert server.call_args.kwargs["token"] == "secret"  # noqa: S105
+    assert "secret" not in str(told.value)

@@ -1,0 +1,98 @@
+"""What groups of texts are called, and how their texts are found again."""
+
+from __future__ import annotations
+
+import duckdb
+import polars as pl
+
+from jobs.mining.topic_names import (
+    UNNAMED,
+    lookup,
+    marks_of,
+    name_of,
+    naming_marks,
+    spelled,
+    words_by_group,
+    words_of,
+)
+from models.archive_policy import AnonymityPolicy
+
+K = AnonymityPolicy()
+
+
+def said(texts: dict[int, list[str]], *, users: int = 5) -> pl.DataFrame:
+    """Each group's texts come round among so many users; every text is a session."""
+    rows = [
+        {"group": group, "session_id": f"s-{group}-{n}", "user_id": f"u-{n % users}", "text": text}
+        for group, of_group in texts.items()
+        for n, text in enumerate(of_group)
+    ]
+    frame = pl.DataFrame(rows)
+    return frame.with_columns(marks=marks_of(frame["text"]))
+
+
+def named(frame: pl.DataFrame, most: int = 3) -> dict[int, list[str]]:
+    """The words of each group."""
+    found = naming_marks(frame, K, most=most)
+    return words_by_group(found, spelled(found["mark"], frame["text"]))
+
+
+def test_numbers_addresses_and_small_words_name_nothing() -> None:
+    """Words of four letters and more are left, once each."""
+    words = words_of(pl.Series(["Send 555-1234 the PARCEL, the parcel is at 10.0.0.1", None]))
+
+    assert words.to_list() == [["parcel", "send"], []]
+
+
+def test_a_word_of_one_group_tells_more_than_one_of_all() -> None:
+    """Everybody says parcel; only one group says refund."""
+    texts = {0: ["refund parcel"] * 6, 1: ["weather parcel"] * 6}
+
+    assert named(said(texts)) == {0: ["refund", "parcel"], 1: ["weather", "parcel"]}
+
+
+def test_a_word_of_four_users_names_nothing() -> None:
+    """Twelve sessions of four users say it, and twelve of six users the other."""
+    few, many = said({0: ["refund"] * 12}, users=4), said({1: ["parcel"] * 12}, users=6)
+
+    assert named(pl.concat([few, many])) == {1: ["parcel"]}
+
+
+def test_a_word_of_few_users_in_the_group_names_nothing_though_many_say_it_elsewhere() -> None:
+    """The rule holds within the group."""
+    frame = pl.concat([said({0: ["refund parcel"] * 4}), said({1: ["refund"] * 9})])
+
+    assert named(frame) == {1: ["refund"]}
+
+
+def test_a_group_without_words_is_unnamed() -> None:
+    """So is one whose texts are gone."""
+    assert name_of([], 3) == UNNAMED
+
+
+def test_of_equally_good_counts_the_strictest_is_taken() -> None:
+    """All of the group's texts hold both words, no other text does."""
+    texts = pl.Series(["refund parcel", "refund parcel soon", "parcel weather", "weather"])
+
+    by = lookup(marks_of(texts), pl.Series([True, True, False, False]), ["refund", "parcel"])
+
+    assert (by.needed, by.found, by.right) == (2, 1.0, 1.0)
+
+
+def test_what_the_words_miss_and_find_besides_is_told() -> None:
+    """One of the group's three texts lacks the word, one of another group holds it."""
+    texts = pl.Series(["refund", "refund", "weather", "refund"])
+
+    by = lookup(marks_of(texts), pl.Series([True, True, True, False]), ["refund"])
+
+    assert (by.needed, round(by.found, 2), round(by.right, 2)) == (1, 0.67, 0.67)
+
+
+def test_the_condition_finds_what_the_marks_found() -> None:
+    """DuckDB splits words as the marks do, in any case and alphabet."""
+    texts = pl.Series("text", ["REFUND for the Überweisung.", "refunds überweisung", "überweisung-refund", "refund"])
+    by = lookup(marks_of(texts), pl.Series([True, False, True, False]), ["refund", "überweisung"])
+
+    found = duckdb.from_arrow(texts.to_frame().to_arrow()).filter(by.sql("text")).fetchall()
+
+    assert found == [(texts[0],), (texts[2],)]

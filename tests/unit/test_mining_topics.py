@@ -1,0 +1,295 @@
+"""Topics: planted ones are found, named and counted; what is the same in both periods is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from datetime import date, timedelta
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import fisher_exact
+
+from jobs.mining.job import Asked, Frames
+from jobs.mining.likeness import kept_vectors
+from jobs.mining.results import Result
+from jobs.mining.topic_clusters import clustered
+from jobs.mining.topic_cycling import cycling
+from jobs.mining.topic_growth import cluster_table, members, q_values
+from jobs.mining.topic_names import marks_of
+from jobs.mining.topics import JOB
+from jobs.mining.topics_pictures import pictures
+from models.archive_policy import AnonymityPolicy, ArchivePolicy
+from models.topics import CONVERSATION_TOPICS
+from streams.lake.catalog import LakePaths, reading
+from streams.lake.writer import LakeWriter
+from tests.lake_records import buffer_of, topic
+from tests.mined_archive import WEEK, archive, mined
+from tests.mined_talk import MATTERS
+
+POLICY = ArchivePolicy()
+OLD, NEW = ("garden", "chess"), ("battery",)
+NO_WORDS: dict[int, list[str]] = {}
+
+
+def texts(matters: Iterable[str], *, sessions: int = 20, users: int = 20, seed: int = 0) -> pl.DataFrame:
+    """Sessions of three texts, each of one matter, in the order of the matters."""
+    rng, of = np.random.default_rng(seed), list(matters)
+    rows = [
+        {
+            "day": WEEK.since,
+            "session_id": f"s-{seed}-{n:03}",
+            "user_id": f"u-{n % users}",
+            "place": f"t-{n}-{m}",
+            "text": sentence,
+        }
+        for n in range(sessions)
+        for m, sentence in enumerate(rng.choice(MATTERS[of[n % len(of)]], 3))
+    ]
+    frame = pl.DataFrame(rows)
+    return frame.with_columns(vector=kept_vectors(frame["text"].to_list()), marks=marks_of(frame["text"]))
+
+
+def bare(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without the text, as the job keeps it."""
+    return frame.drop("text")
+
+
+def asked() -> Asked:
+    """A week with nothing around it."""
+
+    def nothing(*_: object) -> Frames:
+        return {}
+
+    return Asked(WEEK, POLICY, nothing, None, None)  # type: ignore[arg-type]
+
+
+def test_matters_are_told_apart() -> None:
+    """Forty sessions of two matters: two of the four clusters never share a session of different matters."""
+    frame = texts(OLD, sessions=40)
+
+    result = clustered(bare(frame), bare(frame).clear(), POLICY)
+
+    matter = frame["session_id"].str.slice(4).cast(pl.Int64) % 2
+    mixed = result.texts.with_columns(matter=matter).group_by("group").agg(pl.col("matter").mean())["matter"]
+    assert float((mixed - 0.5).abs().mean()) > 0.4  # type: ignore[arg-type]
+
+
+def test_a_new_matter_is_novel() -> None:
+    """Texts of a matter that the earlier period does not know are far from all that it knows."""
+    before, here = texts(OLD, sessions=60, seed=1), texts([*OLD, *NEW], sessions=60, seed=2)
+
+    result = clustered(bare(here), bare(before), POLICY)
+
+    of_matter = here["text"].is_in(MATTERS["battery"])
+    novel = result.texts.filter("here")["novel"]
+    assert (novel.filter(of_matter).mean(), novel.filter(~of_matter).mean()) == (1.0, 0.0)
+
+
+def test_the_same_matters_are_not_novel() -> None:
+    """The control: both periods draw from the same sentences."""
+    before, here = texts(OLD, sessions=60, seed=1), texts(OLD, sessions=60, seed=2)
+
+    result = clustered(bare(here), bare(before), POLICY)
+
+    assert result.texts.filter("here")["novel"].sum() == 0
+
+
+def test_without_an_earlier_period_nothing_is_called_novel() -> None:
+    """There is nothing to hold it against."""
+    frame = bare(texts(OLD))
+
+    result = clustered(frame, frame.clear(), POLICY)
+
+    assert result.texts["novel"].null_count() == frame.height
+
+
+def test_the_same_texts_make_the_same_clusters() -> None:
+    """Learning is seeded."""
+    before, here = bare(texts(OLD, seed=1)), bare(texts([*OLD, *NEW], seed=2))
+
+    assert clustered(here, before, POLICY).texts.equals(clustered(here, before, POLICY).texts)
+
+
+def test_a_session_is_about_what_enough_of_its_texts_are_about() -> None:
+    """Of eleven texts one is about something else: less than a fifth."""
+    frame = pl.DataFrame(
+        {"here": True, "day": WEEK.since, "session_id": "s", "user_id": "u", "group": [0] * 10 + [1], "novel": False}
+    )
+
+    assert members(frame, POLICY)["group"].to_list() == [0]
+
+
+def test_false_discovery_rates_are_those_of_the_exact_test() -> None:
+    """One comparison: twice the smaller tail of Fisher's test."""
+    tails = [fisher_exact([[9, 3], [11, 37]], alternative=side).pvalue for side in ("greater", "less")]
+
+    actual = q_values(np.array([9]), 12, np.array([11]), 48)
+
+    assert actual == pytest.approx([2 * min(tails)], abs=1e-6)
+
+
+def test_shares_that_are_alike_are_no_discovery() -> None:
+    """The same share of both, and an empty side."""
+    actual = q_values(np.array([10, 0]), 40, np.array([10, 0]), 40)
+
+    assert actual.tolist() == [1.0, 1.0]
+
+
+def test_a_growing_cluster_is_told_from_one_that_stays() -> None:
+    """The battery is in a third of the sessions, in none before; the garden stays."""
+    before, here = texts(OLD, sessions=90, seed=1), texts([*OLD, *NEW], sessions=90, seed=2)
+    sessions = bare(here).select("session_id").unique().with_columns(alerted=False)
+
+    result = clustered(bare(here), bare(before), POLICY)
+    table = cluster_table(result, sessions, NO_WORDS, POLICY)
+
+    grown = table.filter(pl.col("growth_q") <= POLICY.topics.significance, pl.col("share") > pl.col("share_before"))
+    new = result.texts.filter("here").filter(here["text"].is_in(MATTERS["battery"]))["group"].unique()
+    assert grown["group"].to_list() != []
+    assert set(grown["group"]) <= set(new)
+
+
+def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
+    """Sessions of 100 turns."""
+    frame = pl.DataFrame({"returns": list(returns), "alerted": list(alerted)}).with_row_index("n")
+    return frame.select(
+        "returns",
+        "alerted",
+        session_id=pl.format("s-{}", "n"),
+        user_id=pl.format("u-{}", "n"),
+        app_id=pl.lit("support"),
+        topics=pl.lit(4),
+        turns=pl.lit(100),
+    )
+
+
+def test_sessions_with_alerts_that_go_in_circles_are_found() -> None:
+    """Ten with an alert come back eight times, twenty others once or twice."""
+    sessions = circles([8] * 10 + [1, 2] * 10, [True] * 10 + [False] * 20)
+
+    found = cycling(sessions, asked()).findings
+
+    assert [(finding.title, finding.strength) for finding in found] == [("Sessions with alerts go in circles", 1.0)]
+
+
+def test_circles_that_have_nothing_to_do_with_alerts_are_not_found() -> None:
+    """The control: the same returns, alerts dealt out evenly."""
+    sessions = circles([8] * 10 + [1, 2] * 10, [n % 3 == 0 for n in range(30)])
+
+    assert cycling(sessions, asked()).findings == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """The planted archive."""
+    return archive(tmp_path_factory.mktemp("topics"))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the job keeps its days."""
+    return tmp_path_factory.mktemp("mining")
+
+
+@pytest.fixture(scope="module")
+def result(place: LakePaths, root: Path) -> Result:
+    """The second week held against the first."""
+    return mined(JOB, place, root)
+
+
+def test_the_planted_matter_is_found_and_named(result: Result) -> None:
+    """Nobody spoke of the battery before."""
+    titles = [shown.finding.title for shown in result.section.findings]
+
+    assert any(title.startswith("New topic:") and "battery" in title for title in titles)
+
+
+def test_the_topic_of_those_who_press_is_risky(result: Result) -> None:
+    """Their sessions have alerts."""
+    risky = [shown for shown in result.section.findings if shown.finding.title.startswith("Risky topic:")]
+
+    assert any("sluice" in shown.finding.title for shown in risky)
+
+
+def test_the_old_matters_do_not_grow(result: Result) -> None:
+    """They were spoken of all along."""
+    grown = [s.finding.title for s in result.section.findings if s.finding.title.startswith(("New", "Growing"))]
+
+    assert not [title for title in grown for word in ("tomato", "chess", "sourdough", "railway") if word in title]
+
+
+def test_nothing_shown_names_a_session_or_user(result: Result) -> None:
+    """Neither in words nor in evidence nor in tables."""
+    shown = msgspec.json.encode(result.section).decode() + "".join(
+        table.write_csv() for table in result.tables.values()
+    )
+
+    assert [mark for mark in ("s-07", "s-08", "s-13", "u-0", "u-1") if mark in shown] == []
+
+
+@pytest.mark.usefixtures("result")
+def test_what_is_kept_of_a_day_holds_no_text(root: Path) -> None:
+    """Only ids are strings."""
+    kept = [pl.read_parquet_schema(file) for file in (root / "topics" / "parts").rglob("*.parquet")]
+
+    strings = {name for schema in kept for name, kind in schema.items() if kind == pl.String}
+    assert strings == {"session_id", "user_id", "app_id", "place"}
+
+
+def test_clusters_of_too_few_users_are_not_shown(place: LakePaths, tmp_path: Path) -> None:
+    """Where forty users are asked for, no cluster is left."""
+    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=40))
+
+    found = mined(JOB, place, tmp_path, policy=strict)
+
+    assert (found.section.findings, {name: table.height for name, table in found.tables.items()}) == (
+        [],
+        dict.fromkeys(("topics", "topic_days", "novelty", "cycling"), 0),
+    )
+
+
+def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:
+    """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
+    drawn = pictures(result.tables)
+
+    assert [picture.title for picture in drawn if picture.chart.to_dict()["mark"]] == [
+        "What sessions are about",
+        "Novelty",
+        "Topic cycling",
+    ]
+    assert list(pictures({name: table.clear() for name, table in result.tables.items()})) == []
+
+
+def test_only_the_day_of_a_late_row_is_made_again(tmp_path: Path) -> None:
+    """The second run makes nothing; after a topic of a session of one day came late, that day is made."""
+    place, made = archive(tmp_path / "lake"), list[date]()
+
+    def remembered(frames: Frames, policy: ArchivePolicy) -> Frames:
+        made.extend(sorted(frames["sessions"]["day"].unique()))
+        return JOB.refine(frames, policy)
+
+    def run() -> int:
+        made.clear()
+        mined(JOB._replace(refine=remembered), place, tmp_path / "mining")
+        return len(made)
+
+    first, second = run(), run()
+    with reading(place) as con:
+        (session, day), offset = (
+            con.execute(query).fetchone() or ()
+            for query in (
+                "SELECT session_id, min(date) FROM raw.turns GROUP BY ALL ORDER BY 2 DESC, 1 LIMIT 1",
+                "SELECT max(kafka_offset) + 1 FROM raw.topics",
+            )
+        )
+    late = msgspec.structs.replace(topic("late", "t-late"), session_id=session, user_id="u-30")
+    with closing(LakeWriter(place)) as writer:
+        landed = buffer_of([late], topic=CONVERSATION_TOPICS, first=offset[0], expected=offset[0])
+        writer.land(landed, now=late.timestamp + timedelta(days=30))
+    run()
+
+    assert (first, second, made) == (14, 0, [day])

@@ -1,0 +1,230 @@
+"""Parity: what the stream claims, counted again from the archive; nothing differs, and whatever is false is found."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from jobs.chaos.traffic import traffic
+from jobs.parity.found import Parity
+from jobs.parity.recount import partitions_of, recount
+from jobs.parity.sums import running_sums
+from models.codec import encode
+from models.envelope import key_of
+from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
+from models.policy import IntakePolicy, Policy
+from models.risk.scorer import RuleScorer
+from models.topics import TOPIC_OF, TURNS
+from streams.lake.buffer import Buffer
+from streams.lake.catalog import LakePaths, open_writer, reading
+from streams.lake.landed import land
+from streams.lake.progress import Move, Place
+from streams.lake.rows import Landed
+from streams.lake.schema import TABLE_OF
+from streams.lake.writer import LakeWriter
+from streams.ports import Vectors
+from streams.replay import Feed, Replay
+from tests.lake_records import PREFIX, Record, paths
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+TOPIC = TURNS.full_name(PREFIX)
+PARTITIONS = 2
+POLICY = Policy()
+
+
+class NoEmbedder:
+    """Gives zero rows."""
+
+    name = "none"
+    dim = 4
+    rephrased_similarity = 0.5
+    topic_similarity = 0.5
+    episode_distance = 0.6
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One row for each text."""
+        return np.zeros((len(texts), self.dim), dtype=np.float32)
+
+
+def log_of(seed: int) -> list[ConsumerRecord]:
+    """Interleaved sessions, some turns twice, late, out of order or poison, with ends, ticks and who comes again."""
+    sent = [each.record for each in traffic(seed, turns=500, ends_at=NOW, span=timedelta(hours=5))]
+    names = sorted({record.key for record in sent if record.key})
+    again = [record for record in sent if record.key in names[:3]][-6:]
+    ends = [SessionEnded(session_id=name.decode(), timestamp=NOW) for name in names[:5]]
+    tick = ClockTicked(session_id="clock", timestamp=NOW)
+    sent += [_sent(end) for end in ends] + again + [_sent(tick)]
+    offsets: defaultdict[int, int] = defaultdict(int)
+    return [_numbered(record.key, record.value, offsets) for record in sent]
+
+
+def _sent(event: Any) -> Record:
+    return Record(0, 0, 0, event.session_id.encode(), encode(event))
+
+
+def _numbered(key: bytes | None, value: bytes | None, offsets: defaultdict[int, int]) -> ConsumerRecord:
+    partition = sum(key or b"") % PARTITIONS
+    offset = offsets[partition]
+    offsets[partition] += 1
+    size = len(value or b"")
+    appended_ms = int((NOW + timedelta(hours=1)).timestamp() * 1000)
+    return ConsumerRecord(TOPIC, partition, offset, appended_ms, 1, key, value, None, 3, size, ())
+
+
+def outputs_of(log: Sequence[ConsumerRecord]) -> list[OutputEvent]:
+    """What the sessions role tells of the log."""
+    feed = Feed(Replay(POLICY, NoEmbedder(), RuleScorer()))
+    for record in sorted(log, key=lambda record: (record.partition, record.offset)):
+        feed.take(record)
+    return list(feed.finish().outputs.values())
+
+
+def land_all(place: LakePaths, log: Sequence[ConsumerRecord], outputs: Sequence[OutputEvent]) -> None:
+    """Archive a log and what became of it."""
+    buffer = Buffer()
+    for record in log:
+        _add(buffer, TURNS, record)
+    following: defaultdict[str, int] = defaultdict(int)
+    for event in outputs:
+        if isinstance(event, DeadLetter) or type(event) not in TABLE_OF:
+            continue
+        topic = TOPIC_OF[type(event)]
+        offset = following[topic.name]
+        following[topic.name] += 1
+        _add(buffer, topic, Record(0, offset, int(NOW.timestamp() * 1000), key_of(event), encode(event)))
+    with closing(LakeWriter(place)) as writer:
+        writer.land(buffer, now=NOW)
+
+
+def _add(buffer: Buffer, topic: Any, record: Any) -> None:
+    name = topic.full_name(PREFIX)
+    row = land(topic, name, record, IntakePolicy())
+    if isinstance(row, Landed):
+        buffer.add(row)
+    else:
+        buffer.skip(row)
+    buffer.moves[Place(name, record.partition)] = Move(None, 0, record.offset + 1)
+
+
+def counted_again(place: LakePaths, policy: Policy = POLICY) -> Parity:
+    """The archive held against itself."""
+    with reading(place) as con:
+        places = partitions_of(con, TOPIC)
+        return recount(con, places, {each.partition: policy for each in places})
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """A whole archive."""
+    folder = tmp_path_factory.mktemp("parity")
+    log = log_of(0)
+    land_all(paths(folder), log, outputs_of(log))
+    return paths(folder)
+
+
+@pytest.fixture
+def copy(archive: LakePaths, tmp_path: Path) -> LakePaths:
+    """One that may be damaged."""
+    shutil.copytree(archive.catalog.parent, tmp_path / "copy")
+    return paths(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_the_fold_tells_is_what_its_turns_say(seed: int, tmp_path: Path) -> None:
+    """In disorder: twice, late, out of order, after the end. Counts, times, sums to the last bit."""
+    log = log_of(seed)
+    land_all(paths(tmp_path), log, outputs_of(log))
+    found = counted_again(paths(tmp_path))
+
+    assert {} == found.counts
+    assert all(found.checked.values())
+
+
+def test_the_traffic_has_what_makes_it_hard(archive: LakePaths) -> None:
+    """Duplicates, late turns, several lives, windows: else equal says little."""
+    with reading(archive) as con:
+        hard = con.execute("""
+            SELECT sum(duplicate_turns) > 0, sum(late_turns) > 0, bool_or(NOT "open"), count(*) > 50 FROM profile_history
+        """).fetchone()
+        twice = con.execute("SELECT count(*) > count(DISTINCT (session_id, turn)) FROM raw.turns").fetchone()
+
+    assert (True, True, True, True) == hard
+    assert (True,) == twice
+
+
+FALSE = {
+    "profiles changed": "UPDATE raw.profiles SET turn_count = turn_count + 1 WHERE id = (SELECT min(id) FROM raw.profiles)",
+    "risk points false": "UPDATE raw.risk_points SET turn = 9999 WHERE id = (SELECT min(id) FROM raw.risk_points)",
+    "session windows changed": """UPDATE raw.windows SET risk_sum = risk_sum + 1e-15
+        WHERE id = (SELECT min(id) FROM raw.windows WHERE scope = 'session' AND risk_sum BETWEEN 0.1 AND 1)""",
+    "session windows missing": """DELETE FROM raw.windows
+        WHERE id = (SELECT min(id) FROM raw.windows WHERE scope = 'session' AND turns > 0)""",
+    "app windows changed": """UPDATE raw.windows SET turns = turns - 1
+        WHERE id = (SELECT min(id) FROM raw.windows WHERE scope = 'app' AND turns > 1)""",
+    "segments changed": """UPDATE raw.compactions SET bytes_before = bytes_before + 1
+        WHERE id = (SELECT min(id) FROM raw.compactions)""",
+    "segments missing": "DELETE FROM raw.compactions WHERE id = (SELECT min(id) FROM raw.compactions WHERE first_turn = 0)",
+    "episodes changed": "UPDATE raw.episodes SET turn_count = turn_count - 1 WHERE id = (SELECT min(id) FROM raw.episodes)",
+    "topics changed": """UPDATE raw.topics SET message_count = message_count + 1
+        WHERE id = (SELECT min(id) FROM raw.topics)""",
+    "turns of users missing": """DELETE FROM raw.commands
+        WHERE id = (SELECT min(id) FROM raw.commands WHERE type = 'user_turn_added')""",
+    "profiles missing": """DELETE FROM raw.profiles WHERE id = (
+        SELECT any_value(id) FROM raw.profiles WHERE "open" GROUP BY session_id HAVING count(*) > 2 ORDER BY session_id LIMIT 1)""",
+}
+"""What is found, and what was done to the archive."""
+
+
+@pytest.mark.parametrize("claim", FALSE)
+def test_a_false_claim_is_found(claim: str, copy: LakePaths) -> None:
+    """One row that was changed, or is gone, is told by its claim and kind."""
+    with closing(open_writer(copy)) as con:
+        con.execute(FALSE[claim])
+    found = counted_again(copy)
+
+    assert claim in found.counts
+    assert any(f"{example.claim} {example.kind}" == claim for example in found.examples)
+
+
+def test_a_partition_without_its_beginning_is_not_told_of(copy: LakePaths) -> None:
+    """Where retention has removed turns, counts cannot be the stream's: said, not found different."""
+    with closing(open_writer(copy)) as con:
+        con.execute("DELETE FROM raw.turns WHERE kafka_partition = 0 AND kafka_offset < 20")
+    found = counted_again(copy)
+
+    assert {} == found.counts
+    assert 1 == sum(number for why, number in found.not_checked.items() if why.startswith("partitions"))
+
+
+def test_an_empty_archive_claims_nothing(tmp_path: Path) -> None:
+    """No partition, no difference."""
+    with closing(LakeWriter(paths(tmp_path))):
+        pass
+
+    assert Parity() == counted_again(paths(tmp_path))
+
+
+def looped(groups: Sequence[int], values: Sequence[float]) -> Iterator[float]:
+    """Running sums as the stream adds."""
+    sums: defaultdict[int, float] = defaultdict(float)
+    for group, value in zip(groups, values, strict=True):
+        sums[group] += value
+        yield sums[group]
+
+
+def test_sums_are_added_in_order() -> None:
+    """Bit for bit as a loop does it, for groups of any length."""
+    random = np.random.default_rng(0)
+    groups = np.repeat(np.arange(50), random.integers(0, 40, 50))
+    values = random.random(len(groups))
+
+    assert list(looped(groups.tolist(), values.tolist())) == running_sums(groups, values).tolist()

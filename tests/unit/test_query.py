@@ -1,0 +1,111 @@
+"""`turntide query`: forms, files of one's own, and what it says when it cannot."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from jobs.query import QueryFormat, query
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.lake.maintenance import maintain
+from streams.lake.views import VIEWS
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, buffer_of, paths, turn
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data directory with three turns of two apps, and its Parquet files settled."""
+    (tmp_path / "archive").mkdir()
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
+    with closing(LakeWriter(paths(tmp_path / "archive"))) as writer:
+        turns = [turn(0), turn(1), turn(2, app_id="bank")]
+        writer.land(buffer_of(turns), now=NOW)
+        maintain(writer, now=NOW, keep_replaced=timedelta(0))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        (QueryFormat.PARQUET, pl.read_parquet),
+        (QueryFormat.CSV, pl.read_csv),
+        (QueryFormat.JSON, pl.read_json),
+    ],
+)
+def test_rows_are_written_to_a_file(archive: Path, form: QueryFormat, read: object) -> None:
+    """In each form, with the values that were asked for; nothing else is left in the folder."""
+    target = archive / "out" / "rows"
+    target.parent.mkdir()
+    query("SELECT turn, app_id FROM turns ORDER BY turn;", output=form, to=target)
+
+    assert [(0, "support"), (1, "support"), (2, "bank")] == read(target).rows()  # type: ignore[operator]
+    assert [target] == list(target.parent.iterdir())
+
+
+def test_failed_query_leaves_the_file_as_it_was(archive: Path) -> None:
+    """It is written beside and renamed when it is whole."""
+    target = archive / "rows.parquet"
+    target.write_text("before", encoding="utf-8")
+
+    with pytest.raises(ConfigurationError, match=r"(c|C)ould not convert"):
+        query("SELECT content::INTEGER FROM turns", output=QueryFormat.PARQUET, to=target)
+
+    assert "before" == target.read_text(encoding="utf-8")
+    assert [] == list(archive.glob(".rows*"))
+
+
+@pytest.mark.usefixtures("archive")
+def test_parquet_needs_a_file() -> None:
+    """A terminal is no place for it."""
+    with pytest.raises(ConfigurationError, match="--to FILE"):
+        query("FROM turns", output=QueryFormat.PARQUET)
+
+
+@pytest.mark.usefixtures("archive")
+def test_files_read_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    """A filter by app opens one of the two files; the rest of the view opens none once it is settled."""
+    query("SELECT count(*) FROM raw.turns WHERE app = 'bank'", output=QueryFormat.CSV, explain=True)
+
+    header, row = capsys.readouterr().out.splitlines()
+    assert "table,files_read,of_files,filters" == header
+    assert row.startswith("turns,1,2,")
+
+
+@pytest.mark.parametrize("harm", ["cut", "gone"])
+def test_damaged_file_is_named_with_the_way_around_it(archive: Path, harm: str) -> None:
+    """Which file, which day, and how to ask without it."""
+    (file,) = (archive / "archive" / "data").glob("raw/turns/**/app=bank/*.parquet")
+    if harm == "cut":
+        file.write_bytes(file.read_bytes()[:40])
+    else:
+        file.unlink()
+
+    with pytest.raises(StoreUnavailable, match=r"WHERE date NOT IN \(DATE '2026-03-04'\)") as told:
+        query("SELECT max(content) FROM turns", output=QueryFormat.CSV)
+
+    assert file.name in str(told.value)
+
+
+@pytest.mark.usefixtures("archive")
+def test_wrong_statement_is_answered_by_the_engine() -> None:
+    """With what may help."""
+    with pytest.raises(ConfigurationError, match="SHOW TABLES"):
+        query("SELECT nothing FROM turns", output=QueryFormat.CSV)
+
+
+def test_help_names_every_view() -> None:
+    """From the views, not by hand."""
+    assert [view for view in VIEWS if view not in (query.__doc__ or "")] == []
+
+
+def test_query_cannot_write(archive: Path) -> None:
+    """Neither by a statement, nor by one that is hidden in a file's."""
+    for sql in ("DELETE FROM raw.turns", "SELECT 1) TO 'x'; DELETE FROM raw.turns; --"):
+        with pytest.raises((ConfigurationError, duckdb.Error)):
+            query(sql, output=QueryFormat.CSV, to=archive / "x.csv")

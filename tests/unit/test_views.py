@@ -1,0 +1,134 @@
+"""The set of views: its contract, its version, and archives of earlier releases."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobs.contracts import write
+from jobs.view_contract import NAME, breaks
+from models.errors import ConfigurationError
+from models.events import AlertStatus
+from models.topics import ALERTS
+from streams.lake.catalog import open_reader
+from streams.lake.maintenance import maintain
+from streams.lake.upgrade import upgrade
+from streams.lake.views import VIEWS
+from streams.lake.views.published import VIEWS_VERSION, columns_of_views
+from streams.lake.writer import LakeWriter
+from tests.lake_records import NOW, alert, buffer_of, paths, turn
+
+CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"
+
+
+def promised(directory: Path, **changed: dict[str, str] | None) -> None:
+    """A committed contract that differs from the code in some views."""
+    views: dict[str, Any] = {**columns_of_views(), **changed}
+    document = {"version": VIEWS_VERSION, "views": views}
+    (directory / NAME).write_bytes(msgspec.json.encode(document))
+
+
+def test_committed_contract_is_kept() -> None:
+    """No column that readers rely on went."""
+    assert [] == breaks(CONTRACTS)
+
+
+def test_lost_column_and_changed_type_break(tmp_path: Path) -> None:
+    """A column more than before does not."""
+    promised(tmp_path, topic_turns={"session_id": "BIGINT", "gone": "VARCHAR"})
+
+    assert ["topic_turns.session_id was BIGINT, is VARCHAR", "topic_turns.gone is gone"] == breaks(tmp_path)
+
+
+def test_broken_contract_is_not_written_over(tmp_path: Path) -> None:
+    """`contracts write` must not hide what `contracts check` found."""
+    promised(tmp_path, topic_turns={"gone": "VARCHAR"})
+
+    with pytest.raises(ConfigurationError, match=r"topic_turns\.gone is gone"):
+        write(tmp_path)
+
+
+def test_both_names_of_a_view_have_the_contracts_columns(tmp_path: Path) -> None:
+    """In the schema of the version, and without a schema."""
+    with closing(LakeWriter(paths(tmp_path))) as writer:
+        found = {
+            name: {row[0]: row[1] for row in writer.con.execute(f"DESCRIBE {name}").fetchall()}
+            for view in VIEWS
+            for name in (view, f"v{VIEWS_VERSION}.{view}")
+        }
+
+    assert {name: columns_of_views()[name.rpartition(".")[2]] for name in found} == found
+
+
+def test_archive_tells_its_version(tmp_path: Path) -> None:
+    """Any client can ask."""
+    with closing(LakeWriter(paths(tmp_path))) as writer:
+        told = writer.con.execute("SELECT views_version FROM archive_version").fetchall()
+
+    assert [(VIEWS_VERSION,)] == told
+
+
+def aged(writer: LakeWriter) -> None:
+    """Make it an archive of two releases ago: fewer columns, one table less, no versions of views."""
+    con = writer.con
+    for view in reversed(VIEWS):
+        con.execute(f"DROP VIEW main.{view}")
+        con.execute(f"DROP VIEW v{VIEWS_VERSION}.{view}")
+    con.execute(f"DROP VIEW main.archive_version; DROP SCHEMA v{VIEWS_VERSION}; DROP TABLE raw.repeats")
+    con.execute("DROP TABLE raw.projects; ALTER TABLE raw.turns DROP COLUMN risk")
+    con.execute("ALTER TABLE raw.alerts DROP COLUMN escalation; ALTER TABLE raw.alerts DROP COLUMN policy_digest")
+    con.execute(
+        "CREATE VIEW main.turns AS SELECT * FROM raw.turns; CREATE VIEW main.alerts AS SELECT * FROM raw.alerts"
+    )
+    con.execute("COMMENT ON TABLE raw.offsets IS 'two releases ago'")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The folder of such an archive, with a turn and an alert."""
+    with closing(LakeWriter(paths(tmp_path))) as writer:
+        writer.land(buffer_of([turn(0, risk=0.5)]), now=NOW)
+        writer.land(buffer_of([alert("c1", AlertStatus.FIRING)], topic=ALERTS), now=NOW)
+        aged(writer)
+    return tmp_path
+
+
+def test_reader_of_an_old_archive_is_told_what_to_do(old: Path) -> None:
+    """Rather than that some column cannot be bound."""
+    with pytest.raises(ConfigurationError, match="turntide archive upgrade"):
+        open_reader(paths(old))
+
+
+def test_old_archive_is_upgraded_and_its_rows_are_served_with_null(old: Path) -> None:
+    """A schema two versions old: columns and tables that came since."""
+    added = upgrade(paths(old))
+
+    with closing(open_reader(paths(old))) as con:
+        turns = con.execute("SELECT content, risk FROM turns").fetchall()
+        alerts = con.execute("SELECT alert_id, probability, policy_digest FROM alerts").fetchall()
+        projects = con.execute("SELECT count(*) FROM projects").fetchall()
+
+    assert ([("what about 0?", None)], [("a-1", None, None)], [(0,)]) == (turns, alerts, projects)
+    assert set(VIEWS) == set(added)
+    assert [] == upgrade(paths(old))
+
+
+def test_settled_views_hold_in_the_lake(tmp_path: Path) -> None:
+    """Repeats before, behind and on both sides of the marks, and a merge of the files between."""
+    with closing(LakeWriter(paths(tmp_path))) as writer:
+        writer.land(buffer_of([turn(0, content="first"), turn(0, content="again")]), now=NOW)
+        maintain(writer, now=NOW, keep_replaced=NOW - NOW, everything=True)
+        behind = [turn(0, content="late"), turn(1, content="second"), turn(1, content="more")]
+        writer.land(buffer_of(behind, first=2, expected=2), now=NOW)
+        before = writer.con.execute("SELECT turn, content FROM turns ORDER BY turn").fetchall()
+
+        maintain(writer, now=NOW, keep_replaced=NOW - NOW, everything=True)
+        after = writer.con.execute("SELECT turn, content FROM turns ORDER BY turn").fetchall()
+        written = writer.con.execute("SELECT kafka_offset FROM raw.repeats WHERE rule = 'turns' ORDER BY 1").fetchall()
+
+    assert [(0, "first"), (1, "second")] == before == after
+    assert [(1,), (2,), (4,)] == written
