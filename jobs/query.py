@@ -48,13 +48,19 @@ def query(
     explain: Annotated[
         bool, typer.Option("--explain", help="Run it, and say which of the archive's files it read and for how long.")
     ] = False,
+    without_damage: Annotated[
+        bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
+    ] = False,
 ) -> None:
     """Ask the archive in SQL, read-only."""
     from jobs import query_files
     from streams.lake.catalog import open_reader, paths_of
+    from streams.lake.left_out import leave_damage_out
 
     _check(output, to, explain=explain)
     with closing(open_reader(paths_of(load_settings()))) as con:
+        if without_damage:
+            leave_damage_out(con)
         if explain:
             printed = Output(form_of_output(output))
             read = _refusing(con, lambda: query_files.files_read(con, sql))
@@ -137,13 +143,13 @@ def _refused(con: duckdb.DuckDBPyConnection, error: Exception) -> Exception:
     import duckdb
 
     from models.errors import StoreUnavailable
-    from streams.lake.damage import damaged, explained
+    from streams.lake.damage import explained
 
     of_files = (duckdb.IOException, duckdb.InvalidInputException, duckdb.SerializationException)
     if isinstance(error, of_files) and (damage := explained(con)):
-        days = ", ".join(f"DATE '{day}'" for day in sorted({file.date for file in damaged(con) if file.date}))
-        left_out = f" `… WHERE date NOT IN ({days})` leaves these days out of a query." if days else ""
-        return StoreUnavailable(f"the archive cannot be read in full: {damage}.{left_out}")
+        return StoreUnavailable(
+            f"the archive cannot be read in full: {damage}. `--without-damage` leaves these days out"
+        )
     said = textwrap.indent(str(error).strip(), "  ")
     return ConfigurationError(
         f"the archive's engine says:\n{said}\n"

@@ -36,11 +36,17 @@ def shell(
     *,
     command: Annotated[str | None, typer.Option("--command", help="Run these statements and leave.")] = None,
     output: Annotated[OutputFormat, typer.Option("--output", help="How rows are printed.")] = OutputFormat.TABLE,
+    without_damage: Annotated[
+        bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
+    ] = False,
 ) -> None:
     """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
     from streams.lake.catalog import open_reader, paths_of
+    from streams.lake.left_out import leave_damage_out
 
     with closing(open_reader(paths_of(load_settings()))) as con:
+        if without_damage:
+            leave_damage_out(con)
         session = Session(con, Output(output))
         if command is not None:
             session.run_all(iter([command]))

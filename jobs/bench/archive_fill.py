@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from multiprocessing.queues import Queue
 from pathlib import Path
+from queue import Empty
 
 import msgspec
 from msgspec import Struct
@@ -26,7 +28,7 @@ from streams.lake.writer import LakeWriter
 
 KEPT = "bench-archive.json"
 _WAITING_CHUNKS = 2
-_SILENCE_S = 600
+_LOOK_EVERY_S = 5
 _FILL_BYTES = 128 * 1024 * 1024
 """Of one landing while the archive is filled, which is not what is timed."""
 
@@ -107,19 +109,23 @@ def _made(size: Size) -> Iterator[Iterator[Chunk]]:
     maker = context.Process(target=_make, args=(size, queue), daemon=True)
     maker.start()
     try:
-        yield _taken(queue)
+        yield _taken(queue, maker)
     finally:
         if maker.is_alive():
             maker.terminate()
         maker.join()
 
 
-def _taken(queue: Queue[Chunk | None]) -> Iterator[Chunk]:
+def _taken(queue: Queue[Chunk | None], maker: BaseProcess) -> Iterator[Chunk]:
     while True:
         try:
-            chunk = queue.get(timeout=_SILENCE_S)
-        except Exception as error:
-            raise BenchFailed(f"no events were made for {_SILENCE_S} s: is there enough memory?") from error
+            chunk = queue.get(timeout=_LOOK_EVERY_S)
+        except Empty:
+            if not maker.is_alive() and queue.empty():
+                raise BenchFailed(
+                    f"the process that makes the events ended with code {maker.exitcode}: is there enough memory?"
+                ) from None
+            continue
         if chunk is None:
             return
         yield chunk

@@ -93,7 +93,7 @@ def told(
         last: Whether it ends the session.
     """
     number = turn.turn + 1
-    yield UserTurnAdded(**{**said, "id": next(ids)}, turn=turn.turn, role=turn.role, content=turn.content)
+    yield _forwarded(turn, {**said, "id": next(ids)})
     if last or number % PROFILE_TURNS == 0:
         yield _profile(course, turn, level, {**said, "id": next(ids)}, open_=not last)
         course.points = []
@@ -123,6 +123,10 @@ def _signals(level: float) -> list[SignalShare]:
 
 def _slope(course: Course) -> Slope:
     return Slope((course.peak - course.mean) / (course.scored + 1), course.mean / (course.scored + 7), 20)
+
+
+def _forwarded(turn: Turn, said: OutputFields) -> UserTurnAdded:
+    return UserTurnAdded(**said, turn=turn.turn, role=turn.role, content=turn.content)
 
 
 def _profile(course: Course, turn: Turn, level: float, said: OutputFields, *, open_: bool) -> ProfileUpdated:

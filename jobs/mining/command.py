@@ -96,6 +96,8 @@ def period_of(source: Source, *, days: int | None, since: date | None, until: da
     from jobs.mining.job import Period
 
     latest = until or source.latest_day()
+    if latest is None and source.without:
+        raise ConfigurationError("no day is left: files of each are damaged, `turntide archive verify` names them")
     if latest is None:
         raise ConfigurationError("the archive holds no turn yet: `turntide demo` or `turntide produce` fill it")
     first = since or Period.last(days or _DEFAULT_DAYS, latest).since

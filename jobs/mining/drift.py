@@ -15,7 +15,7 @@ import polars as pl
 from jobs.mining.drift_calibration import calibrated
 from jobs.mining.drift_metrics import ALL_APPS
 from jobs.mining.drift_pictures import pictures
-from jobs.mining.drift_tests import by_day, findings, tested
+from jobs.mining.drift_shifts import by_day, compared, findings
 from jobs.mining.job import Asked, Figure, Found, Frames, Job, Period, Shown
 from models.archive_policy import ArchivePolicy
 
@@ -83,7 +83,7 @@ def _find(frames: Frames, asked: Asked) -> Found:
     here = frames["sessions"]
     there = earlier.get("sessions", here.clear())
     everything = pl.concat([there, here], how="diagonal_relaxed").with_columns(here=pl.col("day") >= since)
-    tests = tested(everything, asked.policy)
+    tests = compared(everything, asked.policy)
     days = by_day(everything, asked.policy)
     labels = [frame for frame in (earlier.get("labels"), frames.get("labels")) if frame is not None]
     weeks, bins, told = calibrated(pl.concat(labels, how="diagonal_relaxed") if labels else pl.DataFrame(), policy)
@@ -124,7 +124,10 @@ _MEASURES_MEANING = (
     "what chance alone gives at these sizes. AUC: how often a session of now is above one of before. p-values are "
     "corrected for all tests of the run; a shift needs one of them and an effect that matters."
 )
-_DAYS_MEANING = "Stability index of each day's sessions against the whole baseline, over all apps."
+_DAYS_MEANING = (
+    "Stability index of each day's sessions against the whole baseline, over all apps; days with too few sessions to "
+    "tell are left out."
+)
 _CALIBRATION_MEANING = (
     "By week of the alert and version of the scorer. Only alerts are labelled: this tells of probabilities above the "
     "threshold, not of sessions that raised none."
@@ -148,7 +151,8 @@ def _notes(here: pl.DataFrame, there: pl.DataFrame, policy: ArchivePolicy) -> li
     )
     if cut.height:
         notes.append(
-            f"{cut['day'].n_unique()} days have more than {policy.drift.most_sessions_per_day} sessions: so many were drawn of each."
+            f"{cut['day'].n_unique()} days have more than {policy.drift.most_sessions_per_day} sessions: so many were "
+            "drawn of each."
         )
     return notes
 

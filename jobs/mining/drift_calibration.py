@@ -31,7 +31,7 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
     """
     weeks, bins = pl.DataFrame(schema=_WEEKS), pl.DataFrame(schema=_BINS)
     if not labels.height:
-        return weeks, bins, ["No alert was labelled: nothing tells whether probabilities come true."]
+        return weeks, bins, ["No labelled alert has a probability: nothing tells whether probabilities come true."]
     labels = labels.with_columns(
         week=pl.col("fired_at").dt.truncate("1w").dt.date(), model=pl.col("model").fill_null("")
     )

@@ -1,6 +1,6 @@
 """Memories of apps and of projects: how much of their room is used, what says the same, what contradicts.
 
-As of the end of the period. Their sessions and users are those whose conversations changed them, in all the time before.
+As of the end of the period. Their sessions and users are those whose conversations changed them, ever before.
 """
 
 from __future__ import annotations

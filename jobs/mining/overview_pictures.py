@@ -59,7 +59,8 @@ def _funnel(frame: pl.DataFrame) -> Any:
             alt.Tooltip("share_ratio", title="of all", format=".2%"),
         ],
     )
-    told = base.transform_calculate(told="format(datum.sessions, ',') + ' (' + format(datum.share_ratio, '.1%') + ')'")
+    words = "format(datum.sessions, ',') + ' (' + format(datum.share_ratio, '.1%') + ')'"
+    told = base.transform_calculate(told=words)
     return base.mark_bar() + told.mark_text(align="left", dx=4).encode(text="told:N")
 
 

@@ -106,10 +106,8 @@ def frequent_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFram
     found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "alerting"], orient="row")
     alerts, total = int(alerted.sum()), sessions.height
     rates = share_chances(found["alerting"], found["sessions"], alerts - found["alerting"], total - found["sessions"])
-    share, without = (
-        pl.col("alerting") / pl.col("sessions"),
-        (alerts - pl.col("alerting")) / (total - pl.col("sessions")),
-    )
+    share = pl.col("alerting") / pl.col("sessions")
+    without = ((alerts - pl.col("alerting")) / (total - pl.col("sessions"))).fill_nan(None)
     return found.select(
         "pattern",
         "sessions",

@@ -11,7 +11,7 @@ from models.events import Mode
 
 _SHOWN = 12
 """Patterns in a picture; the table has more."""
-_LONGEST_LABEL_PIXELS = 420
+_LONGEST_LABEL_PIXELS = 260
 
 
 def pictures(tables: Frames) -> Sequence[Picture]:

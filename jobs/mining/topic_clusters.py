@@ -18,6 +18,7 @@ from models.archive_policy import ArchivePolicy, TopicMining
 
 _SEED = 0
 _STARTS = 3
+_DECIMALS = 4
 
 
 class Clustered(NamedTuple):
@@ -50,10 +51,12 @@ def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -
     of_period = texts["here"].to_numpy()
     distance = _novelty(texts.filter(~pl.col("here")), vectors[~of_period], vectors, policy)
     novel = np.zeros(len(vectors), dtype=bool) if distance is None else of_period & (distance.far < distance.of_texts)
-    centroids = _fit(vectors[~novel], texts.filter(~novel), rules, rules.clusters)
+    old_sessions, new_sessions = (texts.filter(chosen)["session_id"].n_unique() for chosen in (~novel, novel))
+    centroids = _fit(vectors[~novel], rules, min(rules.clusters, old_sessions // rules.sessions_per_cluster))
     known = len(centroids)
-    if texts.filter(novel)["session_id"].n_unique() >= policy.anonymity.min_sessions:
-        centroids = np.concatenate([centroids, _fit(vectors[novel], texts.filter(novel), rules, rules.novel_clusters)])
+    if new_sessions >= policy.anonymity.min_sessions:
+        clusters = min(rules.novel_clusters, new_sessions // rules.sessions_per_cluster)
+        centroids = np.concatenate([centroids, _fit(vectors[novel], rules, clusters)])
     group, _ = _nearest(vectors, centroids)
     return Clustered(
         texts.with_columns(
@@ -73,23 +76,25 @@ class _Distance(NamedTuple):
 def _novelty(before: pl.DataFrame, known: Vectors, vectors: Vectors, policy: ArchivePolicy) -> _Distance | None:
     """Distances of all texts from the earlier period's clusters, and from where on one is far.
 
-    The clusters are learnt from every other session of it; the rest say how far an ordinary text is.
+    The clusters are learnt from half of its sessions, drawn by lot; the others say how far an ordinary text is.
     """
     if before["session_id"].n_unique() < 2 * policy.topics.sessions_per_cluster:
         return None
-    learnt = (before["session_id"].rank("dense") % 2 == 0).to_numpy()
-    centroids = _fit(known[learnt], before.filter(learnt), policy.topics, policy.topics.clusters)
+    session = before["session_id"].rank("dense").to_numpy().astype(np.int64) - 1
+    sessions = before["session_id"].n_unique() // 2
+    learnt = (np.random.default_rng(_SEED).permutation(session.max() + 1) < sessions)[session]
+    centroids = _fit(known[learnt], policy.topics, min(policy.topics.novelty_clusters, sessions))
     _, ordinary = _nearest(known[~learnt], centroids)
     _, distances = _nearest(vectors, centroids)
     return _Distance(distances, float(np.quantile(ordinary, policy.topics.novel_quantile)))
 
 
-def _fit(vectors: Vectors, texts: pl.DataFrame, rules: TopicMining, most: int) -> Vectors:
-    """Centroids of unit length, `(n_clusters, 256)`, as many as the sessions give."""
-    sessions = texts["session_id"].n_unique()
+def _fit(vectors: Vectors, rules: TopicMining, clusters: int) -> Vectors:
+    """Centroids of unit length, `(n_clusters, 256)`; one at least, and no more than texts."""
     sample = _sample(vectors, rules.fitted_texts)
-    clusters = max(1, min(most, sessions // rules.sessions_per_cluster, len(sample)))
-    means = MiniBatchKMeans(clusters, random_state=_SEED, n_init=_STARTS, batch_size=BLOCK_ROWS).fit(sample)
+    means = MiniBatchKMeans(
+        max(1, min(clusters, len(sample))), random_state=_SEED, n_init=_STARTS, batch_size=BLOCK_ROWS
+    ).fit(sample)
     centroids: Vectors = means.cluster_centers_.astype(np.float32)
     scale_to_unit(centroids)
     return centroids
@@ -110,5 +115,6 @@ def _nearest(vectors: Vectors, centroids: Vectors) -> tuple[NDArray[np.int32], N
         rows = slice(first, first + BLOCK_ROWS)
         cosines = vectors[rows] @ centroids.T
         group[rows] = cosines.argmax(axis=1)
-        distance[rows] = 1 - cosines.max(axis=1)
+        # Rounded, so that the same text twice is at no distance at all.
+        distance[rows] = np.round(1 - cosines.max(axis=1), _DECIMALS)
     return group, distance

@@ -10,13 +10,14 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import duckdb
 
 from jobs.alert_rules import Rules, scorer_named
 from jobs.parity.found import Parity, checked
-from jobs.parity.turns import Place, caused_at, erased_records
+from jobs.parity.turns import Place, caused_at, erased_records, why_incomplete
 from jobs.progress import Progress
 from models.codec import encode
 from models.envelope import key_of, tag_of
@@ -56,7 +57,12 @@ class _Outputs(Replay):
 
     def __init__(self, first: Rules, embedder: Embedder, made: _Made) -> None:
         super().__init__(first.policy, embedder, first.scorer)
+        self._embedder = embedder
         self._made = made
+
+    def go_on(self, rules: Rules) -> None:
+        """Fold what comes next by other rules."""
+        self.go_on_with(rules.policy, self._embedder, rules.scorer)
 
     def _keep(self, events: Sequence[OutputEvent]) -> None:
         for event in events:
@@ -139,9 +145,13 @@ def fold_again(
     rules = {place: rules_of_partition(settings, place.partition, embedder) for place in places}
     total, before = archived_count(con), 0
     for place in places:
+        if why_incomplete(con, place):
+            continue
         made = _Made(con, settings, rules[place][0].policy.intake)
+        replay = _Outputs(rules[place][0], embedder, made)
         try:
-            before += _fold(con, place, rules[place], embedder, made, lambda done, b=before: progress(b + done, total))
+            before += _fold(con, place, rules[place], replay, partial(_told, progress, before, total))
+            made.settle()
             _compare(con, place, made, found)
         finally:
             made.drop()
@@ -177,11 +187,10 @@ def _fold(
     con: duckdb.DuckDBPyConnection,
     place: Place,
     rules: Sequence[Rules],
-    embedder: Embedder,
-    made: _Made,
+    replay: _Outputs,
     progress: Callable[[int], None],
 ) -> int:
-    replay = _Outputs(rules[0], embedder, made)
+    """Fold a partition; gives its number of records."""
     feed, waiting, records = Feed(replay, progress=progress), list(rules[1:]), 0
     # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled here.
     cursor = con.cursor()
@@ -189,12 +198,16 @@ def _fold(
     for record in archived_inputs(cursor, place.topic, only=place.partition):
         while waiting and record.offset >= waiting[0].first_offset:
             feed.finish()
-            replay.go_on_with(waiting[0].policy, embedder, waiting.pop(0).scorer)
+            replay.go_on(waiting.pop(0))
         feed.take(record)
         records += 1
     feed.finish()
-    made.settle()
+    cursor.close()
     return records
+
+
+def _told(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total)
 
 
 def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: Parity) -> None:

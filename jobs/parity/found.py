@@ -38,7 +38,7 @@ class Parity(Struct, kw_only=True):
         counts: `<claim> <kind>` → how many differ.
         examples: The first `EXAMPLES` of each.
         not_checked: `<claim>: <why not>` → how many.
-        erased_records: Of `turns.v1`, gone from the archive: what they did to the clock of their partition is not known.
+        erased_records: Of `turns.v1`, gone from the archive: what they did to their partition's clock is not known.
     """
 
     checked: dict[str, int] = field(default_factory=dict)

@@ -95,7 +95,8 @@ def check_episodes(con: duckdb.DuckDBPyConnection, found: Parity, place: Place) 
           ),
           compared AS (
             SELECT k.*, e.mode AS told_mode, e.mean_risk AS told_mean_risk,
-              coalesce(t.first_turn, k.first_turn) AS told_first_turn, coalesce(t.last_turn, k.last_turn) AS told_last_turn,
+              coalesce(t.first_turn, k.first_turn) AS told_first_turn,
+              coalesce(t.last_turn, k.last_turn) AS told_last_turn,
               coalesce(t.turn_count, 0) AS told_turn_count, coalesce(t.started_at, k.started_at) AS told_started_at,
               coalesce(t.ended_at, k.ended_at) AS told_ended_at, coalesce(t.peak_risk, 0.0) AS told_peak_risk,
               coalesce(r.alerts, 0) AS told_alerts

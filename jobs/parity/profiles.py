@@ -144,7 +144,9 @@ def check_risk_points(con: duckdb.DuckDBPyConnection, found: Parity) -> None:
           counted AS (
             SELECT t.session_id, t.turn, t.o, t.upstream, t.is_scored, p.last
             FROM parity_turns AS t
-            JOIN (SELECT session_id, max(o) FILTER ("open") AS last FROM parity_profiles GROUP BY ALL) AS p USING (session_id)
+            JOIN (
+              SELECT session_id, max(o) FILTER ("open") AS last FROM parity_profiles GROUP BY ALL
+            ) AS p USING (session_id)
             WHERE t.verdict = 'new'
           )
           SELECT 'doubled' AS kind, session_id || ' ' || turn AS what
@@ -160,6 +162,6 @@ def check_risk_points(con: duckdb.DuckDBPyConnection, found: Parity) -> None:
           SELECT 'missing', c.session_id || ' ' || c.turn FROM counted AS c
           ANTI JOIN points AS p USING (session_id, turn)
           ANTI JOIN parity_returned USING (session_id)
-          WHERE c.upstream IS NOT NULL AND c.o <= c.last
+          WHERE c.is_scored AND c.o <= c.last
         """,
     )

@@ -11,11 +11,11 @@ import duckdb
 from jobs.parity.found import Parity
 from jobs.parity.memories import check_alerts, check_episodes, check_segments, check_topics, check_user_turns
 from jobs.parity.profiles import check_profiles, check_risk_points
-from jobs.parity.turns import Place, drop, erased_records, lay_out
+from jobs.parity.turns import Place, drop, erased_records, lay_out, why_incomplete
 from jobs.parity.windows import check_app_windows, check_session_windows
 from jobs.progress import Progress
 from models.policy import Policy
-from streams.lake.schema import AGED, EXPIRED, OFFSETS, RAW, SKIPPED
+from streams.lake.schema import OFFSETS, RAW
 
 
 def partitions_of(con: duckdb.DuckDBPyConnection, topic: str) -> list[Place]:
@@ -46,7 +46,7 @@ def recount(
     try:
         for done, place in enumerate(places):
             progress(done, len(places))
-            if why := _incomplete(con, place):
+            if why := why_incomplete(con, place):
                 found.leave_out("partitions", 1, why)
                 continue
             _check(con, found, place, policies[place.partition])
@@ -76,28 +76,3 @@ def _check(con: duckdb.DuckDBPyConnection, found: Parity, place: Place, policy: 
             returned,
             "turns came after their end with lower numbers: only --fold tells whether they were forgotten by then",
         )
-
-
-def _incomplete(con: duckdb.DuckDBPyConnection, place: Place) -> str:
-    """Why a partition cannot be counted again; empty where it can."""
-    held = con.execute(
-        f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?", list(place)
-    ).fetchone()
-    first, following = held or (0, 0)
-    (rows,) = con.execute(
-        f"SELECT (SELECT count(*) FROM {RAW}.turns WHERE kafka_partition = ?) "
-        f"+ (SELECT count(*) FROM {RAW}.controls WHERE kafka_partition = ?)",
-        [place.partition, place.partition],
-    ).fetchone() or (0,)
-    skipped = dict(
-        con.execute(
-            f"SELECT reason, sum(last_offset - first_offset + 1)::BIGINT FROM {RAW}.{SKIPPED} "
-            "WHERE topic = ? AND kafka_partition = ? GROUP BY reason",
-            list(place),
-        ).fetchall()
-    )
-    if first or skipped.get(EXPIRED):
-        return "its beginning is not archived: retention removed it from the topic before"
-    if skipped.get(AGED):
-        return "records are not in the archive any more: its own retention removed them"
-    return "" if following <= rows + sum(skipped.values()) else "records are missing: see `turntide archive verify`"

@@ -19,9 +19,9 @@ import duckdb
 
 from models.event_base import Role
 from models.policy import Policy
-from models.risk.windows import WindowShape
+from models.stream_policy import WindowShape
 from streams.lake.catalog import literal
-from streams.lake.schema import ERASED, RAW, SKIPPED
+from streams.lake.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED
 
 MICROSECOND = 1_000_000
 TABLES = (
@@ -108,6 +108,31 @@ def erased_records(con: duckdb.DuckDBPyConnection, place: Place) -> int:
     return int(found[0]) if found else 0
 
 
+def why_incomplete(con: duckdb.DuckDBPyConnection, place: Place) -> str:
+    """Why a partition cannot be counted again; empty where it can."""
+    held = con.execute(
+        f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?", list(place)
+    ).fetchone()
+    first, following = held or (0, 0)
+    (rows,) = con.execute(
+        f"SELECT (SELECT count(*) FROM {RAW}.turns WHERE kafka_partition = ?) "
+        f"+ (SELECT count(*) FROM {RAW}.controls WHERE kafka_partition = ?)",
+        [place.partition, place.partition],
+    ).fetchone() or (0,)
+    skipped = dict(
+        con.execute(
+            f"SELECT reason, sum(last_offset - first_offset + 1)::BIGINT FROM {RAW}.{SKIPPED} "
+            "WHERE topic = ? AND kafka_partition = ? GROUP BY reason",
+            list(place),
+        ).fetchall()
+    )
+    if first or skipped.get(EXPIRED):
+        return "its beginning is not archived: retention removed it from the topic before"
+    if skipped.get(AGED):
+        return "records are not in the archive any more: its own retention removed them"
+    return "" if following <= rows + sum(skipped.values()) else "records are missing: see `turntide archive verify`"
+
+
 def _profiles(place: Place) -> str:
     return f"""
         SELECT *, source."offset" AS o FROM raw.profiles WHERE {caused_at(place)}
@@ -168,9 +193,9 @@ def _turns(policy: Policy) -> str:
     ),
     floored AS (
       SELECT session_id, o, turn, life,
-        coalesce(max(turn) OVER (PARTITION BY session_id ORDER BY life RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1)
-          AS floor
+        coalesce(max(turn) OVER earlier, -1) AS floor
       FROM lived WHERE is_turn = 1
+      WINDOW earlier AS (PARTITION BY session_id ORDER BY life RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
     ),
     ahead AS (
       SELECT *,
@@ -190,7 +215,8 @@ def _turns(policy: Policy) -> str:
       FROM ahead
     ),
     told AS (
-      SELECT j.*, t.* EXCLUDE (session_id, turn, o), c.watermark, CASE WHEN j.verdict = 'new' THEN r.risk END AS risk,
+      SELECT j.*, t.* EXCLUDE (session_id, turn, o), c.watermark,
+        CASE WHEN j.verdict = 'new' THEN coalesce(r.risk, t.upstream) END AS risk,
         t.upstream IS NOT NULL OR t.role IN ({scored}) AS is_scored, coalesce(a.alerts, 0) AS alerts
       FROM judged AS j
       JOIN parity_read AS t ON t.o = j.o

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import duckdb
 import polars as pl
 
@@ -16,7 +18,12 @@ from streams.lake.schema import RAW
 
 SESSION_WINDOWS, APP_WINDOWS = "session windows", "app windows"
 _COUNTED = ("turns", "scored_turns", "risk_max", "alerts", "late_turns", "turns_per_minute", "risk_sum")
+_OF_RISK = frozenset(("scored_turns", "risk_max", "risk_sum"))
+_BOTH = "parity_counted AS c JOIN parity_windows AS w USING (id)"
+_NOT_YET = "risks of theirs stand in profiles that are not there yet: only the turns are compared"
 
+# The risk that the job's own scorer gave stands in the next profile. One that came back may have been forgotten.
+_UNTOLD = "verdict = 'new' OR (verdict <> 'duplicate' AND session_id IN (SELECT session_id FROM parity_returned))"
 _FOLDED = "ANTI JOIN parity_returned USING (session_id) WHERE verdict IN ('new', 'late')"
 
 
@@ -36,7 +43,7 @@ def check_session_windows(con: duckdb.DuckDBPyConnection, found: Parity, place: 
         LEFT JOIN ({ended}) AS e USING (name)
         WHERE j.first + {panes.span:d} <= c.closed OR (e.o > j.last_o AND e.o <= (SELECT max(o) FROM parity_windows))
     """
-    _compare(con, found, SESSION_WINDOWS, panes, due)
+    _compare(con, found, _Claim(SESSION_WINDOWS, panes, due))
 
 
 def check_app_windows(con: duckdb.DuckDBPyConnection, found: Parity, place: Place, policy: Policy) -> None:
@@ -59,7 +66,7 @@ def check_app_windows(con: duckdb.DuckDBPyConnection, found: Parity, place: Plac
           WHERE o < (SELECT max(o) FROM parity_windows)
         )
     """
-    _compare(con, found, APP_WINDOWS, panes, due, known=_known(con, place))
+    _compare(con, found, _Claim(APP_WINDOWS, panes, due, _known(con, place)))
 
 
 def _placed(panes: Panes, name: str, late: str, among: str = "") -> str:
@@ -67,7 +74,8 @@ def _placed(panes: Panes, name: str, late: str, among: str = "") -> str:
     closed = f"(watermark - {panes.grace_us:d}) // {panes.slide_us:d}"
     return f"""
         SELECT {name} AS name, o, closed, CASE WHEN is_late THEN closed ELSE own END AS pane, is_late,
-          CASE WHEN NOT is_late THEN risk END AS risk, CASE WHEN is_late THEN 0 ELSE alerts END AS alerts
+          CASE WHEN NOT is_late THEN risk END AS risk, CASE WHEN is_late THEN 0 ELSE alerts END AS alerts,
+          NOT is_late AND is_scored AND risk IS NULL AND ({_UNTOLD}) AS untold
         FROM (
           SELECT *, {closed} AS closed, at_us // {panes.slide_us:d} AS own,
             {late} OR at_us // {panes.slide_us:d} + {panes.span:d} <= {closed} AS is_late
@@ -102,9 +110,52 @@ def _known(con: duckdb.DuckDBPyConnection, place: Place) -> str:
     return f"NOT (w.turns > c.turns AND w.turns - c.turns <= {erased:d})"
 
 
-def _compare(
-    con: duckdb.DuckDBPyConnection, found: Parity, claim: str, panes: Panes, due: str, known: str = "true"
-) -> None:
+class _Claim(NamedTuple):
+    """What is claimed of windows: the query of those that are due, and the condition on those that can be told."""
+
+    name: str
+    panes: Panes
+    due: str
+    known: str = "true"
+
+
+def _compare(con: duckdb.DuckDBPyConnection, found: Parity, claim: _Claim) -> None:
+    """Hold every window against its count."""
+    panes, known = claim.panes, claim.known
+    _count(con, panes)
+    _add_in_order(con, panes)
+    for condition, why in ((known, "they count turns that were erased since"), ("c.untold = 0", _NOT_YET)):
+        (left_out,) = con.execute(f"SELECT count(*) FROM {_BOTH} WHERE NOT ({condition})").fetchone() or (0,)
+        if left_out:
+            found.leave_out(claim.name, left_out, why)
+    changed = " UNION ALL ".join(
+        f"SELECT 'changed' AS kind, w.id || ' {name}' AS what FROM {_BOTH} "
+        f"WHERE w.{name} IS DISTINCT FROM c.{name} AND {known}{' AND c.untold = 0' * (name in _OF_RISK)}"
+        for name in _COUNTED
+    )
+    checked(
+        con,
+        found,
+        claim.name,
+        of=f"SELECT count(*) FROM {_BOTH} WHERE {known}",
+        differing=f"""
+          WITH windowed_turns AS (SELECT * FROM parity_joined WHERE o <= (SELECT max(o) FROM parity_windows)),
+          joined AS (
+            SELECT name, unnest(range(pane - {panes.span - 1:d}, pane + 1)) AS first, last_o, closed
+            FROM (SELECT name, pane, closed, max(o) AS last_o FROM windowed_turns GROUP BY ALL)
+          )
+          {changed}
+          UNION ALL
+          SELECT 'false', c.id FROM {_BOTH} WHERE c.turns + c.late_turns = 0 AND {known}
+          UNION ALL
+          SELECT 'missing', name || ' ' || first FROM (
+            SELECT DISTINCT name, first FROM ({claim.due}) WHERE first + {panes.span:d} > closed
+          ) ANTI JOIN parity_windows USING (name, first)
+        """,
+    )
+
+
+def _count(con: duckdb.DuckDBPyConnection, panes: Panes) -> None:
     """Count every window again of the turns before the record that closed it.
 
     Which pane a turn is in says in which windows it is: as many as a window has panes, the last of them its own.
@@ -118,6 +169,7 @@ def _compare(
           coalesce(max(s.risk), 0.0) AS risk_max,
           coalesce(sum(s.alerts), 0)::BIGINT AS alerts,
           count(*) FILTER (s.is_late) AS late_turns,
+          count(*) FILTER (s.untold) AS untold,
           count(*) FILTER (s.is_late = false) / any_value(date_diff('second', w.window_start, w.window_end) / 60)
             AS turns_per_minute,
           coalesce(sum(s.risk), 0.0) AS risk_sum
@@ -125,38 +177,6 @@ def _compare(
         LEFT JOIN spread AS s ON s.name = w.name AND s.first = w.first AND s.o < w.o
         GROUP BY ALL
     """)
-    _add_in_order(con, panes)
-    (left_out,) = con.execute(
-        f"SELECT count(*) FROM parity_counted AS c JOIN parity_windows AS w USING (id) WHERE NOT ({known})"
-    ).fetchone() or (0,)
-    if left_out:
-        found.leave_out(claim, left_out, "they count turns that were erased since")
-    changed = " UNION ALL ".join(
-        f"SELECT 'changed' AS kind, w.id || ' {name}' AS what FROM parity_windows AS w JOIN parity_counted AS c USING (id) "
-        f"WHERE w.{name} IS DISTINCT FROM c.{name} AND {known}"
-        for name in _COUNTED
-    )
-    checked(
-        con,
-        found,
-        claim,
-        of=f"SELECT count(*) FROM parity_counted AS c JOIN parity_windows AS w USING (id) WHERE {known}",
-        differing=f"""
-          WITH windowed_turns AS (SELECT * FROM parity_joined WHERE o <= (SELECT max(o) FROM parity_windows)),
-          joined AS (
-            SELECT name, unnest(range(pane - {panes.span - 1:d}, pane + 1)) AS first, last_o, closed
-            FROM (SELECT name, pane, closed, max(o) AS last_o FROM windowed_turns GROUP BY ALL)
-          )
-          {changed}
-          UNION ALL
-          SELECT 'false', c.id FROM parity_counted AS c JOIN parity_windows AS w USING (id)
-          WHERE c.turns + c.late_turns = 0 AND {known}
-          UNION ALL
-          SELECT 'missing', name || ' ' || first FROM (
-            SELECT DISTINCT name, first FROM ({due}) WHERE first + {panes.span:d} > closed
-          ) ANTI JOIN parity_windows USING (name, first)
-        """,
-    )
 
 
 def _add_in_order(con: duckdb.DuckDBPyConnection, panes: Panes) -> None:

@@ -15,6 +15,7 @@ _WIDTH_PX = 520
 _SCALE = 2
 _VEGA_LITE = "6.4"
 """The one whose schema altair writes."""
+_EMBED = "window.vegaEmbed = vegaEmbed;"
 _SEVERAL = {"hconcat", "vconcat", "concat", "facet", "repeat"}
 _IN_ROWS = {"facet", "row", "column"}
 
@@ -79,5 +80,5 @@ def file_name(job: str, number: int, title: str) -> str:
 @cache
 def script() -> str:
     """Vega, Vega-Lite and vega-embed, to stand in the page once; they ask for nothing from anywhere."""
-    bundle: str = vl_convert.javascript_bundle(None, vl_version=_VEGA_LITE)
+    bundle: str = vl_convert.javascript_bundle(_EMBED, vl_version=_VEGA_LITE)
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

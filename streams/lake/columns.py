@@ -122,7 +122,13 @@ def type_of(kind: inspect.Type) -> ColumnType:
 def field_column(name: str, field: inspect.Field) -> Column:
     """The column of an event's field; null for events that do not have it."""
     kept = type_of(field.type)
-    return Column(name, kept, lambda rows: kept.build([getattr(event, field.name, None) for event in rows.events]))
+
+    def read(rows: Rows) -> pl.Series:
+        if not any(field.name in kind.__struct_fields__ for kind in {type(event) for event in rows.events}):
+            return pl.Series("", [], dtype=kept.polars).extend_constant(None, len(rows))
+        return kept.build([getattr(event, field.name, None) for event in rows.events])
+
+    return Column(name, kept, read)
 
 
 def owner_column(name: str) -> Column:

@@ -34,7 +34,7 @@ _OURS = re.compile(r"/ducklake-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-delete
 _DAY = re.compile(r"/date=(\d{4}-\d{2}-\d{2})/")
 ADVICE = (
     "Put the files back from a backup under the same names (they are never changed, so any backup that has them will "
-    "do), or leave these days out: deploy/archive.md"
+    "do), or leave these days out (deploy/archive.md)"
 )
 
 _PATHS = f"""

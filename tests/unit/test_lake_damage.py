@@ -55,12 +55,18 @@ def overwritten(path: Path) -> None:
     path.write_bytes(b"PAR1" + b"x" * (path.stat().st_size - 8) + b"PAR1")
 
 
+def a_folder_instead(path: Path) -> None:
+    """Of the same name."""
+    path.unlink()
+    path.mkdir()
+
+
 DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-100]), " bytes instead of "),
     "emptied": (lambda path: path.write_bytes(b""), "is empty"),
     "deleted": (lambda path: path.unlink(), "is missing"),
     "overwritten": (overwritten, "was overwritten"),
-    "replaced": (lambda path: (path.unlink(), path.mkdir()), "cannot be opened"),
+    "replaced": (a_folder_instead, "cannot be opened"),
     "day gone": (lambda path: shutil.rmtree(path.parents[1]), "is missing"),
 }
 

@@ -68,8 +68,8 @@ def test_copies_with_other_endings_are_one_group_and_ordinary_messages_none() ->
     """Eight copies among thirty sentences that have nothing in common."""
     groups = grouped([*ORDINARY, *copies(8)])
 
-    sizes = np.bincount(groups)
-    assert (sizes.max(), sizes[groups[-1]], np.count_nonzero(sizes > 1)) == (8, 8, 1)
+    sizes = np.bincount(groups).tolist()
+    assert (max(sizes), sizes[groups[-1]], sum(size > 1 for size in sizes)) == (8, 8, 1)
 
 
 def test_the_same_words_in_another_order_are_found_by_their_vectors() -> None:
@@ -94,11 +94,11 @@ def test_likeness_over_several_steps_holds_a_group_together() -> None:
 
 
 def test_signatures_are_the_same_in_every_run() -> None:
-    """They are kept, and compared with those of other runs."""
+    """They are kept and compared with those of later releases: where they change, so must the job's version."""
     first, second = (signatures([TRIED.split()], RULES) for _ in range(2))
 
     assert first.to_list() == second.to_list()
-    assert first.to_list()[0][:3] == [104_553_190, 113_004_046, 8_243_384]
+    assert first.to_list()[0][:3] == [10_127_939, 987_744_135, 58_959_058]
 
 
 def test_nothing_to_compare_has_no_groups() -> None:

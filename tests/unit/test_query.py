@@ -78,7 +78,9 @@ def test_files_read_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("harm", ["cut", "gone"])
-def test_damaged_file_is_named_with_the_way_around_it(archive: Path, harm: str) -> None:
+def test_damaged_file_is_named_with_the_way_around_it(
+    archive: Path, harm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Which file, which day, and how to ask without it."""
     (file,) = (archive / "archive" / "data").glob("raw/turns/**/app=bank/*.parquet")
     if harm == "cut":
@@ -86,10 +88,13 @@ def test_damaged_file_is_named_with_the_way_around_it(archive: Path, harm: str) 
     else:
         file.unlink()
 
-    with pytest.raises(StoreUnavailable, match=r"WHERE date NOT IN \(DATE '2026-03-04'\)") as told:
+    with pytest.raises(StoreUnavailable, match="--without-damage") as told:
         query("SELECT max(content) FROM turns", output=QueryFormat.CSV)
+    query("SELECT count(content) AS n FROM turns", output=QueryFormat.CSV, without_damage=True)
 
     assert file.name in str(told.value)
+    assert "raw.turns of 2026-03-04" in str(told.value)
+    assert "n\n0\n" in capsys.readouterr().out.replace("\r", "")
 
 
 @pytest.mark.usefixtures("archive")

@@ -30,7 +30,7 @@ _SCHEMA = {
 _DIGITS = 4
 
 
-def tested(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
+def compared(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     """A row for each measure of all apps together and of each of the largest apps.
 
     Args:
@@ -121,7 +121,8 @@ def by_day(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
             continue
         edges = quantile_edges(before[name].to_numpy().astype(np.float64), policy.drift.bins)
         counted = counts_in(before[name].to_numpy().astype(np.float64), edges)
-        for (day,), of_day in known.sort("day").group_by("day", maintain_order=True):
+        crowded = known.filter(pl.len().over("day") >= policy.drift.min_sessions)
+        for (day,), of_day in crowded.sort("day").group_by("day", maintain_order=True):
             psi = stability(counted, counts_in(of_day[name].to_numpy().astype(np.float64), edges))
             chance = stability_by_chance(len(counted), before.height, of_day.height)
             rows.append(

@@ -1,0 +1,87 @@
+"""Parts of a report without an archive, for tests of its page, pictures and document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+
+import altair as alt
+import polars as pl
+
+from jobs.mining.job import Figure, Finding, Period, Picture
+from jobs.mining.results import Result, Section, ShownFinding, ShownTable
+from jobs.report.gathering import ArchiveFacts, Part, Report
+from jobs.report.pictures import drawn
+from models.archive_policy import AnonymityPolicy
+
+WEEK = Period(date(2026, 3, 9), date(2026, 3, 15))
+NOW = datetime(2026, 3, 16, 8, tzinfo=UTC)
+
+
+def figure(name: str, value: float | None, **fields: str) -> Figure:
+    """A figure about nine sessions and users."""
+    return Figure(name=name, value=value, meaning="What it says.", sessions=9, users=9, **fields)  # type: ignore[arg-type]
+
+
+def finding(
+    title: str, strength: float = 0.5, evidence: str = "SELECT session_id, user_id FROM alerts"
+) -> ShownFinding:
+    """A finding with evidence of nine rows."""
+    found = Finding(title=title, text=f"The text of {title}.", evidence=evidence, strength=strength)
+    return ShownFinding(finding=found, rows=9, sessions=8, users=7)
+
+
+def result(
+    *,
+    job: str = "overview",
+    period: Period = WEEK,
+    figures: Sequence[Figure] = (),
+    findings: Sequence[ShownFinding] = (),
+    tables: dict[str, pl.DataFrame] | None = None,
+    notes: Sequence[str] = (),
+    days: int = 7,
+) -> Result:
+    """A job's result."""
+    frames = tables or {}
+    section = Section(
+        job=job,
+        title=job.capitalize(),
+        question="What is asked?",
+        since=period.since,
+        until=period.until,
+        made_at=NOW,
+        made_of="0",
+        days=days,
+        days_left_out=[],
+        seconds=1.5,
+        figures=list(figures),
+        findings=list(findings),
+        tables={
+            name: ShownTable(title=f"Table {name}", meaning="What stands in it.", rows=frame.height, left_out=2)
+            for name, frame in frames.items()
+        },
+        notes=list(notes),
+        findings_left_out=3,
+    )
+    return Result(section, frames)
+
+
+def part(name: str = "overview", *, made: Result | None = None, pictures: int = 0, **fields: object) -> Part:
+    """A part of the report, with some pictures of a frame of two rows."""
+    chart = alt.Chart(pl.DataFrame({"x": ["</script><b>", "b"], "y": [1, 2]})).mark_bar().encode(x="x:N", y="y:Q")
+    charts = [drawn(Picture(f"Picture {n} <i>", "What it shows & how.", chart)) for n in range(pictures)]
+    return Part(name=name, title=name.capitalize(), result=made, pictures=charts, **fields)  # type: ignore[arg-type]
+
+
+def report(*parts: Part, turns: int = 1_000) -> Report:
+    """A report of these parts."""
+    return Report(
+        period=WEEK,
+        parts=list(parts),
+        archive=ArchiveFacts(12, NOW, turns, 50_000, 400_000),
+        policy_version="default-1",
+        policy_digest="abc",
+        anonymity=AnonymityPolicy(),
+        made_at=NOW,
+        seconds=2.5,
+    )

@@ -1,0 +1,139 @@
+"""`turntide bench archive`: what is made and what is measured. Never how fast."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from jobs.bench.archive_fill import fill, kept
+from jobs.bench.archive_landing import speed
+from jobs.bench.archive_reading import read_views, stored
+from jobs.bench.archive_sessions import Size, plan
+from jobs.bench.archive_traffic import Traffic
+from jobs.bench.page import write_page
+from jobs.bench.page_archive import archive_section
+from jobs.bench.page_parts import Measured
+from models.codec import decode_input, decode_output
+from models.errors import ConfigurationError
+from models.policy import IntakePolicy
+from models.topics import TOPICS
+from streams.archive_settings import ArchiveSettings
+from streams.lake.catalog import LakePaths, reading
+
+TINY = Size(sessions=40, turns_per_session=30, days=3, seed=7)
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+TOPIC_OF_NAME = {topic.name: topic for topic in TOPICS}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LakePaths]:
+    """A data directory with a tiny archive."""
+    home = tmp_path_factory.mktemp("bench")
+    paths = LakePaths(home / "archive" / "catalog.sqlite", f"{home}/archive/data/")
+    fill(home, paths, TINY, progress=lambda *_: None)
+    return home, paths
+
+
+def test_lengths_are_many_short_and_few_long() -> None:
+    """The mean is what was asked for, half of the sessions are far below it."""
+    lengths = plan(Size(sessions=4_000, turns_per_session=400)).lengths
+
+    assert lengths.mean() == pytest.approx(400, rel=0.02)
+    assert np.median(lengths) < 200
+    assert lengths.max() > 3_000
+
+
+def test_the_same_seed_gives_the_same_records() -> None:
+    """And another one others."""
+    first, again, other = (
+        [chunk.fetched for chunk in Traffic(msgspec.structs.replace(TINY, seed=seed)).chunks()] for seed in (7, 7, 8)
+    )
+
+    assert first == again
+    assert first != other
+
+
+def test_every_record_is_a_true_event() -> None:
+    """Offsets are without holes, turns pass intake, and about half of the turns are scored."""
+    ends: dict[tuple[str, int], int] = {}
+    for chunk in Traffic(TINY).chunks():
+        for poll in chunk.fetched:
+            for record in poll.records:
+                assert record.offset == ends.get((poll.topic, poll.partition), 0)
+                ends[poll.topic, poll.partition] = record.offset + 1
+                if poll.topic == "turns.v1":
+                    decode_input(record.value, record.key, LATER, IntakePolicy())
+                elif poll.topic != "commands.v1":
+                    decode_output(TOPIC_OF_NAME[poll.topic], record.value or b"")
+
+    assert {"turns.v1", "profiles.v1", "commands.v1", "episodes.v1"} <= {topic for topic, _ in ends}
+
+
+def test_what_was_made_is_in_the_archive(filled: tuple[Path, LakePaths]) -> None:
+    """Every turn once, a risk point for each of the user's, an episode for each session."""
+    home, paths = filled
+    found = kept(home)
+    with reading(paths) as con:
+        counted = con.execute(
+            "SELECT (SELECT count(*) FROM raw.turns), (SELECT count(*) FROM raw.episodes), "
+            "(SELECT count(*) FROM raw.turns WHERE role = 'user') - (SELECT count(*) FROM raw.risk_points), "
+            "(SELECT count(*) FROM raw.skipped)"
+        ).fetchall()
+
+    assert found is not None
+    assert counted == [(found.turns, TINY.sessions, 0, 0)]
+
+
+def test_a_kept_archive_is_used_again_and_another_is_left_alone(filled: tuple[Path, LakePaths]) -> None:
+    """A repeat does not make twenty million turns again; a wrong folder is not overwritten."""
+    home, paths = filled
+    before = kept(home)
+
+    assert fill(home, paths, TINY, progress=lambda *_: None) == before
+    with pytest.raises(ConfigurationError, match="--data-dir"):
+        fill(home, paths, Size(sessions=41), progress=lambda *_: None)
+
+
+def test_views_are_asked_and_files_counted(filled: tuple[Path, LakePaths]) -> None:
+    """One day reads fewer files than there are; a query that fails is named, the others go on."""
+    _, paths = filled
+    holds = stored(paths)
+    read = read_views(paths, {"turns": "SELECT count(*) FROM turns", "none": "SELECT * FROM none"}, holds.latest)
+
+    assert set(read.query_s) == {"turns"}
+    assert read.failed == {"none": "CatalogException"}
+    assert 0 < read.files_read < read.files_of_turns
+    assert holds.bytes == sum(holds.bytes_by_table.values())
+
+
+def test_landing_and_the_limit_take_the_same_turns(tmp_path: Path) -> None:
+    """And nothing of it is left behind."""
+    folder = tmp_path / "speed"
+    folder.mkdir()
+    spent, raw = speed(folder, Traffic(TINY).chunks(), ArchiveSettings())
+
+    assert {spent.turns} == {each.turns for each in raw.values()}
+    assert set(raw) == {"duckdb", "polars"}
+    assert not folder.exists()
+
+
+def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
+    """Each figure that is held to something has a verdict; a run cut short has no rows."""
+    held = [{"what": "landing to raw write", "value": 0.5, "bound": 0.7, "at_least": True, "unit": ""}]
+    printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "held": held}
+    (tmp_path / "archive.json").write_text(json.dumps(printed))
+    verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
+    section = archive_section(Measured(printed))
+
+    assert verdicts == [("archive: landing to raw write", False)]
+    assert [list(row) for table in section.tables for row in table.rows] == [
+        ["turns", "500,000"],
+        ["turns", "0.25"],
+        ["drift", "3.5", ""],
+    ]
+    assert "## Archive" in (tmp_path / "README.md").read_text()

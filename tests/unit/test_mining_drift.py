@@ -1,0 +1,252 @@
+"""Drift: what moved is found, what did not is not; probabilities that come true, and those that do not."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from jobs.mining.drift import JOB
+from jobs.mining.drift_calibration import calibrated
+from jobs.mining.drift_measures import (
+    calibration,
+    corrected,
+    counts_in,
+    moved,
+    quantile_edges,
+    shares_moved,
+    stability,
+    stability_by_chance,
+    wilson,
+)
+from jobs.mining.drift_metrics import ALL_APPS, METRICS, MODE
+from jobs.mining.drift_shifts import by_day, compared, evidence, findings
+from jobs.mining.job import Period
+from jobs.mining.run import run
+from jobs.mining.source import Source
+from models.archive_policy import ArchivePolicy, DriftMining
+from streams.lake.catalog import LakePaths, reading
+from tests.mined_archive import WEEK, archive, mined
+
+MONDAY = date(2026, 3, 9)
+POLICY = ArchivePolicy()
+BASELINE, NOW = Period(MONDAY - timedelta(days=28), MONDAY - timedelta(days=1)), Period(MONDAY, MONDAY)
+
+
+def sessions(before: int, now: int, *, shift: float = 0.0, users: int = 50, seed: int = 0) -> pl.DataFrame:
+    """So many sessions of each time; those of now have a mean risk that is higher by so many standard deviations."""
+    random = np.random.default_rng(seed)
+    count = before + now
+    here = np.arange(count) >= before
+    return pl.DataFrame(
+        {
+            "session_id": [f"s-{n}" for n in range(count)],
+            "user_id": [f"u-{n % users}" for n in range(count)],
+            "app_id": ["support" if n % 2 else "tutor" for n in range(count)],
+            "day": [MONDAY if each else MONDAY - timedelta(days=1 + n % 7) for n, each in enumerate(here)],
+            "mean_risk": random.normal(0, 1, count) + shift * here,
+            "turns": random.normal(0, 1, count),
+            "mode": random.choice(["calm", "watch"], count),
+            "here": here,
+        }
+    )
+
+
+def test_the_index_is_the_sum_of_its_formula() -> None:
+    """Σ (q - p) ln (q / p) over deciles of the baseline."""
+    baseline = np.arange(1000.0)
+    sample = np.arange(500.0)
+    edges = quantile_edges(baseline, 10)
+    p, q = np.full(10, 100.5) / 1005, np.r_[np.full(5, 100.5), np.full(5, 0.5)] / 505
+
+    assert [100] * 10 == counts_in(baseline, edges).tolist()
+    assert pytest.approx(float(np.sum((q - p) * np.log(q / p)))) == stability(
+        counts_in(baseline, edges), counts_in(sample, edges)
+    )
+
+
+def test_two_samples_of_one_population_have_the_index_of_chance() -> None:
+    """On average over many pairs."""
+    random = np.random.default_rng(0)
+    found = [moved(random.normal(size=800), random.normal(size=400), 10).psi for _ in range(60)]
+
+    assert pytest.approx(stability_by_chance(10, 800, 400), rel=0.2) == float(np.mean(found))
+
+
+def test_tests_are_those_of_scipy() -> None:
+    """The AUC is U over all pairs, ties half."""
+    was, is_now = np.array([1.0, 2, 3, 4, 5]), np.array([3.0, 4, 5, 6, 7, 8])
+    pairs = (is_now[:, None] > was).mean() + 0.5 * (is_now[:, None] == was).mean()
+    found = moved(was, is_now, 2)
+
+    assert pytest.approx(pairs) == found.auc
+    assert stats.ks_2samp(was, is_now).statistic == found.ks
+
+
+def test_a_value_that_all_have_moves_nothing() -> None:
+    """Constant measures have one bin and no test that cries."""
+    found = moved(np.zeros(50), np.zeros(40), 10)
+
+    assert (pytest.approx(0.0, abs=0.001), 0.5) == (found.psi, found.auc)
+    assert found.ks_p == 1.0
+
+
+def test_categories_that_come_new_move() -> None:
+    """A mode that nobody was in before."""
+    found = shares_moved(np.array([100, 0]), np.array([60, 40]))
+
+    assert found.psi > 0.2
+    assert found.p < 1e-6
+    assert 1.0 == shares_moved(np.array([100]), np.array([60])).p
+
+
+def test_many_tests_are_corrected() -> None:
+    """Twenty p-values of chance give no discovery at 5 %; without any there is nothing to correct."""
+    assert corrected(list(np.linspace(0.05, 1, 20))).min() > 0.05
+    assert 0 == len(corrected([]))
+
+
+def test_a_planted_shift_is_found_and_nothing_else() -> None:
+    """One standard deviation in one measure: of all apps and of each, with the evidence of its own column."""
+    found = compared(sessions(400, 200, shift=1.0), POLICY)
+    shifted = found.filter("shifted")
+
+    assert {"mean_risk"} == set(shifted["measure"])
+    assert {ALL_APPS, "support", "tutor"} == set(shifted["app_id"])
+    assert ["Shifted: mean risk of a session"] == [each.title for each in findings(shifted, NOW, BASELINE)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_did_not_move_is_not_found(seed: int) -> None:
+    """Both times of one population."""
+    assert 0 == compared(sessions(400, 200, seed=seed), POLICY)["shifted"].sum()
+
+
+def test_significance_without_an_effect_is_no_shift() -> None:
+    """A tenth of a standard deviation among 40,000 sessions."""
+    found = compared(sessions(20_000, 20_000, shift=0.1), POLICY).filter(
+        (pl.col("measure") == "mean_risk") & (pl.col("app_id") == ALL_APPS)
+    )
+
+    assert found["p"].item() < POLICY.drift.significance
+    assert not found["shifted"].item()
+
+
+@pytest.mark.parametrize("few", [{"before": 29, "now": 200}, {"before": 200, "now": 29}])
+def test_few_sessions_are_not_compared(few: dict[str, int]) -> None:
+    """Neither as baseline nor as period."""
+    assert 0 == compared(sessions(**few, shift=5.0), POLICY).height
+
+
+def test_four_users_are_not_compared() -> None:
+    """However many sessions they have."""
+    assert 0 == compared(sessions(200, 200, shift=5.0, users=4), POLICY).height
+
+
+def test_days_are_held_against_the_whole_baseline() -> None:
+    """The shifted day stands out; a day of few sessions is not told of."""
+    days = by_day(sessions(700, 100, shift=2.0), POLICY).filter(pl.col("measure") == "mean_risk")
+    few = by_day(sessions(70, 100, shift=2.0), POLICY)
+
+    assert 8 == days.height
+    assert MONDAY == days.sort("psi")["day"][-1]
+    assert {MONDAY} == set(few["day"])
+
+
+def labels(count: int, *, honest: bool, seed: int = 0) -> pl.DataFrame:
+    """Labelled alerts of one week, whose probabilities come true or not."""
+    random = np.random.default_rng(seed)
+    probability = random.uniform(0.4, 1.0, count)
+    right = random.uniform(size=count) < (probability if honest else 0.1)
+    return pl.DataFrame(
+        {
+            "session_id": [f"s-{n}" for n in range(count)],
+            "user_id": [f"u-{n}" for n in range(count)],
+            "fired_at": [datetime(2026, 3, 11, tzinfo=UTC)] * count,
+            "model": ["m-1"] * count,
+            "probability": probability,
+            "escalating": right.astype(np.int64),
+        }
+    )
+
+
+def test_calibration_by_hand() -> None:
+    """Two bins of one label each: errors 0.2 and 0.4; Brier 0.04 and 0.16."""
+    found = calibration(np.array([0.2, 0.6]), np.array([0.0, 1.0]), 2)
+
+    assert [0.1, 0.3] == pytest.approx([found.brier, found.error])
+
+
+def test_probabilities_that_come_true_are_told_from_those_that_do_not() -> None:
+    """By the calibration error of the week, with the version of the scorer beside it."""
+    honest, _, _ = calibrated(labels(400, honest=True), DriftMining())
+    wrong, bins, notes = calibrated(labels(400, honest=False), DriftMining())
+
+    assert [(date(2026, 3, 9), "m-1", 400)] == honest.select("week", "model", "labels").rows()
+    assert honest["calibration_error"].item() < 0.1
+    assert wrong["calibration_error"].item() > 0.4
+    assert bins.select((pl.col("right_low") < pl.col("right_ratio")).all()).item()
+    assert [] == notes
+
+
+def test_too_few_labels_are_said_to_be() -> None:
+    """A share with its interval, no calibration."""
+    weeks, bins, notes = calibrated(labels(10, honest=True), DriftMining())
+
+    assert [None] == weeks["brier"].to_list()
+    assert 0 == bins.height
+    assert ["1 of 1 weeks have too few labels (below 30) to tell of calibration."] == notes
+    assert (0.0, 1.0) > wilson(0, 10)[:1]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """Two weeks with a shift of the planner's in the second."""
+    return archive(tmp_path_factory.mktemp("drift"))
+
+
+def test_the_planted_week_has_shifted(place: LakePaths, tmp_path: Path) -> None:
+    """Longer messages and higher risk are found, the number of turns is not; run again it is what was kept."""
+    first = mined(JOB, place, tmp_path)
+    again = mined(JOB, place, tmp_path)
+    measures = first.tables["measures"].filter("shifted")["measure"]
+
+    assert {"user_turn_bytes", "mean_risk"} <= set(measures)
+    assert "turns" not in set(measures)
+    assert all(shown.rows >= shown.users >= 5 for shown in first.section.findings)
+    assert first.section.made_at == again.section.made_at
+    assert 2 == len(JOB.pictures(first.tables)) + (first.tables["days"].height == 0)
+
+
+def test_an_archive_without_a_baseline_compares_nothing(place: LakePaths, tmp_path: Path) -> None:
+    """The first week has none before it."""
+    found = mined(JOB, place, tmp_path, period=WEEK.earlier)
+
+    assert 0 == found.tables["measures"].height
+    assert ["The baseline has 0 sessions, fewer than 30: nothing is compared."] == found.section.notes[:1]
+
+
+def test_a_crowded_day_keeps_the_same_few(place: LakePaths, tmp_path: Path) -> None:
+    """The draw is by the sessions' ids: two runs draw the same."""
+    few = ArchivePolicy(drift=DriftMining(most_sessions_per_day=5, min_sessions=30))
+    with reading(place) as con:
+        drawn = [run(JOB, Source(con), WEEK, root=tmp_path / name, policy=few) for name in ("a", "b")]
+
+    assert drawn[0].tables["measures"].equals(drawn[1].tables["measures"])
+    assert [35] == drawn[0].tables["measures"]["sessions"].unique().to_list()
+
+
+@pytest.mark.parametrize("measure", [*(metric.name for metric in METRICS), MODE, "signal_level"])
+def test_every_measure_has_evidence_that_can_be_asked_for(place: LakePaths, measure: str) -> None:
+    """A row for each session of both times, with its value."""
+    with reading(place) as con:
+        relation: duckdb.DuckDBPyRelation = con.sql(evidence(measure, "planner", WEEK, WEEK.earlier))
+        rows = relation.pl()
+
+    assert {"session_id", "user_id", "day", "in_period", measure} == set(rows.columns)
+    assert [21, 21] == rows["in_period"].value_counts(sort=True)["count"].to_list()

@@ -1,0 +1,298 @@
+"""Escalation: slopes and changes of single curves, shapes, survival, and the planted archive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from jobs.mining.escalation import JOB
+from jobs.mining.escalation_curves import change_points, described, resampled
+from jobs.mining.escalation_shapes import name_of, shape_table, shaped
+from jobs.mining.escalation_survival import standings, survival_table
+from jobs.mining.job import Frames, Period
+from jobs.mining.results import Result
+from jobs.mining.run import run
+from jobs.mining.source import Source
+from models.archive_policy import AnonymityPolicy, ArchivePolicy, EscalationMining
+from models.topics import PROFILES
+from streams.lake.catalog import LakePaths, reading
+from streams.lake.writer import LakeWriter
+from tests.lake_records import buffer_of, paths, profile, turn
+from tests.mined_archive import archive, mined
+
+POLICY = ArchivePolicy()
+RULES = POLICY.escalation
+STEP = np.repeat([0.1, 0.8], 10)
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """The planted archive; nobody writes to it."""
+    return archive(tmp_path_factory.mktemp("mined-escalation"))
+
+
+@pytest.fixture(scope="module")
+def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """What is found in its second week."""
+    return mined(JOB, planted, tmp_path_factory.mktemp("escalation"))
+
+
+def points(curves: Mapping[str, NDArray[np.float64]]) -> pl.DataFrame:
+    """Curves as `heavy` gives them."""
+    rows = [(session, n, n, risk) for session, curve in curves.items() for n, risk in enumerate(curve)]
+    return pl.DataFrame(rows, schema=["session_id", "point", "nth", "risk"], orient="row")
+
+
+def ended(times: Sequence[tuple[str, int, int | None]], *, users: int = 1_000) -> pl.DataFrame:
+    """Sessions of an app with their scored turns and the one at which they escalated."""
+    rows = [(f"s-{n}", f"u-{n % users}", app, scored, at) for n, (app, scored, at) in enumerate(times)]
+    schema = {
+        "session_id": pl.String,
+        "user_id": pl.String,
+        "app_id": pl.String,
+        "scored": pl.Int64,
+        "escalated_at": pl.Int64,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def test_curves_of_any_length_are_resampled_between_their_ends() -> None:
+    """By straight lines; a curve of one point stays where it is."""
+    flat = np.array([0.0, 1.0, 0.0, 0.5, 0.25])
+
+    curves = resampled(flat, np.array([0, 2, 4]), np.array([2, 2, 1]), 3)
+
+    assert [[0.0, 0.5, 1.0], [0.0, 0.25, 0.5], [0.25, 0.25, 0.25]] == curves.tolist()
+
+
+def test_a_step_is_one_change_and_noise_is_none() -> None:
+    """Where the mean moves, and only there."""
+    noise = np.random.default_rng(0).normal(0, 0.02, 20)
+
+    assert ([10], []) == (change_points(STEP + noise, RULES), change_points(0.3 + noise, RULES))
+
+
+def test_a_curve_that_moves_has_a_slope_and_a_first_rise() -> None:
+    """One that does not has neither; one that falls has no rise."""
+    curves = described(points({"falls": STEP[::-1], "flat": np.full(20, 0.1), "rises": STEP}), RULES)
+
+    assert [("falls", None, 1), ("flat", None, None), ("rises", 11, 1)] == curves.select(
+        "session_id", "change_at", "changes"
+    ).rows()
+    assert [False, None, True] == curves.select(pl.col("slope") > 0).to_series().to_list()
+
+
+def test_the_slope_withstands_an_outlier() -> None:
+    """Theil and Sen's is the median of all slopes: one wild turn does not make a rise."""
+    rising, wild = np.linspace(0.1, 0.5, 21), np.linspace(0.1, 0.5, 21)
+    wild[-1] = 0.0
+
+    slopes = described(points({"rising": rising, "wild": wild}), RULES)["slope"]
+
+    assert [0.02, 0.02] == slopes.round(3).to_list()
+
+
+@pytest.mark.parametrize(
+    ("curve", "name"),
+    [
+        ([0.1] * 20, "flat, low"),
+        ([0.9] * 20, "flat, high"),
+        ([0.1] * 4 + [0.8] * 16, "early rise, high"),
+        ([0.1] * 10 + [0.3] * 10, "midway rise, low"),
+        ([0.1] * 8 + [0.7] * 3 + [0.1] * 9, "midway peak, high"),
+        ([0.7] * 6 + [0.1] * 8 + [0.7] * 6, "dip, high"),
+    ],
+)
+def test_shapes_are_named_by_what_they_do(curve: list[float], name: str) -> None:
+    """In words that need no picture."""
+    assert name == name_of(np.array(curve), RULES)
+
+
+def test_survival_is_that_of_kaplan_and_meier() -> None:
+    """Ten escalate at turn 2, ten end calm at 4, ten escalate at 6 of 20 that are left: 2/3, then none."""
+    sessions = ended([("a", 9, 2)] * 10 + [("a", 4, None)] * 10 + [("a", 9, 6)] * 10)
+
+    table = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")
+
+    assert [(0, 100.0, 30), (2, 66.7, 30), (4, 66.7, 20), (6, 0.0, 10)] == table.select(
+        "scored_turn", pl.col("calm_percent").round(1), "sessions"
+    ).rows()
+
+
+def test_no_step_of_survival_tells_of_a_single_session() -> None:
+    """One that ends by itself has no row of its own: it is told with the next four."""
+    sessions = ended([("a", turns, None) for turns in range(1, 11)])
+
+    turns = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")["scored_turn"]
+
+    assert [0, 5, 10] == turns.to_list()
+
+
+def test_a_faster_app_is_found_and_a_shuffled_one_is_not() -> None:
+    """Log-rank test of each app against the others."""
+    times: list[tuple[str, int, int | None]] = [("fast", 20, 3 + n % 4) for n in range(40)]
+    times += [("slow", 20, 15 if n % 3 == 0 else None) for n in range(80)]
+    apps = np.random.default_rng(0).permutation([app for app, *_ in times])
+    shuffled = [(str(app), scored, at) for app, (_, scored, at) in zip(apps, times, strict=True)]
+
+    found = [{app.app_id: app.faster for app in standings(ended(each), POLICY)} for each in (times, shuffled)]
+
+    assert [{"fast": True, "slow": False}, {"fast": None, "slow": None}] == found
+
+
+def test_an_app_of_four_users_is_not_held_against_others() -> None:
+    """However many sessions they have."""
+    few = [("few", 20, 3)] * 40
+    many = ended([("many", 20, 15)] * 40)
+
+    apps = standings(pl.concat([ended(few, users=4), many]), POLICY)
+
+    assert ["many"] == [app.app_id for app in apps]
+
+
+def test_shapes_of_the_planted_week(week: Result) -> None:
+    """Each kind of session of the plan is a shape: late rises are seven, early ones fourteen, campaigns twelve."""
+    shapes = dict(week.tables["shapes"].select("shape", "sessions").iter_rows())
+
+    assert {
+        "early peak, high": 7,
+        "flat, low": 23,
+        "late rise, high": 7,
+        "midway peak, high": 12,
+        "midway rise, high": 14,
+        "midway rise, low": 7,
+    } == shapes
+
+
+def test_findings_of_the_planted_week(week: Result) -> None:
+    """Tutors' sessions rise early, and the campaign's peaks are new; the evidence are just these sessions."""
+    found = {shown.finding.title: (shown.sessions, shown.users) for shown in week.section.findings}
+
+    assert {
+        "More sessions with the risk curve 'midway peak, high'": (12, 12),
+        "Sessions of tutor escalate faster than others": (17, 17),
+    } == found
+
+
+def test_headlines_of_the_planted_week(week: Result) -> None:
+    """40 of 70 sessions alert; the alert comes at the turn at which the risk changes."""
+    figures = {figure.name: figure.value for figure in week.section.figures}
+
+    assert {
+        "escalated_sessions_percent": 57.14,
+        "median_turns_to_escalation": 6.0,
+        "median_turns_from_change_to_alert": 0.0,
+        "rising_sessions_percent": 32.86,
+    } == figures
+
+
+def test_shapes_of_shuffled_weeks_do_not_grow() -> None:
+    """With sessions dealt to the two weeks by chance no share differs."""
+    curves = np.repeat(np.array([STEP, STEP[::-1], np.full(20, 0.1)]), 60, axis=0)
+    dealt = np.random.default_rng(0).permutation(180)
+    frame = pl.DataFrame(
+        {
+            "session_id": [f"s-{n}" for n in range(180)],
+            "user_id": [f"u-{n}" for n in range(180)],
+            "escalated_at": [None] * 180,
+            "curve": pl.Series(curves[dealt], dtype=pl.List(pl.Float64)),
+        }
+    )
+
+    table = shape_table(*shaped(frame[:90], frame[90:], RULES))
+
+    assert not (table["false_discovery_rate"] <= RULES.significance).any()
+
+
+def test_what_seven_users_do_is_left_out_where_eight_are_needed(planted: LakePaths, tmp_path: Path) -> None:
+    """Shapes of seven users are not named; the rest is."""
+    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=8))
+
+    result = mined(JOB, planted, tmp_path, policy=strict)
+
+    assert {"flat, low", "midway peak, high", "midway rise, high"} == set(result.tables["shapes"]["shape"])
+
+
+def test_a_session_without_scored_turns_or_a_curve_harms_nothing(tmp_path: Path) -> None:
+    """An archive with turns and nothing else has no rows to look at; one with short sessions has no curve."""
+    place = paths(tmp_path)
+    with closing(LakeWriter(place)) as writer:
+        writer.land(buffer_of([turn(n) for n in range(3)]), now=datetime(2026, 3, 5, tzinfo=UTC))
+    empty = mined(JOB, place, tmp_path / "empty", period=PERIOD)
+    with closing(LakeWriter(place)) as writer:
+        few = [profile("p-1", turns=2)]
+        writer.land(buffer_of(few, topic=PROFILES), now=datetime(2026, 3, 5, tzinfo=UTC))
+
+    short = mined(JOB, place, tmp_path / "short", period=PERIOD)
+
+    assert (0, 1) == (empty.section.days, short.section.days)
+    assert [None] * 4 == [figure.value for figure in short.section.figures]
+
+
+PERIOD = Period(date(2026, 3, 1), date(2026, 3, 10))
+
+
+def test_a_late_row_makes_one_day_again_and_a_second_run_none(tmp_path: Path) -> None:
+    """Two days of sessions; then more risk points of one of them."""
+    place = paths(tmp_path)
+    made: list[list[date]] = []
+
+    def once() -> None:
+        def remembered(frames: Frames, policy: ArchivePolicy) -> Frames:
+            made.append(sorted(frames["sessions"]["day"].unique()))
+            return JOB.refine(frames, policy)
+
+        with reading(place) as con:
+            run(JOB._replace(refine=remembered), Source(con), PERIOD, root=tmp_path / "mining", policy=POLICY)
+
+    def received(day: int) -> None:
+        time = datetime(2026, 3, day, 12, tzinfo=UTC)
+        with closing(LakeWriter(place)) as writer:
+            said = [turn(n, session_id=f"s-{day}") for n in range(12)]
+            writer.land(buffer_of(said, partition=day, received=time), now=time)
+            scored = [profile(f"p-{day}", turns=12, session_id=f"s-{day}")]
+            writer.land(buffer_of(scored, topic=PROFILES, partition=day, received=time), now=time)
+
+    received(5)
+    received(6)
+    once()
+    once()
+    with closing(LakeWriter(place)) as writer:
+        late = [profile("p-late", turns=20, session_id="s-5")]
+        writer.land(
+            buffer_of(late, topic=PROFILES, partition=4, received=datetime(2026, 3, 9, tzinfo=UTC)),
+            now=datetime(2026, 3, 9, tzinfo=UTC),
+        )
+    once()
+
+    first = date(2026, 3, 5)
+    assert [[first, first + timedelta(days=1)], [first]] == made
+
+
+def test_a_longer_curve_is_cut_into_parts(planted: LakePaths, tmp_path: Path) -> None:
+    """With few points for each curve the shapes are the same: means of the parts stand for their turns."""
+    coarse = ArchivePolicy(escalation=EscalationMining(curve_points=8))
+
+    shapes = mined(JOB, planted, tmp_path, policy=coarse).tables["shapes"]
+
+    assert 7 == shapes.filter(pl.col("shape") == "late rise, high")["sessions"].item()
+
+
+def test_pictures_are_drawn_of_what_is_there(week: Result) -> None:
+    """All four of the planted week, none without tables."""
+    titles = [picture.title for picture in JOB.pictures(week.tables)]
+
+    assert [
+        "Shapes of risk curves",
+        "How long sessions stay calm",
+        "Slopes of risk",
+        "Where risk turns upwards",
+    ] == titles
+    assert [] == list(JOB.pictures({}))

@@ -1,0 +1,142 @@
+"""Memory health: what was planted is found, in the archive of two weeks; bounds and few users on frames by hand."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from jobs.mining import memory_compaction, memory_facts, memory_spaces
+from jobs.mining.anonymity import shown_rows
+from jobs.mining.job import Period
+from jobs.mining.memory_health import JOB
+from models.archive_policy import AnonymityPolicy, ArchivePolicy, MemoryMining
+from streams.lake.catalog import LakePaths, reading
+from tests.mined_archive import WEEK, archive, mined
+
+POLICY = MemoryMining()
+A_WEEK = Period(date(2026, 3, 2), date(2026, 3, 8))
+
+
+def compacted(sessions: int, found: int, *, app_id: str = "support", probes: int = 10) -> pl.DataFrame:
+    """A row of sums for each of so many sessions' topics, with so many of their probes found."""
+    return pl.DataFrame(
+        {
+            "day": [A_WEEK.since] * sessions,
+            "layer": ["topics"] * sessions,
+            "app_id": [app_id] * sessions,
+            "session_id": [f"{app_id}-{n}" for n in range(sessions)],
+            "user_id": [f"u-{n}" for n in range(sessions)],
+            "compactions": [2] * sessions,
+            "tokens_before": [100] * sessions,
+            "tokens_after": [25] * sessions,
+            "bytes_before": [400] * sessions,
+            "bytes_after": [200] * sessions,
+            "probes": [probes] * sessions,
+            "probes_found": [found] * sessions,
+        }
+    )
+
+
+def test_sizes_are_ratios_of_sums() -> None:
+    """A quarter of the tokens, half of the bytes."""
+    shown = memory_compaction.tables_of(compacted(6, 9))["compaction"].frame
+
+    assert [(6, 6, 12, 0.25, 0.5)] == shown.select(
+        "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"
+    ).rows()
+
+
+def test_an_app_that_loses_much_is_a_finding() -> None:
+    """One that loses a tenth is none."""
+    frame = pl.concat([compacted(6, 2, app_id="lossy"), compacted(6, 9, app_id="careful")])
+    found = memory_compaction.findings_of(frame, A_WEEK, POLICY)
+
+    assert ["Topics of lossy lose what was said"] == [finding.title for finding in found]
+    assert 0.8 == pytest.approx(found[0].strength)
+
+
+def test_nothing_to_search_for_is_no_loss() -> None:
+    """Sessions without a probe have no share of them."""
+    figures = {figure.name: figure.value for figure in memory_compaction.figures_of(compacted(6, 0, probes=0))}
+
+    assert figures["topic_loss_median_ratio"] is None
+
+
+def test_four_users_are_not_shown() -> None:
+    """What compaction keeps of them is theirs."""
+    frame = memory_compaction.tables_of(compacted(4, 9))["loss"].frame
+
+    assert (0, 1) == (shown_rows(frame, AnonymityPolicy())[0].height, shown_rows(frame, AnonymityPolicy())[1])
+
+
+def test_memories_that_share_their_words_are_alike() -> None:
+    """Within a space only; order and case do not matter, other words do."""
+    memories = pl.DataFrame(
+        {
+            "app_id": ["a", "a", "a", "b"],
+            "space": ["app"] * 4,
+            "owner": [""] * 4,
+            "memory_id": [1, 2, 3, 4],
+            "content": [
+                "Refunds take five days.",
+                "five days refunds TAKE",
+                "Parcels come on Monday.",
+                "Refunds take five days.",
+            ],
+        }
+    )
+    pairs = memory_spaces._alike(memories, POLICY.alike_min_ratio)
+
+    assert [("a", 1, 2)] == pairs.select("app_id", "memory_id", "memory_id_other").rows()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """Two weeks in which every third user's tone flips, every fourth has a value twice, every fifth a stale fact."""
+    return archive(tmp_path_factory.mktemp("memory"))
+
+
+def test_planted_facts_are_found(place: LakePaths, tmp_path: Path) -> None:
+    """31 users: 11 flip, 8 have `Danish` under two keys, 7 an employer that nobody confirmed; with their evidence."""
+    result = mined(JOB, place, tmp_path)
+    figures = {figure.name: figure.value for figure in result.section.figures}
+    findings = {shown.finding.title: shown for shown in result.section.findings}
+    active = 31 * 2 + 8 * 2 + 7
+
+    assert active == figures["active_facts"]
+    assert round(16 / active, 3) == figures["duplicate_facts_ratio"]
+    assert round(7 / active, 3) == figures["stale_facts_ratio"]
+    assert 11 == findings["Facts of category preference flip back"].users
+    assert 8 == findings["The same value stands under several keys"].users
+
+
+def test_a_week_before_is_told_as_it_was(place: LakePaths, tmp_path: Path) -> None:
+    """States are of the end of the period, not of the archive: in its first week no tone has come back yet."""
+    first_days = Period(WEEK.earlier.since, WEEK.earlier.since + timedelta(days=2))
+    result = mined(JOB, place, tmp_path, period=first_days)
+    figures = {figure.name: figure.value for figure in result.section.figures}
+
+    assert 0 == figures["flipping_users_ratio"]
+    assert not [shown for shown in result.section.findings if "flip" in shown.finding.title]
+
+
+def test_compactions_are_told_by_layer(place: LakePaths, tmp_path: Path) -> None:
+    """All seventy sessions of the week have segments; run again nothing is made."""
+    result, again = mined(JOB, place, tmp_path), mined(JOB, place, tmp_path)
+    segments = result.tables["compaction"].filter(pl.col("layer") == "segments")
+
+    assert 70 == segments["sessions"].sum()
+    assert result.section.made_at == again.section.made_at
+    assert 3 == len(JOB.pictures(result.tables))
+
+
+def test_evidence_and_figures_count_the_same(place: LakePaths) -> None:
+    """The query of the duplicates gives the rows of the figure."""
+    with reading(place) as con:
+        rows = con.sql(memory_facts._duplicates_query(ArchivePolicy().memory, WEEK.until)).pl()
+
+    assert 16 == rows.height
+    assert {"user_id", "session_id"} <= set(rows.columns)

@@ -1,0 +1,194 @@
+"""The overview: funnel, quantiles, counts that may be shown, findings, on frames and on the planted archive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ibis
+import polars as pl
+import pytest
+
+from jobs.mining import overview_tables as tables
+from jobs.mining.job import Period
+from jobs.mining.overview import JOB
+from jobs.mining.overview_findings import findings_of
+from jobs.mining.overview_pictures import pictures
+from jobs.mining.results import Result
+from jobs.mining.tables import Tables
+from models.archive_policy import AnonymityPolicy, ArchivePolicy, OverviewMining
+from streams.lake.catalog import LakePaths, reading
+from tests.mined_archive import WEEK, archive, mined
+from tests.mined_plan import FIRST, PLAN
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+DAY = date(2026, 3, 2)
+K = AnonymityPolicy()
+COLUMNS = {"mode_rank": 0, "alerts": 0, "critical_alerts": 0, "labels": 0, "right_labels": 0, "peak_risk": 0.1}
+
+
+def sessions(*rows: dict[str, Any]) -> pl.DataFrame:
+    """Sessions, each of a user of its own unless told; what is not told is calm."""
+    plain = {"day": DAY, "app_id": "support", "turns": 4, "user_turns": 2, "json_bytes": 1_000, **COLUMNS}
+    return pl.DataFrame(
+        [{"session_id": f"s-{n}", "user_id": f"u-{n}", **plain, **row} for n, row in enumerate(rows)],
+        schema_overrides={"peak_risk": pl.Float64},
+    )
+
+
+def test_funnel_counts_each_stage() -> None:
+    """A session stands in every stage that it came to, and in no other."""
+    frame = sessions(
+        {}, {"peak_risk": 0.3}, {"peak_risk": 0.8, "mode_rank": 2, "alerts": 1, "labels": 1}, {"mode_rank": 3}
+    )
+
+    funnel = tables.funnel(frame, OverviewMining())
+
+    assert [4, 2, 2, 2, 1, 1, 0] == funnel["sessions"].to_list()
+    assert [1.0, 0.5] == funnel["share_ratio"].to_list()[:2]
+
+
+def test_quantile_says_how_many_reach_it() -> None:
+    """Of a hundred sessions with risks 0.00-0.99, the median is reached by fifty, the last percentile by one."""
+    frame = sessions(*({"peak_risk": n / 100} for n in range(100)))
+
+    found = tables.risk_by_day(frame, OverviewMining()).sort("peak_risk")
+
+    assert [0.49, 0.89, 0.98] == found["peak_risk"].to_list()
+    assert [51, 11, 2] == found["sessions"].to_list()
+
+
+def test_few_alerts_of_a_busy_day_are_not_told() -> None:
+    """Four alerting sessions among forty are null, five of five users are shown, and none is a zero."""
+    days = [DAY + timedelta(days=n) for n in range(3)]
+    rows = [{"day": day, "alerts": int(n < few)} for day, few in zip(days, (4, 5, 0), strict=True) for n in range(40)]
+
+    found = tables.by_day(sessions(*rows), K)
+
+    assert [None, 5, 0] == found["alerting_sessions"].to_list()
+    assert [None, 125.0, 0.0] == found["alerts_per_1000_sessions"].to_list()
+
+
+def test_alerts_of_few_users_are_not_told() -> None:
+    """Nine alerting sessions of four users say something of these four."""
+    rows = [{"user_id": f"u-{n % 4}", "alerts": 1} for n in range(9)]
+
+    found = tables.by_app(sessions(*rows, *({} for _ in range(20))), K)
+
+    assert [None] == found["alerting_sessions"].to_list()
+
+
+def test_app_with_more_alerts_stands_out() -> None:
+    """Twenty of fifty against five of a hundred is found; the same shares in both are not."""
+    planted = [{"app_id": "o'hare", "alerts": int(n < 20)} for n in range(50)]
+    planted += [{"alerts": int(n < 5)} for n in range(100)]
+    even = [{"app_id": app, "alerts": int(n < 10)} for app in ("a", "b") for n in range(50)]
+    week = Period(DAY, DAY)
+
+    found = findings_of(sessions(*planted), sessions().clear(), week, ArchivePolicy())
+
+    assert ["More alerts in app o'hare"] == [finding.title for finding in found]
+    assert "a.app_id = 'o''hare'" in found[0].evidence
+    assert 0.875 == pytest.approx(found[0].strength)
+    assert [] == findings_of(sessions(*even), sessions().clear(), week, ArchivePolicy())
+
+
+def test_change_against_the_earlier_period_is_found_either_way() -> None:
+    """A share that doubled is a finding, a share that halved too; an unchanged one is none."""
+    few = sessions(*({"alerts": int(n < 20)} for n in range(200)))
+    many = sessions(*({"alerts": int(n < 60)} for n in range(200)))
+    week = Period(DAY, DAY)
+
+    titles = [
+        [finding.title for finding in findings_of(now, before, week, ArchivePolicy())]
+        for now, before in ((many, few), (few, many), (few, few))
+    ]
+
+    assert [["More sessions alert than before"], ["Fewer sessions alert than before"], []] == titles
+
+
+def test_nothing_is_drawn_of_empty_tables() -> None:
+    """Where all rows are about too few, there is no picture and no error."""
+    drawn = pictures({"funnel": pl.DataFrame({"stage": []}), "days": pl.DataFrame({"day": []})})
+
+    assert [] == drawn
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """The planted archive."""
+    return archive(tmp_path_factory.mktemp("overview"))
+
+
+@pytest.fixture(scope="module")
+def week(place: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The overview of its second week."""
+    return mined(JOB, place, tmp_path_factory.mktemp("mined"))
+
+
+def test_planted_week_is_counted(week: Result, place: LakePaths) -> None:
+    """Headline figures are those of the views, and of the plan."""
+    planned = [planted for planted in PLAN if FIRST + timedelta(days=planted.day) in WEEK]
+    figures = {figure.name: figure.value for figure in week.section.figures}
+    with reading(place) as con:
+        alerting = con.execute(
+            "SELECT count(*) FROM sessions WHERE alerts > 0 AND first_at >= $1", [WEEK.since]
+        ).fetchone()
+        size = con.execute("SELECT sum(record_bytes) FROM turns WHERE date >= $1", [WEEK.since]).fetchone()
+
+    assert len(planned) == figures["sessions"]
+    assert 2 * sum(planted.questions for planted in planned) == figures["turns"]
+    assert (figures["alerting_sessions"],) == alerting
+    assert size is not None
+    assert size[0] / 1_000_000 == pytest.approx(figures["turns_as_json_mb"])
+
+
+def test_planted_rise_is_found_with_its_evidence(week: Result) -> None:
+    """The second week alerts more than the first; the evidence are the alerting sessions of both."""
+    (found,) = [each for each in week.section.findings if each.finding.title == "More sessions alert than before"]
+
+    assert found.sessions is not None
+    assert found.sessions > sum(f.sessions for f in week.section.figures if f.name == "alerting_sessions")
+
+
+def test_every_table_shown_is_drawn_or_listed(week: Result) -> None:
+    """The planted week has all five pictures, and altair accepts them."""
+    drawn = pictures(week.tables)
+
+    assert 5 == len(drawn)
+    assert all(picture.chart.to_dict()["$schema"] for picture in drawn)
+
+
+def test_second_run_makes_no_day_again(place: LakePaths, tmp_path: Path) -> None:
+    """With the same rows nothing is made anew, not even for another period of the same days."""
+    made: list[object] = []
+
+    def counted(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
+        made.append(tables)
+        return JOB.heavy(tables, policy)
+
+    watched = JOB._replace(heavy=counted)
+    for period in (WEEK, Period(WEEK.since, WEEK.until - timedelta(days=1))):
+        mined(watched, place, tmp_path, period=period)
+
+    assert 1 == len(made)
+
+
+def test_days_are_marked_by_all_that_is_read(place: LakePaths) -> None:
+    """A day is made again when rows change that the job looks at: each view's table is among those it names."""
+    tables = {"alert_changes": "alerts", "alert_labels": "controls", "segments": "compactions"}
+    asked: set[str] = set()
+    with reading(place) as con:
+        views = ibis.duckdb.from_connection(con)
+
+        def read(view: str) -> ir.Table:
+            asked.add(view)
+            return views.table(view)
+
+        JOB.heavy(Tables(read, grouped="session"), ArchivePolicy())
+
+    assert {tables.get(view, view) for view in asked} == set(JOB.reads)

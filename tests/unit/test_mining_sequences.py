@@ -1,0 +1,248 @@
+"""Sequences: what stands before alerts, what follows a mode, and the planted archive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import binomtest, fisher_exact
+
+from jobs.mining.comparing import share_chances, wilson
+from jobs.mining.job import Frames
+from jobs.mining.results import Result
+from jobs.mining.run import run
+from jobs.mining.sequence_patterns import THEN, before_alerts, frequent_table
+from jobs.mining.sequence_transitions import transition_table
+from jobs.mining.sequences import JOB
+from jobs.mining.source import Source
+from models.archive_policy import AnonymityPolicy, ArchivePolicy, SequenceMining
+from streams.lake.catalog import LakePaths, reading
+from tests.mined_archive import WEEK, archive, mined
+
+POLICY = ArchivePolicy()
+RULES = POLICY.sequences
+SUPPOSES = "first hypothetical question"
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """The planted archive; nobody writes to it."""
+    return archive(tmp_path_factory.mktemp("mined-sequences"))
+
+
+@pytest.fixture(scope="module")
+def week(planted: LakePaths, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """What is found in its second week."""
+    return mined(JOB, planted, tmp_path_factory.mktemp("sequences"))
+
+
+def seen(sessions: Sequence[tuple[str, int | None]], *, users: int = 1_000) -> pl.DataFrame:
+    """Sessions of 20 turns with one event per turn from 1 on, each a letter, and the turn of their alert."""
+    rows = [
+        (f"s-{n:04}", f"u-{n % users}", 20, alert, [*events], [*range(1, len(events) + 1)], False)
+        for n, (events, alert) in enumerate(sessions)
+    ]
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
+        "session_id": pl.String,
+        "user_id": pl.String,
+        "last_turn": pl.Int64,
+        "alert_turn": pl.Int64,
+        "events": pl.List(pl.String),
+        "turns": pl.List(pl.Int64),
+        "cut": pl.Boolean,
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def telling(table: pl.DataFrame) -> list[str]:
+    """Patterns that chance would not give."""
+    return table.filter(pl.col("false_discovery_rate") <= RULES.significance)["pattern"].to_list()
+
+
+def test_a_planted_pattern_before_alerts_is_found() -> None:
+    """`a`, then `b`, with others in between and before; each alone is as frequent elsewhere."""
+    alerting = [("xaybx", 9), ("ayyb", 9), ("axb", 9)] * 10
+    others: list[tuple[str, int | None]] = [("bxya", None), ("byax", None), ("xbxa", None)] * 30
+
+    table = before_alerts(seen([*alerting, *others]), POLICY)
+
+    shares = table.filter(pl.col("pattern") == "a → b").select("before_alerts_percent", "elsewhere_percent")
+    assert "a → b" in telling(table)
+    assert [(100.0, 0.0)] == shares.rows()
+
+
+def test_shuffled_alerts_have_no_pattern_before_them() -> None:
+    """The same sessions with the alerts dealt by chance."""
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.permutation([*"abxy"])) for _ in range(120)]
+    alerts = rng.permutation([9] * 30 + [-1] * 90).tolist()
+
+    table = before_alerts(
+        seen([(word, at if at > 0 else None) for word, at in zip(words, alerts, strict=True)]), POLICY
+    )
+
+    assert [] == telling(table)
+
+
+def test_what_comes_with_the_alert_or_after_it_does_not_precede_it() -> None:
+    """Events of the alert's own turn are part of it."""
+    sessions = seen([("xxxz", 4)] * 10 + [("xxyz", 3)] * 10 + [("x", None)] * 40)
+
+    patterns = before_alerts(sessions, POLICY)["pattern"].to_list()
+
+    assert not any("z" in pattern or "y" in pattern for pattern in patterns)
+
+
+def test_only_the_last_events_before_the_alert_count() -> None:
+    """What happened long before is not held against it."""
+    rules = ArchivePolicy(sequences=SequenceMining(before_alert=2))
+    sessions = seen([("zab", 9)] * 10 + [("xcd", None)] * 40)
+
+    assert ["a → b"] == telling(before_alerts(sessions, rules))
+
+
+def test_frequent_patterns_hold_sessions_with_against_those_without() -> None:
+    """20 sessions with `a → b` of which half alert, 20 others of which none does."""
+    sessions = seen([("ab", 5 if n < 10 else None) for n in range(20)] + [("c", None)] * 20)
+
+    row = frequent_table(sessions, POLICY).row(0, named=True)
+
+    assert ("a → b", 20, 20, 50.0, 50.0, 0.0, None) == (
+        row["pattern"],
+        row["sessions"],
+        row["users"],
+        row["sessions_percent"],
+        row["alert_percent"],
+        row["alert_percent_without"],
+        row["lift"],
+    )
+
+
+def test_patterns_of_four_users_are_not_shown() -> None:
+    """Not even in many sessions, in none of the tables."""
+    few = seen([("ab", 9)] * 40, users=4)
+    many = seen([("cd", None)] * 40).with_columns(
+        session_id="o-" + pl.col("session_id"), user_id="o-" + pl.col("user_id")
+    )
+    sessions = pl.concat([few, many])
+
+    shown = [*frequent_table(sessions, POLICY)["pattern"], *before_alerts(sessions, POLICY)["pattern"]]
+
+    assert ["c → d"] == shown
+
+
+def test_a_support_that_gives_too_many_patterns_is_doubled() -> None:
+    """Until they are few: then what is rare is gone, what is frequent stays."""
+    sessions = seen([("abcdef", None)] * 40 + [("ghijkl", None)] * 6)
+    few = ArchivePolicy(sequences=SequenceMining(most_patterns=70))
+
+    patterns = frequent_table(sessions, few)["pattern"].to_list()
+
+    assert patterns
+    assert not any("g" in pattern for pattern in patterns)
+
+
+def test_transitions_are_counted_by_stays() -> None:
+    """Sessions begin calm. Six stay so; four go to watch, of which two come back."""
+    plain = seen([("", None)] * 6 + [("", None)] * 4)
+    events: list[list[str]] = (
+        [[]] * 6 + [["mode watch", "topic started"]] * 2 + [["mode watch", "topic started", "mode calm"]] * 2
+    )
+
+    table = transition_table(plain.with_columns(events=pl.Series(events, dtype=pl.List(pl.String))), RULES)
+
+    assert [
+        ("calm", "end", 8, 8, 66.7),
+        ("calm", "watch", 4, 4, 33.3),
+        ("watch", "calm", 2, 2, 50.0),
+        ("watch", "end", 2, 2, 50.0),
+    ] == table.select("mode", "next", "sessions", "stays", pl.col("share_percent").round(1)).rows()
+
+
+def test_a_session_that_was_cut_has_no_end() -> None:
+    """What came after its last kept event nobody knows."""
+    sessions = seen([("", None)] * 6).with_columns(
+        events=pl.lit(["mode watch"], pl.List(pl.String)), cut=pl.lit(value=True)
+    )
+
+    assert [("calm", "watch")] == transition_table(sessions, RULES).select("mode", "next").rows()
+
+
+def test_many_shares_are_compared_as_scipy_compares_one() -> None:
+    """Twice the smaller tail of Fisher's test, then Benjamini and Hochberg; an empty side tells nothing."""
+    tails = [fisher_exact([[8, 2], [5, 15]], alternative=side).pvalue for side in ("less", "greater")]
+
+    assert pytest.approx([min(1.0, 2 * min(tails))]) == share_chances([8], [10], [5], [20])
+    assert [1.0] == share_chances([0], [0], [5], [20]).tolist()
+
+
+def test_intervals_are_those_of_scipy() -> None:
+    """Wilson's, for many shares at once."""
+    expected = binomtest(7, 20).proportion_ci(0.95, method="wilson")
+    low, high = wilson([7, 0], [20, 0], 0.95)
+
+    assert pytest.approx([expected.low, 0.0]) == low.tolist()
+    assert pytest.approx([expected.high, 1.0]) == high.tolist()
+
+
+def test_the_planted_week(week: Result) -> None:
+    """All 21 sessions that rise suppose something before they do, and the evidence are just these."""
+    found = [shown for shown in week.section.findings if SUPPOSES in shown.finding.title]
+
+    assert [(21, 17)] == [(shown.sessions, shown.users) for shown in found]
+    assert week.tables["before_alerts"]["pattern"][0].split(THEN)[1] == SUPPOSES
+
+
+def test_evidence_gives_the_sessions_that_the_table_counts(planted: LakePaths, week: Result) -> None:
+    """Of each pattern that is told: at least those in the window before the alert, all of them before their alert."""
+    counted = dict(week.tables["before_alerts"].select("pattern", "sessions").iter_rows())
+
+    with reading(planted) as con:
+        for shown in week.section.findings:
+            rows = con.sql(shown.finding.evidence).pl()
+            assert rows["session_id"].n_unique() >= counted[shown.finding.title.removeprefix("Before alerts: ")]
+            assert rows.select((pl.col("last_event_turn") < pl.col("alert_turn")).all()).item()
+
+
+def test_modes_of_the_planted_week(week: Result) -> None:
+    """Whoever is critical stays so until the end."""
+    critical = week.tables["transitions"].filter(pl.col("mode") == "critical")
+
+    assert [("end", 24, 100.0)] == critical.select("next", "sessions", "share_percent").rows()
+
+
+def test_a_second_run_makes_nothing(planted: LakePaths, tmp_path: Path) -> None:
+    """All days once, both weeks of them: none again."""
+    made: list[date] = []
+
+    def remembered(frames: Frames, policy: ArchivePolicy) -> Frames:
+        made.extend(frames["sessions"]["day"].unique())
+        return JOB.refine(frames, policy)
+
+    for _ in range(2):
+        with reading(planted) as con:
+            run(JOB._replace(refine=remembered), Source(con), WEEK, root=tmp_path, policy=POLICY)
+
+    assert (14, 14) == (len(made), len(set(made)))
+
+
+def test_a_stricter_k_leaves_findings_out(planted: LakePaths, tmp_path: Path) -> None:
+    """17 users are too few where 18 are needed."""
+    strict = ArchivePolicy(anonymity=AnonymityPolicy(min_users=18))
+
+    result = mined(JOB, planted, tmp_path, policy=strict)
+
+    assert [] == result.section.findings
+    assert not any(SUPPOSES in pattern for pattern in result.tables["before_alerts"]["pattern"])
+
+
+def test_pictures_are_drawn_of_what_is_there(week: Result) -> None:
+    """Two of the planted week, none without tables."""
+    titles = [picture.title for picture in JOB.pictures(week.tables)]
+
+    assert ["What comes before an alert", "What follows a mode"] == titles
+    assert [] == list(JOB.pictures({}))

@@ -1,0 +1,156 @@
+"""`turntide report` and the notebook on the planted archive: what is written, what fails, what is empty."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from jobs.mining.command import mined
+from jobs.mining.job import Period
+from jobs.mining.jobs import job_of
+from jobs.mining.results import Result as Mined
+from jobs.mining.source import Source
+from jobs.report import command as command_module
+from jobs.report import notebook_command
+from jobs.report.gathering import told
+from models.errors import ConfigurationError
+from streams.lake.writer import LakeWriter
+from tests.lake_records import paths
+from tests.mined_archive import archive
+from tests.mined_plan import PLAN
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with the planted archive."""
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "archive").mkdir()
+    archive(folder / "archive")
+    return folder
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """Where the page goes."""
+    return tmp_path / "report.html"
+
+
+def reported(data_dir: Path, page: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
+    """Run the command on an archive."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(data_dir))
+    return CliRunner().invoke(app, ["report", "--to", str(page), *arguments])
+
+
+def test_page_is_written_and_told(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest week is held against the one before; the headline is printed, and on the page."""
+    ran = reported(planted, page, monkeypatch, "--job", "overview", "--output", "json")
+
+    told = json.loads(ran.stdout)
+    assert ran.exit_code == 0
+    assert ("2026-03-09", "2026-03-15", str(page)) == (told["since"], told["until"], told["page"])
+    assert 70 == told["figures"]["sessions"]
+    assert "9 March to 15 March 2026, held against 2 March to 8 March 2026" in page.read_text("utf-8")
+
+
+def test_failing_job_spoils_nothing(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that raises is told by its error's kind, never by what it says, which may be somebody's words."""
+    words = "what somebody said"
+
+    def failing(name: str, source: Source, period: Period) -> Mined:
+        if name == "drift":
+            raise duckdb.ConversionException(words)
+        return mined(name, source, period)
+
+    monkeypatch.setattr(command_module, "job_of", lambda _: job_of("overview"))
+    monkeypatch.setattr(command_module, "mined", failing)
+    ran = reported(planted, page, monkeypatch, "--job", "overview", "--job", "drift", "--output", "json")
+
+    told = json.loads(ran.stdout)
+    assert ran.exit_code == 1
+    assert ["drift"] == list(told["failed"])
+    assert told["failed"]["drift"].startswith("ConversionException in ")
+    assert 70 == told["figures"]["sessions"]
+    assert words not in ran.output + page.read_text("utf-8")
+
+
+def test_period_without_rows_is_a_page_that_says_so(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was received in 2020: no error."""
+    ran = reported(planted, page, monkeypatch, "--job", "overview", "--since", "2020-01-01", "--until", "2020-01-02")
+
+    assert ran.exit_code == 0
+    assert "holds nothing of this period" in page.read_text("utf-8")
+
+
+def test_empty_archive_is_a_page_that_says_so(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An archive that nothing was landed in yet."""
+    (tmp_path / "archive").mkdir()
+    with closing(LakeWriter(paths(tmp_path / "archive"))):
+        pass
+
+    ran = reported(tmp_path, page, monkeypatch, "--job", "overview")
+
+    assert ran.exit_code == 0
+    assert "The archive is empty" in page.read_text("utf-8")
+
+
+def test_refresh_makes_days_again(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept is used as it is, unless asked otherwise."""
+    marker = planted / "mining" / "overview" / "parts" / "2026-03-09" / "made-of.txt"
+    reported(planted, page, monkeypatch, "--job", "overview")
+    first = marker.stat().st_mtime_ns
+
+    reported(planted, page, monkeypatch, "--job", "overview")
+    again = marker.stat().st_mtime_ns
+    reported(planted, page, monkeypatch, "--job", "overview", "--refresh")
+
+    assert first == again < marker.stat().st_mtime_ns
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--job", "nonsense"], ["--pdf", "/nowhere/at/all.pdf"], ["--since", "2026-03-09", "--until", "2026-03-01"]],
+)
+def test_wrong_asking_is_refused_before_anything_is_written(
+    planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """A job that does not exist, a folder that does not, a period that is none."""
+    ran = reported(planted, page, monkeypatch, *arguments)
+
+    assert isinstance(ran.exception, ConfigurationError)
+    assert not page.exists()
+
+
+def test_errors_are_told_without_what_they_quote() -> None:
+    """Ours in full, others by kind and place."""
+    assert "do this" == told(ConfigurationError("do this"))
+    assert "ValueError" == told(ValueError("a turn's text"))
+
+
+def test_notebook_runs_on_the_archive(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell runs, and its values are those of the plan."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted))
+
+    found = notebook_command.checked()
+
+    assert len(PLAN) == found["sessions"]
+    assert 2 * sum(each.questions for each in PLAN) == found["turns"]
+    assert {"users": 31, "apps": 3, "points": 10} == {name: found[name] for name in ("users", "apps", "points")}
+
+
+def test_notebook_of_yours_is_kept(tmp_path: Path) -> None:
+    """A copy is made once; what somebody changed in it stays."""
+    place = tmp_path / "notebook.py"
+
+    notebook_command.copied(place)
+    fresh = place.read_text("utf-8")
+    place.write_text("mine", "utf-8")
+    notebook_command.copied(place)
+
+    assert "marimo.App" in fresh
+    assert "mine" == place.read_text("utf-8")

@@ -1,0 +1,172 @@
+"""The report's page: everything escaped, nothing asked of the network, what failed is told and the rest is shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+
+from jobs.report.page import render
+from tests.report_parts import WEEK, figure, finding, part, report, result
+
+NASTY = "<img src=x onerror=alert(1)> & \"quoted\" 'too'"
+EXECUTED = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+_VOID = {"meta", "br", "img", "input", "link"}
+
+
+class Outline(HTMLParser):
+    """Collects a page's tags with their attributes, ids, texts and links; balance is checked on the way."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close it."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Note a text that is read."""
+        if self.open and self.open[-1] not in {"script", "style"}:
+            self.text.append(data)
+
+    def ids(self) -> list[str]:
+        """All ids, in order."""
+        return [attributes["id"] or "" for _, attributes in self.tags if "id" in attributes]
+
+    @property
+    def said(self) -> str:
+        """The text that is read."""
+        return " ".join("".join(self.text).split())
+
+
+def full() -> str:
+    """A page with everything on it, and nasty names everywhere."""
+    made = result(
+        figures=[figure("sessions", 40.0), figure("at_risk_ratio", 0.2, better="lower")],
+        findings=[finding(NASTY, 0.9, evidence=NASTY)],
+        tables={"apps": pl.DataFrame({"app_id": [NASTY], "sessions": [9], "users": [9]})},
+        notes=[NASTY],
+    )
+    earlier = result(
+        period=WEEK.earlier, figures=[figure("sessions", 20.0), figure("at_risk_ratio", 0.1, better="lower")]
+    )
+    return render(report(part(made=made, earlier=earlier, pictures=3, question=NASTY), part("drift", failure=NASTY)))
+
+
+def test_names_are_text() -> None:
+    """What an app is called stands on the page as text: no tag and no attribute comes of it."""
+    outline = Outline(full())
+
+    assert [] == [tag for tag, attributes in outline.tags if tag == "img" or "onerror" in attributes]
+    assert 6 <= outline.said.count("onerror=alert(1)")
+
+
+def test_tags_are_balanced_and_ids_are_unique() -> None:
+    """The page is a tree, and each link of the contents leads somewhere."""
+    outline = Outline(full())
+    links = [attributes["href"] or "" for tag, attributes in outline.tags if tag == "a"]
+
+    assert [] == outline.open
+    assert len(outline.ids()) == len(set(outline.ids()))
+    assert {link.removeprefix("#") for link in links} <= set(outline.ids())
+
+
+def test_page_asks_for_nothing() -> None:
+    """No tag names a place elsewhere, and the page forbids itself what its own scripts would ask for."""
+    page = full()
+    outline = Outline(page)
+    (policy,) = [a["content"] or "" for tag, a in outline.tags if a.get("http-equiv") == "Content-Security-Policy"]
+
+    assert [] == [a for _, a in outline.tags if "src" in a or str(a.get("href", "#"))[0] != "#"]
+    assert "default-src 'none'" in policy
+    assert "unsafe-eval" not in policy
+    assert "connect-src" not in policy
+
+
+def test_scripts_are_those_that_the_policy_names() -> None:
+    """A script whose digest is not in the policy would not run: two are, and there are two."""
+    page = full()
+    digests = {f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" for script in EXECUTED.findall(page)}
+    allowed = re.search(r"script-src ([^;]+);", page)
+
+    assert allowed is not None
+    assert set(allowed[1].split()) == digests
+    assert 2 == len(digests)
+
+
+def test_pictures_keep_their_data_and_say_what_they_show() -> None:
+    """Each picture has a spec that reads as JSON, whatever is in it, and a text for those who do not see it."""
+    page = full()
+    specs = re.findall(r'<script type="application/json" id="([^"]+)">(.*?)</script>', page, re.DOTALL)
+    places = [a for _, a in Outline(page).tags if a.get("class") == "picture"]
+
+    assert [place for place, _ in specs] == [a["data-spec"] for a in places]
+    assert ["Picture 0 <i>. What it shows & how."] == [a["aria-label"] for a in places][:1]
+    assert all("</script><b>" in str(json.loads(spec)["datasets"]) for _, spec in specs)
+
+
+def test_figures_are_held_against_the_earlier_period() -> None:
+    """Twice as many sessions, ten points more at risk, which is worse."""
+    page = full()
+    said = Outline(page).said
+
+    assert "+100 %" in said
+    assert re.search(r'class="bad">\+10\.0 points', page)
+
+
+def test_evidence_is_shown_with_its_counts() -> None:
+    """A finding stands with its rows, sessions and users, and the query as it is to be pasted."""
+    assert "Evidence: 9 rows, 8 sessions, 7 users" in Outline(full()).said
+
+
+def test_failed_job_is_told_and_the_rest_is_shown() -> None:
+    """The section of the failed job says why; the other one is whole."""
+    made = result(figures=[figure("sessions", 40.0)])
+
+    said = Outline(render(report(part(made=made), part("drift", failure="ValueError in drift.py, line 3")))).said
+
+    assert "Drift could not be made as a whole: ValueError in drift.py, line 3" in said
+    assert "sessions40What it says." in said
+
+
+def test_empty_archive_and_empty_period_are_told() -> None:
+    """An archive without a turn and a period without rows are two things."""
+    nothing = part(made=result(days=0, notes=["There are no rows in this period."]))
+
+    assert "The archive is empty" in Outline(render(report(nothing, turns=0))).said
+    assert "holds nothing of this period" in Outline(render(report(nothing))).said
+
+
+def test_one_section_does_not_fill_the_top() -> None:
+    """Of a section's many findings the three strongest are at the top; all are in the section."""
+    many = [finding(f"campaign {n}", 1 - n / 100) for n in range(6)]
+    made = report(
+        part("campaigns", made=result(job="campaigns", findings=many)),
+        part("drift", made=result(job="drift", findings=[finding("a shift", 0.1)])),
+    )
+
+    page = render(made)
+
+    assert ["campaign 0", "campaign 1", "campaign 2", "a shift"] == [f.shown.finding.title for f in made.top_findings]
+    assert [2, 1] == [page.count(f"<h3>campaign {n}</h3>") for n in (0, 5)]
+
+
+@pytest.mark.parametrize("said", ["2 rows about too few", "3 findings about too few", "7 of 7 days have rows"])
+def test_what_is_left_out_is_told(said: str) -> None:
+    """Each section says how much it leaves out, and of how many days it is."""
+    assert said in Outline(full()).said
