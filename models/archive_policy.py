@@ -130,7 +130,7 @@ class TopicMining(Section, frozen=True, kw_only=True):
     """At most so many more of texts that are far from all earlier topics; few days bring more than one new matter."""
     sessions_per_cluster: AtLeastTwo = 10
     """There are no more clusters than the sessions give with so many each: twice what may be shown at the least."""
-    fitted_texts: AtLeastTwo = 20_000
+    fitted_texts: AtLeastTwo = 50_000
     """Texts from which the clusters are learnt, evenly over all; the others only join. It bounds time and memory."""
     session_share: Ratio = 0.2
     """A session is about a cluster if so much of its texts is: a session of 400 turns touches nearly every one."""
@@ -187,7 +187,7 @@ class MemoryMining(Section, frozen=True, kw_only=True):
     """Health of what is remembered."""
 
     stale_days: Days = 90
-    """A fact of which nothing was heard for so long is stale: a quarter, in which people move, change jobs and plans."""
+    """A fact of which nothing was heard for so long is stale: a quarter, in which people move and change plans."""
     duplicate_min_chars: AtLeastOne = 4
     """Values shorter than this are no duplicates of each other: `yes` and `red` may be true of many things."""
     alike_min_ratio: Ratio = 0.8

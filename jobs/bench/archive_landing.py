@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -185,12 +186,30 @@ def _copy(folder: Path, table: str) -> str:
 
 
 def _by_polars(folder: Path, table: str) -> None:
-    frame = pl.read_ndjson(folder / f"{table}.json", infer_schema_length=1_000)
+    # Mappings are left out, which polars cannot read as text: in its favour.
+    schema = {
+        field.name: _as_written(type_of(field.type).polars)
+        for field in fields_of(TABLES[table].carries[0])
+        if field.name not in _MAPPINGS
+    }
+    frame = pl.read_ndjson(folder / f"{table}.json", schema=schema)
     frame = frame.with_columns(pl.col("timestamp").str.to_datetime(time_unit="us", time_zone="UTC"))
     frame = frame.with_columns(date=pl.col("timestamp").dt.date()).sort("session_id", "timestamp")
     parts = frame.drop("content" if table == "commands" else ()).partition_by("date", "app_id", maintain_order=True)
     for number, part in enumerate(parts):
         part.write_parquet(folder / f"{table}-{number}.parquet", compression="zstd", compression_level=3)
+
+
+def _as_written(kept: Any) -> Any:
+    """How JSON says it: times are text."""
+    match kept:
+        case pl.Struct():
+            return pl.Struct({field.name: _as_written(field.dtype) for field in kept.fields})
+        case pl.List():
+            return pl.List(_as_written(kept.inner))
+        case pl.Datetime():
+            return pl.String()
+    return kept
 
 
 def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,12 +17,12 @@ import duckdb
 from msgspec import Struct
 
 from jobs.mining.jobs import job_names
+from jobs.query_files import files_read
 from streams.lake.catalog import METADATA, LakePaths, reading
 from streams.lake.schema import TABLES
 
 RUNS = 3
 _SHOWN_CHARS = 300
-_FILES_READ = re.compile(r"Total Files Read: (\d+)")
 _MB = 1_000_000
 
 
@@ -52,12 +51,14 @@ class Reading(Struct, frozen=True):
         query_s: View → its headline query, median.
         failed: View → why it was not answered.
         files_read: By a query about one day of turns.
+        files_looked_into: By the same query, for repeats of its rows.
         files_of_turns: There are so many in all.
     """
 
     query_s: dict[str, float]
     failed: dict[str, str]
     files_read: int
+    files_looked_into: int
     files_of_turns: int
 
 
@@ -105,15 +106,15 @@ def read_views(paths: LakePaths, queries: dict[str, str], day: date) -> Reading:
                 query_s[view] = sorted(_seconds(con, query) for _ in range(RUNS))[RUNS // 2]
             except duckdb.Error as error:
                 failed[view] = type(error).__name__
-        plan = con.execute(
-            "EXPLAIN ANALYZE SELECT count(DISTINCT session_id) FROM turns WHERE date = ?", [day]
-        ).fetchall()
-        (files,) = con.execute(
-            f"SELECT count(*) FROM {METADATA}.ducklake_data_file f JOIN {METADATA}.ducklake_table t "
-            "USING (table_id) WHERE f.end_snapshot IS NULL AND t.table_name = 'turns'"
-        ).fetchone() or (0,)
-    read = sum(int(count) for row in plan for count in _FILES_READ.findall(str(row[1])))
-    return Reading(query_s, failed, read, files)
+        scans = files_read(con, f"SELECT count(DISTINCT session_id) FROM turns WHERE date = DATE '{day}'").scans
+    of_turns = [scan for scan in scans if scan.table == "turns"]
+    return Reading(
+        query_s,
+        failed,
+        of_turns[0].files_read,
+        sum(scan.files_read for scan in of_turns[1:]),
+        of_turns[0].of_files,
+    )
 
 
 def _seconds(con: duckdb.DuckDBPyConnection, query: str) -> float:

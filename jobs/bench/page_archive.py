@@ -24,6 +24,7 @@ _FIGURES = {
     "files": "files",
     "merge_mb_per_s": "merge, MB/s",
     "files_read": "files read for one day",
+    "files_looked_into": "files looked into for repeats",
     "files_of_turns": "files of turns",
     "query_peak_mb": "queries, peak MB",
     "report_day_s": "report on one day, s",

@@ -45,7 +45,7 @@ def campaigns_of(probes: pl.DataFrame, policy: ArchivePolicy) -> Campaigns:
     if texts.height > rules.most_texts:
         notes.append(f"Of {texts.height:,} different risky messages {rules.most_texts:,}, the riskiest, were compared.")
         texts = texts.head(rules.most_texts)
-    vectors = unit_vectors(texts["vector"])
+    vectors = unit_vectors(texts["vector"].to_numpy())
     groups = groups_of(texts["signature"].to_numpy(), vectors, rules)
     grouped = texts.select(
         "text", group=pl.Series(groups, dtype=pl.Int32), likeness=pl.Series(_likeness(vectors, groups))

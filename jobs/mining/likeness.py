@@ -24,11 +24,9 @@ def kept_vectors(texts: Sequence[str]) -> pl.Series:
     return pl.Series(np.rint(scaled * _LARGEST).astype(np.int8), dtype=pl.Array(pl.Int8, WordLlamaEmbedder.dim))
 
 
-def unit_vectors(kept: pl.Series, centre: Vectors | None = None) -> Vectors:
+def unit_vectors(kept: NDArray[np.int8], centre: Vectors | None = None) -> Vectors:
     """Rows of unit length or zero, `(n_texts, 256)`, seen from a centre if one is given."""
-    vectors: Vectors = kept.to_numpy().astype(np.float32)
-    if not len(vectors):
-        return vectors.reshape(0, WordLlamaEmbedder.dim)
+    vectors: Vectors = kept.reshape(-1, WordLlamaEmbedder.dim).astype(np.float32)
     scale_to_unit(vectors)
     if centre is not None:
         vectors -= centre

@@ -121,11 +121,17 @@ def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
     )
     now = now.sort("category")
     moved = _by_category(changes)
-    counts = facts.group_by(_USER).agg(pl.len().alias("facts"), pl.col("session_id"))
+    counts = facts.group_by(_USER).agg(pl.len().cast(pl.Int64).alias("facts"), pl.col("session_id")).sort("facts")
     growth = (
-        counts.with_columns(facts=pl.col("facts").cut([1, 2, 5, 10, 20, 50], labels=_SPANS).cast(pl.String))
-        .group_by("facts")
-        .agg(pl.col("user_id").n_unique().alias("users"), pl.col("session_id").explode().n_unique().alias("sessions"))
+        counts.join_asof(_SPANS, on="facts")
+        .group_by("span")
+        .agg(
+            pl.col("facts").min(),
+            pl.col("user_id").n_unique().alias("users"),
+            pl.col("session_id").explode().n_unique().alias("sessions"),
+        )
+        .sort("facts")
+        .drop("facts")
     )
     return {
         "facts": Shown(
@@ -138,13 +144,14 @@ def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
         "fact_changes": Shown(
             "Facts that changed", "In the period; a flip brings back the value before the last one.", moved
         ),
-        "facts_per_user": Shown(
-            "Facts a user", "Users by how many active facts they have.", growth.sort("users", descending=True)
-        ),
+        "facts_per_user": Shown("Facts a user", "Users by how many active facts they have.", growth),
     }
 
 
-_SPANS = ["1", "2", "3-5", "6-10", "11-20", "21-50", "more than 50"]
+_SPANS = pl.DataFrame(
+    {"facts": [1, 2, 3, 6, 11, 21, 51], "span": ["1", "2", "3-5", "6-10", "11-20", "21-50", "more than 50"]}
+).set_sorted("facts")
+"""From how many facts on a user is in which row."""
 
 
 def _by_category(changes: pl.DataFrame) -> pl.DataFrame:

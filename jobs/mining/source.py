@@ -19,6 +19,7 @@ import polars as pl
 
 from jobs.mining.job import Job
 from jobs.mining.tables import Tables
+from streams.lake.catalog import LAKE
 from streams.lake.schema import RAW, ddl
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class Source:
         self.without = frozenset(without)
         self._ibis = ibis.duckdb.from_connection(con)
         self._has_cohort = False
+        self._marked: dict[tuple[int, str, bool], list[tuple[date, int, int]]] = {}
 
     def rows(self, expression: ir.Table) -> pl.DataFrame:
         """Execute an expression."""
@@ -66,7 +68,7 @@ class Source:
         """Every day that has rows of the job, with its mark."""
         found: dict[date, tuple[int, list[str]]] = {}
         for table in job.reads:
-            for day, rows, places in self.con.execute(self._marks(job, table)).fetchall():
+            for day, rows, places in self._marks_of(job, table):
                 count, marks = found.setdefault(day, (0, []))
                 found[day] = (count + rows, [*marks, f"{table}:{rows}:{places}"])
         return {day: Day(" ".join(marks), rows) for day, (rows, marks) in sorted(found.items())}
@@ -85,6 +87,14 @@ class Source:
         finally:
             self.con.execute("ROLLBACK")
             self._has_cohort = False  # It went with the transaction.
+
+    def _marks_of(self, job: Job, table: str) -> list[tuple[date, int, int]]:
+        """Day, rows, and what they hash to; looked up once for all jobs that see the same snapshot."""
+        snapshot = self.con.execute(f"SELECT max(snapshot_id) FROM ducklake_snapshots('{LAKE}')").fetchone()
+        key = (snapshot[0] if snapshot else 0, table, job.grouped == "session")
+        if key not in self._marked:
+            self._marked[key] = self.con.execute(self._marks(job, table)).fetchall()
+        return self._marked[key]
 
     def _marks(self, job: Job, table: str) -> str:
         mark = "count(*), bit_xor(hash(kafka_partition, kafka_offset))"

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits
 
 from jobs.mining.likeness import BLOCK_ROWS, Vectors, scale_to_unit, unit_vectors
 from models.archive_policy import ArchivePolicy, TopicMining
@@ -19,52 +20,40 @@ from models.archive_policy import ArchivePolicy, TopicMining
 _SEED = 0
 _STARTS = 3
 _DECIMALS = 4
+_Rows = NDArray[np.int64]
 
 
-class Clustered(NamedTuple):
-    """The texts of both periods, and what they were grouped into.
-
-    Attributes:
-        texts: `day, session_id, user_id, place, marks`, whether the text is of the period (`here`), its cluster
-            (`group`), its `distance` from the earlier period's topics, 0-2, and whether that makes it `novel`; these
-            two are null where there is too little of an earlier period.
-        known: Clusters with a lower number are of both periods, the others of novel texts.
-    """
-
-    texts: pl.DataFrame
-    known: int
-
-
-def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -> Clustered:
+def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     """Cluster the texts of a period together with those of the earlier one.
 
     Args:
-        here: `day, session_id, user_id, vector, marks` of the period.
+        here: `day, session_id, user_id, place, vector, marks` of the period, one text at least.
         before: The same of the earlier period; may be empty.
         policy: Rules.
+
+    Returns:
+        The texts without their vectors, first those of the period (`here`), with their cluster (`group`), the
+        `distance` from the earlier period's topics, 0-2, and whether that makes them `novel`; these two are null where
+        there is too little of an earlier period.
     """
     rules = policy.topics
     texts = pl.concat([here.with_columns(here=True), before.with_columns(here=False)])
-    centre = _sample(unit_vectors(texts["vector"]), rules.fitted_texts).mean(axis=0)
-    vectors = unit_vectors(texts["vector"], centre)
+    space = _Space(texts["vector"], rules)
     texts = texts.drop("vector")
     of_period = texts["here"].to_numpy()
-    distance = _novelty(texts.filter(~pl.col("here")), vectors[~of_period], vectors, policy)
-    novel = np.zeros(len(vectors), dtype=bool) if distance is None else of_period & (distance.far < distance.of_texts)
+    distance = _novelty(texts["session_id"], np.flatnonzero(~of_period), space, policy)
+    novel = np.zeros(len(of_period), dtype=bool) if distance is None else of_period & (distance.of_texts > distance.far)
     old_sessions, new_sessions = (texts.filter(chosen)["session_id"].n_unique() for chosen in (~novel, novel))
-    centroids = _fit(vectors[~novel], rules, min(rules.clusters, old_sessions // rules.sessions_per_cluster))
-    known = len(centroids)
+    clusters = min(rules.clusters, old_sessions // rules.sessions_per_cluster)
+    centroids = space.fit(np.flatnonzero(~novel), clusters)
     if new_sessions >= policy.anonymity.min_sessions:
         clusters = min(rules.novel_clusters, new_sessions // rules.sessions_per_cluster)
-        centroids = np.concatenate([centroids, _fit(vectors[novel], rules, clusters)])
-    group, _ = _nearest(vectors, centroids)
-    return Clustered(
-        texts.with_columns(
-            group=pl.Series(group),
-            distance=None if distance is None else pl.Series(distance.of_texts),
-            novel=None if distance is None else pl.Series(novel),
-        ),
-        known,
+        centroids = np.concatenate([centroids, space.fit(np.flatnonzero(novel), clusters)])
+    group, _ = space.nearest(centroids)
+    return texts.with_columns(
+        group=pl.Series(group),
+        distance=None if distance is None else pl.Series(distance.of_texts),
+        novel=None if distance is None else pl.Series(novel),
     )
 
 
@@ -73,48 +62,58 @@ class _Distance(NamedTuple):
     far: float
 
 
-def _novelty(before: pl.DataFrame, known: Vectors, vectors: Vectors, policy: ArchivePolicy) -> _Distance | None:
+def _novelty(sessions: pl.Series, before: _Rows, space: _Space, policy: ArchivePolicy) -> _Distance | None:
     """Distances of all texts from the earlier period's clusters, and from where on one is far.
 
     The clusters are learnt from half of its sessions, drawn by lot; the others say how far an ordinary text is.
     """
-    if before["session_id"].n_unique() < 2 * policy.topics.sessions_per_cluster:
+    session = sessions.gather(before).rank("dense").to_numpy().astype(np.int64) - 1
+    half = (int(session.max(initial=-1)) + 1) // 2
+    if half < policy.topics.sessions_per_cluster:
         return None
-    session = before["session_id"].rank("dense").to_numpy().astype(np.int64) - 1
-    sessions = before["session_id"].n_unique() // 2
-    learnt = (np.random.default_rng(_SEED).permutation(session.max() + 1) < sessions)[session]
-    centroids = _fit(known[learnt], policy.topics, min(policy.topics.novelty_clusters, sessions))
-    _, ordinary = _nearest(known[~learnt], centroids)
-    _, distances = _nearest(vectors, centroids)
-    return _Distance(distances, float(np.quantile(ordinary, policy.topics.novel_quantile)))
+    learnt = (np.random.default_rng(_SEED).permutation(session.max() + 1) < half)[session]
+    centroids = space.fit(before[learnt], min(policy.topics.novelty_clusters, half))
+    _, distances = space.nearest(centroids)
+    return _Distance(distances, float(np.quantile(distances[before[~learnt]], policy.topics.novel_quantile)))
 
 
-def _fit(vectors: Vectors, rules: TopicMining, clusters: int) -> Vectors:
-    """Centroids of unit length, `(n_clusters, 256)`; one at least, and no more than texts."""
-    sample = _sample(vectors, rules.fitted_texts)
-    means = MiniBatchKMeans(
-        max(1, min(clusters, len(sample))), random_state=_SEED, n_init=_STARTS, batch_size=BLOCK_ROWS
-    ).fit(sample)
-    centroids: Vectors = means.cluster_centers_.astype(np.float32)
-    scale_to_unit(centroids)
-    return centroids
+class _Space:
+    """The texts' vectors as they are kept, seen from the middle of all of them.
+
+    A million texts are 256 MB so, and would be a gigabyte as numbers: they are that block by block.
+    """
+
+    def __init__(self, kept: pl.Series, rules: TopicMining) -> None:
+        self._kept, self._most = kept.to_numpy(), rules.fitted_texts
+        self._centre: Vectors = unit_vectors(self._kept[_evenly(np.arange(len(kept)), self._most)]).mean(axis=0)
+
+    def fit(self, rows: _Rows, clusters: int) -> Vectors:
+        """Centroids of unit length of these texts, `(n_clusters, 256)`; one at least, and no more than texts."""
+        sample = unit_vectors(self._kept[_evenly(rows, self._most)], self._centre)
+        wanted = max(1, min(clusters, len(sample)))
+        # Batches are too small to share: on a busy machine threads that spin for each other took ten times the
+        # processor time of one.
+        with threadpool_limits(1):
+            means = MiniBatchKMeans(wanted, random_state=_SEED, n_init=_STARTS, batch_size=BLOCK_ROWS).fit(sample)
+        centroids: Vectors = means.cluster_centers_.astype(np.float32)
+        scale_to_unit(centroids)
+        return centroids
+
+    def nearest(self, centroids: Vectors) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """The nearest centroid of each text, and the cosine distance from it."""
+        group = np.empty(len(self._kept), dtype=np.int32)
+        distance = np.empty(len(self._kept), dtype=np.float32)
+        for first in range(0, len(self._kept), BLOCK_ROWS):
+            rows = slice(first, first + BLOCK_ROWS)
+            cosines = unit_vectors(self._kept[rows], self._centre) @ centroids.T
+            group[rows] = cosines.argmax(axis=1)
+            # Rounded, so that the same text twice is at no distance at all.
+            distance[rows] = np.round(1 - cosines.max(axis=1), _DECIMALS)
+        return group, distance
 
 
-def _sample(vectors: Vectors, most: int) -> Vectors:
-    """At most so many of the rows, evenly."""
-    if len(vectors) <= most:
-        return vectors
-    return vectors[np.linspace(0, len(vectors) - 1, most).astype(np.int64)]
-
-
-def _nearest(vectors: Vectors, centroids: Vectors) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """The nearest centroid of each row, and the cosine distance from it."""
-    group = np.empty(len(vectors), dtype=np.int32)
-    distance = np.empty(len(vectors), dtype=np.float32)
-    for first in range(0, len(vectors), BLOCK_ROWS):
-        rows = slice(first, first + BLOCK_ROWS)
-        cosines = vectors[rows] @ centroids.T
-        group[rows] = cosines.argmax(axis=1)
-        # Rounded, so that the same text twice is at no distance at all.
-        distance[rows] = np.round(1 - cosines.max(axis=1), _DECIMALS)
-    return group, distance
+def _evenly(rows: _Rows, most: int) -> _Rows:
+    """At most so many of the rows, spread over all of them."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

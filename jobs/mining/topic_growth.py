@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, hypergeom
 
 from jobs.mining.job import Asked, Finding, Period
-from jobs.mining.topic_clusters import Clustered
 from jobs.mining.topic_names import Lookup, lookup, name_of
 from models.archive_policy import ArchivePolicy
 
@@ -53,13 +52,13 @@ def members(texts: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     )
 
 
-def cluster_table(result: Clustered, sessions: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
+def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
     """One row per cluster of the period, the largest first.
 
     Columns: `group, topic, sessions, users, share, share_before, growth_q, alert_share, alert_share_others, alert_q,
     novel_ratio`; what needs an earlier period is null without one.
     """
-    of = members(result.texts, policy)
+    of = members(texts, policy)
     alerted = sessions.filter("alerted").select("session_id").with_columns(alerted=True)
     here = (
         of.filter("here")
@@ -79,8 +78,8 @@ def cluster_table(result: Clustered, sessions: pl.DataFrame, words: Words, polic
         .with_columns(pl.col("before").fill_null(0))
         .sort("sessions", "group", descending=[True, False])
     )
-    now, then = (result.texts.filter(pl.col("here") == each)["session_id"].n_unique() for each in (True, False))
-    with_alerts = result.texts.filter("here").join(alerted, on="session_id")["session_id"].n_unique()
+    now, then = (texts.filter(pl.col("here") == each)["session_id"].n_unique() for each in (True, False))
+    with_alerts = texts.filter("here").join(alerted, on="session_id")["session_id"].n_unique()
     x, alerts, x_before = (counted[name].to_numpy().astype(np.int64) for name in ("sessions", "alerts", "before"))
     names = names_of(counted["group"], words, policy.topics.name_words)
     return counted.select(
@@ -117,9 +116,9 @@ def q_values(x: Counts, of: Counts | int, others: Counts | int, of_others: Count
     return q_values
 
 
-def cluster_findings(result: Clustered, table: pl.DataFrame, words: Words, asked: Asked) -> list[Finding]:
+def cluster_findings(texts: pl.DataFrame, table: pl.DataFrame, words: Words, asked: Asked) -> list[Finding]:
     """New, growing and risky clusters that have a name."""
-    here = result.texts.filter("here")
+    here = texts.filter("here")
     findings = []
     for row in table.filter(pl.col("group").is_in(list(words))).iter_rows(named=True):
         grown, risky = _has_grown(row, asked), _is_risky(row, asked)

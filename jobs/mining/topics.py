@@ -15,7 +15,7 @@ import polars as pl
 from jobs.mining.job import Asked, Figure, Found, Frames, Job, Shown
 from jobs.mining.likeness import kept_vectors
 from jobs.mining.tables import Tables
-from jobs.mining.topic_clusters import Clustered, clustered
+from jobs.mining.topic_clusters import clustered
 from jobs.mining.topic_cycling import cycling
 from jobs.mining.topic_growth import Words, cluster_findings, cluster_table, members, names_of
 from jobs.mining.topic_names import marks_of, naming_marks, spelled, words_by_group
@@ -72,14 +72,14 @@ def find(frames: Frames, asked: Asked) -> Found:
         return Found(notes=["No session of the period has topics or segments: the layers may be off."])
     earlier = asked.parts(asked.period.earlier)
     before = earlier.get("texts", frames["texts"].clear())
-    result = clustered(frames["texts"], before, asked.policy)
+    texts = clustered(frames["texts"], before, asked.policy)
     sessions = frames["sessions"]
-    words = _words(result, asked)
-    table = cluster_table(result, sessions, words, asked.policy)
+    words = _words(texts, asked)
+    table = cluster_table(texts, sessions, words, asked.policy)
     circles = cycling(sessions, asked)
     return Found(
-        figures=[*_figures(result, sessions, table), *circles.figures],
-        findings=[*cluster_findings(result, table, words, asked), *circles.findings],
+        figures=[*_figures(texts, sessions, table), *circles.figures],
+        findings=[*cluster_findings(texts, table, words, asked), *circles.findings],
         tables={
             "topics": Shown(
                 "Topics",
@@ -88,18 +88,18 @@ def find(frames: Frames, asked: Asked) -> Found:
                 "change, or a different share of sessions with alerts, would count as one.",
                 table.drop("group"),
             ),
-            "topic_days": Shown("Topics by day", "Share of the day's sessions.", _days(result, words, asked.policy)),
-            "novelty": Shown("Novelty by day", "Texts far from all topics of the earlier period.", _novelty(result)),
+            "topic_days": Shown("Topics by day", "Share of the day's sessions.", _days(texts, words, asked.policy)),
+            "novelty": Shown("Novelty by day", "Texts far from all topics of the earlier period.", _novelty(texts)),
             **circles.tables,
         },
-        notes=_notes(result, asked),
+        notes=_notes(texts, asked),
     )
 
 
-def _words(result: Clustered, asked: Asked) -> Words:
+def _words(texts: pl.DataFrame, asked: Asked) -> Words:
     """The words of each cluster, looked up in one text for each word."""
     rules = asked.policy.topics
-    said = result.texts.filter("here")
+    said = texts.filter("here")
     named = naming_marks(said, asked.policy.anonymity, most=rules.evidence_words)
     examples = (
         said.select("place", mark="marks")
@@ -116,10 +116,10 @@ def _words(result: Clustered, asked: Asked) -> Words:
     return words_by_group(named, spelled(named["mark"], texts))
 
 
-def _figures(result: Clustered, sessions: pl.DataFrame, table: pl.DataFrame) -> list[Figure]:
-    here = result.texts.filter("here")
+def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -> list[Figure]:
+    here = texts.filter("here")
     sessions_here, users_here = (here[name].n_unique() for name in ("session_id", "user_id"))
-    novel = None if result.texts["novel"].dtype == pl.Null else here["novel"].mean()
+    novel = None if texts["novel"].dtype == pl.Null else here["novel"].mean()
     return [
         Figure(
             name="topic_clusters",
@@ -149,9 +149,9 @@ def _mean(numbers: pl.Series) -> float | None:
     return round(float(numbers.mean()), 2) if numbers.len() else None  # type: ignore[arg-type]
 
 
-def _days(result: Clustered, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
-    names = names_of(result.texts["group"].unique(), words, policy.topics.name_words)
-    here = result.texts.filter("here")
+def _days(texts: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
+    names = names_of(texts["group"].unique(), words, policy.topics.name_words)
+    here = texts.filter("here")
     of_day = here.group_by("day").agg(of=pl.col("session_id").n_unique())
     return (
         members(here, policy)
@@ -167,8 +167,8 @@ def _days(result: Clustered, words: Words, policy: ArchivePolicy) -> pl.DataFram
     )
 
 
-def _novelty(result: Clustered) -> pl.DataFrame:
-    here = result.texts.filter("here", pl.col("distance").is_not_null())
+def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
+    here = texts.filter("here", pl.col("distance").is_not_null())
     return (
         here.group_by("day")
         .agg(
@@ -181,8 +181,8 @@ def _novelty(result: Clustered) -> pl.DataFrame:
     )
 
 
-def _notes(result: Clustered, asked: Asked) -> list[str]:
-    if result.texts["novel"].dtype != pl.Null:
+def _notes(texts: pl.DataFrame, asked: Asked) -> list[str]:
+    if texts["novel"].dtype != pl.Null:
         return []
     since, until = asked.period.earlier
     return [f"{since} to {until} has too few sessions to say what is new."]

@@ -32,7 +32,7 @@ for (const button of document.querySelectorAll(".query button")) {
 const narrow = innerWidth < 600;
 const drawn = [...document.querySelectorAll(".picture")].map((place) => {
   const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
-  if (narrow) { spec.config.legend.columns = 2; spec.config.axis.labelLimit = 110; }
+  if (narrow) { spec.config.legend.columns = 2; spec.config.axis.labelLimit = 110; spec.config.axisYDiscrete.labelLimit = 130; }
   const facet = spec.facet ? spec : spec.encoding?.facet;
   if (facet?.columns) {
     const columns = Math.max(1, Math.min(facet.columns, Math.floor(place.clientWidth / 250)));

@@ -24,6 +24,8 @@ from jobs.report.theme import variables
 _FIRST = "overview"
 """Its first pictures stand at the top of the page."""
 _PICTURES_AT_THE_TOP = 2
+_ROWS_OPEN = 12
+"""A longer table is folded: its picture says more."""
 
 
 def render(report: Report) -> str:
@@ -160,6 +162,8 @@ def _table(part: Part, name: str) -> str:
         label = escape(table.title, quote=True)
         rows = f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'
         rows += f"{table_html(f'table-{part.name}-{name}', frame)}</div>"
+    if frame.height > _ROWS_OPEN:
+        rows = f"<details><summary>{wording.counted(min(frame.height, ROWS_SHOWN), 'row')}</summary>{rows}</details>"
     return f'<h4>{escape(table.title)}</h4><p class="faint">{escape(" ".join(said))}</p>{rows}'
 
 

@@ -23,7 +23,9 @@ def table_html(name: str, frame: pl.DataFrame) -> str:
     """
     shown = frame.head(ROWS_SHOWN).select(_plain(frame, column) for column in frame.columns)
     table = gt.GT(shown, id=name).cols_label({column: _heading(column) for column in shown.columns})
-    table = table.cols_align("left", columns=pl.selectors.temporal())
+    times = [column for column, kind in frame.schema.items() if kind.is_temporal()]
+    table = table.cols_align("left", columns=times)
+    table = table.tab_style(gt.style.css("white-space: nowrap"), gt.loc.body(columns=times)) if times else table
     for column, kind in shown.schema.items():
         if is_share(column):
             table = table.fmt_percent(column, decimals=1)
@@ -44,6 +46,8 @@ def _plain(frame: pl.DataFrame, column: str) -> pl.Expr:
     kind, values = frame.schema[column], pl.col(column)
     if isinstance(kind, pl.List):
         return values.list.eval(pl.element().cast(pl.String)).list.join(", ")
+    if kind == pl.Boolean:
+        return pl.when(values).then(pl.lit("yes")).when(~values).then(pl.lit("no")).alias(column)
     if isinstance(kind, pl.Datetime):
         return values.dt.strftime("%Y-%m-%d %H:%M")
     if isinstance(kind, pl.Struct):

@@ -54,7 +54,7 @@ _RAMP = ("#7d94ab", "#5b83c4", "#7a5bc7", "#b8478f", "#d9534f", "#f0883e")
 """From little to much; each of these stands out from a light and from a dark ground. Scales cannot mix variables."""
 _DIVERGING = ("#1f6feb", "#7d94ab", "#d9534f")
 _FONT = "system-ui, sans-serif"
-_LABEL_PX, _LONGEST_LABEL_PX = 11, 150
+_LABEL_PX, _LONGEST_LABEL_PX, _LONGEST_NAME_PX = 11, 150, 240
 _HEIGHT_PX, _STEP_PX, _INNER_WIDTH_PX = 220, 22, 200
 
 Colour = Callable[[str], str]
@@ -101,7 +101,7 @@ def config(colour: Colour, *, font: str = _FONT) -> dict[str, Any]:
             "labelOverlap": "greedy",
         },
         # Categories are never left out, but for those of time.
-        "axisYDiscrete": {"labelOverlap": False, "grid": False, "labelColor": ink},
+        "axisYDiscrete": {"labelOverlap": False, "grid": False, "labelColor": ink, "labelLimit": _LONGEST_NAME_PX},
         "axisXDiscrete": {"labelOverlap": "greedy", "grid": False},
         "axisXTemporal": {"grid": False, "tickCount": 6},
         "axisQuantitative": {"tickCount": 5},
@@ -115,6 +115,7 @@ def config(colour: Colour, *, font: str = _FONT) -> dict[str, Any]:
             "symbolStrokeWidth": 2,
             "columns": 4,
             "labelLimit": _LONGEST_LABEL_PX,
+            "layout": {"top": {"anchor": "start", "bounds": "full", "direction": "horizontal"}},
         },
         "header": {
             "labelColor": ink,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from streams.lake.progress import Move, Place
+from streams.lake.risk_points import risk_points
 from streams.lake.rows import Landed, Rows
-from streams.lake.schema import TABLE_OF, TABLES, Skipped, risk_points
+from streams.lake.schema import TABLE_OF, TABLES, Skipped
 
 _PROFILES, _RISK_POINTS = TABLES["profiles"].name, TABLES["risk_points"].name
 

@@ -15,10 +15,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import chain, repeat
+from itertools import repeat
 from typing import NamedTuple, get_args
 
-import numpy as np
 import polars as pl
 from msgspec import Struct
 
@@ -39,6 +38,7 @@ from streams.lake.columns import (
     record_column,
     type_of,
 )
+from streams.lake.risk_points import OF_PROFILE, RiskPointOfSession
 from streams.lake.rows import Rows
 
 RAW = "raw"
@@ -150,33 +150,6 @@ def _table(
     )
 
 
-class RiskPointOfSession(events.RiskPoint, frozen=True, kw_only=True, gc=False):
-    """One element of `ProfileUpdated.risk_points` with its session and the profile that brought it."""
-
-    id: str
-    session_id: str
-    user_id: str
-    app_id: str
-
-
-_OF_PROFILE = frozenset(("id", "session_id", "user_id", "app_id"))
-
-
-def risk_points(profiles: Rows) -> Rows:
-    """The risk points of profiles as rows of their own, which the profiles own."""
-    points, counts = Rows(), [len(profile.risk_points) for profile in profiles.events]  # type: ignore[attr-defined]
-    whose = np.repeat(np.arange(len(counts)), counts).tolist()
-    points.extend(
-        list(chain.from_iterable(profile.risk_points for profile in profiles.events)),  # type: ignore[attr-defined]
-        [profiles.partitions[row] for row in whose],
-        [profiles.offsets[row] for row in whose],
-        [profiles.appended_us[row] for row in whose],
-        [0] * len(whose),
-        owners=[profiles.events[row] for row in whose],
-    )
-    return points
-
-
 FORGETTING: tuple[type[Struct], ...] = (
     events.SessionErased,
     *get_args(events.UserErasure),
@@ -217,7 +190,7 @@ TABLES: dict[str, Table] = {
         _table("turns", events.Turn, also=_OF_TURNS),
         _table("controls", *_kept(TURNS, events.Turn), also=(_EXTRA,)),
         _table("profiles", events.ProfileUpdated, without=("risk_points",)),
-        _table("risk_points", RiskPointOfSession, of_owner=_OF_PROFILE),
+        _table("risk_points", RiskPointOfSession, of_owner=OF_PROFILE),
         _table("windows", events.WindowClosed),
         _table("alerts", events.AlertChanged),
         _table("compactions", events.SegmentCompacted),

@@ -92,18 +92,14 @@ class LakeWriter:
 
     @contextmanager
     def exclusively(self, doing: str) -> Iterator[None]:
-        """Hold the writers' lock.
-
-        Raises:
-            StoreUnavailable: Another process holds it for a minute, or the engine fails inside.
-        """
+        """Hold the writers' lock; StoreUnavailable: another process does for a minute, or the engine fails inside."""
         try:
             with self._lock:
                 yield
         except Timeout:
             raise StoreUnavailable(
-                f"{doing} waited {_LOCK_TIMEOUT_S} s for the lock of {self.paths.shown}: another process is writing. Is a "
-                "merge or an erasure running, or a writer suspended?"
+                f"{doing} waited {_LOCK_TIMEOUT_S} s for the lock of {self.paths.shown}: another process is writing. "
+                "Does a merge or an erasure run, or is a writer suspended?"
             ) from None
         except (duckdb.Error, OSError) as error:
             raise unavailable(error, self.paths, doing, getattr(self, "con", None)) from None
@@ -212,8 +208,8 @@ class LakeWriter:
             What each table got.
 
         Raises:
-            Fenced: A partition's offset is not what the buffer started from: nothing was written. Drop the buffer and
-                read on from `offsets`. This also follows a commit whose outcome was unknown.
+            Fenced: A partition's offset is not what the buffer started from, as also after a commit whose outcome was
+                unknown: nothing was written. Drop the buffer and read on from `offsets`.
             StoreUnavailable: Disk full, not writable, or locked for long: nothing was written.
         """
         with self.exclusively("landing rows"):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 from hypothesis import given
@@ -53,7 +55,7 @@ ODD = st.sampled_from(
     ]
 )
 KEYS = st.sampled_from([b"s-1"] * 12 + [b"other", None, b"s\n1"])
-OUTPUTS = {
+OUTPUTS: dict[Topic, list[Any]] = {
     PROFILES: [profile("p", turns=0), profile("q", turns=3), profile("r\x00", turns=1)],
     ALERTS: [alert("a", AlertStatus.FIRING), alert("b", AlertStatus.RESOLVED)],
     WINDOWS: [app_window("w", source_partition=1, turns=3)],
@@ -113,13 +115,13 @@ def test_the_edge_of_the_future_is_the_same(apart_ms: int, shift_us: int) -> Non
     """Arrival times of one batch lie apart, and a turn may be a microsecond too early or not."""
     edge = NOW + INTAKE.future_skew + timedelta(microseconds=shift_us)
     at_ms = int(NOW.timestamp() * 1000)
-    early, late = encode(turn(0)), encode(turn(1)).replace(encode(turn(1).timestamp), encode(edge))
+    early, late = encode(turn(0)), encode(msgspec.structs.replace(turn(1), timestamp=edge))
     records = [Record(0, 0, at_ms + apart_ms, b"s-1", early), Record(0, 1, at_ms, b"s-1", late)]
 
     assert_same(TURNS, records)
 
 
-@pytest.mark.parametrize("of", OUTPUTS, ids=lambda of: of.name)
+@pytest.mark.parametrize("of", list(OUTPUTS), ids=[of.name for of in OUTPUTS])
 @given(st.data())
 def test_outputs_land_as_each_alone(of: Topic, data: st.DataObject) -> None:
     """Tombstones and damaged records between them."""

@@ -51,7 +51,7 @@ def test_views_agree(view: str, duck: BaseBackend, spark: BaseBackend) -> None:
 
 def test_a_difference_is_seen() -> None:
     """Of a value, a float beyond its last digits, a null, and a missing row; not of the order of rows."""
-    rows = [{"a": 1, "b": 0.1 + 0.2}, {"a": 2, "b": None}]
+    rows: list[dict[str, Any]] = [{"a": 1, "b": 0.1 + 0.2}, {"a": 2, "b": None}]
 
     assert differing(rows, [rows[1], {"a": 1, "b": 0.3}]) == []
     assert differing(rows, rows[:1]) != []

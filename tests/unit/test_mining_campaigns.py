@@ -32,7 +32,7 @@ def grouped(texts: Iterable[str], rules: CampaignMining = RULES) -> Labels:
     """The group of each text."""
     of = list(texts)
     signed = signatures([text.split() for text in of], rules)
-    return groups_of(signed.to_numpy(), unit_vectors(kept_vectors(of)), rules)
+    return groups_of(signed.to_numpy(), unit_vectors(kept_vectors(of).to_numpy()), rules)
 
 
 def said(texts: Iterable[str], *, users: int = 100, first: int = 0) -> pl.DataFrame:

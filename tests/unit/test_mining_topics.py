@@ -74,7 +74,7 @@ def test_matters_are_told_apart() -> None:
     result = clustered(bare(frame), bare(frame).clear(), POLICY)
 
     matter = frame["session_id"].str.slice(4).cast(pl.Int64) % 2
-    mixed = result.texts.with_columns(matter=matter).group_by("group").agg(pl.col("matter").mean())["matter"]
+    mixed = result.with_columns(matter=matter).group_by("group").agg(pl.col("matter").mean())["matter"]
     assert float((mixed - 0.5).abs().mean()) > 0.4  # type: ignore[arg-type]
 
 
@@ -85,7 +85,7 @@ def test_a_new_matter_is_novel() -> None:
     result = clustered(bare(here), bare(before), POLICY)
 
     of_matter = here["text"].is_in(MATTERS["battery"])
-    novel = result.texts.filter("here")["novel"]
+    novel = result.filter("here")["novel"]
     assert (novel.filter(of_matter).mean(), novel.filter(~of_matter).mean()) == (1.0, 0.0)
 
 
@@ -95,7 +95,7 @@ def test_the_same_matters_are_not_novel() -> None:
 
     result = clustered(bare(here), bare(before), POLICY)
 
-    assert result.texts.filter("here")["novel"].sum() == 0
+    assert result.filter("here")["novel"].sum() == 0
 
 
 def test_without_an_earlier_period_nothing_is_called_novel() -> None:
@@ -104,14 +104,14 @@ def test_without_an_earlier_period_nothing_is_called_novel() -> None:
 
     result = clustered(frame, frame.clear(), POLICY)
 
-    assert result.texts["novel"].null_count() == frame.height
+    assert result["novel"].null_count() == frame.height
 
 
 def test_the_same_texts_make_the_same_clusters() -> None:
     """Learning is seeded."""
     before, here = bare(texts(OLD, seed=1)), bare(texts([*OLD, *NEW], seed=2))
 
-    assert clustered(here, before, POLICY).texts.equals(clustered(here, before, POLICY).texts)
+    assert clustered(here, before, POLICY).equals(clustered(here, before, POLICY))
 
 
 def test_a_session_is_about_what_enough_of_its_texts_are_about() -> None:
@@ -148,7 +148,7 @@ def test_a_growing_cluster_is_told_from_one_that_stays() -> None:
     table = cluster_table(result, sessions, NO_WORDS, POLICY)
 
     grown = table.filter(pl.col("growth_q") <= POLICY.topics.significance, pl.col("share") > pl.col("share_before"))
-    new = result.texts.filter("here").filter(here["text"].is_in(MATTERS["battery"]))["group"].unique()
+    new = result.filter("here").filter(here["text"].is_in(MATTERS["battery"]))["group"].unique()
     assert grown["group"].to_list() != []
     assert set(grown["group"]) <= set(new)
 

@@ -17,6 +17,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from jobs.chaos.traffic import traffic
+from jobs.parity.fold import fold_again
 from jobs.parity.found import Parity
 from jobs.parity.recount import partitions_of, recount
 from jobs.parity.sums import running_sums
@@ -36,6 +37,8 @@ from streams.lake.schema import TABLE_OF
 from streams.lake.writer import LakeWriter
 from streams.ports import Vectors
 from streams.replay import Feed, Replay
+from streams.settings import Settings, load_settings
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
 from tests.lake_records import PREFIX, Record, paths, turn
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -175,7 +178,8 @@ def _one(table: str, which: str = "true") -> str:
 
 FALSE = {
     "profiles changed": f"UPDATE raw.profiles SET mean_risk = mean_risk + 1e-15 {_one('profiles', 'mean_risk > 0')}",
-    "profiles missing": f"DELETE FROM raw.profiles {_one('profiles', 'turn_count = 20')}",
+    "profiles missing": f"""DELETE FROM raw.profiles
+        WHERE session_id = '{PLAIN}' AND "open" AND turn_count BETWEEN 8 AND 22""",
     "risk points false": f"UPDATE raw.risk_points SET turn = 9999 {_one('risk_points')}",
     "session windows changed": f"UPDATE raw.windows SET risk_sum = risk_sum + 1e-15 {_one('windows', 'risk_sum > 0')}",
     "session windows missing": f"DELETE FROM raw.windows {_one('windows')}",
@@ -217,6 +221,56 @@ def test_an_empty_archive_claims_nothing(tmp_path: Path) -> None:
         pass
 
     assert Parity() == counted_again(paths(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def folded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Settings, LakePaths]:
+    """An archive as the configured rules make it, and the settings that name them."""
+    folder = tmp_path_factory.mktemp("folded")
+    settings = load_settings(data_dir=folder, topic_prefix=PREFIX)
+    embedder = stream_embedder_of(settings)
+    log = log_of(3)
+    feed = Feed(Replay(policy_of(settings), embedder, scorer_of(settings, embedder)))
+    for record in sorted(log, key=lambda record: (record.partition, record.offset)):
+        feed.take(record)
+    place = paths(folder / "archive")
+    land_all(place, log, list(feed.finish().outputs.values()))
+    return settings, place
+
+
+def folded_again(settings: Settings, place: LakePaths) -> Parity:
+    """The archive's inputs through the stream's own fold once more."""
+    found = Parity()
+    with reading(place) as con:
+        fold_again(con, settings, partitions_of(con, TOPIC), found)
+    return found
+
+
+def test_the_fold_makes_every_event_again(folded: tuple[Settings, LakePaths]) -> None:
+    """Field by field, of every table that sessions fill; a policy of now stands for the history that there is not."""
+    found = folded_again(*folded)
+
+    assert {} == found.counts
+    assert {"profiles (fold)", "risk_points (fold)", "windows (fold)", "topics (fold)"} <= found.checked.keys()
+    assert all(found.checked[f"{name} (fold)"] for name in ("profiles", "risk_points", "windows", "topics", "commands"))
+
+
+def test_an_event_that_the_fold_does_not_make_is_found(folded: tuple[Settings, LakePaths], tmp_path: Path) -> None:
+    """One that says something else, one that is gone, and one that nobody could have made."""
+    settings, place = folded
+    shutil.copytree(place.catalog.parent, tmp_path / "copy")
+    with closing(open_writer(paths(tmp_path / "copy"))) as con:
+        con.execute(f"UPDATE raw.profiles SET suspicion = suspicion + 0.5 {_one('profiles')}")
+        con.execute(f"DELETE FROM raw.compactions {_one('compactions')}")
+        con.execute(f"UPDATE raw.windows SET id = 'nobody' {_one('windows')}")
+    found = folded_again(settings, paths(tmp_path / "copy"))
+
+    assert {
+        "profiles (fold) changed": 1,
+        "compactions (fold) missing": 1,
+        "windows (fold) false": 1,
+        "windows (fold) missing": 1,
+    } == found.counts
 
 
 def looped(groups: Sequence[int], values: Sequence[float]) -> Iterator[float]:
