@@ -24,10 +24,10 @@ from jobs.topics import apply_topics
 from models.codec import decode_output
 from models.events import AlertChanged, Position
 from models.topics import ALERTS, TURNS
+from streams.archive_settings import ArchiveSettings
 from streams.comparison import Kind, TopicOutputs, turn_counts
 from streams.followers import ARCHIVE_TURNS, INDEX
 from streams.kafka.client import read_to_end
-from streams.archive_settings import ArchiveSettings
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.tiers import USERS_TURNS
 

@@ -16,7 +16,7 @@ from jobs.mining.drift_calibration import calibrated
 from jobs.mining.drift_metrics import ALL_APPS
 from jobs.mining.drift_pictures import pictures
 from jobs.mining.drift_shifts import by_day, compared, findings
-from jobs.mining.job import Asked, Figure, Found, Frames, Job, Period, Shown
+from jobs.mining.job import Asked, Figure, Found, Frames, Job, Period, Shown, about
 from models.archive_policy import ArchivePolicy
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _find(frames: Frames, asked: Asked) -> Found:
     weeks, bins, told = calibrated(pl.concat(labels, how="diagonal_relaxed") if labels else pl.DataFrame(), policy)
     notes = _notes(here, there, asked.policy) + told
     shifted = tests.filter(pl.col("shifted"))
-    counts = {"sessions": here["session_id"].n_unique(), "users": here["user_id"].n_unique()}
+    counts = about(here)
     figures = [
         Figure(
             name="shifted_measures",

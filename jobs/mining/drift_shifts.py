@@ -18,7 +18,7 @@ from jobs.mining.drift_measures import (
     stability_by_chance,
 )
 from jobs.mining.drift_metrics import ALL_APPS, MODE, measured, metric_of
-from jobs.mining.job import Finding, Period
+from jobs.mining.job import Finding, Period, about
 from models.archive_policy import ArchivePolicy
 from streams.lake.catalog import literal
 
@@ -45,9 +45,7 @@ def compared(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
             now, before = known.filter("here"), known.filter(~pl.col("here"))
             if _enough(now, policy) and _enough(before, policy):
                 of = _mode(before, now) if name == MODE else _number(before[name], now[name], rules.bins)
-                rows.append(
-                    {"app_id": app_id, "measure": name, **_about(now), "baseline_sessions": before.height, **of}
-                )
+                rows.append({"app_id": app_id, "measure": name, **about(now), "baseline_sessions": before.height, **of})
     return _judged(rows, policy)
 
 
@@ -64,10 +62,6 @@ def _enough(sessions: pl.DataFrame, policy: ArchivePolicy) -> bool:
     k = policy.anonymity
     least = max(policy.drift.min_sessions, k.min_sessions)
     return sessions.height >= least and sessions["user_id"].n_unique() >= k.min_users
-
-
-def _about(sessions: pl.DataFrame) -> dict[str, int]:
-    return {"sessions": sessions["session_id"].n_unique(), "users": sessions["user_id"].n_unique()}
 
 
 def _number(before: pl.Series, now: pl.Series, bins: int) -> dict[str, Any]:
@@ -127,7 +121,7 @@ def by_day(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
             chance = stability_by_chance(len(counted), before.height, of_day.height)
             rows.append(
                 {"day": day, "measure": name, "psi": round(psi, _DIGITS), "psi_by_chance": round(chance, _DIGITS),
-                 **_about(of_day), "here": of_day["here"][0]}
+                 **about(of_day), "here": of_day["here"][0]}
             )  # fmt: skip
     return pl.DataFrame(rows, schema=schema)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import polars as pl
 from msgspec import Struct
@@ -51,6 +51,18 @@ class Period(NamedTuple):
 
     def __contains__(self, day: object) -> bool:
         return isinstance(day, date) and self.since <= day <= self.until
+
+
+class About(TypedDict):
+    """How many sessions and users something is about."""
+
+    sessions: int
+    users: int
+
+
+def about(rows: pl.DataFrame) -> About:
+    """Whom rows with `session_id` and `user_id` are about: `Figure(…, **about(rows))`."""
+    return {"sessions": rows["session_id"].n_unique(), "users": rows["user_id"].n_unique()}
 
 
 class Figure(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import ibis
 import polars as pl
 
-from jobs.mining.job import Figure, Finding, Period, Shown
+from jobs.mining.job import Figure, Finding, Period, Shown, about
 from models.archive_policy import MemoryMining
 from streams.lake.catalog import literal
 
@@ -52,7 +52,7 @@ def figures_of(sessions: pl.DataFrame) -> list[Figure]:
             name=f"{layer.replace(chr(39), '').replace(' ', '_')}_tokens_kept_ratio",
             value=_kept(of_layer, "tokens"),
             meaning=f"tokens of summaries to tokens of what they stand for, {layer}",
-            **_about(of_layer),
+            **about(of_layer),
         )
         for (layer,), of_layer in sessions.sort("layer").group_by("layer", maintain_order=True)
     ]
@@ -64,7 +64,7 @@ def figures_of(sessions: pl.DataFrame) -> list[Figure]:
             value=None if not lost.height else round(float(lost["loss"].median()), _DIGITS),  # type: ignore[arg-type]
             meaning="probes that a search for what was said no longer finds in a topic's summary, of half the sessions",
             better="lower",
-            **_about(lost),
+            **about(lost),
         ),
     ]
 
@@ -129,9 +129,5 @@ def _ratio(after: str, before: str) -> pl.Expr:
 
 
 def _kept(sessions: pl.DataFrame, unit: str) -> float | None:
-    before = sessions[f"{unit}_before"].sum()
-    return round(sessions[f"{unit}_after"].sum() / before, _DIGITS) if before else None
-
-
-def _about(frame: pl.DataFrame) -> dict[str, int]:
-    return {"sessions": frame["session_id"].n_unique(), "users": frame["user_id"].n_unique()}
+    before, after = (float(sessions[f"{unit}_{when}"].sum()) for when in ("before", "after"))
+    return round(after / before, _DIGITS) if before else None

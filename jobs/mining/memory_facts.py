@@ -7,12 +7,12 @@ against the latest turn by then, never the clock. The sessions of a fact are tho
 from __future__ import annotations
 
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import ibis
 import polars as pl
 
-from jobs.mining.job import Asked, Figure, Finding, Shown
+from jobs.mining.job import Asked, Figure, Finding, Shown, about
 from models.archive_policy import MemoryMining
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def _latest(asked: Asked, facts: pl.DataFrame) -> datetime:
     turns = asked.whole["turns"]
     until = turns.filter(turns.day <= ibis.literal(asked.period.until))
     found = asked.rows(until.aggregate(latest=until.timestamp.max()))["latest"][0]
-    latest: datetime = found if found is not None else facts["heard_at"].max()
-    return latest
+    return cast("datetime", found if found is not None else facts["heard_at"].max())
 
 
 def flips(asked: Asked) -> pl.DataFrame:
@@ -73,40 +72,40 @@ def flips(asked: Asked) -> pl.DataFrame:
 
 def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
     """Of all active facts, and of what the period changed."""
-    about = _about(facts)
+    whom = about(facts)
     per_user = facts.group_by(_USER).len()["len"]
     users = changes.group_by(_USER).agg(pl.col("flips").sum())
     return [
-        Figure(name="active_facts", value=float(facts.height), meaning="facts of users that are true now", **about),
+        Figure(name="active_facts", value=float(facts.height), meaning="facts of users that are true now", **whom),
         Figure(
             name="facts_per_user_median",
             value=_of(per_user.median()),
             meaning="active facts of half of the users that have any",
-            **about,
+            **whom,
         ),
         Figure(
-            name="facts_per_user_p90", value=_of(per_user.quantile(0.9)), meaning="and of the tenth with most", **about
+            name="facts_per_user_p90", value=_of(per_user.quantile(0.9)), meaning="and of the tenth with most", **whom
         ),
         Figure(
             name="duplicate_facts_ratio",
             value=_of(facts["duplicate"].mean()),
             meaning="active facts whose value stands under another key of the same user",
             better="lower",
-            **about,
+            **whom,
         ),
         Figure(
             name="stale_facts_ratio",
             value=_of(facts["stale"].mean()),
             meaning="active facts of which nothing was heard for long",
             better="lower",
-            **about,
+            **whom,
         ),
         Figure(
             name="flipping_users_ratio",
             value=_of((users["flips"] > 0).mean()),
             meaning="users whose facts changed in the period, and changed back",
             better="lower",
-            **_about(changes),
+            **about(changes),
         ),
     ]
 
@@ -221,10 +220,6 @@ SELECT app_id, user_id, session_id, category, timestamp FROM (
 )
 WHERE keys > 1
 """.strip()  # noqa: S608 - names of this module, a date, a number
-
-
-def _about(frame: pl.DataFrame) -> dict[str, int]:
-    return {"sessions": frame["session_id"].n_unique(), "users": frame["user_id"].n_unique()}
 
 
 def _of(value: object) -> float | None:

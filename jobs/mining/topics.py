@@ -112,8 +112,8 @@ def _words(texts: pl.DataFrame, asked: Asked) -> Words:
     topics, segments = asked.whole["topics"], asked.whole["segments"]
     titles = asked.rows(topics.filter(topics.topic_id.isin(places)).select("title", "summary"))
     keys = asked.rows(segments.filter(segments.id.isin(places)).select("key_topics"))
-    texts = pl.concat([titles["title"], titles["summary"], keys["key_topics"].list.join(" ")])
-    return words_by_group(named, spelled(named["mark"], texts))
+    looked_up = pl.concat([titles["title"], titles["summary"], keys["key_topics"].list.join(" ")])
+    return words_by_group(named, spelled(named["mark"], looked_up))
 
 
 def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -> list[Figure]:

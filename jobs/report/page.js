@@ -30,9 +30,15 @@ for (const button of document.querySelectorAll(".query button")) {
 
 // Expressions are interpreted (`ast`), so that the page needs no right to evaluate text as a program.
 const narrow = innerWidth < 600;
+const shortened = (part) => {
+  for (const [name, value] of Object.entries(part)) {
+    if (name === "labelLimit") part[name] = Math.min(value, 120);
+    else if (value && typeof value === "object" && name !== "datasets") shortened(value);
+  }
+};
 const drawn = [...document.querySelectorAll(".picture")].map((place) => {
   const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
-  if (narrow) { spec.config.legend.columns = 2; spec.config.axis.labelLimit = 110; spec.config.axisYDiscrete.labelLimit = 130; }
+  if (narrow) { spec.config.legend.columns = 1; shortened(spec); }
   const facet = spec.facet ? spec : spec.encoding?.facet;
   if (facet?.columns) {
     const columns = Math.max(1, Math.min(facet.columns, Math.floor(place.clientWidth / 250)));

@@ -24,18 +24,18 @@ from models.errors import ConfigurationError
 from models.events import ClockTicked, DeadLetter, SessionEnded
 from models.risk.scorer import RuleScorer
 from models.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
+from streams.archive_settings import ArchiveSettings
 from streams.kafka.client import consumer
 from streams.kafka.producer import Record
 from streams.lake.buffer import Buffer
 from streams.lake.catalog import open_reader, paths_of, reading
-from streams.lake.rows import Rows
 from streams.lake.inputs import archived_count, archived_inputs
 from streams.lake.progress import Move, Place
+from streams.lake.rows import Rows
 from streams.lake.verify import Verification, verify
 from streams.lake.writer import LakeWriter
 from streams.replay import Feed, Replay, replay_log
 from streams.roles import archive
-from streams.archive_settings import ArchiveSettings
 from streams.settings import HttpSettings, Settings, load_settings
 from streams.wiring import embedder_of, policy_of
 from tests.lake_records import profile, turn

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve  # type: ignore[import-untyped]
+from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
 from jobs.eval.escalation_scoring import Judged, by_source, figures, pr_auc, recall_at, roc_auc, roc_auc_interval
 

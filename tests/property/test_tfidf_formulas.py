@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.feature_extraction.text import TfidfVectorizer  # type: ignore[import-untyped]
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from models.retrieval.tfidf import TfIdf
 

@@ -26,11 +26,11 @@ from models.policy import IntakePolicy
 from models.topics import ARCHIVED_TOPICS, COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
 from streams.lake import removal
 from streams.lake.buffer import Buffer
-from streams.lake.rows import Landed
 from streams.lake.erasing import erase
 from streams.lake.landed import land
 from streams.lake.maintenance import maintain
 from streams.lake.progress import Move, Place
+from streams.lake.rows import Landed
 from streams.lake.schema import FORGETTING, RAW, SKIPPED, TABLE_OF, TABLES
 from streams.lake.subject_rows import SubjectRows
 from streams.lake.vacuum import vacuum

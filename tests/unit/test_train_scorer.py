@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from msgspec import structs
-from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
