@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import ibis
 import polars as pl
 
-from jobs.mining.job import Asked, Figure, Shown
+from jobs.mining.job import Asked, Figure, Shown, about
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -24,7 +24,7 @@ def apps(asked: Asked) -> tuple[list[Figure], Shown]:
     changes = _until(asked, "app_memory_changes")
     memories = asked.rows(_last(_owned(changes), [*_SPACE, "memory_id"]).filter(lambda t: t.active))
     spaces = asked.rows(_last(_owned(_until(asked, "app_memory_spaces")), _SPACE))
-    turns = asked.rows(
+    whom = asked.rows(
         changes.group_by("app_id").agg(sessions=changes.session_id.nunique(), users=changes.user_id.nunique())
     )
     alike = _alike(memories, asked.policy.memory.alike_min_ratio)
@@ -40,7 +40,7 @@ def apps(asked: Asked) -> tuple[list[Figure], Shown]:
         waiting=pl.col("waiting").sum(),
         energy_ratio=(pl.col("energy_units").sum() / pl.col("energy_capacity_units").sum()).round(_DIGITS),
     )
-    frame = turns.join(energy, on="app_id", how="left").join(held, on="app_id", how="left")
+    frame = whom.join(energy, on="app_id", how="left").join(held, on="app_id", how="left")
     frame = frame.join(alike.group_by("app_id").agg(alike_pairs=pl.len()), on="app_id", how="left")
     frame = frame.with_columns(pl.col("memories", "contradicting", "pinned", "alike_pairs").fill_null(0)).sort("app_id")
     counts = about(memories)
@@ -83,10 +83,10 @@ def projects(asked: Asked) -> tuple[list[Figure], Shown]:
             pending=(items.kind == "pending").sum(),
         )
     )
-    turns = asked.rows(
+    whom = asked.rows(
         changes.group_by("app_id").agg(sessions=changes.session_id.nunique(), users=changes.user_id.nunique())
     )
-    frame = turns.join(kinds, on="app_id", how="left").fill_null(0).sort("app_id")
+    frame = whom.join(kinds, on="app_id", how="left").fill_null(0).sort("app_id")
     memories = int(frame["memories"].sum())
     whole = asked.rows(changes.aggregate(sessions=changes.session_id.nunique(), users=changes.user_id.nunique()))
     counts = {"sessions": int(whole["sessions"][0]), "users": int(whole["users"][0])}
