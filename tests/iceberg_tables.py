@@ -90,7 +90,7 @@ class Archive:
     def table(self, name: str) -> Table:
         """The Iceberg table."""
         with opened(self.settings) as catalog:
-            return catalog.load_table(("turntide", name))
+            return catalog.load_table((self.settings.iceberg.namespace, name))
 
     def read(self, name: str) -> pa.Table:
         """Every row of the Iceberg table."""
@@ -123,11 +123,16 @@ class Archive:
 
     def holding(self, needle: str) -> list[str]:
         """Files of the tables with the needle in any byte."""
-        return [
-            str(path.relative_to(self.tables))
-            for path in sorted(self.tables.rglob("*"))
-            if path.is_file() and needle.encode() in _unpacked(path)
-        ]
+        return holding(self.tables, needle)
+
+
+def holding(folder: Path, needle: str) -> list[str]:
+    """Files below a folder with the needle in any byte, packed or not, by their path from there."""
+    return [
+        str(path.relative_to(folder))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and needle.encode() in _unpacked(path)
+    ]
 
 
 def _unpacked(path: Path) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from jobs.bench.archive_child import peak_mb
 from jobs.bench.archive_fill import Filled, fill
 from jobs.bench.archive_landing import Spent, speed
 from jobs.bench.archive_reading import Ran, Reading, Stored, jobs_and_report, read_views, stored
@@ -134,15 +134,11 @@ def _apart(work: Callable[..., _Result], *arguments: object) -> tuple[_Result, f
         os.environ[_THREADS] = "1"
     try:
         with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
-            return process.submit(work, *arguments).result(), process.submit(_peak_mb).result()
+            return process.submit(work, *arguments).result(), process.submit(peak_mb).result()
     finally:
         os.environ.pop(_THREADS, None)
         if before is not None:
             os.environ[_THREADS] = before
-
-
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024 / _MB
 
 
 def _landing(folder: Path, settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:

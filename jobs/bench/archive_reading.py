@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import duckdb
 from msgspec import Struct
 
+from jobs.bench import archive_child
 from jobs.mining.jobs import job_names
 from jobs.query_files import files_read
 from streams.lake.catalog import METADATA, LakePaths, reading
@@ -23,7 +23,6 @@ from streams.lake.schema import TABLES
 
 RUNS = 3
 _SHOWN_CHARS = 300
-_MB = 1_000_000
 
 
 class Stored(Struct, frozen=True):
@@ -140,13 +139,12 @@ def jobs_and_report(data_dir: Path, day: date, days: int) -> tuple[dict[str, Ran
 
 def ran(data_dir: Path, *arguments: str) -> Ran:
     """Run a command of ours on a data directory, and see what it took."""
-    command: Sequence[str] = (sys.executable, "-m", "jobs.cli", *arguments, "--output", "json")
     environment = {**os.environ, "TURNTIDE_DATA_DIR": str(data_dir)}
-    begun = time.perf_counter()
-    with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said)  # noqa: S603
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        failure = said.read().decode(errors="replace")[-_SHOWN_CHARS:] if child.returncode else ""
-    return Ran(time.perf_counter() - begun, usage.ru_maxrss * 1_024 / _MB, failure)
+    with tempfile.TemporaryDirectory(prefix="turntide-bench-") as folder:
+        peak = Path(folder) / "peak"
+        command = (sys.executable, "-m", archive_child.__name__, str(peak), *arguments, "--output", "json")
+        begun = time.perf_counter()
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)  # noqa: S603 - our own
+        seconds = time.perf_counter() - begun
+        failure = done.stderr.decode(errors="replace")[-_SHOWN_CHARS:] if done.returncode else ""
+        return Ran(seconds, float(peak.read_text()) if peak.exists() else 0.0, failure)

@@ -17,7 +17,7 @@ import polars as pl
 from jobs.mining.escalation_curves import described
 from jobs.mining.escalation_figures import app_table, change_table, figures_of, rounded, slope_table
 from jobs.mining.escalation_pictures import pictures
-from jobs.mining.escalation_shapes import curve_table, growing, shape_table, shaped
+from jobs.mining.escalation_shapes import THIRDS, curve_table, growing, shape_table, shaped
 from jobs.mining.escalation_survival import faster_apps, standings, survival_table
 from jobs.mining.job import Asked, Found, Frames, Job, Shown
 from jobs.mining.tables import Tables
@@ -36,7 +36,9 @@ def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
 def _numbered(points: ir.Table) -> ir.Table:
     """Scored turns with their number in the session, from 0 on, and how many there are."""
     in_order = ibis.window(group_by="session_id", order_by="turn")
-    points = points.mutate(nth=ibis.row_number().over(in_order).cast("int64"))
+    points = points.mutate(
+        nth=ibis.row_number().over(in_order).cast("int64"), third=ibis.ntile(len(THIRDS)).over(in_order)
+    )
     return points.mutate(scored=points.count().over(ibis.window(group_by="session_id")).cast("int64"))
 
 
@@ -51,6 +53,7 @@ def _sessions(points: ir.Table, tables: Tables, policy: ArchivePolicy) -> ir.Tab
         scored=points.scored.max(),
         moded_at=points.nth.min(where=escalated) + 1,
         alerted_at=points.nth.max(where=points.turn <= points.alert_turn) + 1,
+        **{name: points.risk.mean(where=points.third == n) for n, name in enumerate(THIRDS)},
     )
 
 
@@ -115,7 +118,7 @@ JOB = Job(
     question="How does risk rise in sessions, and how soon?",
     grouped="session",
     reads=("risk_points", "alerts"),
-    version=1,
+    version=2,
     heavy=heavy,
     refine=refine,
     find=find,

@@ -8,14 +8,16 @@ from typing import Literal
 import polars as pl
 from polars import selectors as cs
 
+from jobs.mining.anonymity import ABOUT_TYPE, beyond, part_of, smaller_side
 from jobs.mining.escalation_survival import Standing
-from jobs.mining.job import Figure
+from jobs.mining.job import Figure, about
 
 _PERCENT = 100
 _SLOPE_STEP = 0.1
 """Width of a bar of slopes, risk over the session."""
 _DONE_STEP = 10
 """Width of a bar of changes, percent of a session."""
+_ESCALATED, _RISING = pl.col("escalated_at").is_not_null(), pl.col("slope_low") > 0
 _COUNTED = (pl.len().alias("sessions"), pl.col("user_id").n_unique().alias("users"))
 
 
@@ -26,13 +28,12 @@ def figures_of(sessions: pl.DataFrame, curves: pl.DataFrame) -> list[Figure]:
         sessions: All of the period with a scored turn.
         curves: Those with a curve.
     """
-    escalated = sessions.filter(pl.col("escalated_at").is_not_null())
-    rising = curves.filter(pl.col("slope_low") > 0)
+    escalated = sessions.filter(_ESCALATED)
     led = curves.filter(pl.col("change_at") <= pl.col("alerted_at"))
     return [
         _share(
             "escalated_sessions_percent",
-            escalated,
+            _ESCALATED,
             sessions,
             "Sessions that reached an escalated mode or alerted.",
         ),
@@ -50,18 +51,18 @@ def figures_of(sessions: pl.DataFrame, curves: pl.DataFrame) -> list[Figure]:
             "Scored turns from the first upward change of the risk to the alert, where the change came first.",
             better="lower",
         ),
-        _share("rising_sessions_percent", rising, curves, "Sessions whose risk surely rises (interval of its slope)."),
+        _share("rising_sessions_percent", _RISING, curves, "Sessions whose risk surely rises (interval of its slope)."),
     ]
 
 
-def _share(name: str, part: pl.DataFrame, whole: pl.DataFrame, meaning: str) -> Figure:
+def _share(name: str, holds: pl.Expr, whole: pl.DataFrame, meaning: str) -> Figure:
     return Figure(
         name=name,
-        value=round(_PERCENT * part.height / whole.height, 2) if whole.height else None,
+        value=round(_PERCENT * whole.filter(holds).height / whole.height, 2) if whole.height else None,
         meaning=meaning,
-        sessions=whole.height,
-        users=whole["user_id"].n_unique(),
+        **about(whole),
         better="lower",
+        part=part_of(whole, holds),
     )
 
 
@@ -73,9 +74,9 @@ def _median(
         name=name,
         value=float(middle) if isinstance(middle, int | float) else None,
         meaning=meaning,
-        sessions=of.height,
-        users=of["user_id"].n_unique(),
+        **about(of),
         better=better,
+        part=beyond(about(of)),
     )
 
 
@@ -91,6 +92,8 @@ def app_table(apps: Sequence[Standing]) -> pl.DataFrame:
         "median_turns": pl.Float64,
         "false_discovery_rate": pl.Float64,
         "faster": pl.Boolean,
+        "about_escalated_percent": ABOUT_TYPE,
+        "about_others_percent": ABOUT_TYPE,
     }
     return pl.DataFrame(apps, schema=schema, orient="row").drop("escalated")
 
@@ -101,7 +104,11 @@ def slope_table(curves: pl.DataFrame) -> pl.DataFrame:
     return (
         curves.filter(pl.col("slope").is_not_null())
         .group_by(rise_from=(rise / _SLOPE_STEP).floor() * _SLOPE_STEP)
-        .agg(*_COUNTED, surely_rising_percent=(pl.col("slope_low") > 0).mean() * _PERCENT)
+        .agg(
+            *_COUNTED,
+            surely_rising_percent=_RISING.mean() * _PERCENT,
+            about_surely_rising_percent=smaller_side(_RISING),
+        )
         .with_columns(pl.col("rise_from").round(2), rise_to=(pl.col("rise_from") + _SLOPE_STEP).round(2))
         .sort("rise_from")
     )
@@ -116,7 +123,8 @@ def change_table(curves: pl.DataFrame) -> pl.DataFrame:
         .agg(
             *_COUNTED,
             mean_rise=pl.col("change_rise").mean(),
-            escalated_percent=pl.col("escalated_at").is_not_null().mean() * _PERCENT,
+            escalated_percent=_ESCALATED.mean() * _PERCENT,
+            about_escalated_percent=smaller_side(_ESCALATED),
         )
         .with_columns(done_percent_to=pl.col("done_percent_from") + _DONE_STEP)
         .sort("done_percent_from")

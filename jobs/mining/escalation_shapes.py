@@ -11,16 +11,20 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from jobs.mining.comparing import begun, share_chances
+from jobs.mining.anonymity import beyond_cell, counted, is_few, smaller_side, told_percent
+from jobs.mining.by_user import ByUser, false_discovery_rates
+from jobs.mining.comparing import begun
 from jobs.mining.job import Asked, Finding
 from models.archive_policy import EscalationMining
 
 Floats = NDArray[np.float64]
-_THIRDS = ("first_third", "middle_third", "last_third")
+THIRDS = ("first_third", "middle_third", "last_third")
+"""Mean risk of each, as columns."""
 _WHEN = ("early", "midway", "late")
 _STARTS = 4
 """Of k-means; the best is taken."""
 _PERCENT = 100
+_ESCALATED = pl.col("escalated_at").is_not_null()
 
 
 def name_of(curve: Floats, policy: EscalationMining) -> str:
@@ -76,19 +80,28 @@ def _curves(frame: pl.DataFrame, points: int) -> Floats:
 
 def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """One row per shape: how many sessions have it, how many of these escalate, and how many had it before."""
-    counted = before.group_by("shape").agg(sessions_before=pl.len())
+    then = before.group_by("shape").agg(
+        sessions_before=pl.len(),
+        # A session has one shape: the others are those without this one.
+        about_before_percent=counted(pl.min_horizontal(pl.len(), _rest(before)), pl.col("user_id").n_unique()),
+    )
     table = (
         now.group_by("shape")
         .agg(
             sessions=pl.len(),
             users=pl.col("user_id").n_unique(),
-            escalated_percent=pl.col("escalated_at").is_not_null().mean() * _PERCENT,
+            escalated_percent=_ESCALATED.mean() * _PERCENT,
+            about_escalated_percent=smaller_side(_ESCALATED),
         )
-        .join(counted, on="shape", how="left")
+        .join(then, on="shape", how="left")
         .with_columns(pl.col("sessions_before").fill_null(0))
         .sort("sessions", "shape", descending=[True, False])
     )
-    chances = share_chances(table["sessions"], now.height, table["sessions_before"], before.height)
+    both = pl.concat([now.select("user_id", "shape", here=True), before.select("user_id", "shape", here=False)])
+    users, here = ByUser(both["user_id"]), both["here"].to_numpy()
+    chances = false_discovery_rates(
+        [users.share_chance(here, (both["shape"] == shape).to_numpy()) for shape in table["shape"]]
+    )
     return table.with_columns(
         sessions_percent=pl.col("sessions") / max(now.height, 1) * _PERCENT,
         before_percent=(pl.col("sessions_before") / before.height * _PERCENT)
@@ -96,6 +109,11 @@ def shape_table(now: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
         else pl.lit(None, pl.Float64),
         false_discovery_rate=pl.Series(chances, dtype=pl.Float64),
     ).drop("sessions_before")
+
+
+def _rest(before: pl.DataFrame) -> pl.Expr:
+    rest = before.height - pl.len()
+    return pl.when(rest > 0).then(rest)
 
 
 def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
@@ -112,6 +130,7 @@ def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
             sessions=pl.len(),
             users=pl.col("user_id").n_unique(),
         )
+        .with_columns(about_quarter_below=beyond_cell(0.25), about_quarter_above=beyond_cell(0.75))
         .sort("shape", "done_percent")
     )
 
@@ -125,27 +144,35 @@ def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: Asked) -> Iterator[F
         pl.col("shape") != "flat, low",
     )
     for shape, share, before in telling.select("shape", "sessions_percent", "before_percent").iter_rows():
-        curves = _curves(now.filter(pl.col("shape") == shape).select("curve"), policy.resampled_points)
+        of_shape = now.filter(pl.col("shape") == shape)
+        alike = _alike(_curves(of_shape.select("curve"), policy.resampled_points).mean(axis=0))
+        # DuckDB and Polars both read it.
+        found = now.filter(pl.sql_expr(alike))
+        right = found.filter(pl.col("shape") == shape).height
         yield Finding(
             title=f"More sessions with the risk curve '{shape}'",
             text=(
                 f"{share:.1f} % of the sessions with a curve have this shape, {before:.1f} % in the "
-                f"{asked.period.days} days before. The evidence are sessions whose thirds lie as those of its mean "
-                "curve do."
+                f"{asked.period.days} days before. The evidence are the {found.height:,} sessions whose thirds lie as "
+                f"those of its mean curve do: {right / of_shape.height:.0%} of those with the shape are among them, "
+                f"and {right / max(1, found.height):.0%} of them have it."
             ),
-            evidence=_evidence(curves.mean(axis=0), asked),
+            evidence=_evidence(alike, asked),
             strength=1.0 - before / share,
         )
 
 
-def _evidence(mean: Floats, asked: Asked) -> str:
-    """Sessions whose thirds lie above and below a middle as those of the mean curve do."""
-    thirds = [float(part.mean()) for part in np.array_split(mean, len(_THIRDS))]
+def _alike(mean: Floats) -> str:
+    """Condition: the thirds of a session lie above and below a middle as those of the mean curve do."""
+    thirds = [float(part.mean()) for part in np.array_split(mean, len(THIRDS))]
     middle = (min(thirds) + max(thirds)) / 2
-    alike = " AND ".join(
-        f"{name} {'>=' if risk >= middle else '<'} {middle:.2f}" for name, risk in zip(_THIRDS, thirds, strict=True)
+    return " AND ".join(
+        f"{name} {'>=' if risk >= middle else '<'} {middle:.2f}" for name, risk in zip(THIRDS, thirds, strict=True)
     )
-    means = ", ".join(f"avg(risk) FILTER (third = {n}) AS {name}" for n, name in enumerate(_THIRDS, start=1))
+
+
+def _evidence(alike: str, asked: Asked) -> str:
+    means = ", ".join(f"avg(risk) FILTER (third = {n}) AS {name}" for n, name in enumerate(THIRDS, start=1))
     return (
         "WITH points AS (SELECT session_id, user_id, app_id, risk, "
         "ntile(3) OVER (PARTITION BY session_id ORDER BY turn) AS third "

@@ -1,6 +1,7 @@
 """How long sessions go without escalating: Kaplan and Meier's estimate, and apps held against each other.
 
-A session that ends calm is censored at its last scored turn: it might have escalated later.
+A session that ends calm is censored at its last scored turn: it might have escalated later. The test of apps takes
+users as the unit (`by_user`); the estimate's interval takes sessions as independent.
 """
 
 # ruff: noqa: S608 - days are dates, texts are quoted
@@ -16,11 +17,14 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
+from jobs.mining.anonymity import beyond, is_few, part_of, told_percent
+from jobs.mining.by_user import ByUser, Floats, false_discovery_rates
 from jobs.mining.comparing import begun, quoted
-from jobs.mining.job import Asked, Finding
-from models.archive_policy import ArchivePolicy
+from jobs.mining.job import About, Asked, Finding, about
+from models.archive_policy import AnonymityPolicy, ArchivePolicy
 
 ALL_APPS = "all apps"
+_ESCALATED = pl.col("escalated_at").is_not_null()
 _PERCENT = 100
 _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "app": pl.String,
@@ -43,10 +47,13 @@ class Standing(NamedTuple):
     escalated_percent: float
     others_percent: float
     median_turns: float | None
-    """Scored turns until escalation, of sessions that escalate."""
+    """Scored turns until escalation, of sessions that escalate; None: too few do."""
     false_discovery_rate: float
     faster: bool | None
     """Than the others; None: no difference that chance would not give."""
+    about_escalated: About | None
+    about_others: About | None
+    """Whom the shares tell of."""
 
 
 def _times(sessions: pl.DataFrame) -> stats.CensoredData:
@@ -59,8 +66,8 @@ def _times(sessions: pl.DataFrame) -> stats.CensoredData:
 def survival_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
     """Share of sessions that have not escalated by a scored turn, of all apps and of the largest ones.
 
-    From the second row of an app on, at least k sessions left between a row and the one before, so that no single
-    session's length can be told. `sessions` and `users` are those still there at that turn. Intervals: log-log
+    At least k sessions of k users escalate between a row and the one before, so that no single session can be told.
+    `sessions` and `users` are those still there at that turn. Intervals: log-log
     (`scipy.stats.ecdf`), Greenwood's variance.
     """
     frames = [_curve(ALL_APPS, sessions, policy)]
@@ -91,9 +98,25 @@ def _curve(name: str, sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataF
         schema=_SCHEMA,
         nan_to_null=True,
     )
-    least = max(policy.anonymity.min_sessions, policy.anonymity.min_users)
-    left = (sessions.height - _remaining(ends["at"], turns + 1)) // least
-    return steps.filter(np.diff(left, prepend=-1) > 0)
+    return steps.filter(pl.Series(_told(sessions, turns, policy.anonymity)))
+
+
+def _told(sessions: pl.DataFrame, turns: NDArray[np.float64], k: AnonymityPolicy) -> NDArray[np.bool_]:
+    """Which steps may be shown: the first, where all are calm, and those after which enough have escalated."""
+    told = np.zeros(len(turns), np.bool_)
+    told[0] = True
+    escalated = sessions.filter(_ESCALATED).sort("escalated_at").select("user_id", at="escalated_at")
+    at, users = escalated["at"].to_numpy(), escalated["user_id"].rank("dense").to_numpy()
+    first, least = 0, max(k.min_sessions, k.min_users)
+    # One turn of the loop takes k sessions or more.
+    while first + least <= len(at):
+        step = int(np.searchsorted(turns, at[first + least - 1]))
+        end = int(np.searchsorted(at, turns[step], side="right"))
+        if len(np.unique(users[first:end])) >= k.min_users:
+            told[step], first, least = True, end, max(k.min_sessions, k.min_users)
+        else:
+            least = end - first + 1
+    return told
 
 
 def _percent(share: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -117,8 +140,12 @@ def _largest(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[str]:
 
 
 def standings(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[Standing]:
-    """Each of the largest apps against all others: log-rank test, corrected for the number of apps."""
+    """Each of the largest apps against all others: log-rank test, corrected for the number of apps.
+
+    Of the test with sessions as independent and that with users as the unit, the larger p-value counts.
+    """
     compared = []
+    users = ByUser(sessions["user_id"])
     for app in _largest(sessions, policy):
         of_app = pl.col("app_id") == app
         own, others = sessions.filter(of_app), sessions.filter(~of_app)
@@ -126,10 +153,9 @@ def standings(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[Standing]:
             compared.append((app, own, others, 0.0, 1.0))
         else:
             test = stats.logrank(_times(own), _times(others))
-            compared.append((app, own, others, float(test.statistic), float(test.pvalue)))
-    if not compared:
-        return []
-    rates = stats.false_discovery_control([chance for *_, chance in compared])
+            of_users = users.chance_of(logrank_scores(sessions, (sessions["app_id"] == app).to_numpy()))
+            compared.append((app, own, others, float(test.statistic), max(float(test.pvalue), of_users)))
+    rates = false_discovery_rates([chance for *_, chance in compared])
     return [
         Standing(
             app_id=app,
@@ -138,21 +164,43 @@ def standings(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[Standing]:
             escalated=own.height - own["escalated_at"].null_count(),
             escalated_percent=_escalated_percent(own),
             others_percent=_escalated_percent(others),
-            median_turns=_median(own["escalated_at"]),
+            median_turns=_median(own.filter(_ESCALATED), policy.anonymity),
             false_discovery_rate=float(rate),
             # More escalations than the pooled risk would give: a positive statistic.
             faster=statistic > 0 if rate <= policy.escalation.significance else None,
+            about_escalated=part_of(own, _ESCALATED),
+            about_others=part_of(others, _ESCALATED),
         )
         for (app, own, others, statistic, _), rate in zip(compared, rates, strict=True)
     ]
+
+
+def logrank_scores(sessions: pl.DataFrame, group: NDArray[np.bool_]) -> Floats:
+    """What each session adds to the log-rank test's "observed minus expected" of a group, `(n_sessions,)`.
+
+    A session of the group adds 1 for its escalation, and takes away the risk of it that it lived through; both are seen
+    from the group's share of those still there (score residuals, Lin and Wei 1989).
+    """
+    ends = sessions.select(at=pl.coalesce("escalated_at", "scored"), escalated=pl.col("escalated_at").is_not_null())
+    at, escalated = ends["at"].to_numpy(), ends["escalated"].to_numpy()
+    turns, events = np.unique(at[escalated], return_counts=True)
+    there = len(at) - np.searchsorted(np.sort(at), turns, side="left")
+    share = (group.sum() - np.searchsorted(np.sort(at[group]), turns, side="left")) / there
+    # Of the turns at which somebody escalates, how many each session lived through.
+    lived = np.searchsorted(turns, at, side="right")
+    risk = np.insert(np.cumsum(events / there), 0, 0.0)[lived]
+    risk_of_group = np.insert(np.cumsum(share * events / there), 0, 0.0)[lived]
+    own_share = np.insert(share, 0, 0.0)[lived]
+    scores: Floats = escalated * (group - own_share) - group * risk + risk_of_group
+    return scores
 
 
 def _escalated_percent(sessions: pl.DataFrame) -> float:
     return _PERCENT * (1 - sessions["escalated_at"].null_count() / sessions.height) if sessions.height else 0.0
 
 
-def _median(turns: pl.Series) -> float | None:
-    middle = turns.median()
+def _median(escalated: pl.DataFrame, k: AnonymityPolicy) -> float | None:
+    middle = None if is_few(beyond(about(escalated)), k) else escalated["escalated_at"].median()
     return float(middle) if isinstance(middle, int | float) else None
 
 
@@ -161,18 +209,27 @@ def faster_apps(apps: list[Standing], asked: Asked) -> Iterator[Finding]:
     policy = asked.policy.escalation
     modes = ", ".join(quoted(mode) for mode in policy.escalated_modes)
     for app in apps:
-        if not app.faster or app.escalated_percent < policy.growth_ratio * app.others_percent:
+        if (
+            not app.faster
+            or is_few(app.about_escalated, asked.policy.anonymity)
+            or app.escalated_percent < policy.growth_ratio * app.others_percent
+        ):
             continue
+        others = told_percent(app.others_percent, app.about_others, asked.policy.anonymity)
+        half = "" if app.median_turns is None else f", half of them by scored turn {app.median_turns:.0f}"
         yield Finding(
             title=f"Sessions of {app.app_id} escalate faster than others",
             text=(
-                f"{app.escalated_percent:.1f} % of its sessions escalate, half of these by scored turn "
-                f"{app.median_turns:.0f}; of the other apps' sessions {app.others_percent:.1f} % (log-rank test, false "
-                f"discovery rate {app.false_discovery_rate:.2g})."
+                f"{app.escalated:,} of its {app.sessions:,} sessions escalate ({app.escalated_percent:.1f} %){half}; "
+                f"of the other apps' sessions {others} (log-rank test, false discovery rate {app.false_discovery_rate:.2g})."
             ),
             evidence=(
-                "SELECT session_id, user_id, app_id, min(turn) AS escalated_turn FROM risk_points "
-                f"WHERE app_id = {quoted(app.app_id)} AND mode IN ({modes}) AND {begun(asked.period)} GROUP BY ALL"
+                "SELECT session_id, user_id, app_id, min(turn) AS escalated_turn FROM (\n"
+                f"  SELECT session_id, user_id, app_id, turn FROM risk_points WHERE mode IN ({modes})\n"
+                "  UNION ALL SELECT session_id, user_id, app_id, turn FROM alert_changes\n"
+                f") WHERE app_id = {quoted(app.app_id)} AND {begun(asked.period)}\n"
+                # An alert of a session without a scored turn has no place on its curve.
+                "AND session_id IN (SELECT session_id FROM risk_points) GROUP BY ALL"
             ),
             strength=1.0 - app.others_percent / app.escalated_percent,
         )

@@ -61,8 +61,9 @@ class About(TypedDict):
 
 
 def about(rows: pl.DataFrame) -> About:
-    """Whom rows with `session_id` and `user_id` are about: `Figure(…, **about(rows))`."""
-    return {"sessions": rows["session_id"].n_unique(), "users": rows["user_id"].n_unique()}
+    """Whom rows with `session_id` and `user_id` are about: `Figure(…, **about(rows))`. Null and "" are nobody."""
+    sessions, users = (rows[name].filter(rows[name].fill_null("") != "") for name in ("session_id", "user_id"))
+    return {"sessions": sessions.n_unique(), "users": users.n_unique()}
 
 
 class Figure(Struct, frozen=True, kw_only=True):
@@ -75,6 +76,7 @@ class Figure(Struct, frozen=True, kw_only=True):
         sessions: How many sessions it is about.
         users: How many users it is about.
         better: Which way is better; None: neither.
+        part: Of a share, or a count of some of these sessions: whom it would tell of (`anonymity.part_of`). Not kept.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Figure(Struct, frozen=True, kw_only=True):
     sessions: int
     users: int
     better: Literal["higher", "lower"] | None = None
+    part: About | None = None
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -103,11 +106,17 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Shown(NamedTuple):
-    """A table for people: every row with the columns `sessions` and `users`, what the row is about."""
+    """A table for people: every row with the columns `sessions` and `users`, what the row is about.
+
+    A column `about_<cell>` says whom a cell is about that counts some of them (`anonymity.smaller_side`): it is not
+    shown, nor is the cell where they are too few.
+    """
 
     title: str
     meaning: str
     frame: pl.DataFrame
+    within: tuple[str, ...] = ()
+    """Columns whose groups of rows add up to something known; none: all rows do."""
 
 
 class Found(NamedTuple):

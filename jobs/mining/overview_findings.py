@@ -1,18 +1,18 @@
 """Findings of the overview: a day or an app with far more alerting sessions than the rest, a change of their share.
 
-Shares are compared by Fisher's exact test (`scipy.stats.fisher_exact`, one-sided), corrected for all days, or all apps,
-together (Benjamini and Hochberg, `scipy.stats.false_discovery_control`). The strength is the part of the greater share
-that the other does not explain: 1 - rest / share.
+Shares are compared with users as the unit (`by_user`), corrected for all days, or all apps, together (Benjamini and
+Hochberg). The strength is the part of the greater share that the other does not explain: 1 - rest / share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from typing import NamedTuple
 
 import polars as pl
-from scipy import stats
 
+from jobs.mining.by_user import ByUser, false_discovery_rates
 from jobs.mining.job import Finding, Period
 from models.archive_policy import ArchivePolicy, OverviewMining
 
@@ -29,15 +29,34 @@ def findings_of(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, p
         policy: What stands out.
     """
     rules = policy.overview
-    days = [_of_day(*each) for each in _standing_out(sessions, "day", rules)]
-    apps = [_of_app(*each, period) for each in _standing_out(sessions, "app_id", rules)]
+    days = [_of_day(each) for each in _standing_out(sessions, "day", rules)]
+    apps = [_of_app(each, period) for each in _standing_out(sessions, "app_id", rules)]
     return [*days, *apps, *_changed(sessions, earlier, period, rules)]
 
 
-def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Iterator[tuple[object, float, float]]:
-    """Groups with more alerting sessions than the rest: the group, its share and that of the rest."""
-    groups = (
-        sessions.group_by(by)
+class _Group(NamedTuple):
+    """Sessions of a day or an app, and how many of them alerted; the same of the rest."""
+
+    name: object
+    sessions: int
+    alerting: int
+    rest: int
+    rest_alerting: int
+
+    @property
+    def share(self) -> float:
+        return self.alerting / self.sessions
+
+    @property
+    def share_of_rest(self) -> float:
+        return self.rest_alerting / self.rest
+
+
+def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Iterator[_Group]:
+    """Groups with more alerting sessions than the rest."""
+    groups = [
+        _Group(*row)
+        for row in sessions.group_by(by)
         .agg(pl.len().alias("sessions"), (pl.col("alerts") > 0).sum().alias("alerting"))
         .with_columns(
             rest=sessions.height - pl.col("sessions"),
@@ -45,39 +64,35 @@ def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Ite
         )
         .filter(pl.col("rest") > 0)
         .sort(by)
+        .iter_rows()
+    ]
+    users, alerting = ByUser(sessions["user_id"]), (sessions["alerts"] > 0).to_numpy()
+    rates = false_discovery_rates(
+        [users.share_chance((sessions[by] == group.name).to_numpy(), alerting) for group in groups]
     )
-    if groups.is_empty():
-        return
-    counted = groups.select("alerting", "sessions", "rest_alerting", "rest").rows()
-    chances = stats.false_discovery_control([_chance(*row) for row in counted])
-    for name, row, chance in zip(groups[by], counted, chances, strict=True):
-        share, rest = row[0] / row[1], row[2] / row[3]
-        if chance <= rules.significance and share >= rules.times_the_rest * rest:
-            yield name, share, rest
+    for group, rate in zip(groups, rates, strict=True):
+        if rate <= rules.significance and group.share >= rules.times_the_rest * group.share_of_rest:
+            yield group
 
 
-def _chance(alerting: int, sessions: int, rest_alerting: int, rest: int) -> float:
-    """Of so many alerting sessions or more, if the group were like the rest."""
-    table = [[alerting, sessions - alerting], [rest_alerting, rest - rest_alerting]]
-    return float(stats.fisher_exact(table, alternative="greater").pvalue)
-
-
-def _of_day(day: object, share: float, rest: float) -> Finding:
+def _of_day(group: _Group) -> Finding:
     return Finding(
-        title=f"Most alerts on {day}",
-        text=f"{_told(share)} of the sessions that began on this day alerted, on the other days {_told(rest)}.",
-        evidence=_alerts_of(f"min(date) = DATE '{day}'"),
-        strength=_strength(share, rest),
+        title=f"Most alerts on {group.name}",
+        text=f"{group.alerting:,} of the {group.sessions:,} sessions that began on this day alerted "
+        f"({_told(group.share)}), on the other days {_told(group.share_of_rest)}.",
+        evidence=_alerts_of(f"min(date) = DATE '{group.name}'"),
+        strength=_strength(group.share, group.share_of_rest),
     )
 
 
-def _of_app(app: object, share: float, rest: float, period: Period) -> Finding:
-    name = str(app).replace("'", "''")
+def _of_app(group: _Group, period: Period) -> Finding:
+    name = str(group.name).replace("'", "''")
     return Finding(
-        title=f"More alerts in app {app}",
-        text=f"{_told(share)} of its sessions alerted, in the other apps {_told(rest)}.",
+        title=f"More alerts in app {group.name}",
+        text=f"{group.alerting:,} of its {group.sessions:,} sessions alerted ({_told(group.share)}), in the other apps "
+        f"{_told(group.share_of_rest)}.",
         evidence=_alerts_of(_began(period), f"a.app_id = '{name}' AND "),
-        strength=_strength(share, rest),
+        strength=_strength(group.share, group.share_of_rest),
     )
 
 
@@ -85,16 +100,20 @@ def _changed(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, rule
     """More, or fewer, alerting sessions than in the earlier period."""
     if sessions.is_empty() or earlier.is_empty():
         return
+    both = pl.concat(
+        [frame.select("user_id", "alerts", here=pl.lit(here)) for frame, here in ((sessions, True), (earlier, False))]
+    )
+    chance = ByUser(both["user_id"]).share_chance(both["here"].to_numpy(), (both["alerts"] > 0).to_numpy())
     now, before = _alerting(sessions), _alerting(earlier)
     share, was = now / sessions.height, before / earlier.height
-    risen = share > was
-    higher, lower = ((now, sessions.height), (before, earlier.height))[:: 1 if risen else -1]
     greater, less = max(share, was), min(share, was)
-    if _chance(*higher, *lower) > rules.significance or greater < rules.times_the_rest * less:
+    if chance > rules.significance or greater < rules.times_the_rest * less:
         return
     yield Finding(
-        title=f"{'More' if risen else 'Fewer'} sessions alert than before",
-        text=f"{_told(share)} of the sessions alerted, in the {period.days} days before {_told(was)}.",
+        title=f"{'More' if share > was else 'Fewer'} sessions alert than before",
+        text=f"{now:,} of {sessions.height:,} sessions alerted ({_told(share)}), in the {period.days} days before "
+        f"{before:,} of {earlier.height:,} ({_told(was)}). The evidence are the alerts of all these "
+        f"{now + before:,} sessions.",
         evidence=_alerts_of(_began(Period(period.earlier.since, period.until))),
         strength=_strength(greater, less),
     )

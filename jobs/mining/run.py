@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from msgspec.structs import replace
 
 from jobs.mining.anonymity import evidence_of, is_enough, shown_figure, shown_rows
 from jobs.mining.job import Asked, Finding, Found, Job, Period
@@ -21,6 +22,7 @@ from models.errors import StoreUnavailable
 from streams.lake.mined import LOCK
 
 _LOCK_TIMEOUT_S = 600
+_STRENGTH_DIGITS = 2
 
 
 def run(
@@ -106,7 +108,7 @@ def _shown(job: Job, source: Source, asked: Asked, found: Found, *, made_of: str
     k = asked.policy.anonymity
     frames, tables = {}, {}
     for name, table in found.tables.items():
-        frames[name], left_out = shown_rows(table.frame, k)
+        frames[name], left_out = shown_rows(table, k)
         tables[name] = ShownTable(title=table.title, meaning=table.meaning, rows=frames[name].height, left_out=left_out)
     findings = [shown for finding in found.findings if (shown := _counted(source, finding, asked)) is not None]
     findings.sort(key=lambda each: -each.finding.strength)
@@ -134,4 +136,6 @@ def _counted(source: Source, finding: Finding, asked: Asked) -> ShownFinding | N
     evidence = evidence_of(source.con, finding)
     if not is_enough(evidence, asked.policy.anonymity):
         return None
+    # With all its digits it would give a share that the text keeps to itself.
+    finding = replace(finding, strength=round(finding.strength, _STRENGTH_DIGITS))
     return ShownFinding(finding=finding, rows=evidence.rows, sessions=evidence.sessions, users=evidence.users)

@@ -172,8 +172,8 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
     return (
         here.group_by("day")
         .agg(
-            distance=pl.col("distance").mean().round(3),
-            novel_ratio=pl.col("novel").mean().round(4),
+            distance=pl.col("distance").cast(pl.Float64).mean().round(3),
+            novel_ratio=pl.col("novel").cast(pl.Float64).mean().round(4),
             sessions=pl.col("session_id").n_unique(),
             users=pl.col("user_id").n_unique(),
         )

@@ -22,6 +22,7 @@ from streams.lake.catalog import LAKE
 from streams.lake.schema import RAW
 
 _TOP, _TOP_OF_A_PART = 10, 3
+_JOBS = Path(__file__).parent.parent
 
 Mined = Callable[[str, Period], Result]
 """A job's result of a period, by its name."""
@@ -115,13 +116,12 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
         return Part(name=name, title=name.capitalize(), failure=told(error))
     part = Part(name=name, title=job.title, question=job.question)
     try:
-        result, earlier = mined(name, period), mined(name, period.earlier)
-    except Exception as error:  # noqa: BLE001 - the job's own code, and the engine's below it
-        return replace(part, failure=told(error))
-    part = replace(part, result=result, earlier=earlier if earlier.section.days else None)
-    try:
-        return replace(part, pictures=[drawn(each) for each in job.pictures(result.tables)])
-    except Exception as error:  # noqa: BLE001 - its figures and tables are shown without pictures
+        result = mined(name, period)
+        part = replace(part, result=result)
+        part = replace(part, pictures=[drawn(each) for each in job.pictures(result.tables)])
+        earlier = mined(name, period.earlier)
+        return replace(part, earlier=earlier if earlier.section.days else None)
+    except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown
         return replace(part, failure=told(error))
 
 
@@ -135,7 +135,8 @@ def told(error: Exception) -> str:
         return str(error)
     if isinstance(error, ModuleNotFoundError):
         return f"the Python package `{error.name}` is not installed: `turntide[local]` has everything"
-    frames = traceback.extract_tb(error.__traceback__)
+    # Where in our own code: a line of a library's says nothing to whoever has to mend it.
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if _JOBS in Path(each.filename).parents]
     where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}"
 

@@ -147,9 +147,16 @@ def test_planted_week_is_counted(week: Result, place: LakePaths) -> None:
     assert size[0] / 1_000_000 == pytest.approx(figures["turns_as_json_mb"])
 
 
-def test_planted_rise_is_found_with_its_evidence(week: Result) -> None:
-    """The second week alerts more than the first; the evidence are the alerting sessions of both."""
-    (found,) = [each for each in week.section.findings if each.finding.title == "More sessions alert than before"]
+def test_planted_rise_is_found_with_its_evidence(week: Result, place: LakePaths, tmp_path: Path) -> None:
+    """The second week alerts more than the first; the evidence are the alerting sessions of both.
+
+    With 70 sessions a week it is not beyond the level of one in a hundred that is asked for by default.
+    """
+    ready = ArchivePolicy(overview=OverviewMining(significance=0.05))
+
+    findings = mined(JOB, place, tmp_path, policy=ready).section.findings
+
+    (found,) = [each for each in findings if each.finding.title == "More sessions alert than before"]
 
     assert found.sessions is not None
     assert found.sessions > sum(f.sessions for f in week.section.figures if f.name == "alerting_sessions")

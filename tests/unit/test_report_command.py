@@ -22,7 +22,7 @@ from jobs.report.gathering import told
 from models.errors import ConfigurationError
 from streams.lake.writer import LakeWriter
 from tests.lake_records import paths
-from tests.mined_archive import archive
+from tests.mined_archive import WEEK, archive
 from tests.mined_plan import PLAN
 
 
@@ -77,6 +77,26 @@ def test_failing_job_spoils_nothing(planted: Path, page: Path, monkeypatch: pyte
     assert told["failed"]["drift"].startswith("ConversionException in ")
     assert 70 == told["figures"]["sessions"]
     assert words not in ran.output + page.read_text("utf-8")
+
+
+def test_earlier_period_that_fails_costs_the_comparison_alone(
+    planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was made of the asked period is shown, with its pictures; the failure is told."""
+
+    def failing(name: str, source: Source, period: Period) -> Mined:
+        if period == WEEK.earlier:
+            raise ZeroDivisionError
+        return mined(name, source, period)
+
+    monkeypatch.setattr(command_module, "mined", failing)
+    ran = reported(planted, page, monkeypatch, "--job", "overview", "--output", "json")
+
+    told = json.loads(ran.stdout)
+    assert ran.exit_code == 1
+    assert told["failed"]["overview"].startswith("ZeroDivisionError in ")
+    assert 70 == told["figures"]["sessions"]
+    assert 5 == page.read_text("utf-8").count('class="picture"')
 
 
 def test_period_without_rows_is_a_page_that_says_so(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
