@@ -39,12 +39,12 @@ _COMMANDS = {
     "query": _Entry("jobs.query", "query", "Ask the archive in SQL."),
     "shell": _Entry("jobs.shell", "shell", "Ask the archive in SQL, statement by statement."),
     "dictionary": _Entry("jobs.dictionary", "dictionary", "Say what the archive's views and columns mean."),
-    "mine": _Entry("jobs.mining.command", "mine", "Look for patterns in the archive, day by day."),
+    "mine": _Entry("jobs.mining.command", "mine", "Find patterns across sessions, each with its evidence."),
     "report": _Entry(
         "jobs.report.command", "report", "Write what the archive shows as one page, and pictures for chat."
     ),
     "notebook": _Entry("jobs.report.notebook_command", "notebook", "Open a marimo notebook over the archive."),
-    "archive": _Entry("jobs.archive", "app", "Look after the archive."),
+    "archive": _Entry("jobs.archive", "app", "Verify, merge, upgrade and publish the archive; retention; versions."),
     "topics": _Entry("jobs.topics", "app", "Compare the broker's topics with the wanted ones, and apply them."),
     "kafka": _Entry("jobs.broker.command", "app", "Run a local Apache Kafka, without Docker or Java."),
     "erase": _Entry("jobs.erase", "erase", "Forget a user, a session or an app everywhere, with a proof."),
@@ -154,6 +154,10 @@ def main() -> None:
         sys.exit(_EXIT_FAILED)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # as DuckDB tells it
+            sys.exit(_EXIT_INTERRUPTED)
+        raise
 
 
 def _tell(error: TurntideError) -> None:

@@ -93,6 +93,11 @@ class Output:
                 shown.add_row(Text(name.translate(_VISIBLE)), Text(_cell(value).translate(_VISIBLE)))
             self._console().print(shown)
 
+    def text(self, text: str) -> None:
+        """Print lines that are part of the result, for people: they are not folded, so that they can be copied."""
+        if self.form is OutputFormat.TABLE:
+            self._write(text.translate(_VISIBLE_ON_SEVERAL_LINES))
+
     def message(self, text: str) -> None:
         """Say something beside the result; not with JSON, whose readers find everything in it."""
         if self.form is not OutputFormat.JSON:

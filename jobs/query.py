@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TABLE_ROWS = 100
 _FETCHED_AT_ONCE = 1_000
+_OF_STATEMENT = ("Invalid Input Error: Cannot execute statement", "Invalid Input Error: No snapshot found")
 
 
 class QueryFormat(StrEnum):
@@ -128,12 +129,17 @@ def _fetched(result: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def _refusing(con: duckdb.DuckDBPyConnection, act: Any) -> Any:
-    """Do it; the engine's errors become ours."""
+    """Do it; the engine's errors become ours, and Ctrl-C, which it tells as an error of its own, what it is."""
     import duckdb
 
     try:
         return act()
     except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            con.interrupt()  # else the statement goes on, and closing waits for it
+            raise KeyboardInterrupt from None
         raise
     except duckdb.Error as error:
         raise _refused(con, error) from None
@@ -150,9 +156,32 @@ def _refused(con: duckdb.DuckDBPyConnection, error: Exception) -> Exception:
         return StoreUnavailable(
             f"the archive cannot be read in full: {damage}. `--without-damage` leaves these days out"
         )
+    if not _speaks_of_statement(error):
+        return ConfigurationError(
+            f"the archive's engine could not compute a row ({type(error).__name__}): its message would repeat what is "
+            "in the row. Of casts, `try_cast` gives null instead"
+        )
     said = textwrap.indent(str(error).strip(), "  ")
     return ConfigurationError(
         f"the archive's engine says:\n{said}\n"
         '`turntide query "SHOW TABLES"` lists the views, `turntide query "DESCRIBE turns"` the columns of one. '
         "The archive is opened read-only."
     )
+
+
+def _speaks_of_statement(error: Exception) -> bool:
+    """Whether the engine's message is about what was typed: others quote values, and with them what somebody said."""
+    import duckdb
+
+    of_statement = (
+        duckdb.ParserException,
+        duckdb.SyntaxException,
+        duckdb.BinderException,
+        duckdb.CatalogException,
+        duckdb.NotImplementedException,
+        duckdb.PermissionException,
+        duckdb.TransactionException,
+        duckdb.IOException,
+        duckdb.OutOfMemoryException,
+    )
+    return isinstance(error, of_statement) or str(error).startswith(_OF_STATEMENT)

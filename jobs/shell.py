@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 _EXIT_FAILED = 1
 _ROWS = 100
 _PROMPT, _MORE = "turntide> ", "     ...> "
+_LEAVE = {".quit", ".exit", "quit", "exit"}
+"""As other shells have it."""
 HELP = """\
 Statements in DuckDB's SQL end with a semicolon. Ctrl-C cancels one, Ctrl-D leaves.
 .tables        the views
 .schema VIEW   columns of a view: type, unit, meaning, privacy
 .help          this
-.quit          leave
+.quit, exit    leave
 The tables behind the views are in the schema raw, as they were landed: repeats stand in them. They can be asked as of
 an earlier version: `FROM raw.turns AT (VERSION => 12);` or `AT (TIMESTAMP => now() - INTERVAL 1 HOUR)`;
 `turntide archive snapshots` lists the versions."""
@@ -80,7 +82,7 @@ class Session:
         """Whether a statement that nobody sees fail did."""
 
     def converse(self) -> None:
-        """Ask for statements until `.quit` or Ctrl-D."""
+        """Ask for statements until `.quit`, `exit` or Ctrl-D."""
         with suppress(ImportError):
             import readline  # noqa: F401 - line editing and history for input()
         self._output.message("the archive, read-only; .help says what there is")
@@ -94,7 +96,7 @@ class Session:
                 typed = ""
                 self._output.message("")
                 continue
-            if not typed and line.strip() == ".quit":
+            if not typed and line.strip() in _LEAVE:
                 return
             typed = self.take(typed, line)
 
@@ -102,7 +104,7 @@ class Session:
         """Run what the lines hold, to the first that fails; the last statement needs no semicolon."""
         typed = ""
         for line in lines:
-            if not typed and line.strip() == ".quit":
+            if not typed and line.strip() in _LEAVE:
                 return
             typed = self.take(typed, line)
             if self.failed:
@@ -122,8 +124,6 @@ class Session:
         return rest if rest.strip() else ""
 
     def _statement(self, sql: str) -> bool:
-        import duckdb
-
         from jobs.query import run
 
         try:
@@ -136,7 +136,7 @@ class Session:
             self._output.error(error)
             self.failed = True
             return False
-        except (KeyboardInterrupt, duckdb.InterruptException):
+        except KeyboardInterrupt:
             self._con.interrupt()
             self._output.message("cancelled")
             return False

@@ -14,9 +14,8 @@ import pytest
 from jobs.broker.jars import cache_dir, kafka_jars
 
 _VERSION = "1.10.0"
-_PINS = {
-    f"org.apache.iceberg:iceberg-open-api:{_VERSION}": "99379edef1a65b51c40a63971ffab46d38966821af26ef6224bd217eeacae8d7"
-}
+_JAR = f"org.apache.iceberg:iceberg-open-api:{_VERSION}"
+_SHA256 = "99379edef1a65b51c40a63971ffab46d38966821af26ef6224bd217eeacae8d7"
 """The server with all it needs, 212 MB; its own `main` would listen to every network."""
 _INSTALL = "the tests of a REST catalog need PySpark's py4j (`uv sync --group spark`) and a Java from 17 to 23"
 
@@ -31,7 +30,7 @@ def rest_catalog(folder: Path) -> Iterator[str]:
         pytest.fail(_INSTALL)
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415 - of a group
 
-    jars = kafka_jars(cache_dir().parents[1] / "iceberg" / _VERSION, pins=_PINS)
+    jars = kafka_jars(cache_dir().parents[1] / "iceberg" / _VERSION, pins={_JAR: _SHA256})
     port, token = launch_gateway(
         classpath=":".join(map(str, jars)),
         javaopts=["-Xmx512m"],

@@ -134,7 +134,8 @@ class Stage:
             ("How memories were compacted, and why:", f'{turntide} query "{compactions}"'),
             ("What is remembered of the project, and from when until when it held:", f'{turntide} query "{project}"'),
             ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
-            ("Everything that can be asked:", f'{turntide} query "SHOW TABLES"'),
+            ("Everything that can be asked, and what it means:", f"{turntide} dictionary"),
+            ("The archive as a page of figures and patterns:", f"{turntide} report --days 1"),
             ("Remove all of it again:", f"rm -r {folder}"),
         ]
 

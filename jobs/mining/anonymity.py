@@ -45,11 +45,11 @@ def smaller_side(holds: pl.Expr) -> pl.Expr:
     A struct of `sessions` and `users` for `agg`; a side without rows tells of nobody and does not count.
     """
     known = holds.fill_null(value=False)
-    fewest = (
+    counts = (
         pl.min_horizontal(*(_some(pl.col(column).filter(side).n_unique()) for side in (known, ~known))).alias(name)
         for column, name in (("session_id", SESSIONS), ("user_id", USERS))
     )
-    return pl.struct(*fewest)
+    return pl.struct(*counts)
 
 
 def _some(count: pl.Expr) -> pl.Expr:
@@ -58,13 +58,15 @@ def _some(count: pl.Expr) -> pl.Expr:
 
 def part_of(rows: pl.DataFrame, holds: pl.Expr) -> About | None:
     """Likewise of a figure: `Figure(…, part=part_of(rows, holds))`; None: of nobody."""
-    fewest: About = rows.select(smaller_side(holds)).item()
-    return fewest if fewest["sessions"] is not None else None
+    part: About = rows.select(smaller_side(holds)).item()
+    return part if part["sessions"] is not None else None
 
 
 def is_few(part: About | None, k: AnonymityPolicy) -> bool:
     """Whether something is about some, but too few."""
-    return part is not None and (part["sessions"] < k.min_sessions or part["users"] < k.min_users)
+    if part is None or part["sessions"] is None:
+        return False
+    return part["sessions"] < k.min_sessions or part["users"] < k.min_users
 
 
 def told_percent(percent: float, part: About | None, k: AnonymityPolicy) -> str:
@@ -75,7 +77,7 @@ def told_percent(percent: float, part: About | None, k: AnonymityPolicy) -> str:
     ('12.3 %', 'few')
     """
     if is_few(part, k):
-        return "few" if percent < _HALF else "nearly all"
+        return "few" if percent < _HALF else "most"
     return f"{percent:.1f} %"
 
 
@@ -92,7 +94,14 @@ def beyond(whom: About, quantile: float = 0.5) -> About:
 def beyond_cell(quantile: float) -> pl.Expr:
     """Likewise of the column `about_<cell>`, from the row's `sessions` and `users`."""
     share = round(min(quantile, 1 - quantile), _SHARE_DIGITS)
-    return counted(*((pl.col(name) * share).floor() for name in (SESSIONS, USERS)))
+    return pl.struct(*((pl.col(name) * share).floor().cast(pl.UInt32).alias(name) for name in (SESSIONS, USERS)))
+
+
+def fewest(one: About | None, other: About | None) -> About | None:
+    """Whom two shares tell of of which, with their total, either gives the other."""
+    if one is None or other is None:
+        return one or other
+    return {"sessions": min(one["sessions"], other["sessions"]), "users": min(one["users"], other["users"])}
 
 
 def counted(sessions: pl.Expr, users: pl.Expr) -> pl.Expr:

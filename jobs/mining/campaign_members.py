@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from jobs.mining.anonymity import smaller_side
 from jobs.mining.likeness import Vectors, scale_to_unit, unit_vectors
 from jobs.mining.near_duplicates import groups_of
-from models.archive_policy import ArchivePolicy
+from models.archive_policy import AnonymityPolicy, ArchivePolicy
 
 
 class Campaigns(NamedTuple):
@@ -66,8 +67,21 @@ def _likeness(vectors: Vectors, groups: np.ndarray[tuple[int], np.dtype[np.int32
     return likeness
 
 
-def table_of(found: Campaigns, names: Mapping[int, str]) -> pl.DataFrame:
-    """One row per campaign, the largest first; `group` is its number."""
+def table_of(found: Campaigns, names: Mapping[int, str], k: AnonymityPolicy) -> pl.DataFrame:
+    """One row per campaign, the largest first; `group` is its number.
+
+    `first_day` is when k users had come, `last_day` when k were yet to stop: no day of a single person's.
+    """
+    least = max(k.min_sessions, k.min_users)
+    spans = (
+        found.members.group_by("group", "user_id")
+        .agg(came=pl.col("date").min(), stopped=pl.col("date").max())
+        .group_by("group")
+        .agg(first_day=pl.col("came").bottom_k(least).max(), last_day=pl.col("stopped").top_k(least).min())
+        .with_columns(
+            first_day=pl.min_horizontal("first_day", "last_day"), last_day=pl.max_horizontal("first_day", "last_day")
+        )
+    )
     of_session = pl.col("session_id").filter("alerted").n_unique()
     return (
         found.members.group_by("group")
@@ -77,13 +91,13 @@ def table_of(found: Campaigns, names: Mapping[int, str]) -> pl.DataFrame:
             apps=pl.col("app_id").n_unique(),
             turns=pl.len(),
             different_texts=pl.col("text").n_unique(),
-            first_day=pl.col("date").min(),
-            last_day=pl.col("date").max(),
-            span_days=(pl.col("date").max() - pl.col("date").min()).dt.total_days() + 1,
             likeness=pl.col("likeness").mean().round(3),
             mean_risk=pl.col("risk").mean().round(3),
             alert_share=(of_session / pl.col("session_id").n_unique()).round(4),
+            about_alert_share=smaller_side(pl.col("alerted")),
         )
+        .join(spans, on="group")
+        .with_columns(span_days=(pl.col("last_day") - pl.col("first_day")).dt.total_days() + 1)
         .sort("users", "sessions", "group", descending=[True, True, False])
         .select(pl.col("group").replace_strict(names, return_dtype=pl.String).alias("campaign"), pl.all())
     )

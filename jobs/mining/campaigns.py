@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import ibis
 import polars as pl
 
+from jobs.mining.anonymity import told_percent
 from jobs.mining.campaign_members import Campaigns, campaigns_of, days_of, table_of
 from jobs.mining.campaigns_pictures import pictures
+from jobs.mining.comparing import begun, quoted
 from jobs.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown
 from jobs.mining.likeness import kept_vectors
 from jobs.mining.near_duplicates import signatures
@@ -82,7 +84,7 @@ def find(frames: Frames, asked: Asked) -> Found:
     found = campaigns_of(probes, asked.policy)
     words = _words(found, asked)
     names = names_of(found.members["group"].unique(), words, asked.policy.campaigns.name_words)
-    table = table_of(found, names)
+    table = table_of(found, names, asked.policy.anonymity)
     return Found(
         figures=_figures(probes, found),
         findings=_findings(found, table, words, asked),
@@ -90,7 +92,8 @@ def find(frames: Frames, asked: Asked) -> Found:
             "campaigns": Shown(
                 "Campaigns",
                 "Groups of nearly equal risky messages in many sessions of many users. Likeness is the mean cosine "
-                "with the campaign's middle; different texts are those that differ in more than case and signs.",
+                "with the campaign's middle; different texts are those that differ in more than case and signs. From "
+                "the day by which enough users had come to the day on which as many were left.",
                 table.drop("group"),
             ),
             "campaign_days": Shown("Campaigns by day", "Messages, sessions and users by day.", days_of(found, names)),
@@ -154,20 +157,25 @@ def _findings(found: Campaigns, table: pl.DataFrame, words: Words, asked: Asked)
     findings = []
     for row in table.filter(pl.col("group").is_in(list(words))).iter_rows(named=True):
         by = lookup(probes["marks"], probes["group"] == row["group"], words[row["group"]])
-        findings.append(_finding(row, by, asked))
+        sessions = probes.filter(by.holds(probes["marks"]))["session_id"].n_unique()
+        findings.append(_finding(row, by, sessions, asked))
     return findings
 
 
-def _finding(row: Mapping[str, Any], by: Lookup, asked: Asked) -> Finding:
+def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: Asked) -> Finding:
+    rules = asked.policy.campaigns
+    said = f"left(t.content, {rules.head_chars})"
+    alerting = told_percent(100 * row["alert_share"], row["about_alert_share"], asked.policy.anonymity)
     return Finding(
         title=f"Campaign: {row['campaign']}",
         text=f"{row['sessions']} sessions of {row['users']} users sent nearly the same risky message, from "
-        f"{row['first_day']} to {row['last_day']} (mean cosine {row['likeness']:.2f}); {row['alert_share']:.0%} of the "
-        f"sessions have an alert. {by.told}",
+        f"{row['first_day']} to {row['last_day']} (mean cosine {row['likeness']:.2f}); {alerting} of the "
+        f"sessions have an alert. {by.told(sessions)}",
         evidence="SELECT t.session_id, t.user_id, t.app_id, t.turn, t.timestamp, r.risk "  # noqa: S608
         "FROM turns t JOIN risk_points r USING (session_id, turn) "
-        f"WHERE t.date BETWEEN DATE '{row['first_day']}' AND DATE '{row['last_day']}' AND t.role = 'user' "
-        f"AND r.risk >= {asked.policy.campaigns.risk} AND {by.sql('t.content')}",
+        f"WHERE {begun(asked.period)} AND t.role = 'user' "
+        f"AND r.risk >= {rules.risk} AND {by.sql(said)} "
+        f"AND len(regexp_extract_all({said}, {quoted(_WORD)})) >= {rules.min_words}",
         strength=round(min(row["likeness"], by.right), 3),
     )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -21,9 +22,20 @@ if TYPE_CHECKING:
     from jobs.mining.job import Period
     from jobs.mining.results import Result
     from jobs.mining.source import Source
+    from models.archive_policy import AnonymityPolicy
 
 _DEFAULT_DAYS = 7
 _FINDINGS_SHOWN = 10
+_EXIT_INCOMPLETE = 1
+
+
+class _Outcome(NamedTuple):
+    """What became of one job: a result, or why there is none."""
+
+    job: str
+    result: Result | None = None
+    failure: str = ""
+
 
 DaysOption = Annotated[
     int | None, typer.Option(min=1, help=f"Length of the period in days; {_DEFAULT_DAYS} unless --since says.")
@@ -49,19 +61,26 @@ def mine(
     What was made of a day is kept under the data directory's `mining` folder, so a run that was cut short goes on, and
     the next one makes only days whose rows changed. Each job leaves a folder per period with Parquet tables and its
     section of `turntide report`. Nothing is shown about fewer sessions or users than the policy's `archive.anonymity`
-    says (five each).
+    says (five each). A job that fails is told in a line, the others go on, and the exit code is 1.
     """
     if job != "all" and job not in job_names():
         raise ConfigurationError(f"no mining job {job!r}: there are {', '.join(job_names())}, and all")
-    printed = Output(output)
+    from streams.wiring import policy_of
+
+    printed, k = Output(output), policy_of(load_settings()).archive.anonymity
     with opened() as source:
         period = period_of(source, days=days, since=_day(since), until=_day(until))
-        results = [mined(name, source, period) for name in (job_names() if job == "all" else (job,))]
+        outcomes = [_outcome(name, source, period) for name in (job_names() if job == "all" else (job,))]
     if output is OutputFormat.TABLE:
-        for result in results:
-            _show(printed, result)
-        return
-    printed.rows("sections", [_plain(result) for result in results])
+        for outcome in outcomes:
+            _show(printed, outcome, k)
+    else:
+        printed.rows("sections", [_plain(outcome) for outcome in outcomes])
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failed:
+        printed.message(f"{outcome.job} could not be made: {outcome.failure}")
+    if failed:
+        raise typer.Exit(_EXIT_INCOMPLETE)
 
 
 mine.epilog = examples(  # type: ignore[attr-defined]
@@ -128,29 +147,63 @@ def _day(time: datetime | None) -> date | None:
     return None if time is None else time.date()
 
 
-def _show(printed: Output, result: Result) -> None:
-    section = result.section
-    printed.message(f"\n{section.title}, {section.since} to {section.until}: {section.question}")
+def _outcome(name: str, source: Source, period: Period) -> _Outcome:
+    from jobs.mining.failure import told
+
+    try:
+        return _Outcome(name, result=mined(name, source, period))
+    except Exception as error:  # noqa: BLE001 - the job's own code, and the engine's below it
+        return _Outcome(name, failure=told(error))
+
+
+def _show(printed: Output, outcome: _Outcome, k: AnonymityPolicy) -> None:
+    from jobs.report.wording import NOTHING, value
+
+    if outcome.result is None:
+        return
+    section = outcome.result.section
+    printed.text(f"\n{section.title}, {section.since} to {section.until}: {section.question}")
     printed.rows(
         "",
         [
-            {"figure": figure.name, "value": figure.value, "sessions": figure.sessions, "meaning": figure.meaning}
-            for figure in section.figures
+            {"figure": f.name, "value": value(f.name, f.value), "sessions": f.sessions or None, "meaning": f.meaning}
+            for f in section.figures
         ],
     )
+    if any(figure.value is None for figure in section.figures):
+        printed.text(
+            f"{NOTHING}: nothing to tell, or about fewer than {k.min_sessions} sessions or {k.min_users} users"
+        )
     for shown in section.findings[:_FINDINGS_SHOWN]:
-        printed.message(f"* {shown.finding.title} ({shown.rows} rows, {shown.users} users)\n  {shown.finding.text}")
-        printed.message(f"  evidence: turntide query {shown.finding.evidence!r}")
+        printed.text(
+            f"\n* {shown.finding.title} ({shown.rows} rows, {shown.sessions} sessions, {shown.users} users)\n"
+            f"  {shown.finding.text}\n  turntide query {quoted(shown.finding.evidence)}"
+        )
+    if (more := len(section.findings) - _FINDINGS_SHOWN) > 0:
+        printed.text(f"{more} weaker findings are in the section: --output json")
     for note in section.notes:
-        printed.message(f"note: {note}")
+        printed.text(f"note: {note}")
     if section.findings_left_out:
-        printed.message(f"{section.findings_left_out} findings are about too few sessions or users to be shown")
+        printed.text(f"{section.findings_left_out} findings are about too few sessions or users to be shown")
     for day in section.days_left_out:
-        printed.message(f"{day} is left out: its files are damaged, see `turntide archive verify`")
+        printed.text(f"{day} is left out: its files are damaged, see `turntide archive verify`")
 
 
-def _plain(result: Result) -> dict[str, object]:
+def quoted(sql: str) -> str:
+    """SQL as one word of a shell's line: in double quotes, which leave those of SQL alone, where nothing forbids them.
+
+    >>> print(quoted("SELECT 'x'"), quoted('SELECT "x"'))
+    "SELECT 'x'" 'SELECT "x"'
+    """
+    return shlex.quote(sql) if set(sql) & set('"$`\\!') else f'"{sql}"'
+
+
+def _plain(outcome: _Outcome) -> dict[str, object]:
     import msgspec
 
-    plain: dict[str, object] = msgspec.to_builtins(result.section)
-    return plain
+    from jobs.mining.results import Section
+
+    plain: dict[str, object] = dict.fromkeys(Section.__struct_fields__)
+    if outcome.result is not None:
+        plain = msgspec.to_builtins(outcome.result.section)
+    return plain | {"job": outcome.job, "failure": outcome.failure or None}

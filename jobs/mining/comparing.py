@@ -30,22 +30,6 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def share_chances(hits: ArrayLike, of: ArrayLike, other_hits: ArrayLike, of_others: ArrayLike) -> Floats:
-    """Fisher's exact test, two-sided as twice the smaller tail, for many pairs of shares at once.
-
-    Gives the false discovery rate of each (Benjamini and Hochberg 1995), `(n_pairs,)`; 1 where a side is empty.
-    """
-    x, n, y, m = np.broadcast_arrays(
-        *(np.atleast_1d(np.asarray(each, np.int64)) for each in (hits, of, other_hits, of_others))
-    )
-    if not x.size:
-        return np.empty(0)
-    tails = (stats.hypergeom.sf(x - 1, n + m, x + y, n), stats.hypergeom.cdf(x, n + m, x + y, n))
-    p_values = np.clip(2 * np.minimum(*tails), 0.0, 1.0)
-    rates: Floats = stats.false_discovery_control(np.where((n > 0) & (m > 0), p_values, 1.0))
-    return rates
-
-
 def wilson(hits: ArrayLike, of: ArrayLike, confidence: float) -> tuple[Floats, Floats]:
     """Wilson's interval of shares: `(low, high)`, each as `hits`; from 0 to 1 of nothing.
 

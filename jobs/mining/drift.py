@@ -1,6 +1,7 @@
 """Drift: the period against the weeks before it, and whether the scorer's probabilities still come true.
 
 Turns of one session depend on each other, so a session is one observation: of what is measured at turns, its mean.
+Sessions of one user do, too: tests take users as the unit (`drift_shifts`).
 Languages are not archived.
 """
 
@@ -122,7 +123,8 @@ def _find(frames: Frames, asked: Asked) -> Found:
 _MEASURES_MEANING = (
     "Each measure of the period's sessions against the baseline's. PSI: below 0.1 stable, above 0.2 shifted; beside it "
     "what chance alone gives at these sizes. AUC: how often a session of now is above one of before. p-values are "
-    "corrected for all tests of the run; a shift needs one of them and an effect that matters."
+    "those of users, not of sessions, and corrected for all tests of the run; a shift needs one of them and an effect "
+    "that matters."
 )
 _DAYS_MEANING = (
     "Stability index of each day's sessions against the whole baseline, over all apps; days with too few sessions to "
@@ -145,7 +147,7 @@ def _notes(here: pl.DataFrame, there: pl.DataFrame, policy: ArchivePolicy) -> li
     least = policy.drift.min_sessions
     for name, frame in (("baseline", there), ("period", here)):
         if frame.height < least:
-            notes.append(f"The {name} has {frame.height} sessions, fewer than {least}: nothing is compared.")
+            notes.append(f"The {name} has fewer than {least} sessions: nothing is compared.")
     cut = pl.concat([there, here], how="diagonal_relaxed").filter(
         pl.col("of_sessions") > policy.drift.most_sessions_per_day
     )

@@ -7,17 +7,19 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from jobs.mining.anonymity import ABOUT, ABOUT_TYPE, part_of
 from jobs.mining.drift_measures import calibration, wilson
 from models.archive_policy import DriftMining
 
-_WEEKS = {
+_ABOUT = {f"{ABOUT}{cell}": ABOUT_TYPE for cell in ("right_ratio", "right_low", "right_high")}
+_WEEKS: dict[str, pl.DataType | type[pl.DataType]] = {
     "week": pl.Date, "model": pl.String, "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64,
     "mean_probability": pl.Float64, "right_ratio": pl.Float64, "right_low": pl.Float64, "right_high": pl.Float64,
-    "brier": pl.Float64, "calibration_error": pl.Float64,
+    "brier": pl.Float64, "calibration_error": pl.Float64, **_ABOUT,
 }  # fmt: skip
-_BINS = {
+_BINS: dict[str, pl.DataType | type[pl.DataType]] = {
     "probability_from": pl.Float64, "mean_probability": pl.Float64, "right_ratio": pl.Float64, "right_low": pl.Float64,
-    "right_high": pl.Float64, "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64,
+    "right_high": pl.Float64, "labels": pl.Int64, "sessions": pl.Int64, "users": pl.Int64, **_ABOUT,
 }  # fmt: skip
 _DIGITS = 3
 
@@ -65,10 +67,12 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
 def _share(labels: pl.DataFrame) -> dict[str, Any]:
     right = int(labels["escalating"].sum())
     low, high = wilson(right, labels.height)
+    part = part_of(labels, pl.col("escalating") > 0)
     return {
         "labels": labels.height, "sessions": labels["session_id"].n_unique(), "users": labels["user_id"].n_unique(),
         "mean_probability": _rounded(labels["probability"].to_numpy().mean()),
         "right_ratio": _rounded(right / labels.height), "right_low": _rounded(low), "right_high": _rounded(high),
+        **dict.fromkeys(_ABOUT, part),
     }  # fmt: skip
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from scipy import stats
 
+from jobs.mining.by_user import ByUser
 from jobs.mining.drift_measures import (
     corrected,
     counts_in,
@@ -44,7 +46,7 @@ def compared(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame:
             known = of_app.drop_nulls(name)
             now, before = known.filter("here"), known.filter(~pl.col("here"))
             if _enough(now, policy) and _enough(before, policy):
-                of = _mode(before, now) if name == MODE else _number(before[name], now[name], rules.bins)
+                of = _mode(before, now) if name == MODE else _number(name, before, now, rules.bins)
                 rows.append({"app_id": app_id, "measure": name, **about(now), "baseline_sessions": before.height, **of})
     return _judged(rows, policy)
 
@@ -64,21 +66,33 @@ def _enough(sessions: pl.DataFrame, policy: ArchivePolicy) -> bool:
     return sessions.height >= least and sessions["user_id"].n_unique() >= k.min_users
 
 
-def _number(before: pl.Series, now: pl.Series, bins: int) -> dict[str, Any]:
-    was, is_now = before.to_numpy().astype(np.float64), now.to_numpy().astype(np.float64)
+def _number(name: str, before: pl.DataFrame, now: pl.DataFrame, bins: int) -> dict[str, Any]:
+    """Effects are of all sessions; each test counts as far as it holds with users as the unit, too."""
+    was, is_now = (frame[name].to_numpy().astype(np.float64) for frame in (before, now))
     found = moved(was, is_now, bins)
+    ranks = stats.rankdata(np.concatenate([was, is_now]))
+    here = np.repeat([False, True], [before.height, now.height])
+    of_users = ByUser(pl.concat([before["user_id"], now["user_id"]])).chance(here, ranks)
+    drawn = stats.ks_2samp(*(one_of_each_user(frame)[name].to_numpy() for frame in (before, now)), method="asymp")
+    tests = [max(found.ks_p, float(drawn.pvalue)), max(found.auc_p, of_users)]
     return {
         "baseline": float(np.median(was)), "period": float(np.median(is_now)), "psi": found.psi,
-        "psi_by_chance": found.psi_by_chance, "ks": found.ks, "auc": found.auc, "tests": [found.ks_p, found.auc_p],
+        "psi_by_chance": found.psi_by_chance, "ks": found.ks, "auc": found.auc, "tests": tests,
     }  # fmt: skip
 
 
 def _mode(before: pl.DataFrame, now: pl.DataFrame) -> dict[str, Any]:
     """Modes are categories: no distribution function, no order of ranks; medians are shares that are not calm."""
     names = sorted(set(before[MODE]) | set(now[MODE]))
-    was, is_now = (_counts(frame, names) for frame in (before, now))
-    found = shares_moved(was, is_now)
-    return {"psi": found.psi, "psi_by_chance": found.psi_by_chance, "tests": [found.p]}
+    found = shares_moved(*(_counts(frame, names) for frame in (before, now)))
+    drawn = shares_moved(*(_counts(one_of_each_user(frame), names) for frame in (before, now)))
+    return {"psi": found.psi, "psi_by_chance": found.psi_by_chance, "tests": [max(found.p, drawn.p)]}
+
+
+def one_of_each_user(sessions: pl.DataFrame) -> pl.DataFrame:
+    """One session of each user, drawn by lot (seeded): these do not depend on each other."""
+    drawn = sessions.sort("session_id").sample(fraction=1.0, shuffle=True, seed=0)
+    return drawn.unique("user_id", keep="first", maintain_order=True)
 
 
 def _counts(frame: pl.DataFrame, names: list[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -142,8 +156,8 @@ def _finding(row: dict[str, Any], period: Period, baseline: Period) -> Finding:
     above = "" if row["auc"] is None else f", a session of now is above one of before in {row['auc']:.0%} of pairs"
     return Finding(
         title=f"Shifted: {metric.title}{where}",
-        text=f"{medians}Stability index {row['psi']:.2f}{above} ({row['sessions']} sessions against "
-        f"{row['baseline_sessions']}).",
+        text=f"{medians}Stability index {row['psi']:.2f}{above} ({row['sessions'] + row['baseline_sessions']:,} "
+        f"sessions, {row['sessions']:,} of now and {row['baseline_sessions']:,} of before).",
         evidence=evidence(row["measure"], app_id, period, baseline),
         strength=strength(row["psi"], row["auc"]),
     )
@@ -159,7 +173,7 @@ def strength(psi: float, auc: float | None) -> float:
 
 
 def evidence(measure: str, app_id: str, period: Period, baseline: Period) -> str:
-    """Sessions of both times with their value of the measure; a session is of the day of its first turn."""
+    """Sessions of both times that have a value of the measure; a session is of the day of its first turn."""
     metric = metric_of(measure)
     of_app = "" if app_id == ALL_APPS else f"\nWHERE app_id = {literal(app_id)}"
     return f"""
@@ -169,4 +183,5 @@ SELECT session_id, any_value(user_id) AS user_id, any_value(began.day) AS day,
 FROM {metric.view} JOIN began USING (session_id){of_app}
 GROUP BY session_id
 HAVING any_value(began.day) BETWEEN DATE '{baseline.since}' AND DATE '{period.until}'
+  AND {metric.name} IS NOT NULL
 """.strip()  # noqa: S608 - names of this package, dates, a quoted app

@@ -82,7 +82,7 @@ def _median(
 
 def app_table(apps: Sequence[Standing]) -> pl.DataFrame:
     """One row per app."""
-    schema = {
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {
         "app_id": pl.String,
         "sessions": pl.Int64,
         "users": pl.Int64,
@@ -93,9 +93,13 @@ def app_table(apps: Sequence[Standing]) -> pl.DataFrame:
         "false_discovery_rate": pl.Float64,
         "faster": pl.Boolean,
         "about_escalated_percent": ABOUT_TYPE,
-        "about_others_percent": ABOUT_TYPE,
+        "about_others": ABOUT_TYPE,
     }
-    return pl.DataFrame(apps, schema=schema, orient="row").drop("escalated")
+    return (
+        pl.DataFrame(apps, schema=schema, orient="row")
+        .with_columns(about_others_percent="about_escalated_percent")
+        .drop("escalated", "about_others")
+    )
 
 
 def slope_table(curves: pl.DataFrame) -> pl.DataFrame:

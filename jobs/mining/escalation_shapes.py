@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from jobs.mining.anonymity import beyond_cell, counted, is_few, smaller_side, told_percent
+from jobs.mining.anonymity import beyond_cell, counted, smaller_side, told_percent
 from jobs.mining.by_user import ByUser, false_discovery_rates
 from jobs.mining.comparing import begun
 from jobs.mining.job import Asked, Finding
@@ -137,13 +137,15 @@ def curve_table(now: pl.DataFrame, policy: EscalationMining) -> pl.DataFrame:
 
 def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: Asked) -> Iterator[Finding]:
     """Shapes that are no longer as rare as in the earlier period; flat low ones are no finding."""
-    policy = asked.policy.escalation
+    policy, k = asked.policy.escalation, asked.policy.anonymity
     telling = shapes.filter(
         pl.col("false_discovery_rate") <= policy.significance,
         pl.col("sessions_percent") >= pl.col("before_percent") * policy.growth_ratio,
         pl.col("shape") != "flat, low",
+        (pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users),
     )
-    for shape, share, before in telling.select("shape", "sessions_percent", "before_percent").iter_rows():
+    columns = ("shape", "sessions_percent", "before_percent", "about_before_percent")
+    for shape, share, before, part in telling.select(columns).iter_rows():
         of_shape = now.filter(pl.col("shape") == shape)
         alike = _alike(_curves(of_shape.select("curve"), policy.resampled_points).mean(axis=0))
         # DuckDB and Polars both read it.
@@ -152,7 +154,7 @@ def growing(shapes: pl.DataFrame, now: pl.DataFrame, asked: Asked) -> Iterator[F
         yield Finding(
             title=f"More sessions with the risk curve '{shape}'",
             text=(
-                f"{share:.1f} % of the sessions with a curve have this shape, {before:.1f} % in the "
+                f"{share:.1f} % of the sessions with a curve have this shape, {told_percent(before, part, k)} in the "
                 f"{asked.period.days} days before. The evidence are the {found.height:,} sessions whose thirds lie as "
                 f"those of its mean curve do: {right / of_shape.height:.0%} of those with the shape are among them, "
                 f"and {right / max(1, found.height):.0%} of them have it."

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.mining.anonymity import beyond, is_few, part_of, told_percent
+from jobs.mining.anonymity import beyond, fewest, is_few, part_of, told_percent
 from jobs.mining.by_user import ByUser, Floats, false_discovery_rates
 from jobs.mining.comparing import begun, quoted
 from jobs.mining.job import About, Asked, Finding, about
@@ -51,9 +51,9 @@ class Standing(NamedTuple):
     false_discovery_rate: float
     faster: bool | None
     """Than the others; None: no difference that chance would not give."""
-    about_escalated: About | None
+    about_shares: About | None
+    """Whom both shares tell of: all sessions' is known."""
     about_others: About | None
-    """Whom the shares tell of."""
 
 
 def _times(sessions: pl.DataFrame) -> stats.CensoredData:
@@ -98,11 +98,12 @@ def _curve(name: str, sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataF
         schema=_SCHEMA,
         nan_to_null=True,
     )
-    return steps.filter(pl.Series(_told(sessions, turns, policy.anonymity)))
+    return steps.filter(pl.Series(_told(sessions, steps, policy.anonymity)))
 
 
-def _told(sessions: pl.DataFrame, turns: NDArray[np.float64], k: AnonymityPolicy) -> NDArray[np.bool_]:
-    """Which steps may be shown: the first, where all are calm, and those after which enough have escalated."""
+def _told(sessions: pl.DataFrame, steps: pl.DataFrame, k: AnonymityPolicy) -> NDArray[np.bool_]:
+    """Which steps may be shown: the first, where all are calm, those after which enough escalated, the last."""
+    turns = steps["scored_turn"].to_numpy()
     told = np.zeros(len(turns), np.bool_)
     told[0] = True
     escalated = sessions.filter(_ESCALATED).sort("escalated_at").select("user_id", at="escalated_at")
@@ -116,6 +117,10 @@ def _told(sessions: pl.DataFrame, turns: NDArray[np.float64], k: AnonymityPolicy
             told[step], first, least = True, end, max(k.min_sessions, k.min_users)
         else:
             least = end - first + 1
+    if first == len(at):
+        # Nobody escalates after that: the estimate stays, as far as enough sessions go on.
+        there = steps.select((pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users)).to_series()
+        told[int(there.arg_true().max() or 0)] = True  # type: ignore[arg-type]
     return told
 
 
@@ -168,7 +173,7 @@ def standings(sessions: pl.DataFrame, policy: ArchivePolicy) -> list[Standing]:
             false_discovery_rate=float(rate),
             # More escalations than the pooled risk would give: a positive statistic.
             faster=statistic > 0 if rate <= policy.escalation.significance else None,
-            about_escalated=part_of(own, _ESCALATED),
+            about_shares=fewest(part_of(own, _ESCALATED), part_of(others, _ESCALATED)),
             about_others=part_of(others, _ESCALATED),
         )
         for (app, own, others, statistic, _), rate in zip(compared, rates, strict=True)
@@ -209,11 +214,7 @@ def faster_apps(apps: list[Standing], asked: Asked) -> Iterator[Finding]:
     policy = asked.policy.escalation
     modes = ", ".join(quoted(mode) for mode in policy.escalated_modes)
     for app in apps:
-        if (
-            not app.faster
-            or is_few(app.about_escalated, asked.policy.anonymity)
-            or app.escalated_percent < policy.growth_ratio * app.others_percent
-        ):
+        if not app.faster or app.escalated_percent < policy.growth_ratio * app.others_percent:
             continue
         others = told_percent(app.others_percent, app.about_others, asked.policy.anonymity)
         half = "" if app.median_turns is None else f", half of them by scored turn {app.median_turns:.0f}"
@@ -221,7 +222,8 @@ def faster_apps(apps: list[Standing], asked: Asked) -> Iterator[Finding]:
             title=f"Sessions of {app.app_id} escalate faster than others",
             text=(
                 f"{app.escalated:,} of its {app.sessions:,} sessions escalate ({app.escalated_percent:.1f} %){half}; "
-                f"of the other apps' sessions {others} (log-rank test, false discovery rate {app.false_discovery_rate:.2g})."
+                f"of the other apps' sessions {others} (log-rank test, false discovery rate "
+                f"{app.false_discovery_rate:.2g})."
             ),
             evidence=(
                 "SELECT session_id, user_id, app_id, min(turn) AS escalated_turn FROM (\n"

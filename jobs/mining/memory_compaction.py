@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import ibis
 import polars as pl
 
+from jobs.mining.anonymity import beyond, beyond_cell
 from jobs.mining.job import Figure, Finding, Period, Shown, about
 from models.archive_policy import MemoryMining
 from streams.lake.catalog import literal
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _SIZES = ("tokens_before", "tokens_after", "bytes_before", "bytes_after", "probes", "probes_found")
 _DIGITS = 3
+_QUANTILES = (0.1, 0.5, 0.9)
 
 
 def compactions(tables: Tables) -> ir.Table:
@@ -65,6 +67,7 @@ def figures_of(sessions: pl.DataFrame) -> list[Figure]:
             meaning="probes that a search for what was said no longer finds in a topic's summary, of half the sessions",
             better="lower",
             **about(lost),
+            part=beyond(about(lost)),
         ),
     ]
 
@@ -81,9 +84,11 @@ def tables_of(sessions: pl.DataFrame) -> dict[str, Shown]:
         bytes_kept_ratio=_ratio("bytes_after", "bytes_before"),
     )  # fmt: skip
     quantiles = [
-        pl.col("loss").quantile(q, "linear").round(_DIGITS).alias(f"loss_p{round(q * 100)}") for q in (0.1, 0.5, 0.9)
+        pl.col("loss").quantile(q, "linear").round(_DIGITS).alias(f"loss_p{round(q * 100)}") for q in _QUANTILES
     ]
+    tell_of = [beyond_cell(q).alias(f"about_loss_p{round(q * 100)}") for q in _QUANTILES]
     lost = _losses(sessions).group_by("app_id").agg(*about, pl.col("probes").sum(), *quantiles).sort("app_id")
+    lost = lost.with_columns(tell_of)
     return {
         "compaction": Shown(
             "What compaction keeps", "Sizes of what was said, and of the summaries that stand for it.", sizes

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import ibis
 import polars as pl
 
+from jobs.mining.anonymity import beyond, part_of, smaller_side
 from jobs.mining.job import Asked, Figure, Finding, Shown, about
 from models.archive_policy import MemoryMining
 
@@ -82,9 +83,14 @@ def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
             value=_of(per_user.median()),
             meaning="active facts of half of the users that have any",
             **whom,
+            part=beyond(whom),
         ),
         Figure(
-            name="facts_per_user_p90", value=_of(per_user.quantile(0.9)), meaning="and of the tenth with most", **whom
+            name="facts_per_user_p90",
+            value=_of(per_user.quantile(0.9)),
+            meaning="and of the tenth with most",
+            **whom,
+            part=beyond(whom, 0.9),
         ),
         Figure(
             name="duplicate_facts_ratio",
@@ -92,6 +98,7 @@ def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
             meaning="active facts whose value stands under another key of the same user",
             better="lower",
             **whom,
+            part=part_of(facts, pl.col("duplicate")),
         ),
         Figure(
             name="stale_facts_ratio",
@@ -99,6 +106,7 @@ def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
             meaning="active facts of which nothing was heard for long",
             better="lower",
             **whom,
+            part=part_of(facts, pl.col("stale")),
         ),
         Figure(
             name="flipping_users_ratio",
@@ -106,6 +114,7 @@ def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
             meaning="users whose facts changed in the period, and changed back",
             better="lower",
             **about(changes),
+            part=part_of(changes, pl.col("flips") > 0),
         ),
     ]
 
@@ -117,6 +126,8 @@ def tables_of(facts: pl.DataFrame, changes: pl.DataFrame) -> dict[str, Shown]:
         pl.col("user_id").n_unique().alias("users"),
         pl.len().alias("active"),
         pl.col("duplicate", "stale").mean().round(_DIGITS).name.suffix("_ratio"),
+        about_duplicate_ratio=smaller_side(pl.col("duplicate")),
+        about_stale_ratio=smaller_side(pl.col("stale")),
     )
     now = now.sort("category")
     moved = _by_category(changes)
@@ -154,6 +165,8 @@ _SPANS = pl.DataFrame(
 
 
 def _by_category(changes: pl.DataFrame) -> pl.DataFrame:
+    flipped = smaller_side(pl.col("flips") > 0)
+    of_flips = changes.group_by("category").agg(about_flips=flipped, about_flipping_users_ratio=flipped)
     by_user = changes.group_by("category", *_USER).agg(
         pl.col("changes", "updates", "flips").sum(), pl.col("session_id")
     )
@@ -165,6 +178,7 @@ def _by_category(changes: pl.DataFrame) -> pl.DataFrame:
             pl.col("changes", "updates", "flips").sum(),
             (pl.col("flips") > 0).mean().round(_DIGITS).alias("flipping_users_ratio"),
         )
+        .join(of_flips, on="category")
         .sort("category")
     )
 
@@ -172,15 +186,20 @@ def _by_category(changes: pl.DataFrame) -> pl.DataFrame:
 def findings_of(facts: pl.DataFrame, changes: pl.DataFrame, asked: Asked) -> list[Finding]:
     """Categories that flip, values that stand twice."""
     policy, period = asked.policy.memory, asked.period
+    whose = changes.group_by("category").agg(
+        pl.col("user_id").n_unique().alias("users"),
+        pl.col("user_id").filter(pl.col("flips") > 0).n_unique().alias("flipping"),
+    )
     found = [
         Finding(
             title=f"Facts of category {category} flip back",
-            text=f"{share:.0%} of the users whose {category} facts changed said A, then B, then A again.",
+            text=f"{flipping:,} of the {users:,} users whose {category} facts changed ({flipping / users:.0%}) said A, "
+            "then B, then A again.",
             evidence=_flips_query(category, period.since, period.until),
-            strength=float(share),
+            strength=flipping / users,
         )
-        for category, share in _by_category(changes).select("category", "flipping_users_ratio").iter_rows()
-        if share >= policy.flipping_min_ratio
+        for category, users, flipping in whose.sort("category").iter_rows()
+        if flipping >= policy.flipping_min_ratio * users
     ]
     twice = facts.filter("duplicate")
     if twice.height:

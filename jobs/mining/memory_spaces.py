@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import ibis
 import polars as pl
 
-from jobs.mining.job import Asked, Figure, Shown, about
+from jobs.mining.anonymity import part_of, smaller_side
+from jobs.mining.job import About, Asked, Figure, Shown, about
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
 _SPACE = ["app_id", "space", "owner"]
 _DIGITS = 3
+_CONTRADICTING = pl.col("conflicts_with").list.len() > 0
 
 
 def apps(asked: Asked) -> tuple[list[Figure], Shown]:
@@ -30,18 +32,23 @@ def apps(asked: Asked) -> tuple[list[Figure], Shown]:
     alike = _alike(memories, asked.policy.memory.alike_min_ratio)
     held = memories.group_by("app_id").agg(
         memories=pl.len(),
-        contradicting=(pl.col("conflicts_with").list.len() > 0).sum(),
+        contradicting=_CONTRADICTING.sum(),
         pinned=pl.col("pinned").sum(),
+        about_contradicting=smaller_side(_CONTRADICTING),
+        about_pinned=smaller_side(pl.col("pinned")),
     )
     energy = spaces.group_by("app_id").agg(
         spaces=pl.len(),
-        fullest_memories=pl.col("memories").max(),
+        memories_a_space=pl.col("memories").mean().round(1),
         compactions=pl.col("compactions").sum(),
         waiting=pl.col("waiting").sum(),
         energy_ratio=(pl.col("energy_units").sum() / pl.col("energy_capacity_units").sum()).round(_DIGITS),
     )
     frame = whom.join(energy, on="app_id", how="left").join(held, on="app_id", how="left")
-    frame = frame.join(alike.group_by("app_id").agg(alike_pairs=pl.len()), on="app_id", how="left")
+    owners = memories.join(alike, on=[*_SPACE, "memory_id"], how="semi")
+    of_alike = owners.group_by("app_id").agg(about_alike_pairs=smaller_side(pl.lit(value=True)))
+    pairs = alike.group_by("app_id").agg(alike_pairs=pl.len()).join(of_alike, on="app_id")
+    frame = frame.join(pairs, on="app_id", how="left")
     frame = frame.with_columns(pl.col("memories", "contradicting", "pinned", "alike_pairs").fill_null(0)).sort("app_id")
     counts = about(memories)
     figures = [
@@ -57,6 +64,7 @@ def apps(asked: Asked) -> tuple[list[Figure], Shown]:
             meaning="memories of apps that contradict another one",
             better="lower",
             **counts,
+            part=part_of(memories, _CONTRADICTING),
         ),
         Figure(
             name="alike_app_memories_pairs",
@@ -64,6 +72,7 @@ def apps(asked: Asked) -> tuple[list[Figure], Shown]:
             meaning="pairs of memories of one space that say the same in other words",
             better="lower",
             **counts,
+            part=part_of(memories, pl.col("memory_id").is_in(alike["memory_id"].implode())),
         ),
     ]
     return figures, Shown("Memories of apps", "How much of their room is used, and of their energy left.", frame)
@@ -89,7 +98,7 @@ def projects(asked: Asked) -> tuple[list[Figure], Shown]:
     frame = whom.join(kinds, on="app_id", how="left").fill_null(0).sort("app_id")
     memories = int(frame["memories"].sum())
     whole = asked.rows(changes.aggregate(sessions=changes.session_id.nunique(), users=changes.user_id.nunique()))
-    counts = {"sessions": int(whole["sessions"][0]), "users": int(whole["users"][0])}
+    counts: About = {"sessions": int(whole["sessions"][0]), "users": int(whole["users"][0])}
     figures = [
         Figure(
             name="project_memories_never_accessed_ratio",

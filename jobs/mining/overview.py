@@ -13,7 +13,8 @@ import ibis
 import polars as pl
 
 from jobs.mining import overview_tables as shown
-from jobs.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown
+from jobs.mining.anonymity import part_of
+from jobs.mining.job import About, Asked, Figure, Finding, Found, Frames, Job, Shown
 from jobs.mining.overview_findings import findings_of
 from jobs.mining.overview_pictures import pictures
 from jobs.mining.tables import Tables
@@ -82,10 +83,10 @@ def _operations(tables: Tables) -> ir.Table:
 def find(frames: Frames, asked: Asked) -> Found:
     """Figures, the funnel, days, apps and costs of a period."""
     sessions = frames["sessions"]
-    rules, k = asked.policy.overview, asked.policy.anonymity
-    days = shown.by_day(sessions, k)
-    apps = shown.by_app(sessions, k)
-    funnel = shown.funnel(sessions, rules)
+    rules = asked.policy.overview
+    days = shown.by_day(sessions)
+    apps = shown.by_app(sessions)
+    funnel = shown.funnel(sessions, rules, asked.policy.anonymity)
     quantiles = shown.risk_by_day(sessions, rules)
     tables = {
         "funnel": Shown(
@@ -129,10 +130,18 @@ class _About:
     def __init__(self, sessions: pl.DataFrame) -> None:
         self._sessions, self._users = sessions.height, sessions["user_id"].n_unique()
 
-    def figure(self, name: str, value: float | None, meaning: str, better: Better = None) -> Figure:
+    def figure(
+        self, name: str, value: float | None, meaning: str, better: Better = None, part: About | None = None
+    ) -> Figure:
         """One figure about these sessions and their users."""
         return Figure(
-            name=name, value=value, meaning=meaning, sessions=self._sessions, users=self._users, better=better
+            name=name,
+            value=value,
+            meaning=meaning,
+            sessions=self._sessions,
+            users=self._users,
+            better=better,
+            part=part,
         )
 
 
@@ -158,26 +167,29 @@ def _escalation(sessions: pl.DataFrame, asked: Asked) -> list[Figure]:
     risk = asked.policy.overview.any_risk
     at_risk = sessions.filter(pl.col("peak_risk") >= risk)
     alerting, labelled = sessions.filter(pl.col("alerts") > 0), sessions.filter(pl.col("labels") > 0)
-    of_alerts = _About(alerting)
+    of_alerts, part = _About(alerting), part_of(sessions, pl.col("alerts") > 0)
     return [
         _About(at_risk).figure(
             "at_risk_ratio",
             _per(at_risk.height, sessions.height),
             f"Sessions with a turn at risk {risk:g} or more, of all.",
             "lower",
+            part_of(sessions, pl.col("peak_risk") >= risk),
         ),
-        of_alerts.figure("alerting_sessions", alerting.height, "Sessions with an alert."),
+        of_alerts.figure("alerting_sessions", alerting.height, "Sessions with an alert.", part=part),
         of_alerts.figure(
             "alerts_per_1000_sessions",
             _per(1_000 * _sum(alerting, "alerts"), sessions.height),
             "Alerts raised, per 1,000 sessions.",
             "lower",
+            part,
         ),
         _About(labelled).figure(
             "label_precision_ratio",
             _per(_sum(labelled, "right_labels"), _sum(labelled, "labels")),
             "Labelled alerts that were right, of all labelled ones.",
             "higher",
+            part_of(labelled, pl.col("right_labels") > 0),
         ),
     ]
 

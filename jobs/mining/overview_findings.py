@@ -29,9 +29,10 @@ def findings_of(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, p
         policy: What stands out.
     """
     rules = policy.overview
-    days = [_of_day(each) for each in _standing_out(sessions, "day", rules)]
-    apps = [_of_app(each, period) for each in _standing_out(sessions, "app_id", rules)]
-    return [*days, *apps, *_changed(sessions, earlier, period, rules)]
+    least = max(policy.anonymity.min_sessions, policy.anonymity.min_users)
+    days = [_of_day(each, least) for each in _standing_out(sessions, "day", rules)]
+    apps = [_of_app(each, period, least) for each in _standing_out(sessions, "app_id", rules)]
+    return [*days, *apps, *_changed(sessions, earlier, period, rules, least)]
 
 
 class _Group(NamedTuple):
@@ -75,28 +76,30 @@ def _standing_out(sessions: pl.DataFrame, by: str, rules: OverviewMining) -> Ite
             yield group
 
 
-def _of_day(group: _Group) -> Finding:
+def _of_day(group: _Group, least: int) -> Finding:
     return Finding(
         title=f"Most alerts on {group.name}",
         text=f"{group.alerting:,} of the {group.sessions:,} sessions that began on this day alerted "
-        f"({_told(group.share)}), on the other days {_told(group.share_of_rest)}.",
+        f"({_told(group.share)}), on the other days {_told_of_rest(group, least)}.",
         evidence=_alerts_of(f"min(date) = DATE '{group.name}'"),
         strength=_strength(group.share, group.share_of_rest),
     )
 
 
-def _of_app(group: _Group, period: Period) -> Finding:
+def _of_app(group: _Group, period: Period, least: int) -> Finding:
     name = str(group.name).replace("'", "''")
     return Finding(
         title=f"More alerts in app {group.name}",
         text=f"{group.alerting:,} of its {group.sessions:,} sessions alerted ({_told(group.share)}), in the other apps "
-        f"{_told(group.share_of_rest)}.",
+        f"{_told_of_rest(group, least)}.",
         evidence=_alerts_of(_began(period), f"a.app_id = '{name}' AND "),
         strength=_strength(group.share, group.share_of_rest),
     )
 
 
-def _changed(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, rules: OverviewMining) -> Iterator[Finding]:
+def _changed(
+    sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, rules: OverviewMining, least: int
+) -> Iterator[Finding]:
     """More, or fewer, alerting sessions than in the earlier period."""
     if sessions.is_empty() or earlier.is_empty():
         return
@@ -111,9 +114,8 @@ def _changed(sessions: pl.DataFrame, earlier: pl.DataFrame, period: Period, rule
         return
     yield Finding(
         title=f"{'More' if share > was else 'Fewer'} sessions alert than before",
-        text=f"{now:,} of {sessions.height:,} sessions alerted ({_told(share)}), in the {period.days} days before "
-        f"{before:,} of {earlier.height:,} ({_told(was)}). The evidence are the alerts of all these "
-        f"{now + before:,} sessions.",
+        text=f"{_counted(now, sessions.height, least)} alerted, in the {period.days} days before "
+        f"{_counted(before, earlier.height, least)}. The evidence are the alerts of all these.",
         evidence=_alerts_of(_began(Period(period.earlier.since, period.until))),
         strength=_strength(greater, less),
     )
@@ -125,6 +127,16 @@ def _alerting(sessions: pl.DataFrame) -> int:
 
 def _strength(share: float, rest: float) -> float:
     return 1 - rest / share
+
+
+def _told_of_rest(group: _Group, least: int) -> str:
+    return f"fewer than {least} sessions" if 0 < group.rest_alerting < least else _told(group.share_of_rest)
+
+
+def _counted(alerting: int, of: int, least: int) -> str:
+    if 0 < alerting < least:
+        return f"fewer than {least} of {of:,} sessions"
+    return f"{alerting:,} of {of:,} sessions ({_told(alerting / of)})"
 
 
 def _told(share: float) -> str:

@@ -1,13 +1,14 @@
 """Tables of the overview: the funnel, risk by day, days, apps, summaries.
 
-Each row says how many sessions and users it is about. A count inside a row that is about fewer than may be shown, like
-the three alerting sessions of a busy day, is null.
+Each row says how many sessions and users it is about; `about_…` says it of a count inside a row, like the three
+alerting sessions of a busy day.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from jobs.mining.anonymity import smaller_side
 from models.archive_policy import AnonymityPolicy, OverviewMining
 from models.events import Mode
 
@@ -16,8 +17,11 @@ _RANKS = {mode: rank for rank, mode in enumerate(Mode)}
 _PER = 1_000
 
 
-def funnel(sessions: pl.DataFrame, rules: OverviewMining) -> pl.DataFrame:
-    """Sessions that came to each stage: `stage`, `sessions`, `users`, `share_ratio` of all sessions."""
+def funnel(sessions: pl.DataFrame, rules: OverviewMining, k: AnonymityPolicy) -> pl.DataFrame:
+    """Sessions that came to each stage: `stage`, `sessions`, `users`, `share_ratio` of all sessions.
+
+    A stage that all but a few of the one before came to would tell of these few: it is left out.
+    """
     stages = {
         "all sessions": pl.lit(value=True),
         "any risk": pl.col("peak_risk") >= rules.any_risk,
@@ -27,10 +31,11 @@ def funnel(sessions: pl.DataFrame, rules: OverviewMining) -> pl.DataFrame:
         "critical": (pl.col("mode_rank") >= _RANKS[Mode.CRITICAL]) | (pl.col("critical_alerts") > 0),
         "labelled right": pl.col("right_labels") > 0,
     }
-    rows = [
-        sessions.filter(reached).select(pl.lit(stage).alias("stage"), _SESSIONS, _USERS)
-        for stage, reached in stages.items()
-    ]
+    rows: list[pl.DataFrame] = []
+    for stage, reached in stages.items():
+        row = sessions.filter(reached).select(pl.lit(stage).alias("stage"), _SESSIONS, _USERS)
+        if not rows or not 0 < abs(rows[-1]["sessions"][0] - row["sessions"][0]) < k.min_sessions:
+            rows.append(row)
     return pl.concat(rows).with_columns(share_ratio=pl.col("sessions") / max(sessions.height, 1))
 
 
@@ -57,32 +62,28 @@ def risk_by_day(sessions: pl.DataFrame, rules: OverviewMining) -> pl.DataFrame:
     return pl.concat(at).sort("day", "quantile") if at else scored.clear()
 
 
-def by_day(sessions: pl.DataFrame, k: AnonymityPolicy) -> pl.DataFrame:
+def by_day(sessions: pl.DataFrame) -> pl.DataFrame:
     """Of each day: sessions, users, turns, megabytes, sessions that alerted, alerts per 1,000 sessions."""
-    return _counted(sessions, "day", k).sort("day")
+    return _counted(sessions, "day").sort("day")
 
 
-def by_app(sessions: pl.DataFrame, k: AnonymityPolicy) -> pl.DataFrame:
+def by_app(sessions: pl.DataFrame) -> pl.DataFrame:
     """The same of each app, the one with the most sessions first."""
-    return _counted(sessions, "app_id", k).sort(["sessions", "app_id"], descending=[True, False])
+    return _counted(sessions, "app_id").sort(["sessions", "app_id"], descending=[True, False])
 
 
-def _counted(sessions: pl.DataFrame, by: str, k: AnonymityPolicy) -> pl.DataFrame:
+def _counted(sessions: pl.DataFrame, by: str) -> pl.DataFrame:
     alerting = pl.col("alerts") > 0
-    few = alerting.any() & (
-        (alerting.sum() < k.min_sessions) | (pl.col("user_id").filter(alerting).n_unique() < k.min_users)
-    )
     return sessions.group_by(by).agg(
         _SESSIONS,
         _USERS,
         pl.col("turns").sum(),
         (pl.col("turns").mean().round(1)).alias("turns_per_session"),
         (pl.col("json_bytes").sum() / 1_000_000).round(2).alias("json_mb"),
-        pl.when(few).then(None).otherwise(alerting.sum()).alias("alerting_sessions"),
-        pl.when(few)
-        .then(None)
-        .otherwise((_PER * pl.col("alerts").sum() / pl.len()).round(2))
-        .alias("alerts_per_1000_sessions"),
+        alerting.sum().alias("alerting_sessions"),
+        (_PER * pl.col("alerts").sum() / pl.len()).round(2).alias("alerts_per_1000_sessions"),
+        about_alerting_sessions=smaller_side(alerting),
+        about_alerts_per_1000_sessions=smaller_side(alerting),
     )
 
 

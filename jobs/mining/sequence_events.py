@@ -13,7 +13,7 @@ The archive has no event for a refusal: what users do about one (`first probing`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import ibis
@@ -36,6 +36,7 @@ _BEHAVIOURS = {
 }
 _BEGIN = quoted(Mode.CALM)
 _TOPICS = ("started", "returned")
+_ALERTED = "session_id IN (SELECT session_id FROM alerted)"
 
 
 def events(tables: Tables, policy: SequenceMining) -> ir.Table:
@@ -74,52 +75,46 @@ def _topics(tables: Tables) -> ir.Table:
     return told.select("day", "session_id", "turn", event=ibis.literal(f"{TOPIC} ").concat(told.cause))
 
 
-def _source(event: str, policy: SequenceMining) -> str:
-    """SQL of `session_id, user_id, turn` of an event."""
-    kind, name = event.split(" ", 1)
-    if kind == MODE:
-        return (
-            "SELECT session_id, user_id, turn FROM (SELECT session_id, user_id, turn, mode, "
-            f"lag(mode, 1, {_BEGIN}) OVER (PARTITION BY session_id ORDER BY turn) AS before FROM risk_points) "
-            f"WHERE mode = {quoted(name)} AND before <> mode"
+def _sources(policy: SequenceMining) -> Iterator[str]:
+    """SQL of `session_id, user_id, turn, event`, for each kind of event."""
+    yield (
+        f"SELECT session_id, user_id, turn, '{MODE} ' || mode AS event FROM risk_points "
+        f"WHERE {_ALERTED} QUALIFY mode <> lag(mode, 1, {_BEGIN}) OVER (PARTITION BY session_id ORDER BY turn)"
+    )
+    yield (
+        f"SELECT session_id, user_id, min(last_turn), '{SIGNAL} ' || signal.name FROM (SELECT session_id, user_id, "
+        f"last_turn, unnest(signals) AS signal FROM profile_history WHERE {_ALERTED}) "
+        f"WHERE signal.value >= {policy.signal_level} AND signal.name <> {quoted(_LEVEL)} GROUP BY ALL"
+    )
+    for name, column in _BEHAVIOURS.items():
+        yield (
+            f"SELECT session_id, user_id, min(last_turn), {quoted(f'{FIRST} {name}')} FROM profile_history "
+            f"WHERE {column} > 0 AND {_ALERTED} GROUP BY ALL"
         )
-    if kind == SIGNAL:
-        return (
-            "SELECT session_id, user_id, min(last_turn) AS turn FROM (SELECT session_id, user_id, last_turn, "
-            f"unnest(signals) AS signal FROM profile_history) WHERE signal.name = {quoted(name)} "
-            f"AND signal.value >= {policy.signal_level} GROUP BY ALL"
-        )
-    if kind == FIRST:
-        return (
-            "SELECT session_id, user_id, min(last_turn) AS turn FROM profile_history "
-            f"WHERE {_BEHAVIOURS[name]} > 0 GROUP BY ALL"
-        )
-    return (
-        "SELECT session_id, user_id, turn FROM (SELECT session_id, user_id, turn, cause, min(turn) OVER "
-        f"(PARTITION BY session_id) AS begun FROM topic_changes) WHERE cause = {quoted(name)} AND turn > begun"
+    yield (
+        f"SELECT session_id, user_id, turn, '{TOPIC} ' || cause FROM (SELECT session_id, user_id, turn, cause, "
+        f"min(turn) OVER (PARTITION BY session_id) AS begun FROM topic_changes WHERE {_ALERTED}) "
+        f"WHERE cause IN ({', '.join(map(quoted, _TOPICS))}) AND turn > begun"
     )
 
 
 def evidence(pattern: Sequence[str], period: Period, policy: SequenceMining) -> str:
-    """SQL of the sessions begun in the period in which the events come in this order, the last before the first alert.
+    """SQL of the sessions begun in the period whose last events before the first alert hold the pattern.
 
-    Each event is taken at its first turn after, or with, the one before it; two alike are different turns.
+    It makes of the views what `sequences.refine` makes of the events, for sessions that alert.
     """
-    steps = []
-    for n, event in enumerate(pattern, start=1):
-        if n == 1:
-            steps.append(
-                f"step_1 AS (SELECT session_id, user_id, min(turn) AS turn FROM ({_source(event, policy)}) "
-                f"WHERE {begun(period)} GROUP BY ALL)"
-            )
-            continue
-        later = ">" if pattern[n - 2] == event else ">="
-        steps.append(
-            f"step_{n} AS (SELECT session_id, e.user_id, min(e.turn) AS turn FROM ({_source(event, policy)}) AS e "
-            f"JOIN step_{n - 1} AS earlier USING (session_id) WHERE e.turn {later} earlier.turn GROUP BY ALL)"
-        )
-    steps.append("alerted AS (SELECT session_id, min(turn) AS alert_turn FROM alert_changes GROUP BY ALL)")
+    union = "\n  UNION ALL ".join(_sources(policy))
+    wanted = "%".join(f"[{event}]" for event in pattern).replace("_", "\\_")
     return (
-        f"WITH {', '.join(steps)} SELECT session_id, user_id, turn AS last_event_turn, alert_turn "
-        f"FROM step_{len(pattern)} JOIN alerted USING (session_id) WHERE turn < alert_turn"
+        f"WITH alerted AS (SELECT session_id, min(turn) AS alert_turn FROM alert_changes WHERE {begun(period)} "
+        f"GROUP BY ALL),\nevents AS (\n  {union}\n),\n"
+        "changed AS (SELECT * FROM events QUALIFY event IS DISTINCT FROM "
+        "lag(event) OVER (PARTITION BY session_id ORDER BY turn, event)),\n"
+        "kept AS (SELECT * FROM changed QUALIFY "
+        f"row_number() OVER (PARTITION BY session_id ORDER BY turn, event) <= {policy.longest_sequence}),\n"
+        "before AS (SELECT * FROM kept JOIN alerted USING (session_id) WHERE turn < alert_turn QUALIFY "
+        f"row_number() OVER (PARTITION BY session_id ORDER BY turn DESC, event DESC) <= {policy.before_alert})\n"
+        "SELECT session_id, any_value(user_id) AS user_id, any_value(alert_turn) AS alert_turn, "
+        "string_agg('[' || event || ']', ' ' ORDER BY turn, event) AS last_events\n"
+        f"FROM before GROUP BY session_id HAVING last_events LIKE {quoted(f'%{wanted}%')} ESCAPE '\\'"
     )

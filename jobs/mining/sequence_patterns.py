@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from jobs.mining.comparing import share_chances
+from jobs.mining.anonymity import ABOUT, told_percent
+from jobs.mining.by_user import ByUser, false_discovery_rates
 from jobs.mining.job import Asked, Finding
 from jobs.mining.prefixspan import Pattern, Sequences, closed
 from jobs.mining.sequence_events import evidence
@@ -38,6 +39,10 @@ _BEFORE: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
+_Sides = dict[str, int | None]
+"""`sessions` and `users`, as in columns `about_…`; None: nobody."""
+
+
 class Searched(NamedTuple):
     """Sessions with their events, ready to be searched: alike sequences once.
 
@@ -60,6 +65,15 @@ class Searched(NamedTuple):
     def named(self, pattern: Pattern) -> list[str]:
         """Its events."""
         return [self.names[item] for item in pattern.items]
+
+    def sides(self, having: NDArray[np.bool_], alerted: NDArray[np.bool_]) -> _Sides:
+        """Whom shares of alerts with and without a pattern tell of: the fewest of the four kinds of sessions."""
+        kinds = (having & alerted, having & ~alerted, ~having & alerted, ~having & ~alerted)
+        sides = [side for side in kinds if side.any()]
+        return {
+            "sessions": min((int(side.sum()) for side in sides), default=None),
+            "users": min((len(np.unique(self.users[side])) for side in sides), default=None),
+        }
 
     def frequent(self, least: int, policy: SequenceMining, *, among: NDArray[np.bool_] | None = None) -> list[Pattern]:
         """Closed patterns in at least so many sessions, of all or of some; the support doubles until they are few."""
@@ -93,19 +107,21 @@ def frequent_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFram
     rules = policy.sequences
     within = searched(sessions["events"], sessions["user_id"])
     alerted = sessions["alert_turn"].is_not_null().to_numpy()
-    rows: list[tuple[str, int, int, int]] = []
+    of_users, chances = ByUser(sessions["user_id"]), []
+    rows: list[tuple[str, int, int, int, _Sides]] = []
     for pattern in within.frequent(_least(policy, sessions.height), rules):
         having = within.having(pattern)
         users = len(np.unique(within.users[having]))
         if len(pattern.items) > 1 and users >= policy.anonymity.min_users:
-            rows.append((THEN.join(within.named(pattern)), pattern.weight, users, int(alerted[having].sum())))
+            name, sides = THEN.join(within.named(pattern)), within.sides(having, alerted)
+            rows.append((name, pattern.weight, users, int(alerted[having].sum()), sides))
+            chances.append(of_users.share_chance(having, alerted))
         if len(rows) == rules.patterns:
             break
     if not rows:
         return pl.DataFrame(schema=_FREQUENT)
-    found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "alerting"], orient="row")
+    found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "alerting", "sides"], orient="row")
     alerts, total = int(alerted.sum()), sessions.height
-    rates = share_chances(found["alerting"], found["sessions"], alerts - found["alerting"], total - found["sessions"])
     share = pl.col("alerting") / pl.col("sessions")
     without = ((alerts - pl.col("alerting")) / (total - pl.col("sessions"))).fill_nan(None)
     return found.select(
@@ -116,8 +132,13 @@ def frequent_table(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFram
         alert_percent=share * _PERCENT,
         alert_percent_without=without * _PERCENT,
         lift=_ratio(share, without),
-        false_discovery_rate=pl.Series(rates),
+        false_discovery_rate=pl.Series(false_discovery_rates(chances)),
+        **_about("alert_percent", "alert_percent_without", "lift"),
     )
+
+
+def _about(*cells: str) -> dict[str, pl.Expr]:
+    return {f"{ABOUT}{cell}": pl.col("sides") for cell in cells}
 
 
 def _ratio(one: pl.Expr, other: pl.Expr) -> pl.Expr:
@@ -142,15 +163,17 @@ def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame
     if not own or not others:
         return pl.DataFrame(schema=_BEFORE)
     within = searched(windows["events"], windows["user_id"])
-    rows: list[tuple[str, int, int, int]] = []
+    of_users, chances = ByUser(windows["user_id"]), []
+    rows: list[tuple[str, int, int, int, _Sides]] = []
     for pattern in within.frequent(_least(policy, own), rules, among=alerted):
         having = within.having(pattern)
         users = len(np.unique(within.users[having & alerted]))
-        rows.append((THEN.join(within.named(pattern)), pattern.weight, users, int((having & ~alerted).sum())))
+        name, sides = THEN.join(within.named(pattern)), within.sides(having, alerted)
+        rows.append((name, pattern.weight, users, int((having & ~alerted).sum()), sides))
+        chances.append(of_users.share_chance(alerted, having))
     if not rows:
         return pl.DataFrame(schema=_BEFORE)
-    found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "elsewhere"], orient="row")
-    rates = share_chances(found["sessions"], own, found["elsewhere"], others)
+    found = pl.DataFrame(rows, schema=["pattern", "sessions", "users", "elsewhere", "sides"], orient="row")
     share, elsewhere = pl.col("sessions") / own, pl.col("elsewhere") / others
     return (
         found.select(
@@ -160,7 +183,8 @@ def before_alerts(sessions: pl.DataFrame, policy: ArchivePolicy) -> pl.DataFrame
             before_alerts_percent=share * _PERCENT,
             elsewhere_percent=elsewhere * _PERCENT,
             times_as_often=_ratio(share, elsewhere),
-            false_discovery_rate=pl.Series(rates),
+            false_discovery_rate=pl.Series(false_discovery_rates(chances)),
+            **_about("elsewhere_percent", "times_as_often"),
         )
         .filter(pl.col("users") >= policy.anonymity.min_users)
         .sort(["false_discovery_rate", "sessions", "pattern"], descending=[False, True, False])
@@ -205,12 +229,13 @@ def preceding(table: pl.DataFrame, asked: Asked) -> Iterator[Finding]:
             continue
         told.append(pattern)
         share, elsewhere = row["before_alerts_percent"], row["elsewhere_percent"]
+        rare = told_percent(elsewhere, row["about_elsewhere_percent"], asked.policy.anonymity)
         yield Finding(
             title=f"Before alerts: {row['pattern']}",
             text=(
-                f"It stands among the last {rules.before_alert} events before the first alert in {share:.1f} % of the "
-                f"sessions that alert, and at the same place in {elsewhere:.1f} % of the others (false discovery rate "
-                f"{row['false_discovery_rate']:.2g}). The evidence are sessions that have it anywhere before the alert."
+                f"{row['sessions']:,} sessions have it among the last {rules.before_alert} events before their first "
+                f"alert, {share:.1f} % of those that alert; of the others {rare} have it at the same place "
+                f"(false discovery rate {row['false_discovery_rate']:.2g})."
             ),
             evidence=evidence(pattern, asked.period, rules),
             strength=1.0 - elsewhere / share,

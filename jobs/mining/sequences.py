@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from jobs.mining.anonymity import part_of
 from jobs.mining.escalation_figures import rounded
 from jobs.mining.job import Asked, Figure, Found, Frames, Job, Shown
 from jobs.mining.sequence_events import events
@@ -75,6 +76,7 @@ def find(frames: Frames, asked: Asked) -> Found:
                 meaning="Sessions in which anything changes.",
                 sessions=sessions.height,
                 users=sessions["user_id"].n_unique(),
+                part=part_of(sessions, pl.col("events").list.len() > 0),
             ),
         ],
         findings=list(preceding(before, asked)),
@@ -88,7 +90,7 @@ def find(frames: Frames, asked: Asked) -> Found:
             "patterns": Shown(
                 "Frequent patterns",
                 "In whole sessions; none is part of a longer one in almost the same sessions. Beside them how many of "
-                "the sessions alert at any time, with the pattern and without.",
+                "the sessions alert at any time, with the pattern and without; long sessions have more of both.",
                 rounded(frequent_table(sessions, asked.policy)),
             ),
             "transitions": Shown(
@@ -96,10 +98,12 @@ def find(frames: Frames, asked: Asked) -> Found:
                 "Share of the stays in a mode after which another one, or the end, comes next; with its interval, and "
                 "the share if it did not depend on the mode.",
                 rounded(transition_table(sessions, rules)),
+                within=("mode",),
             ),
         },
         notes=[
             "Refusals are not archived by themselves: 'first probing' is the user's first rephrasing of what was said.",
+            "Tests take users as the unit.",
             "Intervals of transitions take stays as independent; those of one session are not quite.",
         ],
     )

@@ -1,7 +1,7 @@
 """The archive as a mining job reads it: views through Ibis on DuckDB, sessions with their first day, days with a mark.
 
 A day's mark is made of the places in the log of its rows, so that merging files does not change it, and a row that came
-late, or was erased, does.
+late, was erased, or lost its words by retention does: also on a machine that did neither.
 """
 
 # ruff: noqa: S608 - tables are constants of this package
@@ -20,7 +20,7 @@ import polars as pl
 from jobs.mining.job import Job
 from jobs.mining.tables import Tables
 from streams.lake.catalog import LAKE
-from streams.lake.schema import RAW, ddl
+from streams.lake.schema import RAW, RETAINED, ddl
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -97,15 +97,23 @@ class Source:
         return self._marked[key]
 
     def _marks(self, job: Job, table: str) -> str:
-        mark = "count(*), bit_xor(hash(kafka_partition, kafka_offset))"
-        read = self._read(table)
+        read, before = self._read(table), self._emptied_before(table)
+        emptied = "" if before is None else f", r.date < DATE '{before}'"
+        mark = f"count(*), bit_xor(hash(kafka_partition, kafka_offset{emptied}))"
         if job.grouped == "date" or "session_id" not in ddl()[table]:
-            return f"SELECT date, {mark} FROM {RAW}.{table} WHERE {read} GROUP BY date"
+            return f"SELECT date, {mark} FROM {RAW}.{table} AS r WHERE {read} GROUP BY date"
         self._make_cohort()
         return (
             f"SELECT c.day, {mark} FROM {RAW}.{table} AS r JOIN temp.main.{_COHORT} AS c USING (session_id) "
             f"WHERE {read} GROUP BY c.day"
         )
+
+    def _emptied_before(self, table: str) -> date | None:
+        """Rows of earlier dates have no words any more."""
+        found = self.con.execute(
+            f"SELECT max(before) FROM {RAW}.{RETAINED} WHERE table_name = ? AND what = 'words'", [table]
+        ).fetchone()
+        return found[0] if found else None
 
     def _read(self, table: str) -> str:
         days = ", ".join(f"DATE '{day}'" for day in sorted(self.without))

@@ -34,7 +34,8 @@ def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -
     Returns:
         The texts without their vectors, first those of the period (`here`), with their cluster (`group`), the
         `distance` from the earlier period's topics, 0-2, and whether that makes them `novel`; these two are null where
-        there is too little of an earlier period.
+        there is too little of an earlier period. Texts of which those topics were `learnt` are never far from them: the
+        share of a cluster is to be compared without them.
     """
     rules = policy.topics
     texts = pl.concat([here.with_columns(here=True), before.with_columns(here=False)])
@@ -42,24 +43,30 @@ def clustered(here: pl.DataFrame, before: pl.DataFrame, policy: ArchivePolicy) -
     texts = texts.drop("vector")
     of_period = texts["here"].to_numpy()
     distance = _novelty(texts["session_id"], np.flatnonzero(~of_period), space, policy)
-    novel = np.zeros(len(of_period), dtype=bool) if distance is None else of_period & (distance.of_texts > distance.far)
+    nothing = np.zeros(len(of_period), dtype=bool)
+    learnt = nothing if distance is None else distance.learnt
+    far = nothing if distance is None else ~learnt & (distance.of_texts > distance.far)
+    # Clusters of what is far are made of both periods' texts: made of the period's alone, they would suit it better.
+    novel = far & of_period
     old_sessions, new_sessions = (texts.filter(chosen)["session_id"].n_unique() for chosen in (~novel, novel))
     clusters = min(rules.clusters, old_sessions // rules.sessions_per_cluster)
-    centroids = space.fit(np.flatnonzero(~novel), clusters)
+    centroids = space.fit(np.flatnonzero(~far), clusters)
     if new_sessions >= policy.anonymity.min_sessions:
         clusters = min(rules.novel_clusters, new_sessions // rules.sessions_per_cluster)
-        centroids = np.concatenate([centroids, space.fit(np.flatnonzero(novel), clusters)])
+        centroids = np.concatenate([centroids, space.fit(np.flatnonzero(far), clusters)])
     group, _ = space.nearest(centroids)
     return texts.with_columns(
         group=pl.Series(group),
         distance=None if distance is None else pl.Series(distance.of_texts),
         novel=None if distance is None else pl.Series(novel),
+        learnt=pl.Series(learnt),
     )
 
 
 class _Distance(NamedTuple):
     of_texts: NDArray[np.float32]
     far: float
+    learnt: NDArray[np.bool_]
 
 
 def _novelty(sessions: pl.Series, before: _Rows, space: _Space, policy: ArchivePolicy) -> _Distance | None:
@@ -74,7 +81,10 @@ def _novelty(sessions: pl.Series, before: _Rows, space: _Space, policy: ArchiveP
     learnt = (np.random.default_rng(_SEED).permutation(session.max() + 1) < half)[session]
     centroids = space.fit(before[learnt], min(policy.topics.novelty_clusters, half))
     _, distances = space.nearest(centroids)
-    return _Distance(distances, float(np.quantile(distances[before[~learnt]], policy.topics.novel_quantile)))
+    of_learnt = np.zeros(len(sessions), dtype=bool)
+    of_learnt[before[learnt]] = True
+    far = float(np.quantile(distances[before[~learnt]], policy.topics.novel_quantile))
+    return _Distance(distances, far, of_learnt)
 
 
 class _Space:

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from scipy.stats import false_discovery_control, hypergeom
 
+from jobs.mining.anonymity import counted as known
+from jobs.mining.anonymity import smaller_side, told_percent
+from jobs.mining.by_user import ByUser, Floats, false_discovery_rates
+from jobs.mining.comparing import begun
 from jobs.mining.job import Asked, Finding, Period
 from jobs.mining.topic_names import Lookup, lookup, name_of
 from models.archive_policy import ArchivePolicy
@@ -17,7 +19,6 @@ from models.archive_policy import ArchivePolicy
 Words = Mapping[int, Sequence[str]]
 """Of each cluster that has a name, the most telling first."""
 Row = Mapping[str, Any]
-Counts = NDArray[np.int64]
 _MOSTLY = 0.5
 _WITH_ALERT = " AND session_id IN (SELECT session_id FROM alerts)"
 _TEXTS = (
@@ -59,13 +60,19 @@ def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, pol
     novel_ratio`; what needs an earlier period is null without one.
     """
     of = members(texts, policy)
+    compared = texts.filter(~pl.col("learnt"))
     alerted = sessions.filter("alerted").select("session_id").with_columns(alerted=True)
     here = (
         of.filter("here")
         .join(alerted, on="session_id", how="left")
         .with_columns(pl.col("alerted").fill_null(value=False))
     )
-    before = of.filter(~pl.col("here")).group_by("group").agg(before=pl.col("session_id").n_unique())
+    before = (
+        of.filter(~pl.col("here"))
+        .join(compared.select("session_id").unique(), on="session_id", how="semi")
+        .group_by("group")
+        .agg(before=pl.col("session_id").n_unique(), users_before=pl.col("user_id").n_unique())
+    )
     counted = (
         here.group_by("group")
         .agg(
@@ -73,15 +80,27 @@ def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, pol
             users=pl.col("user_id").n_unique(),
             alerts=pl.col("alerted").sum(),
             novel_ratio=pl.col("novel_ratio").mean().round(3),
+            about_alert_share=smaller_side(pl.col("alerted")),
+            about_novel_ratio=smaller_side(pl.col("novel_ratio") > 0),
         )
         .join(before, on="group", how="left")
         .with_columns(pl.col("before").fill_null(0))
         .sort("sessions", "group", descending=[True, False])
     )
-    now, then = (texts.filter(pl.col("here") == each)["session_id"].n_unique() for each in (True, False))
+    now, then = (compared.filter(pl.col("here") == each)["session_id"].n_unique() for each in (True, False))
     with_alerts = texts.filter("here").join(alerted, on="session_id")["session_id"].n_unique()
-    x, alerts, x_before = (counted[name].to_numpy().astype(np.int64) for name in ("sessions", "alerts", "before"))
+    x, alerts = (counted[name].to_numpy().astype(np.int64) for name in ("sessions", "alerts"))
+    growth, risk = _rates(compared, of, alerted["session_id"], counted["group"])
     names = names_of(counted["group"], words, policy.topics.name_words)
+    before_of = known(pl.col("before"), pl.col("users_before"))
+    with_alert, without = with_alerts - pl.col("alerts"), now - with_alerts - pl.col("sessions") + pl.col("alerts")
+    # Of the other clusters' sessions the users are not told apart: at least one is.
+    fewest = pl.min_horizontal(*(pl.when(side > 0).then(side) for side in (with_alert, without)))
+    # All sessions' share is known, so either of the two gives the other.
+    shares_of = pl.struct(
+        pl.min_horizontal(fewest.cast(pl.UInt32), pl.col("about_alert_share").struct.field(name)).alias(name)
+        for name in ("sessions", "users")
+    )
     return counted.select(
         "group",
         topic=pl.col("group").replace_strict(names, return_dtype=pl.String),
@@ -89,43 +108,54 @@ def cluster_table(texts: pl.DataFrame, sessions: pl.DataFrame, words: Words, pol
         users="users",
         share=(pl.col("sessions") / now).round(4),
         share_before=(pl.col("before") / then).round(4) if then else pl.lit(None, pl.Float64),
-        growth_q=pl.Series(q_values(x, now, x_before, then)),
+        growth_q=pl.Series(growth),
         alert_share=(pl.col("alerts") / pl.col("sessions")).round(4),
         alert_share_others=pl.Series(
             np.divide(with_alerts - alerts, now - x, out=np.full(len(x), np.nan), where=now > x)
         )
         .round(4)
         .fill_nan(None),
-        alert_q=pl.Series(q_values(alerts, x, with_alerts - alerts, now - x)),
+        alert_q=pl.Series(risk),
         novel_ratio="novel_ratio",
+        about_share_before=before_of,
+        about_growth_q=before_of,
+        about_alert_share=shares_of,
+        about_alert_share_others=shares_of,
+        about_alert_q=shares_of,
+        about_novel_ratio="about_novel_ratio",
     )
 
 
-def q_values(x: Counts, of: Counts | int, others: Counts | int, of_others: Counts | int) -> NDArray[np.float64]:
-    """False discovery rates (Benjamini-Hochberg) of two shares being different: Fisher's exact test, two-sided.
+def _rates(texts: pl.DataFrame, of: pl.DataFrame, alerted: pl.Series, groups: pl.Series) -> tuple[Floats, Floats]:
+    """False discovery rates of each cluster: that its share changed, and that its sessions alert as others do."""
+    sessions = texts.select("session_id", "user_id", "here").unique().sort("session_id")
+    alerts = sessions["session_id"].is_in(alerted.implode()).to_numpy()
+    here, users = sessions["here"].to_numpy(), ByUser(sessions["user_id"])
+    users_here = ByUser(sessions.filter("here")["user_id"])
+    growth, risk = [], []
+    for group in groups:
+        having = sessions["session_id"].is_in(of.filter(pl.col("group") == group)["session_id"].implode()).to_numpy()
+        growth.append(users.share_chance(here, having))
+        risk.append(users_here.share_chance(having[here], alerts[here]))
+    return false_discovery_rates(growth), false_discovery_rates(risk)
 
-    Twice the smaller tail, which is exact where a normal approximation of the two proportions is not: in small groups.
-    """
-    if not len(x):
-        return np.zeros(0)
-    of, others, of_others = (np.broadcast_to(np.asarray(each), x.shape) for each in (of, others, of_others))
-    drawn_from = of + of_others, x + others, of
-    tails = hypergeom.sf(x - 1, *drawn_from), hypergeom.cdf(x, *drawn_from)
-    p_values = np.clip(2 * np.minimum(*tails), 0, 1)
-    q_values: NDArray[np.float64] = np.round(false_discovery_control(p_values), 6)
-    return q_values
 
-
-def cluster_findings(texts: pl.DataFrame, table: pl.DataFrame, words: Words, asked: Asked) -> list[Finding]:
+def cluster_findings(
+    texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame, words: Words, asked: Asked
+) -> list[Finding]:
     """New, growing and risky clusters that have a name."""
-    here = texts.filter("here")
+    here, alerted = texts.filter("here"), sessions.filter("alerted")["session_id"]
     findings = []
-    for row in table.filter(pl.col("group").is_in(list(words))).iter_rows(named=True):
+    k = asked.policy.anonymity
+    enough = (pl.col("sessions") >= k.min_sessions) & (pl.col("users") >= k.min_users)
+    for row in table.filter(enough, pl.col("group").is_in(list(words))).iter_rows(named=True):
         grown, risky = _has_grown(row, asked), _is_risky(row, asked)
         if grown or risky:
             by = lookup(here["marks"], here["group"] == row["group"], words[row["group"]])
-            findings += [_grown(row, by, asked.period)] if grown else []
-            findings += [_risky(row, by, asked.period)] if risky else []
+            found = here.filter(by.holds(here["marks"]))["session_id"].unique()
+            alerting = found.filter(found.is_in(alerted.implode()))
+            findings += [_grown(row, by, found.len(), asked)] if grown else []
+            findings += [_risky(row, by, alerting.len(), asked)] if risky else []
     return findings
 
 
@@ -136,33 +166,37 @@ def _has_grown(row: Row, asked: Asked) -> bool:
 
 def _is_risky(row: Row, asked: Asked) -> bool:
     others = row["alert_share_others"]
-    return others is not None and row["alert_q"] <= asked.policy.topics.significance and row["alert_share"] > others
+    if others is None or row["alert_share"] * row["sessions"] < asked.policy.anonymity.min_sessions:
+        return False
+    return bool(row["alert_q"] <= asked.policy.topics.significance and row["alert_share"] > others)
 
 
-def _grown(row: Row, by: Lookup, period: Period) -> Finding:
+def _grown(row: Row, by: Lookup, found: int, asked: Asked) -> Finding:
+    before = told_percent(100 * row["share_before"], row["about_share_before"], asked.policy.anonymity)
     new = (row["novel_ratio"] or 0) >= _MOSTLY
     return Finding(
         title=f"{'New' if new else 'Growing'} topic: {row['topic']}",
-        text=f"{row['share']:.1%} of sessions are about it, {row['share_before']:.1%} were in the earlier period "
-        f"(false discovery rate {row['growth_q']:.2g}). {by.told}",
-        evidence=evidence(by, period),
+        text=f"{row['share']:.1%} of sessions are about it, {before} were in the earlier period "
+        f"(false discovery rate {row['growth_q']:.2g}). {by.told(found)}",
+        evidence=evidence(by, asked.period),
         strength=round(1 - row["share_before"] / row["share"], 3),
     )
 
 
-def _risky(row: Row, by: Lookup, period: Period) -> Finding:
+def _risky(row: Row, by: Lookup, found: int, asked: Asked) -> Finding:
+    others = told_percent(100 * row["alert_share_others"], row["about_alert_share_others"], asked.policy.anonymity)
     return Finding(
         title=f"Risky topic: {row['topic']}",
-        text=f"{row['alert_share']:.1%} of the sessions about it have an alert, {row['alert_share_others']:.1%} of the "
-        f"others (false discovery rate {row['alert_q']:.2g}). {by.told}",
-        evidence=evidence(by, period) + _WITH_ALERT,
+        text=f"{row['alert_share']:.1%} of the sessions about it have an alert, {others} of the "
+        f"others (false discovery rate {row['alert_q']:.2g}). {by.told(found)}",
+        evidence=evidence(by, asked.period) + _WITH_ALERT,
         strength=round(1 - row["alert_share_others"] / row["alert_share"], 3),
     )
 
 
 def evidence(words: Lookup, period: Period) -> str:
-    """The texts of a period that hold enough of the words."""
+    """The texts of a period's sessions that hold enough of the words."""
     return (
-        f"SELECT * FROM ({_TEXTS}) WHERE date BETWEEN DATE '{period.since}' AND DATE '{period.until}' "  # noqa: S608
+        f"SELECT * FROM ({_TEXTS}) WHERE {begun(period)} "  # noqa: S608
         f"AND {words.sql('text')}"
     )

@@ -119,12 +119,15 @@ class Lookup(NamedTuple):
         listed = ", ".join(f"'{word}'" for word in self.words)
         return f"len(list_intersect(regexp_extract_all(lower({text}), '\\p{{L}}+'), [{listed}])) >= {self.needed}"
 
-    @property
-    def told(self) -> str:
-        """For the reader of a finding."""
+    def holds(self, said: pl.Series) -> pl.Series:
+        """Which texts the condition finds, by the marks of their words."""
+        return _held(said, self.words) >= self.needed
+
+    def told(self, sessions: int) -> str:
+        """For the reader of a finding: what its evidence query finds, in so many sessions."""
         return (
-            f"By their words the evidence query finds {self.found:.0%} of its texts, and {self.right:.0%} of what it "
-            "finds belongs to it."
+            f"By their words the evidence query finds {self.found:.0%} of its texts, {self.right:.0%} of what it finds "
+            f"belongs to it: {sessions:,} sessions."
         )
 
 
@@ -136,8 +139,7 @@ def lookup(said: pl.Series, of_group: pl.Series, words: Sequence[str]) -> Lookup
         of_group: Whether the text is the group's.
         words: Of the group, at least one.
     """
-    marks = pl.Series([[crc32(word.encode()) for word in words]], dtype=pl.List(pl.UInt32))
-    held = said.list.set_intersection(marks).list.len().to_numpy()
+    held = _held(said, words).to_numpy()
     member = of_group.to_numpy()
     right, wrong = (
         np.bincount(held[chosen], minlength=len(words) + 1)[::-1].cumsum()[::-1] for chosen in (member, ~member)
@@ -147,3 +149,9 @@ def lookup(said: pl.Series, of_group: pl.Series, words: Sequence[str]) -> Lookup
     needed = len(words) - int(np.argmax(fitting[::-1]))
     hits = right[needed]
     return Lookup(words, needed, float(hits / max(1, member.sum())), float(hits / max(1, hits + wrong[needed])))
+
+
+def _held(said: pl.Series, words: Sequence[str]) -> pl.Series:
+    """How many of the words each text holds."""
+    marks = pl.Series([[crc32(word.encode()) for word in words]], dtype=pl.List(pl.UInt32))
+    return said.list.set_intersection(marks).list.len()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import ibis
 import polars as pl
 
+from jobs.mining.anonymity import part_of, smaller_side
 from jobs.mining.job import Asked, Figure, Found, Frames, Job, Shown
 from jobs.mining.likeness import kept_vectors
 from jobs.mining.tables import Tables
@@ -79,7 +80,7 @@ def find(frames: Frames, asked: Asked) -> Found:
     circles = cycling(sessions, asked)
     return Found(
         figures=[*_figures(texts, sessions, table), *circles.figures],
-        findings=[*cluster_findings(texts, table, words, asked), *circles.findings],
+        findings=[*cluster_findings(texts, sessions, table, words, asked), *circles.findings],
         tables={
             "topics": Shown(
                 "Topics",
@@ -141,6 +142,7 @@ def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -
             meaning="Share of texts far from all topics of the earlier period; 0.05 where nothing changed.",
             sessions=sessions_here,
             users=users_here,
+            part=part_of(here, pl.col("novel").cast(pl.Boolean)),
         ),
     ]
 
@@ -176,6 +178,7 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
             novel_ratio=pl.col("novel").cast(pl.Float64).mean().round(4),
             sessions=pl.col("session_id").n_unique(),
             users=pl.col("user_id").n_unique(),
+            about_novel_ratio=smaller_side(pl.col("novel").cast(pl.Boolean)),
         )
         .sort("day")
     )

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 import duckdb
 from msgspec import Struct
 from msgspec.structs import replace
 
+from jobs.mining.failure import told
 from jobs.mining.job import Figure, Job, Period
 from jobs.mining.results import Result, ShownFinding
 from jobs.report.pictures import Drawn, drawn
 from models.archive_policy import AnonymityPolicy
-from models.errors import TurntideError
 from streams.lake.catalog import LAKE
 from streams.lake.schema import RAW
 
 _TOP, _TOP_OF_A_PART = 10, 3
-_JOBS = Path(__file__).parent.parent
 
 Mined = Callable[[str, Period], Result]
 """A job's result of a period, by its name."""
@@ -123,22 +120,6 @@ def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: M
         return replace(part, earlier=earlier if earlier.section.days else None)
     except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown
         return replace(part, failure=told(error))
-
-
-def told(error: Exception) -> str:
-    """What went wrong, without a text of a turn: an engine's message may quote one, ours never do.
-
-    >>> told(ValueError("what somebody said")).partition(" in ")[0]
-    'ValueError'
-    """
-    if isinstance(error, TurntideError):
-        return str(error)
-    if isinstance(error, ModuleNotFoundError):
-        return f"the Python package `{error.name}` is not installed: `turntide[local]` has everything"
-    # Where in our own code: a line of a library's says nothing to whoever has to mend it.
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if _JOBS in Path(each.filename).parents]
-    where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    return f"{type(error).__name__}{where}"
 
 
 def facts_of(con: duckdb.DuckDBPyConnection) -> ArchiveFacts:

@@ -26,7 +26,10 @@ def listed(table: Table) -> set[str]:
 
 
 def named(table: Table) -> set[str]:
-    """Every file that the table's metadata names, its snapshots' manifests and their files among them."""
+    """Every file that the table's metadata names, its snapshots' manifests and their files among them.
+
+    And the checksums that a REST server with Hadoop's files keeps beside what it writes, as long as that stays.
+    """
     metadata = table.metadata
     paths = {table.metadata_location, *(entry.metadata_file for entry in metadata.metadata_log)}
     paths |= {each.statistics_path for each in (*metadata.statistics, *metadata.partition_statistics)}
@@ -37,7 +40,8 @@ def named(table: Table) -> set[str]:
     for path, manifest in manifests.items():
         paths.add(path)
         paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    return {_files_of(table, path)[1] for path in paths}
+    places = {_files_of(table, path)[1] for path in paths}
+    return places | {_checksum_of(place) for place in places}
 
 
 def remove(table: Table, paths: Iterable[str]) -> int:
@@ -77,6 +81,11 @@ def expire(table: Table, before: datetime) -> None:
             f"Iceberg table {'.'.join(table.name())}: {', '.join(sorted(holding))} keeps a snapshot with rows that "
             "were erased: drop it (tag or branch), then run `turntide archive publish` again"
         )
+
+
+def _checksum_of(path: str) -> str:
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"
 
 
 def _files_of(table: Table, location: str) -> tuple[FileSystem, str]:

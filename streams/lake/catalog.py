@@ -11,7 +11,6 @@ Whoever attaches a catalog in SQLite with a client of their own should set what 
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from streams.lake.damage import explained
 from streams.lake.extensions import literal, load_extensions
 from streams.lake.place import LAKE, METADATA, LakePaths, paths_of
 from streams.lake.postgres import SECRET
+from streams.lake.spill import spill_folder
 from streams.lake.views.published import lacking
 
 __all__ = [
@@ -188,6 +188,7 @@ def reading(paths: LakePaths) -> Iterator[duckdb.DuckDBPyConnection]:
     except duckdb.Error as error:
         raise unavailable(error, paths, "reading the archive", con) from None
     finally:
+        con.interrupt()  # a statement that Ctrl-C ended would go on, and closing would wait for it
         con.close()
 
 
@@ -197,7 +198,7 @@ def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "allow_persistent_secrets": "false",
-            "temp_directory": str(Path(tempfile.gettempdir()) / "turntide-spill"),
+            "temp_directory": str(spill_folder()),
         }
     )
     try:

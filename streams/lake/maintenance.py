@@ -13,7 +13,8 @@ bounds; never by null, which DuckLake takes as "no value yet" and then computes 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ from streams.lake.catalog import LAKE, METADATA
 from streams.lake.damage import damaged, is_ours, told
 from streams.lake.schema import OFFSETS, RAW
 from streams.lake.settling import settle
-from streams.lake.writer import LakeWriter
+from streams.lake.writer import LANDING_LEVEL, LakeWriter
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,9 @@ SIZE_CLASSES = ((0, 1 * _MIB), (1 * _MIB, 16 * _MIB), (16 * _MIB, 256 * _MIB))
 """Bytes, from-to. A file that left the last class is never touched again but by an erasure."""
 FILES_TO_MERGE = 8
 """This many files of one class in one folder are merged."""
+MERGED_LEVEL = 9
+"""zstd's level of merged files, which are written once per class and read for years: measured on turns, 8 % smaller
+than the level of landing, for three times the CPU of writing."""
 ORPHAN_AGE = timedelta(hours=1)
 """A file that no snapshot names and that is older is what a killed writer left. No landing takes that long."""
 
@@ -72,9 +76,10 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
     before = now - keep_replaced if keep_replaced else _NO_READERS
     with writer.exclusively("merging files"):
         skipped = _damaged_tables(writer)
-        merged = sum(
-            _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
-        )
+        with _packed_tightly(writer):
+            merged = sum(
+                _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
+            )
         settle(writer)
         _compact_offsets(writer)
         expired = _expire(writer, before)
@@ -137,6 +142,16 @@ def widen_text_bounds(writer: LakeWriter) -> None:
                 "AND s.max_value IS DISTINCT FROM ?",
                 [low, high, kind, list(keys), high],
             )
+
+
+@contextmanager
+def _packed_tightly(writer: LakeWriter) -> Iterator[None]:
+    """Write with `MERGED_LEVEL`. What is killed inside leaves it so until the next merge, at the cost of time alone."""
+    writer.con.execute(f"CALL {LAKE}.set_option('parquet_compression_level', {MERGED_LEVEL})")
+    try:
+        yield
+    finally:
+        writer.con.execute(f"CALL {LAKE}.set_option('parquet_compression_level', {LANDING_LEVEL})")
 
 
 def _merge(writer: LakeWriter, low: int, high: int, at_least: int, skipped: Collection[str]) -> int:

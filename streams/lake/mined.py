@@ -28,14 +28,15 @@ def forget_mined(folder: Path) -> ErasedStore:
     Raises:
         StoreUnavailable: A run of mining holds a job's folder; call again.
     """
-    days = 0
+    days = remaining = 0
     for job in sorted(path for path in folder.glob("*") if path.is_dir()):
         try:
             with FileLock(job / LOCK, timeout=_TIMEOUT_S):
                 days += sum(1 for _ in (job / "parts").glob("*"))
                 for kept in ("parts", "results"):
                     shutil.rmtree(job / kept, ignore_errors=True)
+                # Before the lock is free: what is kept from then on was made of rows that are left.
+                remaining += sum(1 for _ in (job / "parts").glob("*"))
         except Timeout:
             raise StoreUnavailable(f"`turntide mine {job.name}` is at work in {job}: wait for it, or end it") from None
-    remaining = sum(1 for _ in folder.glob("*/parts/*"))
     return ErasedStore(store="mined days", looked_at=days, removed=days - remaining, remaining=remaining)

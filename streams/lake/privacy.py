@@ -70,6 +70,8 @@ _CODED = {
     "reason": _names("alerts alert_changes dead_letters episodes app_memory_skips memory_skips skipped"),
 }
 """Tables and views in which a column of words holds only ours: codes, names of signals, figures."""
+_NESTED_ID = re.compile(r'"(session_id|user_id|owner|topic_id|memory_id|item_id|request_id|id)" VARCHAR')
+"""A structure that names somebody, whatever it is called."""
 _NUMBER = re.compile(r"^(BIGINT|INTEGER|DOUBLE|BOOLEAN|DATE|TIMESTAMP)")
 
 
@@ -83,6 +85,8 @@ def privacy_of(column: str, sql_type: str = "", *, table: str = "") -> Privacy:
         KeyError: It is in no class: put it into one.
     """
     privacy = _OF_NAME[column]
+    if _NESTED_ID.search(sql_type) and privacy in {Privacy.BEHAVIOUR, Privacy.OPERATIONAL}:
+        return Privacy.IDENTIFIER
     if privacy is Privacy.CONTENT and (_NUMBER.match(sql_type) or table in _CODED.get(column, ())):
         return Privacy.BEHAVIOUR
     return privacy

@@ -41,7 +41,16 @@ _LOCK_TIMEOUT_S = 60
 _ATTEMPTS = 5
 _BACKOFF_S = 0.2
 
-_OPTIONS = {"data_inlining_row_limit": "0", "parquet_compression": "'zstd'", "hive_file_pattern": "true"}
+LANDING_LEVEL = 3
+"""zstd's level of what lands; merged files are packed more tightly (`maintenance`)."""
+_OPTIONS = {
+    "data_inlining_row_limit": "0",
+    "parquet_compression": "'zstd'",
+    "parquet_compression_level": str(LANDING_LEVEL),
+    # Its encodings (deltas of numbers and lengths) are 1-10 % smaller than the first version's and quicker to write.
+    "parquet_version": "2",
+    "hive_file_pattern": "true",
+}
 _INLINED_OFFSETS = 100_000
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 from uuid import uuid4
 
 import duckdb
@@ -18,7 +20,7 @@ from streams.lake.maintenance import FILES_TO_MERGE, maintain
 from streams.lake.schema import OFFSETS, RAW
 from streams.lake.status import status
 from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from streams.lake.writer import LANDING_LEVEL, LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
@@ -263,3 +265,25 @@ def test_status_counts_rows_files_and_bytes(writer: LakeWriter) -> None:
     assert (6, 2, sum(path.stat().st_size for path in files(writer))) == (turns.rows, turns.files, turns.bytes)
     assert turns.ratio == pytest.approx(turns.bytes / turns.json_bytes, abs=1e-3)
     assert [partition.next_offset for partition in found.partitions] == [6]
+
+
+def test_merged_files_are_packed_more_tightly(tmp_path: Path) -> None:
+    """And what lands afterwards is not: it must be quick."""
+    place = paths(tmp_path)
+    with closing(LakeWriter(place)) as writer:
+        for part in range(3):
+            writer.land(buffer_of([turn(part)], first=part, expected=part or None), now=NOW)
+        with patch.object(maintenance, "_merge", side_effect=lambda *_: int(level_of(writer))):
+            merging = maintain(writer, now=NOW, keep_replaced=timedelta(0))
+
+        assert maintenance.MERGED_LEVEL * len(maintenance.SIZE_CLASSES) == merging.merged_files
+        assert str(LANDING_LEVEL) == level_of(writer)
+
+
+def level_of(writer: LakeWriter) -> str:
+    """The zstd level of what is written now."""
+    found = writer.con.execute(
+        "SELECT value FROM ducklake_options('lake') WHERE option_name = 'parquet_compression_level'"
+    ).fetchone()
+    assert found is not None
+    return str(found[0])

@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from jobs.mining import overview_tables as tables
-from jobs.mining.job import Period
+from jobs.mining.anonymity import shown_rows
+from jobs.mining.job import Period, Shown
 from jobs.mining.overview import JOB
 from jobs.mining.overview_findings import findings_of
 from jobs.mining.overview_pictures import pictures
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 DAY = date(2026, 3, 2)
 K = AnonymityPolicy()
+NOBODY_HIDDEN = AnonymityPolicy(min_sessions=1, min_users=1)
 COLUMNS = {"mode_rank": 0, "alerts": 0, "critical_alerts": 0, "labels": 0, "right_labels": 0, "peak_risk": 0.1}
 
 
@@ -40,16 +42,30 @@ def sessions(*rows: dict[str, Any]) -> pl.DataFrame:
     )
 
 
+def shown(frame: pl.DataFrame) -> pl.DataFrame:
+    """What may be shown of a table."""
+    return shown_rows(Shown("", "", frame), K)[0]
+
+
 def test_funnel_counts_each_stage() -> None:
     """A session stands in every stage that it came to, and in no other."""
     frame = sessions(
         {}, {"peak_risk": 0.3}, {"peak_risk": 0.8, "mode_rank": 2, "alerts": 1, "labels": 1}, {"mode_rank": 3}
     )
 
-    funnel = tables.funnel(frame, OverviewMining())
+    funnel = tables.funnel(frame, OverviewMining(), NOBODY_HIDDEN)
 
     assert [4, 2, 2, 2, 1, 1, 0] == funnel["sessions"].to_list()
     assert [1.0, 0.5] == funnel["share_ratio"].to_list()[:2]
+
+
+def test_a_stage_that_few_did_not_come_to_is_left_out() -> None:
+    """Of ten sessions nine are at risk: the tenth would be told."""
+    frame = sessions({}, *({"peak_risk": 0.4} for _ in range(9)))
+
+    found = tables.funnel(frame, OverviewMining(), K)
+
+    assert ["all sessions", "watch"] == found["stage"].to_list()[:2]
 
 
 def test_quantile_says_how_many_reach_it() -> None:
@@ -63,21 +79,21 @@ def test_quantile_says_how_many_reach_it() -> None:
 
 
 def test_few_alerts_of_a_busy_day_are_not_told() -> None:
-    """Four alerting sessions among forty are null, five of five users are shown, and none is a zero."""
+    """Four alerting sessions among forty are null, and with them five, by which the sum would tell them."""
     days = [DAY + timedelta(days=n) for n in range(3)]
     rows = [{"day": day, "alerts": int(n < few)} for day, few in zip(days, (4, 5, 0), strict=True) for n in range(40)]
 
-    found = tables.by_day(sessions(*rows), K)
+    found = shown(tables.by_day(sessions(*rows)))
 
-    assert [None, 5, 0] == found["alerting_sessions"].to_list()
-    assert [None, 125.0, 0.0] == found["alerts_per_1000_sessions"].to_list()
+    assert [None, None, 0] == found["alerting_sessions"].to_list()
+    assert [None, None, 0.0] == found["alerts_per_1000_sessions"].to_list()
 
 
 def test_alerts_of_few_users_are_not_told() -> None:
     """Nine alerting sessions of four users say something of these four."""
     rows = [{"user_id": f"u-{n % 4}", "alerts": 1} for n in range(9)]
 
-    found = tables.by_app(sessions(*rows, *({} for _ in range(20))), K)
+    found = shown(tables.by_app(sessions(*rows, *({} for _ in range(20)))))
 
     assert [None] == found["alerting_sessions"].to_list()
 

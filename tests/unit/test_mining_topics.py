@@ -11,14 +11,13 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from scipy.stats import fisher_exact
 
 from jobs.mining.job import Asked, Frames
 from jobs.mining.likeness import kept_vectors
 from jobs.mining.results import Result
 from jobs.mining.topic_clusters import clustered
 from jobs.mining.topic_cycling import cycling
-from jobs.mining.topic_growth import cluster_table, members, q_values
+from jobs.mining.topic_growth import cluster_table, members
 from jobs.mining.topic_names import marks_of
 from jobs.mining.topics import JOB
 from jobs.mining.topics_pictures import pictures
@@ -121,22 +120,6 @@ def test_a_session_is_about_what_enough_of_its_texts_are_about() -> None:
     )
 
     assert members(frame, POLICY)["group"].to_list() == [0]
-
-
-def test_false_discovery_rates_are_those_of_the_exact_test() -> None:
-    """One comparison: twice the smaller tail of Fisher's test."""
-    tails = [fisher_exact([[9, 3], [11, 37]], alternative=side).pvalue for side in ("greater", "less")]
-
-    actual = q_values(np.array([9]), 12, np.array([11]), 48)
-
-    assert actual == pytest.approx([2 * min(tails)], abs=1e-6)
-
-
-def test_shares_that_are_alike_are_no_discovery() -> None:
-    """The same share of both, and an empty side."""
-    actual = q_values(np.array([10, 0]), 40, np.array([10, 0]), 40)
-
-    assert actual.tolist() == [1.0, 1.0]
 
 
 def test_a_growing_cluster_is_told_from_one_that_stays() -> None:

@@ -12,13 +12,13 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from jobs.mining.command import mined
+from jobs.mining.failure import told
 from jobs.mining.job import Period
 from jobs.mining.jobs import job_of
 from jobs.mining.results import Result as Mined
 from jobs.mining.source import Source
 from jobs.report import command as command_module
 from jobs.report import notebook_command
-from jobs.report.gathering import told
 from models.errors import ConfigurationError
 from streams.lake.writer import LakeWriter
 from tests.lake_records import paths

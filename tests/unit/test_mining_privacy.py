@@ -1,0 +1,288 @@
+"""Attacks on what mining shows: cells, sums, complements, tails and texts that would tell of fewer than k people."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+
+from jobs.mining.anonymity import beyond, beyond_cell, part_of, shown_figure, shown_rows, smaller_side, told_percent
+from jobs.mining.campaign_members import Campaigns, table_of
+from jobs.mining.drift_calibration import calibrated
+from jobs.mining.escalation_figures import figures_of
+from jobs.mining.escalation_survival import survival_table
+from jobs.mining.job import Figure, Shown, about
+from jobs.mining.overview_findings import findings_of
+from jobs.mining.sequence_patterns import frequent_table
+from jobs.mining.topic_cycling import _by_app
+from models.archive_policy import AnonymityPolicy, ArchivePolicy, DriftMining
+from tests.mined_archive import WEEK
+
+K, POLICY = AnonymityPolicy(), ArchivePolicy()
+
+
+def people(*groups: tuple[str, int, int]) -> pl.DataFrame:
+    """Sessions of groups, `(name, sessions, of them with an alert)`, each of a user of its own."""
+    rows = [(name, n < alerting) for name, sessions, alerting in groups for n in range(sessions)]
+    return (
+        pl.DataFrame(rows, schema=["group", "alerted"], orient="row")
+        .with_row_index("n")
+        .select("group", "alerted", session_id=pl.format("s-{}", "n"), user_id=pl.format("u-{}", "n"))
+    )
+
+
+def table(frame: pl.DataFrame) -> pl.DataFrame:
+    """Of each group the sessions, and how many alerted."""
+    return frame.group_by("group", maintain_order=True).agg(
+        sessions=pl.col("session_id").n_unique().cast(pl.Int64),
+        users=pl.col("user_id").n_unique().cast(pl.Int64),
+        alerting=pl.col("alerted").sum(),
+        about_alerting=smaller_side(pl.col("alerted")),
+    )
+
+
+def shown(frame: pl.DataFrame, *within: str) -> pl.DataFrame:
+    """What is left of a table."""
+    return shown_rows(Shown("", "", frame, within), K)[0]
+
+
+@pytest.mark.parametrize("few", [1, 4, 16, 19])
+def test_a_cell_about_few_or_about_all_but_few_is_empty(few: int) -> None:
+    """Of 20 sessions 4 with an alert tell of these, 16 of the other four."""
+    found = shown(table(people(("a", 20, few), ("b", 20, 10), ("c", 20, 8))))
+
+    assert found["alerting"][0] is None
+    assert "about_alerting" not in found.columns
+
+
+@pytest.mark.parametrize("several", [0, 5, 15, 20])
+def test_a_cell_about_nobody_or_enough_is_shown(several: int) -> None:
+    """None and all tell of everybody alike."""
+    found = shown(table(people(("a", 20, several), ("b", 20, 10))))
+
+    assert [several, 10] == found["alerting"].to_list()
+
+
+def test_a_cell_about_many_sessions_of_few_users_is_empty() -> None:
+    """Ten sessions with an alert, all of one user."""
+    frame = people(("a", 30, 10), ("b", 30, 15), ("c", 30, 15)).with_columns(
+        user_id=pl.when(pl.col("alerted") & (pl.col("group") == "a")).then(pl.lit("u")).otherwise("user_id")
+    )
+
+    assert shown(table(frame))["alerting"][0] is None
+
+
+def test_one_empty_cell_takes_the_smallest_other_with_it() -> None:
+    """The sum over all groups is a figure, so 33 - 20 - 10 would tell of three."""
+    found = shown(table(people(("a", 40, 3), ("b", 40, 20), ("c", 40, 10), ("d", 40, 0))))
+
+    assert [None, 20, None, 0] == found["alerting"].to_list()
+
+
+def test_empty_cells_that_sum_up_to_few_take_another_with_them() -> None:
+    """One and one are two: less than may be told of."""
+    found = shown(table(people(("a", 40, 1), ("b", 40, 1), ("c", 40, 10), ("d", 40, 20))))
+
+    assert [None, None, None, 20] == found["alerting"].to_list()
+
+
+def test_rows_left_out_that_sum_up_to_few_take_another_with_them() -> None:
+    """Apps of one and of two sessions: by all sessions less the shown ones three would be told."""
+    found = shown(table(people(("a", 1, 0), ("b", 2, 0), ("c", 9, 0), ("d", 20, 0))))
+
+    assert ["d"] == found["group"].to_list()
+
+
+def test_within_groups_that_add_up_no_single_row_is_left_out() -> None:
+    """Of what follows a mode all but one were shown: the shares add up to one."""
+    frame = pl.DataFrame(
+        {
+            "mode": ["calm", "calm", "calm", "watch", "watch"],
+            "sessions": [30, 20, 2, 9, 8],
+            "users": [30, 20, 2, 9, 8],
+        }
+    )
+
+    assert [30, 9, 8] == shown(frame, "mode")["sessions"].to_list()
+
+
+def test_a_share_that_is_a_figure_tells_of_enough_on_both_sides() -> None:
+    """One escalated session of a hundred is 1 %."""
+    values = []
+    for escalated in (0, 1, 5, 96):
+        frame = people(("", 100, escalated))
+        figure = Figure(
+            name="x",
+            value=1.0,
+            meaning="",
+            **about(frame),
+            part=part_of(frame, pl.col("alerted").fill_null(value=False)),
+        )
+        values.append(shown_figure(figure, K))
+
+    assert [1.0, None, 1.0, None] == [figure.value for figure in values]
+    assert {None} == {figure.part for figure in values}
+
+
+def test_nobody_is_not_counted_as_a_user() -> None:
+    """Null and the empty name beside four users are four users."""
+    frame = pl.DataFrame({"session_id": ["a", "b", "c", "d", "e", None], "user_id": ["1", "2", "3", "4", "", None]})
+
+    assert {"sessions": 5, "users": 4} == about(frame)
+
+
+def test_a_tail_needs_enough_beyond_it() -> None:
+    """The ninth decile of 40 sessions is the value of four; the median of nine is that of one."""
+    frame = pl.DataFrame({"sessions": [8, 40, 45, 60], "users": [8, 40, 45, 60], "high": [0.9, 0.8, 0.7, 0.6]})
+
+    assert [None, None, None, 0.6] == shown(frame.with_columns(about_high=beyond_cell(0.9)))["high"].to_list()
+    assert {"sessions": 4, "users": 4} == beyond({"sessions": 9, "users": 9})
+
+
+def test_texts_tell_no_share_of_few() -> None:
+    """Nor of all but few."""
+    few = {"sessions": 2, "users": 2}
+
+    assert ("few", "most", "2.0 %") == (
+        told_percent(2.0, few, K),  # type: ignore[arg-type]
+        told_percent(98.0, few, K),  # type: ignore[arg-type]
+        told_percent(2.0, None, K),
+    )
+
+
+def scored(*escalated_at: int | None) -> pl.DataFrame:
+    """Sessions of 40 scored turns, each of a user of its own."""
+    return pl.DataFrame(
+        {
+            "session_id": [f"s-{n}" for n in range(len(escalated_at))],
+            "user_id": [f"u-{n}" for n in range(len(escalated_at))],
+            "app_id": ["support"] * len(escalated_at),
+            "scored": [40] * len(escalated_at),
+            "escalated_at": escalated_at,
+        },
+        schema_overrides={"escalated_at": pl.Int64},
+    )
+
+
+def test_survival_takes_no_step_of_few() -> None:
+    """Between any two rows that are shown nobody escalates, or five do: 7 at turn 3, then one at each turn."""
+    sessions = scored(*[3] * 7, *range(4, 16), *[None] * 40)
+
+    found = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")
+
+    escalated = [sum(1 for at in sessions["escalated_at"].drop_nulls() if at <= turn) for turn in found["scored_turn"]]
+    assert [0, 7, 12, 17] == escalated
+
+
+def test_survival_takes_no_step_of_one_user() -> None:
+    """Ten sessions of one user escalate one after the other, then nine of others."""
+    sessions = scored(*range(1, 20), *[None] * 40).with_columns(
+        user_id=pl.when(pl.col("escalated_at") <= 10).then(pl.lit("u")).otherwise("user_id")
+    )
+
+    found = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")
+
+    assert [0, 14, 19, 40] == found["scored_turn"].to_list()
+
+
+def test_one_escalated_session_is_no_figure() -> None:
+    """Neither its share, nor its turn."""
+    columns = {"slope_low": 0.0, "change_at": None, "alerted_at": None}
+    sessions = scored(3, *[None] * 60).with_columns(
+        pl.lit(value, pl.Float64).alias(name) for name, value in columns.items()
+    )
+
+    found = {figure.name: shown_figure(figure, K).value for figure in figures_of(sessions, sessions)}
+
+    assert (None, None) == (found["escalated_sessions_percent"], found["median_turns_to_escalation"])
+
+
+def test_sequences_tell_no_few_alerts() -> None:
+    """Of thirty sessions with a pattern two alert."""
+    events = [["mode watch", "mode elevated"]] * 30 + [["mode calm"]] * 30
+    sessions = pl.DataFrame(
+        {
+            "session_id": [f"s-{n}" for n in range(60)],
+            "user_id": [f"u-{n}" for n in range(60)],
+            "events": events,
+            "alert_turn": [4, 4, *[None] * 58],
+        }
+    )
+
+    found = shown(frequent_table(sessions, POLICY))
+
+    assert [(30, None, None)] == found.select("sessions", "alert_percent", "lift").rows()
+
+
+def test_few_alerting_sessions_of_an_app_are_not_told_by_the_others() -> None:
+    """The app's sessions without an alert go with those that have one: the app's total is in another table."""
+    rated = people(("", 60, 3)).with_columns(
+        app_id=pl.lit("support"), returns=pl.lit(0), turns=pl.lit(9), alerted=pl.col("alerted")
+    )
+
+    assert 0 == shown(_by_app(rated), "app_id").height
+
+
+def test_a_campaign_tells_no_day_of_one_person() -> None:
+    """One user began a month before all others, another went on for a month."""
+    day = date(2026, 3, 10)
+    days = [day - timedelta(30), *[day] * 8, day + timedelta(30)]
+    members = pl.DataFrame(
+        {
+            "group": 0,
+            "date": days,
+            "session_id": [f"s-{n}" for n in range(10)],
+            "user_id": [f"u-{n}" for n in range(10)],
+            "app_id": "support",
+            "text": 1,
+            "likeness": 1.0,
+            "risk": 0.7,
+            "alerted": [n < 2 for n in range(10)],
+        }
+    )
+
+    found = shown(table_of(Campaigns(members, members, []), {0: "words"}, K))
+
+    assert [(day, day, 1, None)] == found.select("first_day", "last_day", "span_days", "alert_share").rows()
+
+
+def test_few_wrong_labels_are_not_told() -> None:
+    """Of 40 labelled alerts two were wrong."""
+    labels = pl.DataFrame(
+        {
+            "session_id": [f"s-{n}" for n in range(40)],
+            "user_id": [f"u-{n}" for n in range(40)],
+            "fired_at": datetime(2026, 3, 4, tzinfo=UTC),
+            "model": "",
+            "probability": 0.9,
+            "escalating": [int(n > 1) for n in range(40)],
+        }
+    )
+
+    weeks, bins, _ = calibrated(labels, DriftMining())
+
+    assert [None, None] == [*shown(weeks)["right_ratio"], *shown(bins)["right_high"]]
+
+
+def test_a_finding_does_not_tell_of_the_few_in_the_rest() -> None:
+    """Half of an app's sessions alert, and three of all others."""
+
+    def sessions(app: str, count: int, alerting: int) -> list[dict[str, Any]]:
+        return [
+            {
+                "day": WEEK.since,
+                "app_id": app,
+                "session_id": f"{app}-{n}",
+                "user_id": f"{app}-{n}",
+                "alerts": int(n < alerting),
+            }
+            for n in range(count)
+        ]
+
+    frame = pl.DataFrame([*sessions("loud", 60, 30), *sessions("calm", 300, 3)])
+
+    (found,) = findings_of(frame, frame.clear(), WEEK, POLICY)
+
+    assert "in the other apps fewer than 5 sessions" in found.text

@@ -1,0 +1,173 @@
+"""Findings are true: tests keep what they promise, estimates are those of the books, evidence is what is claimed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from jobs.mining.by_user import ByUser, exact_chance, false_discovery_rates
+from jobs.mining.escalation_curves import described
+from jobs.mining.escalation_survival import ALL_APPS, logrank_scores, survival_table
+from jobs.mining.jobs import job_names, job_of
+from jobs.mining.results import ShownFinding
+from models.archive_policy import (
+    AnonymityPolicy,
+    ArchivePolicy,
+    DriftMining,
+    EscalationMining,
+    OverviewMining,
+)
+from streams.lake.catalog import LakePaths
+from tests.mined_archive import archive, mined
+
+WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}
+WITH_DRUG_STILL_WELL = (6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)
+WITHOUT_DRUG = (1, 1, 2, 2, 3, 4, 4, 5, 5, 8, 8, 8, 8, 11, 11, 12, 12, 15, 17, 22, 23)
+"""Weeks of remission of Freireich et al. 1963, the example of most textbooks of survival."""
+READY = ArchivePolicy(
+    anonymity=AnonymityPolicy(min_sessions=4, min_users=4),
+    overview=OverviewMining(significance=0.05),
+    escalation=EscalationMining(significance=0.05),
+    drift=DriftMining(significance=0.05),
+)
+"""Of 31 users in two weeks each job has something to say."""
+CLAIM = re.compile(r"([\d,]+)(?: of (?:the |its )?[\d,]+)? (sessions|users|active facts)")
+
+
+def dependent(seed: int, users: int) -> tuple[pl.Series, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Sessions whose users have habits of their own, in what group they are and in whether they alert."""
+    random = np.random.default_rng(seed)
+    of = np.repeat(np.arange(users), 1 + random.poisson(random.gamma(0.8, 10, users)))
+    group = random.random(len(of)) < random.random(users)[of]
+    hits = random.random(len(of)) < random.beta(0.4, 2.6, users)[of]
+    return pl.Series(of), group, hits
+
+
+def test_sessions_of_one_user_are_not_taken_for_many() -> None:
+    """One in twenty is found at 0.05 where nothing is; with sessions as independent it would be one in six."""
+    drawn = [dependent(seed, 40) for seed in range(400)]
+    chances = np.array([ByUser(users).share_chance(group, hits) for users, group, hits in drawn])
+    naive = [exact_chance((g & y).sum(), g.sum(), (~g & y).sum(), (~g).sum()) for _, g, y in drawn]
+
+    assert (chances <= 0.05).mean() <= 0.06
+    assert (chances <= 0.01).mean() <= 0.015
+    assert np.mean(np.array(naive) <= 0.05) > 0.15
+
+
+def test_an_effect_on_all_users_is_found() -> None:
+    """Whoever is in the group alerts twice as often, whatever their habit."""
+    users, group, hits = dependent(0, 200)
+    hits |= group & (np.random.default_rng(1).random(len(hits)) < 0.15)
+
+    assert ByUser(users).share_chance(group, hits) < 0.001
+
+
+def test_users_with_one_session_each_are_those_of_pearson() -> None:
+    """The score test of a two by two table, up to what the mean square owes to the null."""
+    group, hits = np.repeat([True, False], 500), np.tile(np.repeat([True, False], [60, 440]), 2)
+    hits[500:530] = False
+    table = [[60, 440], [30, 470]]
+
+    actual = ByUser(pl.Series(np.arange(1000))).chance(group, hits)
+
+    assert float(stats.chi2_contingency(table, correction=False).pvalue) == pytest.approx(actual, rel=0.1)
+
+
+@pytest.mark.parametrize("users", [[], ["u"], ["u"] * 9])
+def test_one_user_proves_nothing(users: list[str]) -> None:
+    """Nor does nobody."""
+    hits = np.arange(len(users)) % 2 == 0
+
+    assert 1.0 == ByUser(pl.Series(users, dtype=pl.String)).share_chance(hits, hits)
+
+
+def test_false_discovery_rates_are_those_of_the_paper() -> None:
+    """Benjamini and Hochberg 1995, section 3: of fifteen comparisons four hold at 0.05."""
+    told = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
+    told += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+
+    assert [True] * 4 + [False] * 11 == (false_discovery_rates(told) <= 0.05).tolist()
+    assert [] == false_discovery_rates([]).tolist()
+
+
+def remissions() -> pl.DataFrame:
+    """The trial as sessions: escalated is relapsed."""
+    ended = [(week, week, "drug") for week, count in WITH_DRUG.items() for _ in range(count)]
+    ended += [(week, None, "drug") for week in WITH_DRUG_STILL_WELL]
+    ended += [(week, week, "placebo") for week in WITHOUT_DRUG]
+    return pl.DataFrame(ended, schema=["scored", "escalated_at", "app_id"], orient="row").with_columns(
+        session_id=pl.int_range(pl.len()).cast(pl.String), user_id=pl.int_range(pl.len()).cast(pl.String)
+    )
+
+
+def test_survival_is_that_of_the_textbook() -> None:
+    """6-mercaptopurine against placebo: 0.857 after six weeks, 0.448 after 23."""
+    with_drug = remissions().filter(pl.col("app_id") == "drug")
+    everybody = ArchivePolicy(anonymity=AnonymityPolicy(min_sessions=1, min_users=1))
+
+    table = survival_table(with_drug, everybody).filter(pl.col("app") == ALL_APPS, pl.col("calm_percent") < 100)
+    told = dict(table.select("scored_turn", pl.col("calm_percent").round(1)).iter_rows())
+
+    assert {6: 85.7, 7: 80.7, 10: 75.3, 13: 69.0, 16: 62.7, 22: 53.8, 23: 44.8} == {
+        week: told[week] for week in WITH_DRUG
+    }
+
+
+def test_scores_of_sessions_sum_up_to_the_log_rank_test() -> None:
+    """21 relapsed with placebo, 10.75 were to be expected."""
+    trial = remissions()
+
+    scores = logrank_scores(trial, (trial["app_id"] == "placebo").to_numpy())
+
+    assert 21 - 10.75 == pytest.approx(float(scores.sum()), abs=0.01)
+
+
+def test_slope_is_that_of_sen() -> None:
+    """Sen 1968: seven points, slope 4 with the 93 % interval from 26/7 to 35/8; here as thousandths of risk."""
+    at, height = [1, 2, 3, 4, 10, 12, 18], [9, 15, 19, 20, 45, 55, 78]
+    points = pl.DataFrame(
+        {"session_id": ["s"] * 7, "point": range(7), "nth": at, "risk": [each / 1000 for each in height]}
+    )
+
+    (row,) = described(points, EscalationMining(min_rise=0.05, confidence=0.93)).iter_rows(named=True)
+
+    assert (4, 26 / 7, 35 / 8) == pytest.approx(
+        tuple(1000 * row[name] for name in ("slope", "slope_low", "slope_high"))
+    )
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> LakePaths:
+    """The planted archive; nobody writes to it."""
+    return archive(tmp_path_factory.mktemp("truth"))
+
+
+def claimed(text: str) -> Iterator[tuple[str, int]]:
+    """What a finding says that its evidence is about: unit and number."""
+    for number, unit in CLAIM.findall(text):
+        yield unit, int(number.replace(",", ""))
+
+
+def test_evidence_is_what_is_claimed(planted: LakePaths, tmp_path: Path) -> None:
+    """Each finding's query gives as many sessions, users or rows as the finding says last, or says in sum."""
+    found = {name: mined(job_of(name), planted, tmp_path, policy=READY).section.findings for name in job_names()}
+
+    assert list(job_names()) == [name for name, findings in found.items() if findings]
+    assert [] == [each.finding.title for findings in found.values() for each in findings if not is_so(each)]
+
+
+def is_so(shown: ShownFinding) -> bool:
+    """Whether the evidence is what is claimed."""
+    claims = list(claimed(shown.finding.text))
+    if not claims:
+        return False
+    unit, last = claims[-1]
+    actual = {"sessions": shown.sessions, "users": shown.users, "active facts": shown.rows}[unit]
+    return actual in {last, sum(number for other, number in claims if other == unit)}
