@@ -52,8 +52,10 @@ class Part(Struct, frozen=True, kw_only=True):
     failure: str = ""
 
     def before(self, figure: Figure) -> float | None:
-        """The figure's value in the earlier period."""
-        figures = [] if self.earlier is None else self.earlier.section.figures
+        """The figure's value in the earlier period; None if that has fewer days with rows: it would seem a rise."""
+        if self.earlier is None or self.result is None or self.earlier.section.days < self.result.section.days:
+            return None
+        figures = self.earlier.section.figures
         return next((other.value for other in figures if other.name == figure.name), None)
 
 

@@ -14,6 +14,8 @@ _UNITS = {"ratio": "%", "percent": "%", "mb": "MB", "ms": "ms", "s": "s"}
 """By the last word of a name."""
 _SIZE_UNITS = ("B", "kB", "MB", "GB", "TB")
 _THOUSAND = 1_000
+_PERCENT_FROM = 30
+"""Of fewer things a change in percent says more than they can: from two to three is no rise by half."""
 _WHOLE_FROM = 100
 """Numbers so large are shown without a fraction."""
 
@@ -79,11 +81,12 @@ def rounded(number: float | None) -> str:
 
 
 def change(figure: Figure, before: float | None) -> Change:
-    r"""A figure against its value before: in points where it is a share, else in percent.
+    r"""A figure against its value before: in points where it is a share, few things in numbers, else in percent.
 
+    >>> from msgspec.structs import replace
     >>> risen = Figure(name="alerts", value=12.0, meaning="", sessions=9, users=9, better="lower")
-    >>> change(risen, 10.0)
-    Change(text='+20\xa0%', good=False)
+    >>> change(risen, 10.0).text, change(replace(risen, value=120.0), 100.0)
+    ('+2', Change(text='+20\xa0%', good=False))
     """
     now = figure.value
     if now is None or before is None:
@@ -94,6 +97,8 @@ def change(figure: Figure, before: float | None) -> Change:
         text = f"{(now - before) * (100 if is_share(figure.name) else 1):+.1f} points"
     elif before == 0:
         text = "none before"
+    elif max(abs(now), abs(before)) < _PERCENT_FROM and now == int(now) and before == int(before):
+        text = f"{now - before:+,.0f}"
     else:
         text = f"{(now - before) / abs(before):+,.0%}".replace("%", f"{_SPACE}%")
     better = None if figure.better is None else (now > before) == (figure.better == "higher")

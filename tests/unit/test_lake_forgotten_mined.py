@@ -33,8 +33,8 @@ def place(tmp_path: Path) -> LakePaths:
     """A turn that is old enough to lose its words, and one that is not; of two sessions."""
     at = paths(tmp_path)
     with closing(LakeWriter(at)) as writer:
-        writer.land(buffer_of([turn(0, session="s-1")], received=NOW), now=NOW)
-        writer.land(buffer_of([turn(0, session="s-2")], first=1, expected=1, received=_YOUNG), now=_YOUNG)
+        writer.land(buffer_of([turn(0, session_id="s-1")], received=NOW), now=NOW)
+        writer.land(buffer_of([turn(0, session_id="s-2")], first=1, expected=1, received=_YOUNG), now=_YOUNG)
     return at
 
 

@@ -44,10 +44,11 @@ def _waiting(work: Callable[[Path], None]) -> Iterator[list[str]]:
     waited: list[str] = []
 
     class Lock(FileLock):
-        def __init__(self, path: Path, **options: Any) -> None:
-            super().__init__(path, **options)
-            waited.append(path.parent.name)
-            work(path.parent)
+        def acquire(self, *arguments: Any, **options: Any) -> Any:
+            job = Path(self.lock_file).parent
+            waited.append(job.name)
+            work(job)
+            return super().acquire(*arguments, **options)
 
     with patch.object(mined, "FileLock", Lock):
         yield waited
@@ -84,6 +85,7 @@ def test_what_a_run_at_work_writes_goes_too(folder: Path) -> None:
     holds.wait()
     with _waiting(lambda job: asked.set() if job.name == "topics" else None) as waited:
         forgotten = forget_mined(folder)
+    asked.set()
     running.join()
 
     assert ["drift", "topics"] == waited

@@ -6,7 +6,9 @@ import io
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
+import duckdb
 import pytest
 
 from jobs.output import Output, OutputFormat
@@ -87,3 +89,33 @@ def test_archive_cannot_be_written(typed: Typed) -> None:
     typed.run("DELETE FROM raw.turns;")
 
     assert typed.session.failed
+
+
+class Interrupted:
+    """A connection whose statement somebody ends by Ctrl-C, as DuckDB tells it."""
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    def execute(self, _sql: str) -> None:
+        """Raise what DuckDB raises."""
+        raise RuntimeError("Query interrupted") from KeyboardInterrupt()
+
+    def interrupt(self) -> None:
+        """Without it the engine goes on, and closing waits for it."""
+        self.ended = True
+
+
+def test_ctrl_c_cancels_a_statement_and_ends_it_in_the_engine() -> None:
+    """No failure of a script, no traceback; what was typed of it is gone."""
+    con, beside = Interrupted(), io.StringIO()
+    session = Session(cast("duckdb.DuckDBPyConnection", con), Output(OutputFormat.TABLE, beside=beside))
+
+    assert "" == session.take("", "SELECT count(*) FROM turns;")
+    assert ("cancelled\n", True, False) == (beside.getvalue(), con.ended, session.failed)
+
+
+@pytest.mark.parametrize("word", [".quit", ".exit", "quit", "exit"])
+def test_leaving_by_any_shells_word(typed: Typed, word: str) -> None:
+    """What follows is not run."""
+    assert ["1", "1"] == typed.run("SELECT 1;", word, "SELECT 2;")

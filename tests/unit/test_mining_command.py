@@ -1,0 +1,107 @@
+"""`turntide mine`: what is printed, what a job's failure does to the rest, and what Ctrl-C does."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from jobs.cli import app
+from jobs.mining import command
+from jobs.mining.command import quoted
+from jobs.mining.failure import told
+from jobs.mining.job import Period
+from jobs.mining.results import Result as Mined
+from jobs.mining.source import Source
+from models.errors import StoreUnavailable
+from tests.mined_archive import archive
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data directory with the planted archive."""
+    folder = tmp_path_factory.mktemp("mine")
+    (folder / "archive").mkdir()
+    archive(folder / "archive")
+    return folder
+
+
+@pytest.fixture
+def two_jobs(planted: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """All jobs are two: escalation, of which the archive has findings, and the overview."""
+    monkeypatch.setenv("TURNTIDE_DATA_DIR", str(planted))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(command, "job_names", lambda: ("escalation", "overview"))
+    return monkeypatch
+
+
+def _mine(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["mine", *arguments])
+
+
+def _failing(broken: str) -> object:
+    done = command.mined
+
+    def mined(name: str, source: Source, period: Period) -> Mined:
+        if name == broken:
+            raise ValueError("what somebody said")
+        return done(name, source, period)
+
+    return mined
+
+
+@pytest.mark.usefixtures("two_jobs")
+def test_findings_are_part_of_the_result_and_their_evidence_can_be_pasted() -> None:
+    """On standard output, each query one word of a shell's line that the archive answers."""
+    printed = _mine("escalation").stdout
+    evidence = shlex.split(printed[printed.index("turntide query ") :])[2]
+    asked = CliRunner().invoke(app, ["query", evidence, "--output", "json"])
+
+    assert 0 == asked.exit_code
+    assert {"session_id", "user_id"} <= json.loads(asked.stdout)[0].keys()
+
+
+def test_job_that_fails_is_told_in_a_line_and_the_others_go_on(two_jobs: pytest.MonkeyPatch) -> None:
+    """Without what its error says, which may be somebody's words."""
+    two_jobs.setattr(command, "mined", _failing("escalation"))
+    ran = _mine("all")
+
+    assert 1 == ran.exit_code
+    assert "Overview, " in ran.stdout
+    assert [f"escalation could not be made: {type(ValueError()).__name__}"] == [
+        line.partition(" in ")[0] for line in ran.stderr.splitlines()
+    ]
+    assert "somebody" not in ran.output
+
+
+def test_failure_stands_in_json_beside_the_sections(two_jobs: pytest.MonkeyPatch) -> None:
+    """A program sees which job is missing, and all have the same fields."""
+    two_jobs.setattr(command, "mined", _failing("escalation"))
+    failed, made = json.loads(_mine("all", "--output", "json").stdout)
+
+    assert failed.keys() == made.keys()
+    assert ("escalation", "overview", None) == (failed["job"], made["job"], made["failure"])
+    assert failed["failure"].startswith("ValueError")
+
+
+@pytest.mark.parametrize("sql", ["SELECT 'a'", 'SELECT "a b"', "SELECT $1, 'a', \"b\"", "SELECT 'a'\nFROM `b` \\ !"])
+def test_quoted_is_one_word(sql: str) -> None:
+    """Whatever stands in it."""
+    assert [sql] == shlex.split(quoted(sql))
+
+
+def test_ctrl_c_is_no_failure_of_a_job() -> None:
+    """DuckDB tells it as an error that was caused by it."""
+    error = RuntimeError("Query interrupted")
+    error.__cause__ = KeyboardInterrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        told(error)
+
+
+def test_our_own_errors_are_told_as_they_are() -> None:
+    """They hold no words of turns."""
+    assert "disk is full" == told(StoreUnavailable("disk is full"))
