@@ -85,6 +85,16 @@ def archive(folder: Path) -> LakePaths:
     return place
 
 
+def landed(folder: Path, sessions: Iterable[Iterable[Turn | SessionEnded]]) -> LakePaths:
+    """An archive of other sessions, each with all that follows from it."""
+    place, log, fold = paths(folder), _Log(), _Fold()
+    for session in sessions:
+        fold(list(session), log)
+    with closing(LakeWriter(place)) as writer:
+        writer.land(log.buffer, now=BEGIN + timedelta(days=DAYS))
+    return place
+
+
 def mined(job: Job, place: LakePaths, root: Path, *, period: Period = WEEK, policy: ArchivePolicy = _POLICY) -> Result:
     """Run a job over an archive; what it keeps is in `root`."""
     with reading(place) as con:

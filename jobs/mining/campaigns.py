@@ -168,9 +168,9 @@ def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: Asked) ->
     alerting = told_percent(100 * row["alert_share"], row["about_alert_share"], asked.policy.anonymity)
     return Finding(
         title=f"Campaign: {row['campaign']}",
-        text=f"{row['sessions']} sessions of {row['users']} users sent nearly the same risky message, from "
-        f"{row['first_day']} to {row['last_day']} (mean cosine {row['likeness']:.2f}); {alerting} of the "
-        f"sessions have an alert. {by.told(sessions)}",
+        text=f"{row['sessions']} sessions of {row['users']} users sent nearly the same risky message; enough users "
+        f"had come by {row['first_day']}, as many came on {row['last_day']} or later (mean cosine "
+        f"{row['likeness']:.2f}); {alerting} of the sessions have an alert. {by.told(sessions)}",
         evidence="SELECT t.session_id, t.user_id, t.app_id, t.turn, t.timestamp, r.risk "  # noqa: S608
         "FROM turns t JOIN risk_points r USING (session_id, turn) "
         f"WHERE {begun(asked.period)} AND t.role = 'user' "

@@ -98,8 +98,8 @@ class Source:
 
     def _marks(self, job: Job, table: str) -> str:
         read, before = self._read(table), self._emptied_before(table)
-        emptied = "" if before is None else f", r.date < DATE '{before}'"
-        mark = f"count(*), bit_xor(hash(kafka_partition, kafka_offset{emptied}))"
+        emptied = "false" if before is None else f"r.date < DATE '{before}'"
+        mark = f"count(*), bit_xor(hash(kafka_partition, kafka_offset, {emptied}))"
         if job.grouped == "date" or "session_id" not in ddl()[table]:
             return f"SELECT date, {mark} FROM {RAW}.{table} AS r WHERE {read} GROUP BY date"
         self._make_cohort()

@@ -186,7 +186,7 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
 
 def _notes(texts: pl.DataFrame, asked: Asked) -> list[str]:
     if texts["novel"].dtype != pl.Null:
-        return []
+        return ["Shares before are of the half of the earlier sessions from which it was not learnt what is novel."]
     since, until = asked.period.earlier
     return [f"{since} to {until} has too few sessions to say what is new."]
 

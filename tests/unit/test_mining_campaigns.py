@@ -163,10 +163,13 @@ def result(place: LakePaths, root: Path) -> Result:
 
 
 def test_the_planted_campaign_is_found(result: Result) -> None:
-    """Twelve sessions of twelve users, in three days, in six wordings; the name tells it from those who press."""
+    """Twelve sessions of twelve users, in six wordings; the name tells it from those who press.
+
+    It took three days, four users on each: from the day of the fifth to that of the fifth last it is one.
+    """
     table = result.tables["campaigns"].filter(pl.col("campaign").str.contains("controller|override|hidden|pretend"))
 
-    assert table.select("sessions", "users", "turns", "different_texts", "span_days").rows() == [(12, 12, 12, 6, 3)]
+    assert table.select("sessions", "users", "turns", "different_texts", "span_days").rows() == [(12, 12, 12, 6, 1)]
 
 
 def test_its_evidence_gives_its_messages_and_no_others(place: LakePaths, result: Result) -> None:

@@ -179,10 +179,10 @@ def test_planted_rise_is_found_with_its_evidence(week: Result, place: LakePaths,
 
 
 def test_every_table_shown_is_drawn_or_listed(week: Result) -> None:
-    """The planted week has all five pictures, and altair accepts them."""
+    """All pictures but that of alerts by day: of ten sessions too few do not alert."""
     drawn = pictures(week.tables)
 
-    assert 5 == len(drawn)
+    assert 4 == len(drawn)
     assert all(picture.chart.to_dict()["$schema"] for picture in drawn)
 
 

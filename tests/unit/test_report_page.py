@@ -170,3 +170,17 @@ def test_one_section_does_not_fill_the_top() -> None:
 def test_what_is_left_out_is_told(said: str) -> None:
     """Each section says how much it leaves out, and of how many days it is."""
     assert said in Outline(full()).said
+
+
+def test_a_week_that_began_late_is_not_held_against() -> None:
+    """Where the earlier period has fewer days with rows, everything would seem to have grown."""
+    now = figure("sessions", 70.0)
+    befores = [
+        part(
+            made=result(figures=[now]),
+            earlier=result(period=WEEK.earlier, figures=[figure("sessions", 20.0)], days=days),
+        )
+        for days in (2, 7)
+    ]
+
+    assert [None, 20.0] == [each.before(now) for each in befores]
