@@ -24,7 +24,6 @@ from models.errors import ConfigurationError
 
 SESSIONS, USERS = "sessions", "users"
 ABOUT = "about_"
-TOO_FEW = "of too few sessions or users"
 ABOUT_TYPE = pl.Struct({SESSIONS: pl.UInt32, USERS: pl.UInt32})
 """Of the columns `about_…`."""
 _HALF = 50.0

@@ -1,7 +1,7 @@
 """The archive in a marimo notebook: `turntide notebook` opens a copy of this file.
 
 The archive is the one that the settings name (TURNTIDE_DATA_DIR …), read-only. Change a cell, and what rests on it is
-computed anew.
+computed anew. What you ask yourself is told as it is; only what a mining job found leaves out what is about too few.
 """
 
 # ruff: noqa: ANN001, ANN202, B018, N803 - marimo writes the cells' heads, and shows a cell's last expression

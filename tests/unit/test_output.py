@@ -168,7 +168,6 @@ def test_query_prints_every_form() -> None:
         ("SELECT 1 FROM nowhere", "nowhere"),
         ("DELETE FROM raw.turns", "read-only"),
         ("SELEC", "syntax error"),
-        ("SELECT CAST(content AS INTEGER) FROM turns", "Conversion Error"),
     ],
 )
 def test_wrong_query_says_what_to_do(sql: str, said: str) -> None:

@@ -96,7 +96,7 @@ def test_earlier_period_that_fails_costs_the_comparison_alone(
     assert ran.exit_code == 1
     assert told["failed"]["overview"].startswith("ZeroDivisionError in ")
     assert 70 == told["figures"]["sessions"]
-    assert 5 == page.read_text("utf-8").count('class="picture"')
+    assert 4 == page.read_text("utf-8").count('class="picture"')
 
 
 def test_period_without_rows_is_a_page_that_says_so(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
