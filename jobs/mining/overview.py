@@ -214,8 +214,10 @@ def _costs(frames: Frames) -> list[Figure]:
             "Time of the judge for one answer.",
             "lower",
         ),
-        everybody.figure("app_memories_made", _sum(made, "count"), "Memories of apps that were made or compacted."),
-        everybody.figure("app_memories_s", _sum(made, "elapsed_ms") / 1_000, "Time that these took, in seconds."),
+        everybody.figure(
+            "llm_memory_answers", _sum(made, "count"), "Answers of a language model about memories of apps."
+        ),
+        everybody.figure("llm_memory_answers_s", _sum(made, "elapsed_ms") / 1_000, "Time that these took, in seconds."),
         everybody.figure("dead_letters", _sum(letters, "count"), "Records that could not be read.", "lower"),
     ]
 
