@@ -21,12 +21,16 @@ model judges here: alerts have no probability.
 
 from __future__ import annotations
 
+import atexit
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
@@ -72,7 +76,21 @@ _POLICY = ArchivePolicy()
 
 
 def archive(folder: Path) -> LakePaths:
-    """Build it."""
+    """A copy of its own; it is built once per process."""
+    copytree(_built(), folder, dirs_exist_ok=True)
+    return paths(folder)
+
+
+@cache
+def _built() -> Path:
+    kept = TemporaryDirectory(prefix="turntide-mined-")
+    atexit.register(kept.cleanup)
+    folder = Path(kept.name)
+    _build(folder)
+    return folder
+
+
+def _build(folder: Path) -> None:
     place, log, fold = paths(folder), _Log(), _Fold()
     for day in range(DAYS):
         for planted in PLAN[day * SESSIONS_A_DAY : (day + 1) * SESSIONS_A_DAY]:
@@ -82,7 +100,6 @@ def archive(folder: Path) -> LakePaths:
         log.put(_facts(day, evening), evening)
     with closing(LakeWriter(place)) as writer:
         writer.land(log.buffer, now=BEGIN + timedelta(days=DAYS))
-    return place
 
 
 def landed(folder: Path, sessions: Iterable[Iterable[Turn | SessionEnded]]) -> LakePaths:
