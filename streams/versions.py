@@ -2,7 +2,8 @@
 
 Below `<data_dir>/versions`:
 
-* `policy-<digest>.json`: a policy with everything in it, weights of the combination too; an alert names its digest;
+* `policy-<digest>.json`: a policy with all that the stream goes by, weights of the combination too; alerts name its
+  digest;
 * `<scorer>.bin`: the file of a scorer that has one, by the scorer's name;
 * `history.jsonl`: from which offset on a partition was folded by which of them, a line for each assignment.
 
@@ -25,7 +26,7 @@ from msgspec import Struct
 
 from models.errors import ConfigurationError, StoreUnavailable
 from models.policy import Policy, load_policy
-from models.policy_digest import policy_digest
+from models.policy_digest import live_policy, policy_digest
 from streams.settings import Settings
 
 
@@ -87,7 +88,7 @@ def keep(settings: Settings, policy: Policy, scorer_file: bytes | None, name: st
         StoreUnavailable: The folder cannot be written.
     """
     digest = policy_digest(policy)
-    _keep(policy_path(settings, digest), msgspec.json.encode(policy))
+    _keep(policy_path(settings, digest), live_policy(policy))
     if scorer_file is not None:
         _keep(scorer_path(settings, name), scorer_file)
     return digest
