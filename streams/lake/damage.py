@@ -2,8 +2,8 @@
 
 The catalog knows each file's size and, of Parquet, the size of its footer. Comparing these with what is there reads
 eight bytes of a file in a folder, and on S3 nothing but the listing (an object there is never half written). So it is
-quick enough to come before every long read: measured, size and end of 5,000 files in 0.05 s. A file that was changed in the middle is
-not found; DuckDB finds it when it reads.
+quick enough to come before every long read: measured, size and end of 5,000 files in 0.05 s. A file that was changed in
+the middle is not found; DuckDB finds it when it reads.
 """
 
 # ruff: noqa: S608 - the catalog's tables are constants of this package, values travel as parameters
