@@ -4,22 +4,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 import duckdb
 from msgspec import Struct, field
 
 EXAMPLES = 5
 """Differences listed for each claim and kind; counts are exact."""
-
-
-class Kind(StrEnum):
-    """How a claim is not what the archive's turns say."""
-
-    MISSING = "missing"
-    FALSE = "false"
-    CHANGED = "changed"
-    DOUBLED = "doubled"
 
 
 class Difference(Struct, frozen=True):
@@ -58,7 +47,7 @@ class Parity(Struct, kw_only=True):
         Args:
             claim: What is claimed.
             checked: How many were looked at.
-            differing: Kind, number, and some of them.
+            differing: `missing`, `false`, `changed` or `doubled`; how many, and some of them.
         """
         self.checked[claim] = self.checked.get(claim, 0) + checked
         for kind, number, some in differing:
