@@ -22,8 +22,11 @@ from pydantic_settings import (
 
 from models.errors import ConfigurationError
 from streams.archive_settings import ArchiveSettings
+from streams.http_settings import HttpSettings
 from streams.iceberg.settings import IcebergSettings
 from streams.judge_settings import JudgeSettings
+from streams.live_settings import LiveSettings
+from streams.telemetry_settings import TelemetrySettings
 
 
 def default_data_dir() -> Path:
@@ -89,50 +92,6 @@ class StateSettings(BaseModel):
         description="State that was not current for so long is rebuilt. Stay below the topic's `delete.retention.ms` "
         "(24 h): older deletions may be gone from the changelog.",
     )
-
-
-class ApiToken(BaseModel):
-    """One bearer token of the HTTP API, and what it may read."""
-
-    token: SecretStr = Field(min_length=16, description="As the caller sends it: letters, digits and `-._~+/=`.")
-    apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
-    admin: bool = Field(
-        False,
-        description="Also memories of its apps, to read, edit and delete, and erasures; and /metrics where the role "
-        "does not listen on loopback.",
-    )
-    name: str = Field("", max_length=256, description="Who holds it, for the audit of what admins do.")
-
-
-class HttpSettings(BaseModel):
-    """Health, metrics and reading, one port per role. Loopback by default; anywhere else it needs tokens."""
-
-    host: str = Field("127.0.0.1", description="Address to listen on.")
-    sessions_port: int = Field(8701, ge=0, description="Port of the sessions role; 0 picks a free one.")
-    index_port: int = Field(8702, ge=0, description="Port of the index role.")
-    archive_port: int = Field(8703, ge=0, description="Port of the archive role.")
-    notify_port: int = Field(8704, ge=0, description="Port of the notify role.")
-    memory_port: int = Field(8705, ge=0, description="Port of the memory role.")
-    enrich_port: int = Field(8706, ge=0, description="Port of the enrich role.")
-    api_port: int = Field(8707, ge=0, description="Port of the api role.")
-    judge_port: int = Field(8708, ge=0, description="Port of the judge role.")
-    tokens: list[ApiToken] = Field(
-        [],
-        description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "
-        "listens elsewhere does not start.",
-    )
-    max_concurrent_requests: int = Field(64, ge=1, description="Requests under way at once; further ones get 503.")
-    request_timeout: timedelta = Field(
-        timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
-    )
-    max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
-    token_counter: str = Field(
-        "estimate",
-        description="What counts the tokens of projects' contexts: `estimate` (four characters each), or `tiktoken:` "
-        "and an encoding, e.g. tiktoken:o200k_base (extra `tokens`; its vocabulary is downloaded once, or stands in "
-        "TIKTOKEN_CACHE_DIR).",
-    )
-    mcp: bool = Field(True, description="Whether the index role serves its tools at /mcp (extra `mcp`).")
 
 
 class EmbeddingServerSettings(BaseModel):
@@ -230,6 +189,8 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = KafkaSettings()
     state: StateSettings = StateSettings()
     http: HttpSettings = HttpSettings()
+    live: LiveSettings = LiveSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     vectors: VectorSettings = VectorSettings()
     archive: ArchiveSettings = ArchiveSettings()
     iceberg: IcebergSettings = IcebergSettings()

@@ -42,9 +42,9 @@ from streams.api.tenancy import ScopedStore
 from streams.api.topics import topics_router
 from streams.api.visibility import MemoryVisibility
 from streams.embed.wordllama import WordLlamaEmbedder
+from streams.http_settings import ApiToken, HttpSettings, TokenRole
 from streams.retrieval import FoundTurn
 from streams.scope import Scope
-from streams.settings import ApiToken, HttpSettings
 from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory
@@ -62,7 +62,8 @@ def token_of(app: str) -> str:
 
 def settings_of(*apps: str, admin: bool = False, **more: Any) -> HttpSettings:
     """Settings with one token for each app."""
-    tokens = [ApiToken(token=SecretStr(token_of(app)), apps=[app], admin=admin, name=f"admin-{app}") for app in apps]
+    role = TokenRole.ADMIN if admin else TokenRole.READER
+    tokens = [ApiToken(token=SecretStr(token_of(app)), apps=[app], role=role, name=f"admin-{app}") for app in apps]
     return HttpSettings(tokens=tokens, **more)
 
 

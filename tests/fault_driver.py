@@ -18,11 +18,12 @@ from jobs.compare import Settled, settle
 from models.codec import decode_output, encode
 from models.events import InputEvent, Role, Turn
 from models.topics import TURNS, Topic
+from streams.http_settings import HttpSettings
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.ports import Embedder, TurnScorer
 from streams.roles.sessions import SessionsRole
-from streams.settings import HttpSettings, Settings, VectorSettings, load_settings
+from streams.settings import Settings, VectorSettings, load_settings
 from streams.wiring import embedder_of, policy_of, scorer_of
 
 WITHIN_S = 90.0

@@ -25,8 +25,9 @@ from streams.api.assembly import memory_api
 from streams.api.messages import AssembleContext, Retrieve, SearchMemory
 from streams.api.reading import MemoryReader
 from streams.api.security import Caller, reading_for
+from streams.http_settings import HttpSettings
 from streams.ports import Embedder
-from streams.settings import HttpSettings, Settings
+from streams.settings import Settings
 from streams.vectors.edge import EdgeStore
 
 RETRIEVE, CONTEXT, SEARCH = "/v1/retrieve", "/v1/context", "/v1/search"

@@ -24,8 +24,8 @@ from prometheus_client import CollectorRegistry
 from jobs.worker import run_until_stopped
 from models.retrieval.lexical import SparseVector
 from streams.api.health import create_api, serve
+from streams.http_settings import HttpSettings
 from streams.ports import Condition, Hit, PayloadValue, Point
-from streams.settings import HttpSettings
 from streams.vectors.edge import EdgeStore
 from streams.vectors.edge_shard import read_info
 from streams.vectors.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id, stored_payload

@@ -20,12 +20,13 @@ from models.codec import encode
 from models.envelope import headers_for
 from models.errors import TurntideError
 from models.events import Turn
+from streams.http_settings import HttpSettings
 from streams.kafka.producer import Record
 from streams.ports import VectorStore
 from streams.retrieval import HybridSearch
 from streams.roles.index import IndexRole
 from streams.scope import Scope
-from streams.settings import HttpSettings, Settings, load_settings
+from streams.settings import Settings, load_settings
 from streams.telemetry import configure_logging
 from streams.vectors.session_memory import COLLECTION
 from streams.wiring import embedder_of, policy_of, scorer_of, vector_store_of

@@ -33,9 +33,9 @@ from streams.api.similar import index_router, similar_router
 from streams.api.tenancy import ScopedStore, reads
 from streams.api.topics import topics_router
 from streams.api.visibility import MemoryVisibility
+from streams.http_settings import HttpSettings
 from streams.ports import Embedder, VectorStore
 from streams.retrieval import HybridSearch
-from streams.settings import HttpSettings
 from streams.tokens import token_counter
 from streams.vectors.app_memory import AppMemories
 from streams.vectors.project_memory import ProjectMemories

@@ -25,7 +25,7 @@ from models.errors import ConfigurationError
 from streams.api import examples, openapi, problems
 from streams.api.limits import Limits
 from streams.api.security import Access, Guard, is_loopback
-from streams.settings import HttpSettings
+from streams.http_settings import HttpSettings
 
 _UNAVAILABLE = 503
 _LAST_REQUESTS_S = 3

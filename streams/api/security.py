@@ -6,7 +6,8 @@
 | none | any other | the role does not start |
 | some | any | a token's holder reads its apps; without a token 401, another app 403 |
 
-Memories of apps and erasures are for `admin` tokens, each for its apps. Without tokens everybody on this machine is an
+Each token has a role (`TokenRole`): memories of apps and erasures are for admins, the live page for operators, each for
+the token's apps; one without `text` is shown nothing that was said. Without tokens everybody on this machine is an
 admin, but no page of another site that a browser here has open. `/livez`, `/readyz` and `/openapi.json` need no token:
 they hold no memory. `/metrics` needs none on loopback and an `admin` token elsewhere: counts of all tenants together
 are the operator's.
@@ -29,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from models.errors import ConfigurationError
 from streams.api.problems import Problem
-from streams.settings import HttpSettings
+from streams.http_settings import HttpSettings, TokenRole
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json"})
 """What everybody may read."""
@@ -47,13 +48,20 @@ class Caller:
 
     Attributes:
         apps: Whose memory they may read; None for all.
-        admin: Whether they run this service, as far as it concerns their apps.
-        name: Who they are in the audit of what admins do; never the token.
+        role: What they may do, as far as it concerns their apps.
+        text: Whether they may read what was said.
+        name: Who they are in the audit of what was read and done; never the token.
     """
 
     apps: frozenset[str] | None = None
-    admin: bool = False
+    role: TokenRole = TokenRole.READER
+    text: bool = True
     name: str = field(default="local", compare=False)
+
+    @property
+    def admin(self) -> bool:
+        """Whether they run this service."""
+        return self.role is TokenRole.ADMIN
 
     def may_read(self, app_id: str) -> bool:
         """Whether a record of this app may be shown."""
@@ -114,9 +122,22 @@ def require_admin() -> Caller:
     Raises:
         Problem: 401 nobody was let in; 403 no admin.
     """
+    return _require(TokenRole.ADMIN)
+
+
+def require_operator() -> Caller:
+    """The operator or admin who sent the request that is being answered; asked likewise.
+
+    Raises:
+        Problem: 401 nobody was let in; 403 a reader.
+    """
+    return _require(TokenRole.OPERATOR)
+
+
+def _require(role: TokenRole) -> Caller:
     found = caller()
-    if not found.admin:
-        raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "this takes an admin token")
+    if not found.role.may(role):
+        raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"this takes an {role} token")
     return found
 
 
@@ -186,7 +207,9 @@ def access_of(settings: HttpSettings) -> Access:
         digest = sha256(token.encode()).digest()
         if digest in callers:
             raise ConfigurationError(f"http.tokens.{number}: the same token stands there twice; name all its apps once")
-        callers[digest] = Caller(frozenset(entry.apps) or None, entry.admin, entry.name or f"http.tokens.{number}")
+        callers[digest] = Caller(
+            frozenset(entry.apps) or None, entry.role, entry.text, entry.name or f"http.tokens.{number}"
+        )
     return Access(tuple(callers.items()), loopback)
 
 
@@ -225,11 +248,11 @@ class Guard:
     def _let_in(self, scope: Scope) -> Caller:
         access = self._access
         if access is None or (access.loopback and scope["path"] == METRICS_PATH):
-            return Caller(admin=True)
+            return Caller(role=TokenRole.ADMIN)
         if not access.callers:
             _require_this_machine(_header(scope, b"host"))
             _require_own_page(scope)
-            return Caller(admin=True)
+            return Caller(role=TokenRole.ADMIN)
         found = access.holder(_bearer(_header(scope, b"authorization")))
         if found is None:
             raise _unauthorized("this token is not known", error="invalid_token")

@@ -21,7 +21,7 @@ from mcp.types import CallToolResult, TextContent
 from models.events import Role
 from streams.api.health import serve
 from streams.api.mcp_tools import SHOWN_CHARS
-from streams.settings import HttpSettings
+from streams.http_settings import HttpSettings
 from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

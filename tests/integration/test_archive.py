@@ -25,6 +25,7 @@ from models.events import ClockTicked, DeadLetter, SessionEnded
 from models.risk.scorer import RuleScorer
 from models.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from streams.archive_settings import ArchiveSettings
+from streams.http_settings import HttpSettings
 from streams.kafka.client import consumer
 from streams.kafka.producer import Record
 from streams.lake.buffer import Buffer
@@ -36,7 +37,7 @@ from streams.lake.verify import Verification, verify
 from streams.lake.writer import LakeWriter
 from streams.replay import Feed, Replay, replay_log
 from streams.roles import archive
-from streams.settings import HttpSettings, Settings, load_settings
+from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of, policy_of
 from tests.lake_records import profile, turn
 

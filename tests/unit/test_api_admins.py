@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from streams.settings import ApiToken, HttpSettings
+from streams.http_settings import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import memory
 from tests.api_doubles import Served, bearer, settings_of
 
@@ -31,7 +31,7 @@ ROUTES = [
 @pytest.fixture(scope="module")
 def guarded() -> Served:
     """A role with a token that is no admin's, one of an admin of app `a`, and one of an admin of all apps."""
-    tokens = [ApiToken(token=SecretStr("a-token-of-an-admin-of-all"), admin=True, name="ops")]
+    tokens = [ApiToken(token=SecretStr("a-token-of-an-admin-of-all"), role=TokenRole.ADMIN, name="ops")]
     plain, admin = settings_of("a"), settings_of("admin-of-a", admin=True)
     (bound,) = admin.tokens
     tokens += [*plain.tokens, bound.model_copy(update={"apps": ["a", "c"]})]

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from streams.api.health import create_api
 from streams.api.limits import extend_deadline
-from streams.settings import HttpSettings
+from streams.http_settings import HttpSettings
 
 
 class Role:

@@ -14,7 +14,8 @@ from streams.api import security
 from streams.api.health import create_api, serve
 from streams.api.problems import Problem
 from streams.api.security import Access, Caller, access_of, is_loopback
-from streams.settings import ApiToken, HttpSettings, load_settings
+from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.settings import load_settings
 from tests.api_doubles import Served, bearer, fact, settings_of, token_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -112,7 +113,7 @@ async def test_probes_and_the_contract_need_no_token(served: Served) -> None:
 
 async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
     """They count all tenants together."""
-    operator = ApiToken(token=SecretStr(ADMIN), apps=["ops"], admin=True)
+    operator = ApiToken(token=SecretStr(ADMIN), apps=["ops"], role=TokenRole.ADMIN)
     settings = settings_of("a", host="0.0.0.0")  # noqa: S104 - never listened on
     settings.tokens.append(operator)
     made = Served(settings=settings)
@@ -183,7 +184,7 @@ def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytes
     settings = load_settings()
 
     assert ADMIN not in repr(settings) + str(settings.model_dump())
-    assert access_of(settings.http).holder(ADMIN) == Caller(frozenset({"a"}), admin=True)
+    assert access_of(settings.http).holder(ADMIN) == Caller(frozenset({"a"}), TokenRole.ADMIN)
 
 
 def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +223,7 @@ def test_a_token_without_apps_reads_all() -> None:
     """As documented; an empty list is no tenant called nothing."""
     access = access_of(HttpSettings(tokens=[ApiToken(token=SecretStr(ADMIN))]))
 
-    assert access.holder(ADMIN) == Caller(None, admin=False)
+    assert access.holder(ADMIN) == Caller(None, TokenRole.READER)
     assert Access().holder(ADMIN) is None
 
 

@@ -19,7 +19,8 @@ from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.health import create_api
 from streams.followers import Indexed, IndexedUser, ProjectId
-from streams.settings import ApiToken, HttpSettings, Settings, load_settings
+from streams.http_settings import ApiToken, HttpSettings
+from streams.settings import Settings, load_settings
 from streams.telemetry import metrics
 from streams.tiers import UserId
 from streams.vectors.project_memory import ProjectMemories

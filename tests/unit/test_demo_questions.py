@@ -16,7 +16,7 @@ from models.events import EpisodeCompressed, FactChanged, OutputEvent
 from streams.api.assembly import memory_api
 from streams.api.health import create_api
 from streams.api.security import access_of
-from streams.settings import HttpSettings
+from streams.http_settings import HttpSettings
 from streams.vectors.server import ServerStore
 from streams.vectors.user_memory import UserMemory
 from tests.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play

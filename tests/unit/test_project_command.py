@@ -18,7 +18,7 @@ from models.events import Role
 from models.projects.files import written
 from models.projects.saved import FILES, SavedMessage, SavedProject
 from streams.api import commands
-from streams.settings import HttpSettings
+from streams.http_settings import HttpSettings
 from tests.api_doubles import Served, settings_of
 from tests.api_projects import SAID
 from tests.unit.test_memories_command import InProcess

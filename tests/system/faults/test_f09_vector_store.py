@@ -14,9 +14,10 @@ from qdrant_client import AsyncQdrantClient
 from jobs.broker.config import free_port
 from models.events import Turn
 from models.topics import ALERTS
+from streams.http_settings import HttpSettings
 from streams.roles import index
 from streams.roles.index import IndexRole
-from streams.settings import HttpSettings, Settings
+from streams.settings import Settings
 from streams.vectors.server import ServerStore
 from streams.wiring import embedder_of, policy_of, scorer_of
 from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until

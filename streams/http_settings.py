@@ -1,0 +1,87 @@
+"""What the HTTP side of every role is told: where to listen, who may ask, and how much."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+class TokenRole(StrEnum):
+    """What the holder of a token may do; each may what the one before may."""
+
+    READER = "reader"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    def may(self, needed: TokenRole) -> bool:
+        """Whether this role is at least the needed one.
+
+        >>> TokenRole.ADMIN.may(TokenRole.OPERATOR), TokenRole.READER.may(TokenRole.OPERATOR)
+        (True, False)
+        """
+        ranks = list(TokenRole)
+        return ranks.index(self) >= ranks.index(needed)
+
+
+class ApiToken(BaseModel):
+    """One bearer token of the HTTP API, and what it may read."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    token: SecretStr = Field(min_length=16, description="As the caller sends it: letters, digits and `-._~+/=`.")
+    apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
+    role: TokenRole = Field(
+        TokenRole.READER,
+        description="`reader`: memory of its apps. `operator`: also the live page and its alerts to acknowledge, label. "
+        "`admin`: also memories to edit and delete, erasures, and /metrics where the role does not listen on loopback.",
+    )
+    text: bool = Field(
+        True,
+        description="Whether it may read what was said. Without, routes that give it answer 403 and the live "
+        "page leaves it out.",
+    )
+    name: str = Field("", max_length=256, description="Who holds it, for the audit of what is read and done.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _admin_is_a_role(cls, given: Any) -> Any:
+        """`"admin": true` of 0.1.0 is the role of that name."""
+        if isinstance(given, dict) and "admin" in given:
+            given = dict(given)
+            if given.pop("admin") is True:
+                given.setdefault("role", TokenRole.ADMIN)
+        return given
+
+
+class HttpSettings(BaseModel):
+    """Health, metrics and reading, one port per role. Loopback by default; anywhere else it needs tokens."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    sessions_port: int = Field(8701, ge=0, description="Port of the sessions role; 0 picks a free one.")
+    index_port: int = Field(8702, ge=0, description="Port of the index role.")
+    archive_port: int = Field(8703, ge=0, description="Port of the archive role.")
+    notify_port: int = Field(8704, ge=0, description="Port of the notify role.")
+    memory_port: int = Field(8705, ge=0, description="Port of the memory role.")
+    enrich_port: int = Field(8706, ge=0, description="Port of the enrich role.")
+    api_port: int = Field(8707, ge=0, description="Port of the api role.")
+    judge_port: int = Field(8708, ge=0, description="Port of the judge role.")
+    tokens: list[ApiToken] = Field(
+        [],
+        description="Who may read, as JSON in the environment; none: everybody on this machine, and a role that "
+        "listens elsewhere does not start.",
+    )
+    max_concurrent_requests: int = Field(64, ge=1, description="Requests under way at once; further ones get 503.")
+    request_timeout: timedelta = Field(
+        timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
+    )
+    max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
+    token_counter: str = Field(
+        "estimate",
+        description="What counts the tokens of projects' contexts: `estimate` (four characters each), or `tiktoken:` "
+        "and an encoding, e.g. tiktoken:o200k_base (extra `tokens`; its vocabulary is downloaded once, or stands in "
+        "TIKTOKEN_CACHE_DIR).",
+    )
+    mcp: bool = Field(True, description="Whether the index role serves its tools at /mcp (extra `mcp`).")

@@ -1,0 +1,18 @@
+"""What the live page is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pydantic import BaseModel, Field
+
+
+class LiveSettings(BaseModel):
+    """The live page: sessions by risk, alerts, health of the roles; served where memory is read."""
+
+    enabled: bool = Field(True, description="Whether the index and api roles serve the page at /live/.")
+    window: timedelta = Field(
+        timedelta(hours=24), gt=timedelta(0), description="How far back sessions and alerts are read at the start."
+    )
+    max_sessions: int = Field(20_000, ge=100, description="Sessions kept for the page; the longest silent go first.")
+    max_streams: int = Field(256, ge=1, description="Pages open at once; further ones get 503.")
