@@ -35,8 +35,8 @@ class ApiToken(BaseModel):
     apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
     role: TokenRole = Field(
         TokenRole.READER,
-        description="`reader`: memory of its apps. `operator`: also the live page and its alerts to acknowledge, label. "
-        "`admin`: also memories to edit and delete, erasures, and /metrics where the role does not listen on loopback.",
+        description="`reader`: memory of its apps. `operator`: also the live page, and alerts to acknowledge and label. "
+        "`admin`: also memories to edit and delete, erasures, and /metrics where the role listens beyond loopback.",
     )
     text: bool = Field(
         True,
