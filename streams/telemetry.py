@@ -1,27 +1,32 @@
-"""What operators see of a role: metrics by the catalogue of `models.metrics`, and logs."""
+"""What operators see of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `streams.tracing`."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from importlib import metadata
+from time import perf_counter, process_time
 from typing import Any, Literal
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import Metric as Family
+from prometheus_client.registry import Collector
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from models.errors import ConfigurationError
 from models.metrics import METRICS, Kind, Metric
+from streams.telemetry_settings import TelemetrySettings
+from streams.tracing import tracing
 
 PREFIX = "turntide_"
 
 _Collector = Counter | Gauge | Histogram
 _QUIET = (
     *("aiokafka", "faust", "httpcore", "httpx", "kafka", "mcp", "mode", "openai", "qdrant_client", "uvicorn"),
-    "wordllama",
+    *("opentelemetry", "wordllama"),
 )
 _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 
@@ -37,17 +42,82 @@ def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
             return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
 
 
+class _NoCounter(Counter):
+    """Counts nothing."""
+
+    def __init__(self) -> None: ...
+
+    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None: ...
+
+
+class _NoGauge(Gauge):
+    """Shows nothing."""
+
+    def __init__(self) -> None: ...
+
+    def set(self, value: float) -> None: ...
+
+    def inc(self, amount: float = 1) -> None: ...
+
+    def dec(self, amount: float = 1) -> None: ...
+
+
+class _NoHistogram(Histogram):
+    """Observes nothing."""
+
+    def __init__(self) -> None: ...
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None: ...
+
+
+_NO_COUNTER, _NO_GAUGE, _NO_HISTOGRAM = _NoCounter(), _NoGauge(), _NoHistogram()
+
+
+class _BeforeScrape(Collector):
+    """Brings up to date what is read rather than counted; comes first in its registry and has no family itself."""
+
+    def __init__(self, refresh: Callable[[], None]) -> None:
+        self._refresh = refresh
+
+    def describe(self) -> Iterable[Family]:
+        return ()
+
+    def collect(self) -> Iterable[Family]:
+        self._refresh()
+        return ()
+
+
 class Metrics:
     """The catalogue's metrics in a registry of their own.
 
     `metrics.counter("dead_letters_total", reason="not_json").inc()`: a name, kind or label that the catalogue does
     not have is refused.
+
+    Attributes:
+        registry: What is scraped.
+        settings: Prices, and whether anything is counted.
     """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.settings = TelemetrySettings()
+        self._silent = False
+        self._known: dict[tuple[object, ...], _Collector] = {}
+        """What was asked for before: checked once, since some are asked for with every turn."""
+        self._cpu_s = 0.0
+        self.registry.register(_BeforeScrape(self._refresh))
         self._collectors = {metric.name: (metric, _collector(metric, self.registry)) for metric in METRICS}
         ProcessCollector(registry=self.registry)
+        self.gauge("build_info", version=metadata.version("turntide")).set(1)
+
+    def configure(self, settings: TelemetrySettings) -> None:
+        """Take the settings over; once, before anything is counted."""
+        self.settings = settings
+        self._silent = not settings.metrics
+
+    def _refresh(self) -> None:
+        before_s, self._cpu_s = self._cpu_s, process_time()
+        self.counter("energy_joules_total").inc((self._cpu_s - before_s) * self.settings.watts_per_core)
 
     def counter(self, name: str, **labels: str) -> Counter:
         """Return the counter with these labels.
@@ -55,9 +125,11 @@ class Metrics:
         Raises:
             ConfigurationError: No such counter, or other labels.
         """
+        if self._silent:
+            return _NO_COUNTER
         found = self._child(name, labels)
         if not isinstance(found, Counter):
-            raise ConfigurationError(f"metric {name} is no counter: see models/metrics.py")
+            raise ConfigurationError(f"metric {name} is no counter: see models/metrics/")
         return found
 
     def gauge(self, name: str, **labels: str) -> Gauge:
@@ -66,9 +138,11 @@ class Metrics:
         Raises:
             ConfigurationError: No such gauge, or other labels.
         """
+        if self._silent:
+            return _NO_GAUGE
         found = self._child(name, labels)
         if not isinstance(found, Gauge):
-            raise ConfigurationError(f"metric {name} is no gauge: see models/metrics.py")
+            raise ConfigurationError(f"metric {name} is no gauge: see models/metrics/")
         return found
 
     def histogram(self, name: str, **labels: str) -> Histogram:
@@ -77,9 +151,11 @@ class Metrics:
         Raises:
             ConfigurationError: No such histogram, or other labels.
         """
+        if self._silent:
+            return _NO_HISTOGRAM
         found = self._child(name, labels)
         if not isinstance(found, Histogram):
-            raise ConfigurationError(f"metric {name} is no histogram: see models/metrics.py")
+            raise ConfigurationError(f"metric {name} is no histogram: see models/metrics/")
         return found
 
     def forget_partition(self, partition: int) -> None:
@@ -87,12 +163,20 @@ class Metrics:
         for metric, collector in self._collectors.values():
             if metric.kind is Kind.GAUGE and "partition" in metric.labels:
                 collector.remove_by_labels({"partition": str(partition)})
+        self._known.clear()
 
     def _child(self, name: str, labels: dict[str, str]) -> _Collector:
+        asked = (name, *labels.items())
+        known = self._known.get(asked)
+        if known is None:
+            known = self._known[asked] = self._checked(name, labels)
+        return known
+
+    def _checked(self, name: str, labels: dict[str, str]) -> _Collector:
         try:
             metric, collector = self._collectors[name]
         except KeyError:
-            raise ConfigurationError(f"metric {name!r} is not in the catalogue: add it to models/metrics.py") from None
+            raise ConfigurationError(f"metric {name!r} is not in the catalogue: add it to models/metrics/") from None
         if set(labels) != set(metric.labels):
             raise ConfigurationError(f"metric {name} takes the labels {metric.labels}, got {tuple(labels)}")
         return collector.labels(**labels) if labels else collector
@@ -102,11 +186,29 @@ metrics = Metrics()
 """This process's metrics."""
 
 
+def start_telemetry(settings: TelemetrySettings, role: str) -> None:
+    """Metrics and traces as the settings want them. Call before a role counts anything.
+
+    Raises:
+        ConfigurationError: Traces are wanted and the extra `otel` is not installed.
+    """
+    metrics.configure(settings)
+    tracing.start(settings, role, counted=_count_spans)
+
+
+def _count_spans(spans: int, result: str) -> None:
+    metrics.counter("trace_spans_total", result=result).inc(spans)
+
+
 @contextmanager
 def stage(name: str) -> Iterator[None]:
-    """Time one stage of a batch (`models.metrics.STAGES`)."""
+    """Time one stage of a batch (`models.metrics.STAGES`); of a traced batch it is a span too."""
     started_s = perf_counter()
-    yield
+    if tracing.on:
+        with tracing.stage(name):
+            yield
+    else:
+        yield
     metrics.histogram("stage_seconds", stage=name).observe(perf_counter() - started_s)
 
 

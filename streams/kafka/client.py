@@ -66,6 +66,22 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     return options
 
 
+def why_unreachable(kafka: KafkaSettings, error: Exception) -> str:
+    """What is to be looked at where a client cannot connect: settings by name, never what they hold that is secret.
+
+    The client library tells a refused password from a broker that is down in its log alone.
+    """
+    asked = [f"kafka.security_protocol ({kafka.security_protocol})"]
+    if kafka.security_protocol.startswith("SASL"):
+        asked += [f"kafka.sasl_mechanism ({kafka.sasl_mechanism})", "kafka.sasl_username", "kafka.sasl_password"]
+    if kafka.security_protocol.endswith("SSL"):
+        asked += ["kafka.ssl_cafile", "kafka.ssl_certfile"]
+    return (
+        f"does not answer, or refuses this client ({type(error).__name__}). Is it up, are TURNTIDE_KAFKA and "
+        f"the SASL/TLS settings right: {', '.join(asked)}?"
+    )
+
+
 @asynccontextmanager
 async def _running(
     client: _Client, kafka: KafkaSettings, *, stop: Callable[[], Awaitable[object]]
@@ -76,8 +92,7 @@ async def _running(
     except (KafkaError, OSError) as error:
         await stop()
         raise StoreUnavailable(
-            f"Kafka at {kafka.bootstrap} does not answer ({type(error).__name__}). Is it up, are TURNTIDE_KAFKA and "
-            "the SASL/TLS settings right? `turntide kafka start` runs a local broker."
+            f"Kafka at {kafka.bootstrap} {why_unreachable(kafka, error)} `turntide kafka start` runs a local broker."
         ) from error
     try:
         yield client

@@ -19,7 +19,7 @@ from aiokafka.structs import RecordMetadata
 
 from models.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
 from models.errors import DeliveryFailed
-from streams.kafka.client import client_options
+from streams.kafka.client import client_options, why_unreachable
 from streams.settings import Settings
 
 MAX_RECORD_BATCH_BYTES = OUTPUT_RECORD_BYTES
@@ -51,6 +51,7 @@ class Producer:
     """Idempotent producer of record batches."""
 
     def __init__(self, settings: Settings) -> None:
+        self._kafka = settings.kafka
         self._producer = AIOKafkaProducer(
             **client_options(settings.kafka),
             acks="all",
@@ -72,7 +73,10 @@ class Producer:
         try:
             await self._producer.start()
         except KafkaError as error:
-            raise DeliveryFailed(f"cannot reach Kafka: {error}. Is it running? `turntide doctor` checks.") from error
+            raise DeliveryFailed(
+                f"cannot reach Kafka: {self._kafka.bootstrap} {why_unreachable(self._kafka, error)} `turntide doctor` "
+                "checks."
+            ) from error
 
     async def stop(self) -> None:
         """Disconnect."""

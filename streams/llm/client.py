@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from time import monotonic
 from typing import Annotated, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from pydantic import SecretStr
 from models.errors import LlmTimedOut, LlmUnavailable
 from streams.llm.answers import Answer, Said, decode_answer, json_schema
 from streams.llm.failures import NotTheApi, judge, key_of
+from streams.llm.spent import count_call, count_usage
 from streams.resilience import CallFailed, Guard, Retry
 
 JsonMode = Literal["json_schema", "json_object", "text"]
@@ -59,6 +61,7 @@ class OpenAiLlm:
         self._temperature = openai.omit if temperature is None else temperature
         self._guard = guard or Guard(f"language model {model}", judge, Retry(timeout=timeout))
         self._section = section
+        self._service = section.partition(".")[0]
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             api_key=key_of(api_key),
@@ -91,6 +94,18 @@ class OpenAiLlm:
         return await self._guarded(lambda: self._classified(messages, top_logprobs, most_tokens), within)
 
     async def _guarded(self, request: Callable[[], Awaitable[Said]], within: timedelta | None) -> Said:
+        began_s, result = monotonic(), "unavailable"
+        try:
+            said = await self._tried(request, within)
+            result = "answered"
+        except LlmTimedOut:
+            result = "timeout"
+            raise
+        finally:
+            count_call(self._service, result, monotonic() - began_s)
+        return said
+
+    async def _tried(self, request: Callable[[], Awaitable[Said]], within: timedelta | None) -> Said:
         try:
             async with asyncio.timeout(within.total_seconds() if within is not None else None):
                 return await self._guard.call(request)
@@ -124,7 +139,7 @@ class OpenAiLlm:
             temperature=self._temperature,
             response_format=_response_format(schema, self._json_mode),
         )
-        return _read(response.content)
+        return _read(response.content, self._service)
 
     async def _classified(self, messages: Sequence[Message], top_logprobs: int, most_tokens: int) -> Said:
         response = await self._client.chat.completions.with_raw_response.create(
@@ -135,10 +150,10 @@ class OpenAiLlm:
             logprobs=True if top_logprobs else openai.omit,
             top_logprobs=top_logprobs or openai.omit,
         )
-        return _read(response.content)
+        return _read(response.content, self._service)
 
 
-def _read(body: bytes) -> Said:
+def _read(body: bytes, service: str) -> Said:
     """Text of the first choice that has one.
 
     The body is decoded here: the client builds its own objects of it without looking.
@@ -147,6 +162,7 @@ def _read(body: bytes) -> Said:
         completion = msgspec.json.decode(body, type=_Completion)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NotTheApi from error
+    count_usage(service, completion.usage)
     choice = next((choice for choice in completion.choices if choice.message.content), _Choice(_Message()))
     return Said(choice.message.content or "", _tokens(completion.usage), _first_tokens(choice.logprobs))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Struct
 from models.events import AlertChanged, AlertStatus, Escalation, Severity
 from streams.notify.delivery import Poster
 from streams.notify.wording import contribution_words, counterfactual, policy_words, strongest
+from streams.ports import NO_TRACE_IDS
 
 ALERT_NAME = "TurntideSessionEscalating"
 HOLD = timedelta(days=1)
@@ -29,21 +30,22 @@ class PostableAlert(Struct, frozen=True, kw_only=True, rename="camel"):
     ends_at: datetime
 
 
-def postable(alert: AlertChanged, hold: timedelta = HOLD) -> list[PostableAlert]:
+def postable(alert: AlertChanged, hold: timedelta = HOLD, *, trace_id: str | None = None) -> list[PostableAlert]:
     """What is posted for one change.
 
     A session's id and words go into annotations, since labels are kept for ever as series. The severity is a label:
     when an alert grows worse, the milder one ends at that moment.
     """
     ended = alert.status is AlertStatus.RESOLVED
-    current = _postable(alert, alert.severity, ends_at=alert.timestamp if ended else alert.timestamp + hold)
+    ends_at = alert.timestamp if ended else alert.timestamp + hold
+    current = _postable(alert, alert.severity, ends_at=ends_at, trace_id=trace_id)
     if alert.cause != "worsened":
         return [current]
     milder = [severity for severity in Severity if severity is not alert.severity]
-    return [*(_postable(alert, severity, ends_at=alert.timestamp) for severity in milder), current]
+    return [*(_postable(alert, severity, ends_at=alert.timestamp, trace_id=trace_id) for severity in milder), current]
 
 
-def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime) -> PostableAlert:
+def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime, trace_id: str | None) -> PostableAlert:
     return PostableAlert(
         labels={
             "alertname": ALERT_NAME,
@@ -62,6 +64,7 @@ def _postable(alert: AlertChanged, severity: Severity, *, ends_at: datetime) -> 
             "evidence": ", ".join(turn.id for turn in alert.evidence),
             "source": f"{alert.source.topic}-{alert.source.partition}-{alert.source.offset}",
             "policy": policy_words(alert),
+            **({} if trace_id is None else {"trace_id": trace_id}),
             **({} if alert.escalation is None else _judgement(alert.escalation)),
         },
         starts_at=alert.fired_at.astimezone(UTC),
@@ -88,14 +91,15 @@ class AlertmanagerSink:
         self._poster = poster
         self._hold = hold
 
-    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+    async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Deliver each; Alertmanager merges repeats by their labels.
 
         Raises:
             StoreUnavailable: One was not delivered; those before it were.
         """
         for alert in alerts:
-            await self._poster.post(msgspec.json.encode(postable(alert, self._hold)))
+            posted = postable(alert, self._hold, trace_id=trace_ids.get(alert.id))
+            await self._poster.post(msgspec.json.encode(posted))
 
     async def close(self) -> None:
         """Release connections."""

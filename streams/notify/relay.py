@@ -20,11 +20,15 @@ from models.events import AlertChanged
 from models.topics import ALERTS
 from streams.api.health import create_api, serve
 from streams.api.security import access_of
+from streams.kafka.causes import Traces, traces_of
 from streams.kafka.client import consumer, require_topic
+from streams.notify.lags import SinkLags
 from streams.notify.sinks import configured_sinks
 from streams.ports import AlertSink
+from streams.roles.measures import count_records, event_time_of, show_event_time_lag
 from streams.settings import Settings
-from streams.telemetry import metrics
+from streams.telemetry import metrics, stage
+from streams.tracing import tracing
 from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 
 log = structlog.get_logger(__name__)
@@ -51,7 +55,8 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
             "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
         )
     await require_topic(settings.kafka, ALERTS.full_name(settings.topic_prefix))
-    relays = [_Relay(settings, sink) for sink in found]
+    lags = SinkLags()
+    relays = [_Relay(settings, sink, lags) for sink in found]
     watchdog = Watchdog(settings.kafka.stall_after)
 
     async def standing() -> dict[str, Standing]:
@@ -89,8 +94,9 @@ async def _run_all(relays: Sequence[_Relay], stop: asyncio.Event) -> None:
 class _Relay:
     """From the topic to one sink."""
 
-    def __init__(self, settings: Settings, sink: AlertSink) -> None:
+    def __init__(self, settings: Settings, sink: AlertSink, lags: SinkLags) -> None:
         self._settings = settings
+        self._lags = lags
         self._sink = sink
         self._log_ends: LogEnds | None = None
         self._committed: dict[TopicPartition, int] = {}
@@ -124,19 +130,52 @@ class _Relay:
         polled = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
         self._delivering = bool(polled)
         for partition, records in polled.items():
-            await self._deliver([alert for record in records if (alert := _decoded(record)) is not None])
+            self._committed.setdefault(partition, records[0].offset)
+        self._show_lags(client)
+        for partition, records in polled.items():
+            traces = traces_of([records])
+            with tracing.batch({partition: records}, traces), stage("deliver"):
+                trace_ids = await self._deliver(records, traces)
             await client.commit({partition: records[-1].offset + 1})
             self._committed[partition] = records[-1].offset + 1
-            log.info("alerts_delivered", sink=self._sink.name, partition=partition.partition, records=len(records))
+            metrics.histogram("batch_turns").observe(len(records))
+            count_records({partition: records}, {partition.topic: ALERTS.name})
+            show_event_time_lag(partition.partition, event_time_of(records[-1]))
+            log.info(
+                "alerts_delivered",
+                sink=self._sink.name,
+                partition=partition.partition,
+                records=len(records),
+                **({"trace_ids": sorted(set(trace_ids.values()))} if trace_ids else {}),
+            )
+            self._show_lags(client)
         self._delivering = False
 
-    async def _deliver(self, alerts: Sequence[AlertChanged]) -> None:
+    async def _deliver(self, records: Sequence[ConsumerRecord], traces: Traces) -> dict[str, str]:
+        """Hand alerts over; returns the trace ids of those that have one, by the id of the event."""
         result = "failed"
+        alerts: list[AlertChanged] = []
+        trace_ids: dict[str, str] = {}
+        for record in records:
+            alert = _decoded(record)
+            if alert is None:
+                continue
+            alerts.append(alert)
+            if (trace := traces.get((record.topic, record.partition, record.offset))) is not None:
+                trace_ids[alert.id] = trace.trace_id
         try:
-            await self._sink.deliver(alerts)
+            await self._sink.deliver(alerts, trace_ids)
             result = "delivered"
         finally:
             metrics.counter("sink_deliveries_total", sink=self._sink.name, result=result).inc(len(alerts))
+        return trace_ids
+
+    def _show_lags(self, client: AIOKafkaConsumer) -> None:
+        """Alert changes that this sink has not taken, of partitions of which something came."""
+        assigned = client.assignment()
+        ends = {place: client.highwater(place) for place in self._committed if place in assigned}
+        lags = {place.partition: max(0, (end or 0) - self._committed[place]) for place, end in ends.items()}
+        self._lags.show(self._sink.name, lags)
 
 
 def _decoded(record: ConsumerRecord) -> AlertChanged | None:

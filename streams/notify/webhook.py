@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -16,21 +16,24 @@ from models.envelope import schema_of
 from models.errors import ConfigurationError
 from models.events import AlertChanged
 from streams.notify.delivery import Poster
+from streams.ports import NO_TRACE_IDS
 
 _SECRET_PREFIX = "whsec_"  # noqa: S105 - a prefix, no secret
 _MIN_SECRET_BYTES, _MAX_SECRET_BYTES = 24, 64
 
 
-class WebhookBody(Struct, frozen=True):
+class WebhookBody(Struct, frozen=True, omit_defaults=True):
     """The payload the specification recommends: type, time and data.
 
     The data is the whole change: probability and threshold, every contribution with its counterfactual, each turn's
-    share, and by which model and policy. It names turns and holds no text of one.
+    share, and by which model and policy. It names turns and holds no text of one. `trace_id` is that of the producer's
+    trace (W3C Trace Context) which the turn that caused it is of, and absent where it is of none.
     """
 
     type: str
     timestamp: datetime
     data: AlertChanged
+    trace_id: str | None = None
 
 
 def secret_bytes(secret: str) -> bytes:
@@ -69,14 +72,15 @@ class WebhookSink:
         self._key = key
         self._clock = clock
 
-    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+    async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Deliver each, unsigned when there is no secret.
 
         Raises:
             StoreUnavailable: One was not delivered; those before it were.
         """
         for alert in alerts:
-            body = msgspec.json.encode(WebhookBody(f"turntide.{schema_of(AlertChanged)}", alert.timestamp, alert))
+            kind, trace_id = f"turntide.{schema_of(AlertChanged)}", trace_ids.get(alert.id)
+            body = msgspec.json.encode(WebhookBody(kind, alert.timestamp, alert, trace_id))
             sent_at = int(self._clock().timestamp())
             headers = {"webhook-id": alert.id, "webhook-timestamp": str(sent_at)}
             if self._key is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from jobs.metrics import as_markdown
 from models.metrics import LABELS, METRIC_OF, METRICS, Kind, Metric
 
 ONE_BY_ONE = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
@@ -48,3 +51,10 @@ def test_histograms_alone_have_buckets(metric: Metric) -> None:
     """Ascending bounds, so that each observation has one bucket."""
     assert bool(metric.buckets) is (metric.kind is Kind.HISTOGRAM)
     assert sorted(set(metric.buckets)) == list(metric.buckets)
+
+
+def test_the_reference_is_of_this_catalogue() -> None:
+    """Mended by `turntide metrics --output markdown > deploy/metrics.md`."""
+    written = Path(__file__).parents[2] / "deploy" / "metrics.md"
+
+    assert as_markdown() == written.read_text(encoding="utf-8")

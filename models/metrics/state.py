@@ -1,0 +1,77 @@
+"""Metrics of keyed state and its recovery. Part of `models.metrics`, which has the whole."""
+
+from __future__ import annotations
+
+from models.metrics.metric import counter, gauge, histogram
+
+_RECOVERY_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+
+STATE_METRICS = (
+    gauge(
+        "state_entries",
+        "entries",
+        "partition",
+        means="Entries of state in memory.",
+        do="Growing without end: sessions are not closed, check time-out and watermark.",
+    ),
+    gauge(
+        "state_bytes",
+        "bytes",
+        "partition",
+        means="Encoded size of the state in memory.",
+        do="Growing faster than entries: a policy limit was raised.",
+    ),
+    counter(
+        "changelog_bytes_total",
+        "bytes",
+        means="Bytes written to the changelog.",
+        do="More than twice the turns' own bytes plus 1 KB each: look at what the policy keeps.",
+    ),
+    counter(
+        "recovery_records_total",
+        "records",
+        means="Changelog records applied while recovering.",
+        do="Far more than state entries: the changelog is not being compacted.",
+    ),
+    gauge(
+        "recovery_remaining_records",
+        "records",
+        means="Changelog records still to be applied before the role is ready.",
+        do="Not falling for minutes: read the event recovery_progress in the log and look at the brokers.",
+    ),
+    histogram(
+        "recovery_seconds",
+        "seconds",
+        means="Time from assignment to ready.",
+        do="Near the deadline: compact the changelog or spread partitions over more workers.",
+        buckets=_RECOVERY_SECONDS,
+    ),
+    gauge(
+        "ready",
+        "0 or 1",
+        means="1 when every assigned partition is recovered.",
+        do="0 for minutes: read /readyz, it says why.",
+    ),
+    counter(
+        "batches_refused_total",
+        "batches",
+        "reason",
+        means="Fetched batches that the ledger did not admit; they come again.",
+        do="Expected around deployments; all the time: workers miss their heartbeats.",
+    ),
+    counter(
+        "rebalance_heals_total",
+        "seeks",
+        "partition",
+        means="Seeks back to the last processed offset at an idle end.",
+        do="Expected around deployments, see batches_refused_total.",
+    ),
+    gauge(
+        "compaction_backlog_turns",
+        "turns",
+        "partition",
+        means="Turns of users that an episode was asked for and that are in none yet: what the compaction of users' "
+        "memories lags behind. Segments and topics are compacted by the turn that fills them and never lag.",
+        do="Rising for minutes: the enrich role does not answer, look at its lag, then at llm_calls_total.",
+    ),
+)

@@ -1,0 +1,36 @@
+"""How many turns of a partition's users wait to become episodes: what compaction lags behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from models.partition import Parts
+from models.user_state import UserHead, read_head
+
+_PREFIX = "user:"
+"""Of the keys of users (`models.user_events.user_key`)."""
+
+
+class UserStandings:
+    """Follows the users of a partition from write to write; only those for whom something waits are kept.
+
+    Args:
+        entities: The partition's state.
+
+    Attributes:
+        waiting_turns: Turns that an episode was asked for and that are in none yet.
+    """
+
+    def __init__(self, entities: Mapping[str, Parts]) -> None:
+        self.waiting_turns = 0
+        self._waiting: dict[str, int] = {}
+        for key, parts in entities.items():
+            if key.startswith(_PREFIX) and parts:
+                self.note(key, read_head(parts))
+
+    def note(self, key: str, head: UserHead) -> None:
+        """A user was written; of one who was erased the head says nothing."""
+        waiting = head.requested - head.compressed
+        self.waiting_turns += waiting - self._waiting.pop(key, 0)
+        if waiting:
+            self._waiting[key] = waiting

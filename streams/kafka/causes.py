@@ -1,0 +1,45 @@
+"""Which trace the records of a batch belong to, so that what they cause can carry it on.
+
+Models decide nothing here: an output names its cause (`source`), and the cause's header goes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from aiokafka.structs import ConsumerRecord
+from msgspec import Struct
+
+from models.events import DeadLetter, Output
+from models.trace_context import TraceParent, carried, traceparent_of
+
+Traces = Mapping[tuple[str, int, int], TraceParent]
+"""Topic, partition and offset of a record -> the trace that its headers name. Records without one are left out."""
+NO_TRACES: Traces = {}
+
+
+def traces_of(batches: Iterable[Iterable[ConsumerRecord]]) -> Traces:
+    """The traces of records that name one."""
+    return {
+        (record.topic, record.partition, record.offset): trace
+        for records in batches
+        for record in records
+        if record.headers and (trace := traceparent_of(record.headers)) is not None
+    }
+
+
+def trace_headers(event: Struct, traces: Traces) -> Sequence[tuple[str, bytes]]:
+    """The header to carry on with an output or a dead letter; none where its cause has none."""
+    if not traces:
+        return ()
+    return carried(cause_of(event, traces))
+
+
+def cause_of(event: Struct, traces: Traces) -> TraceParent | None:
+    """The trace of the record that caused an output or a dead letter."""
+    if isinstance(event, Output):
+        source = event.source
+        return traces.get((source.topic, source.partition, source.offset))
+    if isinstance(event, DeadLetter):
+        return traces.get((event.topic, event.partition, event.offset))
+    return None

@@ -1,0 +1,67 @@
+"""What every role counts of a batch and shows of its place in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from aiokafka.structs import ConsumerRecord
+
+from streams.telemetry import metrics
+
+
+class Place(Protocol):
+    """A partition of a topic, whichever client names it."""
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic."""
+        ...
+
+    @property
+    def partition(self) -> int:
+        """Its number."""
+        ...
+
+
+def event_time_of(record: ConsumerRecord) -> datetime:
+    """When what a record tells of happened: `ce_time`, where it has one, else the record's own time."""
+    for name, value in record.headers or ():
+        if name == "ce_time":
+            try:
+                told = datetime.fromisoformat(value.decode())
+            except ValueError:
+                break
+            return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
+    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
+
+
+def show_event_time_lag(partition: int, event_time: datetime) -> None:
+    """How far a partition is behind in event time."""
+    lag = datetime.now(UTC) - event_time
+    metrics.gauge("event_time_lag_seconds", partition=str(partition)).set(lag.total_seconds())
+
+
+def count_records(batches: Mapping[Place, Sequence[ConsumerRecord]], short_names: Mapping[str, str]) -> None:
+    """Records that are done with, by topic.
+
+    Args:
+        batches: By partition.
+        short_names: Full name of a topic -> its name in the table of topics.
+    """
+    for place, records in batches.items():
+        metrics.counter("records_total", topic=short_names.get(place.topic, place.topic)).inc(len(records))
+
+
+def show_lags(lags: Mapping[Place, int]) -> None:
+    """How many records of each partition are still to be done, over all topics.
+
+    Args:
+        lags: By topic and partition.
+    """
+    behind: dict[int, int] = {}
+    for place, lag in lags.items():
+        behind[place.partition] = behind.get(place.partition, 0) + lag
+    for partition, lag in behind.items():
+        metrics.gauge("offset_lag_records", partition=str(partition)).set(lag)

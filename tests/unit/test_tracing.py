@@ -1,0 +1,137 @@
+"""Spans: one for a batch, its stages beneath it, and one in each trace of a producer; none where it is off."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode, get_current_span
+
+from models.errors import ConfigurationError
+from models.trace_context import TraceParent, parse_traceparent
+from streams.telemetry import metrics, stage, start_telemetry
+from streams.telemetry_settings import TelemetrySettings
+from streams.tracing import Tracing, tracing
+from tests.traced import HEADER, SPAN_ID, TRACE_ID
+
+Place = tuple[str, int, int]
+SAID = "what the user really said"
+
+
+class Refusing(InMemorySpanExporter):
+    """A collector that takes nothing."""
+
+    def export(self, spans: Any) -> SpanExportResult:  # noqa: ARG002
+        """Refuse."""
+        return SpanExportResult.FAILURE
+
+
+@pytest.fixture
+def exporter() -> Iterator[InMemorySpanExporter]:
+    """Where spans go; this process sends none afterwards."""
+    yield InMemorySpanExporter()
+    tracing.stop()
+
+
+def parent(header: bytes = HEADER) -> TraceParent:
+    """A trace."""
+    found = parse_traceparent(header)
+    assert found is not None
+    return found
+
+
+def worked(
+    settings: TelemetrySettings, exporter: InMemorySpanExporter, traces: dict[Place, TraceParent]
+) -> list[ReadableSpan]:
+    """Names and spans of one batch of two stages, one of which fails."""
+    counted: dict[str, int] = {}
+    tracing.start(settings, "sessions", exporter=exporter, counted=lambda n, result: counted.update({result: n}))
+    with suppress(ValueError), tracing.batch({"p": range(9)}, traces):
+        with stage("decode"):
+            pass
+        with stage("fold"):
+            raise ValueError(SAID)
+    tracing.stop()
+    spans = list(exporter.get_finished_spans())
+    assert counted == ({"exported": len(spans)} if spans else {})
+    return spans
+
+
+def test_a_traced_record_gives_its_batch_spans(exporter: InMemorySpanExporter) -> None:
+    """Stages are children of the batch; a record's span is the producer's child, and a bounded number have one."""
+    settings = TelemetrySettings(sample_ratio=0, most_record_spans=2)
+    traces = {("t.turns.v1", 3, offset): parent() for offset in (7, 8, 9)}
+    spans = {span.name: span for span in worked(settings, exporter, traces)}
+    batch, record = spans["sessions batch"], spans["t.turns.v1 sessions"]
+    named = [name for name in spans if name.startswith("t.")]
+
+    assert [spans[name].parent for name in ("decode", "fold")] == [batch.context] * 2
+    assert (spans["fold"].status.status_code, spans["fold"].status.description) == (StatusCode.ERROR, "ValueError")
+    assert SAID not in "".join(span.to_json() for span in spans.values())
+    assert (batch.parent, [format(link.context.trace_id, "032x") for link in batch.links]) == (None, [TRACE_ID] * 2)
+    assert record.parent is not None
+    assert (format(record.parent.trace_id, "032x"), format(record.parent.span_id, "016x")) == (TRACE_ID, SPAN_ID)
+    assert [link.context for link in record.links] == [batch.context]
+    assert dict(record.attributes or {}) | {"messaging.system": "kafka"} == {
+        "messaging.system": "kafka",
+        "messaging.operation.type": "process",
+        "messaging.destination.name": "t.turns.v1",
+        "messaging.destination.partition.id": "3",
+        "messaging.kafka.offset": 8,
+    }
+    assert batch.resource.attributes["service.name"] == "turntide-sessions"
+    assert (named, len(exporter.get_finished_spans())) == (["t.turns.v1 sessions"], 5)
+
+
+@pytest.mark.parametrize(("ratio", "expected"), [(0.0, 0), (1.0, 3)])
+def test_other_batches_are_sampled(exporter: InMemorySpanExporter, ratio: float, expected: int) -> None:
+    """A record whose producer does not record its trace asks for nothing."""
+    unsampled = parent(HEADER[:-1] + b"0")
+    spans = worked(TelemetrySettings(sample_ratio=ratio), exporter, {("t", 0, 1): unsampled})
+
+    assert len(spans) == expected
+    assert not get_current_span().is_recording()
+
+
+def test_a_collector_that_takes_nothing_is_counted(exporter: InMemorySpanExporter) -> None:
+    """Nobody waits for it, and it shows."""
+
+    def failed() -> float:
+        return metrics.registry.get_sample_value("turntide_trace_spans_total", {"result": "failed"}) or 0
+
+    before, told = failed(), Tracing()
+    told.start(
+        TelemetrySettings(sample_ratio=1),
+        "x",
+        exporter=Refusing(),
+        counted=lambda n, result: metrics.counter("trace_spans_total", result=result).inc(n),
+    )
+    with told.batch({}, {}):
+        pass
+    told.stop()
+
+    assert failed() == before + 1
+    assert exporter.get_finished_spans() == ()
+
+
+def test_without_a_collector_nothing_is_traced() -> None:
+    """Nor is OpenTelemetry asked for."""
+    silent = Tracing()
+    silent.start(TelemetrySettings(), "sessions")
+    with silent.batch({"p": [1]}, {("t", 0, 1): parent()}), silent.stage("fold"):
+        assert not get_current_span().is_recording()
+
+    assert not silent.on
+
+
+def test_a_collector_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the extra and the variable to unset."""
+    monkeypatch.setitem(sys.modules, "streams.otel_spans", None)
+    with pytest.raises(ConfigurationError, match=r"turntide\[otel\].*TURNTIDE_TELEMETRY__OTLP_ENDPOINT"):
+        start_telemetry(TelemetrySettings(otlp_endpoint="http://127.0.0.1:4318"), "sessions")
