@@ -1,0 +1,82 @@
+"""Index and archive: what is kept, and how far behind the log it is."""
+
+from __future__ import annotations
+
+from jobs.monitoring.board import Board, Panel, Query, Row, most, rate, total
+
+_INDEX = Row(
+    "Index",
+    (
+        Panel(
+            title="Records that are not in the index yet",
+            queries=(Query(total("index_lag_records", "topic"), "{{topic}}"),),
+            alerts=("TurntideIndexBehind",),
+        ),
+        Panel(title="Points", queries=(Query(most("index_points", "job"), "points"),)),
+        Panel(
+            title="Calls to vector store or embedder made again, a second",
+            queries=(Query(rate("index_retries_total", "job"), "{{job}}"),),
+            unit="ops",
+        ),
+    ),
+)
+
+_ARCHIVE = Row(
+    "Archive",
+    (
+        Panel(
+            title="Records that are not in the archive yet",
+            queries=(Query(total("archive_lag_records", "topic"), "{{topic}}"),),
+            alerts=("TurntideArchiveBehind",),
+        ),
+        Panel(
+            title="Rows landed, a second",
+            queries=(Query(rate("archive_rows_total", "topic"), "{{topic}}"),),
+            unit="ops",
+            alerts=("TurntideArchiveBehind",),
+        ),
+        Panel(
+            title="Files landed, a second",
+            queries=(Query(rate("archive_files_total", "topic"), "{{topic}}"),),
+            unit="ops",
+        ),
+        Panel(
+            title="Bytes landed, a second",
+            queries=(Query(rate("archive_bytes_total", "topic"), "{{topic}}"),),
+            unit="Bps",
+        ),
+        Panel(
+            title="Upkeep: runs, a second",
+            queries=(Query(rate("archive_upkeep_total", "result"), "{{result}}"),),
+            unit="ops",
+        ),
+        Panel(
+            title="Upkeep: 1 since one did not settle",
+            queries=(Query(most("archive_unsettled", "job"), "{{job}}"),),
+            alerts=("TurntideArchiveNotSettled",),
+        ),
+        Panel(
+            title="Upkeep: time since the last",
+            queries=(
+                Query(
+                    "time() - max by (job) (turntide_archive_upkeep_timestamp_seconds > 0)",
+                    "{{job}}",
+                ),
+            ),
+            unit="s",
+            alerts=("TurntideArchiveNotSettled",),
+        ),
+        Panel(
+            title="Erasures asked for and not proved",
+            queries=(Query(most("erasures_pending", "job"), "{{job}}"),),
+            alerts=("TurntideErasuresOverdue",),
+        ),
+    ),
+)
+
+STORES = Board(
+    uid="turntide-stores",
+    title="Turntide: archive and index",
+    description="What is kept, how far behind the log it is, and what is still to be forgotten.",
+    rows=(_INDEX, _ARCHIVE),
+)

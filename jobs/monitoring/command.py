@@ -1,0 +1,94 @@
+"""`turntide monitoring`: dashboards, rules and runbooks in step with the catalogue of metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.monitoring.boards import BOARDS, UNSHOWN
+from jobs.monitoring.rules import OPERATORS, for_the_operator, read
+from jobs.monitoring.runbooks import FOLDER, INDEX, index
+from jobs.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+try:
+    from jobs.monitoring.checks import Finding, findings
+    from jobs.monitoring.grafana import render
+except ModuleNotFoundError as error:
+    raise ConfigurationError(
+        f"`turntide monitoring` needs the Python package `{error.name}`: install `turntide[monitoring]`"
+    ) from error
+
+_EXIT_FINDINGS = 1
+_DIRECTORY = Path("deploy")
+_DASHBOARDS = Path("grafana") / "dashboards"
+
+Directory = Annotated[Path, typer.Option("--directory", help="Folder with prometheus/, grafana/ and runbooks/.")]
+Form = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Write or check what operators watch with: Grafana's dashboards and the index of the runbooks are made of "
+    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide metrics`).",
+)
+
+
+@app.command(epilog=examples("turntide monitoring write", "turntide monitoring write --directory ops --output json"))
+def write(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
+    """Write the dashboards, the index of the runbooks and the rules for Kubernetes where they differ."""
+    changed = drift(directory)
+    generated = documents(directory)
+    for name in changed:
+        path = directory / name
+        if name in generated:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(generated[name], encoding="utf-8")
+        else:
+            path.unlink()
+    printed = Output(output)
+    printed.rows("monitoring", [{"file": name, "state": state} for name, state in changed.items()])
+    if not changed:
+        printed.message("dashboards, index and rules for Kubernetes are as they should be")
+
+
+@app.command(epilog=examples("turntide monitoring check", "turntide monitoring check --output json | jq '.[]'"))
+def check(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
+    """Exit with code 1 when something is out of step.
+
+    That is a metric or label that there is not, an alert without runbook or panel, a metric that no panel shows, or a
+    file that `write` would change.
+    """
+    found = [
+        *findings(read(directory), BOARDS, UNSHOWN, directory),
+        *(Finding(name, f"{state}: run `turntide monitoring write`") for name, state in drift(directory).items()),
+    ]
+    printed = Output(output)
+    printed.rows("monitoring", [finding._asdict() for finding in found])
+    if found:
+        raise typer.Exit(_EXIT_FINDINGS)
+    printed.message("metrics, rules, dashboards and runbooks are in step")
+
+
+def documents(directory: Path) -> dict[str, str]:
+    """Every generated file: its path below the folder, and its text."""
+    boards = {str(_DASHBOARDS / f"{board.uid}.json"): render(board, f"deploy/{FOLDER}") for board in BOARDS}
+    pages = {f"{FOLDER}/{INDEX}": index(directory, read(directory).alerts)}
+    return {**boards, **pages, str(OPERATORS): for_the_operator(directory)}
+
+
+def drift(directory: Path) -> dict[str, str]:
+    """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
+    generated = documents(directory)
+    found: dict[str, str] = {}
+    for name, text in generated.items():
+        path = directory / name
+        if not path.is_file():
+            found[name] = "missing"
+        elif path.read_text(encoding="utf-8") != text:
+            found[name] = "changed"
+    there = {str(_DASHBOARDS / path.name) for path in (directory / _DASHBOARDS).glob("*.json")}
+    return found | dict.fromkeys(sorted(there - generated.keys()), "left over")

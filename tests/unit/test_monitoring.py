@@ -1,0 +1,264 @@
+"""Rules, dashboards and runbooks are in step with the catalogue; what is out of step is found."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from jobs.cli import app as turntide
+from jobs.monitoring.board import Board, Panel, Query, Row, quantile, rate, total
+from jobs.monitoring.boards import BOARDS, UNSHOWN
+from jobs.monitoring.checks import findings
+from jobs.monitoring.command import app as monitoring
+from jobs.monitoring.command import documents, drift
+from jobs.monitoring.expressions import WrongExpression, labels_of
+from jobs.monitoring.rules import Alert, Rules, read
+from jobs.monitoring.runbooks import commands_in
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+RULES = read(DEPLOY)
+RUNBOOKS = sorted((DEPLOY / "runbooks").glob("Turntide*.md"))
+DASHBOARDS = sorted((DEPLOY / "grafana" / "dashboards").glob("*.json"))
+LIKED = RULES.alerts[0]
+
+
+def test_everything_is_in_step() -> None:
+    """No metric that there is not, no alert without runbook or panel, no metric that nobody sees, no file by hand."""
+    assert findings(RULES, BOARDS, UNSHOWN, DEPLOY) == []
+    assert drift(DEPLOY) == {}
+
+
+def altered(**changes: Any) -> Rules:
+    """The rules with the first alert changed."""
+    return Rules((msgspec.structs.replace(LIKED, **changes), *RULES.alerts[1:]), RULES.recorded)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"expression": "turntide_gone_total > 0"}, "there is no series 'turntide_gone_total'"),
+        ({"expression": "turntide_stage_seconds > 1"}, "there is no series 'turntide_stage_seconds'"),
+        ({"expression": 'turntide_ready{session="s"} == 0'}, "turntide_ready has no label session"),
+        ({"expression": "sum by (topic) (turntide_ready) == 0"}, "has no label topic"),
+        ({"expression": "sum by (job) (turntide_ready) > turntide_ready"}, "its sides never match"),
+        ({"expression": "sum by (job"}, "is no PromQL"),
+        ({"expression": "sum(up) == 0"}, "its annotations name labels that it has not: job"),
+        ({"labels": {"severity": "urgent"}}, "severity must be one of page, ticket"),
+        ({"annotations": {**LIKED.annotations, "runbook_url": "x.md"}}, "runbook_url must be deploy/runbooks/"),
+        ({"annotations": {**LIKED.annotations, "summary": ""}}, "the annotation summary is missing"),
+        ({"name": "TurntideNew"}, "no panel explains it"),
+        ({"name": "TurntideNew"}, "is missing"),
+        ({"name": "TurntideNew"}, "belongs to no alert"),
+        ({"name": "TurntideNew"}, f"explains {LIKED.name}, which is no alert"),
+        ({"name": "Other"}, "does not begin with Turntide"),
+    ],
+)
+def test_a_rule_out_of_step_is_found(changes: dict[str, Any], what: str) -> None:
+    """Each fault of an alert is named, so that its author need not look for it."""
+    said = [finding.what for finding in findings(altered(**changes), BOARDS, UNSHOWN, DEPLOY)]
+
+    assert [each for each in said if what in each] != []
+
+
+@pytest.mark.parametrize(
+    ("panel", "what"),
+    [
+        (Panel(title="p", queries=(Query("turntide_gone"),)), "there is no series 'turntide_gone'"),
+        (Panel(title="p", queries=(Query(rate("ready", "sink")),)), "has no label sink"),
+        (Panel(title="p", queries=(Query(total("ready", "job"), "{{topic}}"),)), "its legend names labels that"),
+        (Panel(title="p", queries=(Query("up"),), alerts=("TurntideHttpSlow",)), "shows nothing that it asks for"),
+    ],
+)
+def test_a_panel_out_of_step_is_found(panel: Panel, what: str) -> None:
+    """A panel that would stay empty, or that explains what it does not show."""
+    board = Board(uid="u", title="t", description="d", rows=(Row("r", (panel,)),))
+    said = [finding.what for finding in findings(RULES, (*BOARDS, board), UNSHOWN, DEPLOY) if finding.where == "u: p"]
+
+    assert len(said) == 1
+    assert what in said[0]
+
+
+def test_a_metric_that_nobody_sees_is_found() -> None:
+    """Also one that is said not to be shown though it is, or that there is not."""
+    fewer = tuple(board for board in BOARDS if board.uid != "turntide-memory")
+    unshown = {"episodes_total": "asked by hand", "ready": "wrong", "gone_total": "wrong"}
+    said = {finding.where: finding.what for finding in findings(RULES, fewer, unshown, DEPLOY)}
+
+    assert said["fact_changes_total"].startswith("no panel shows it")
+    assert (said["ready"], said["gone_total"]) == ("is said not to be shown, and is", "is in UNSHOWN, and no metric")
+    assert "episodes_total" not in said
+
+
+def test_a_runbook_out_of_step_is_found(tmp_path: Path) -> None:
+    """Headings in their order, three first commands, and a page for each alert alone."""
+    (tmp_path / "runbooks").mkdir()
+    good = (DEPLOY / "runbooks" / f"{LIKED.name}.md").read_text()
+    alone = Rules((LIKED,), {})
+
+    def said(text: str) -> list[str]:
+        (tmp_path / "runbooks" / f"{LIKED.name}.md").write_text(text)
+        return [each.what for each in findings(alone, BOARDS, UNSHOWN, tmp_path) if each.where.startswith("runbooks/")]
+
+    assert said(good) == []
+    assert said(good.replace("## Impact", "## Effect")) == [
+        "its headings must be Meaning, Impact, First three commands, Next, Escalate"
+    ]
+    assert said(good.replace("turntide doctor\n", "", 1)) == ["must name 3 first commands in a block of sh"]
+    assert said(good.replace(f"# {LIKED.name}", "# Other", 1)) == [f"must begin with # {LIKED.name}"]
+
+
+KNOWN = {"a_total": frozenset({"job", "x"}), "b": frozenset({"job"}), "h_bucket": frozenset({"job", "le"})}
+
+
+@pytest.mark.parametrize(
+    ("expression", "labels"),
+    [
+        ("a_total", "job x"),
+        ("sum(rate(a_total[$__rate_interval]))", ""),
+        ("sum without (x) (a_total)", "job"),
+        ("topk(3, a_total)", "job x"),
+        ("histogram_quantile(0.9, sum by (job, le) (rate(h_bucket[5m])))", "job"),
+        ("a_total / on (job) group_left () b", "job x"),
+        ("a_total * on (job) b", "job"),
+        ("a_total and on (job) b", "job x"),
+        ("time() - b > 5", "job"),
+        ('absent(b{job="j"})', "job"),
+        ("max_over_time(a_total[5m:1m])", "job x"),
+        ("-b or 0 * a_total", "job x"),
+        ("1 + 1", ""),
+    ],
+)
+def test_labels_of_a_result(expression: str, labels: str) -> None:
+    """As Prometheus joins and aggregates."""
+    assert labels_of(expression, KNOWN) == frozenset(labels.split())
+
+
+@pytest.mark.parametrize(
+    "expression", ["a_total / b", "histogram_quantile(0.9, b)", "b and on (x) a_total", "sum by (x) (b)"]
+)
+def test_what_can_never_match_is_refused(expression: str) -> None:
+    """Prometheus would answer with nothing, and the alert would never fire."""
+    with pytest.raises(WrongExpression):
+        labels_of(expression, KNOWN)
+
+
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_dashboards_are_grafanas(path: Path) -> None:
+    """Grafana's own model of a dashboard reads each without losing a field, and no two panels lie on one another."""
+    text = path.read_text(encoding="utf-8")
+    read_back = JSONEncoder(sort_keys=True, indent=2).encode(Dashboard.from_json(json.loads(text))) + "\n"
+    panels = json.loads(text)["panels"]
+
+    assert read_back == text
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    assert [one["title"] for one, other in combinations(panels, 2) if _overlap(one["gridPos"], other["gridPos"])] == []
+    assert {panel["datasource"]["uid"] for panel in panels if panel["type"] != "row"} == {"${datasource}"}
+
+
+def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:
+    return (
+        one["x"] < other["x"] + other["w"]
+        and other["x"] < one["x"] + one["w"]
+        and one["y"] < other["y"] + other["h"]
+        and other["y"] < one["y"] + one["h"]
+    )
+
+
+@pytest.mark.parametrize("path", RUNBOOKS, ids=lambda path: path.stem)
+def test_commands_of_runbooks_can_be_given(path: Path) -> None:
+    """Whoever is woken up copies them: each `turntide` command parses, with its options and their values."""
+    text = path.read_text(encoding="utf-8")
+    shown = [*commands_in(text), *(c for c in re.findall(r"`(turntide [^`]+)`", text) if "…" not in c)]
+    wrong = [command for command in shown if command.startswith("turntide ") and not _parses(command)]
+
+    assert wrong == []
+
+
+def _parses(command: str) -> bool:
+    """Whether the command line takes it; nothing is run."""
+    group, words = get_command(turntide), shlex.split(command)[1:]
+    context = group.make_context("turntide", [words[0]], resilient_parsing=True)
+    try:
+        while hasattr(group, "resolve_command"):
+            _, found, words = group.resolve_command(context, words)
+            group = found
+        options = [word for word in words if word.startswith("--")]
+        taken = {name for parameter in group.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        return set(options) <= taken and group.make_context("x", words, resilient_parsing=False) is not None
+    except Exception:  # noqa: BLE001 - whatever it says, the command is not to be copied
+        return False
+
+
+def test_a_command_that_there_is_not_is_seen() -> None:
+    """The check of the commands is able to fail."""
+    wrong = ["turntide nonsense", "turntide dlq nonsense", "turntide doctor --nonsense", "turntide reset nonsense"]
+
+    assert [command for command in wrong if _parses(command)] == []
+    assert _parses("turntide dlq list --reason fold_failed --limit 20")
+
+
+def test_write_and_check(tmp_path: Path) -> None:
+    """`write` mends what `check` finds: a missing file, a changed one, one left over."""
+    shown = tmp_path / "deploy"
+    for part in ("prometheus/rules", "runbooks"):
+        (shown / part).mkdir(parents=True)
+        for path in (DEPLOY / part).iterdir():
+            (shown / part / path.name).write_bytes(path.read_bytes())
+    (shown / "runbooks" / "README.md").write_text("by hand")
+    (shown / "grafana" / "dashboards").mkdir(parents=True)
+    (shown / "grafana" / "dashboards" / "old.json").write_text("{}")
+
+    def run(*words: str) -> tuple[int, Any]:
+        result = CliRunner().invoke(monitoring, [*words, "--directory", str(shown), "--output", "json"])
+        return result.exit_code, json.loads(result.stdout)
+
+    code, found = run("check")
+    assert code == 1
+    assert {(each["where"], each["what"].partition(":")[0]) for each in found} >= {
+        ("runbooks/README.md", "changed"),
+        ("grafana/dashboards/old.json", "left over"),
+        ("grafana/dashboards/turntide-role.json", "missing"),
+    }
+    assert run("write")[0] == 0
+    assert run("check") == (0, [])
+    assert documents(shown) == documents(DEPLOY)
+
+
+def test_no_rules_is_said(tmp_path: Path) -> None:
+    """Outside of the repository the command says what it needs; a broken file is named."""
+    result = CliRunner().invoke(monitoring, ["check", "--directory", str(tmp_path)])
+    assert "say --directory" in str(result.exception)
+    (tmp_path / "prometheus" / "rules").mkdir(parents=True)
+    (tmp_path / "prometheus" / "rules" / "x.yml").write_text("groups: 3")
+    result = CliRunner().invoke(monitoring, ["check", "--directory", str(tmp_path)])
+
+    assert "x.yml is no file of rules" in str(result.exception)
+
+
+def test_a_quantile_keeps_its_labels() -> None:
+    """The buckets are summed by what the panel shows, and by `le`."""
+    expected = "histogram_quantile(0.5, sum by (stage, le) (rate(turntide_stage_seconds_bucket[$__rate_interval])))"
+
+    assert quantile(0.5, "stage_seconds", "stage") == expected
+
+
+def test_alerts_are_few_and_said_in_words() -> None:
+    """More than an on-call person can keep apart are none; `for` is missing only where it must fire at once."""
+    assert 15 <= len(RULES.alerts) <= 30
+    assert {alert.name for alert in RULES.alerts if not alert.waits} == {
+        "TurntideFoldErrors",
+        "TurntideLlmCostHigh",
+        "TurntideRestarting",
+    }
+    assert all(isinstance(alert, Alert) and alert.annotations["summary"] for alert in RULES.alerts)
