@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -10,6 +11,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
+from jobs.strimzi import rendered, topic_resources, user_resources
 from jobs.topic_drift import Difference, Kind, compare, refused, wanted_topics
 from models.errors import ConfigurationError
 from streams.kafka.client import admin
@@ -57,6 +59,48 @@ def check(output: OutputOption = OutputFormat.TABLE) -> None:
     _show("drift", found, output)
     if found:
         raise typer.Exit(_EXIT_DRIFT)
+
+
+@app.command(
+    epilog=examples(
+        "turntide topics strimzi --folder deploy/kubernetes/topics",
+        "TURNTIDE_KAFKA__PARTITIONS=48 turntide topics strimzi --cluster main | kubectl apply -f -",
+    )
+)
+def strimzi(
+    *,
+    cluster: Annotated[str, typer.Option("--cluster", help="Name of Strimzi's Kafka resource.")] = "turntide",
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Write topics.yaml and users.yaml there, instead of printing them.")
+    ] = None,
+) -> None:
+    """Print the topics as Strimzi's KafkaTopic resources, and a KafkaUser with its ACLs for each role.
+
+    With the settings' prefix and partitions, and three replicas unless the settings want more. No broker is asked.
+    """
+    settings = load_settings()
+    kafka = settings.kafka.model_copy(update={"replication": max(settings.kafka.replication, STRIMZI_REPLICAS)})
+    files = strimzi_files(settings.model_copy(update={"kafka": kafka}), cluster)
+    if folder is None:
+        typer.echo("---\n".join(files.values()), nl=False)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        Output(OutputFormat.TABLE).message(f"written: {folder / name}")
+
+
+STRIMZI_REPLICAS = 3
+"""With `min.insync.replicas` 2 what was acknowledged outlives a broker."""
+_GENERATED = "Made by `turntide topics strimzi`; change models/topics.py or jobs/strimzi.py instead."
+
+
+def strimzi_files(settings: Settings, cluster: str) -> dict[str, str]:
+    """The files of `turntide topics strimzi --folder`, by name."""
+    return {
+        "topics.yaml": rendered(topic_resources(settings, cluster), _GENERATED),
+        "users.yaml": rendered(user_resources(settings, cluster), _GENERATED),
+    }
 
 
 async def differences(settings: Settings) -> list[Difference]:
