@@ -22,7 +22,7 @@ from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.project_questions import ProjectRecalled, ask_project, load_project_questions
 from jobs.demo.questions import Recalled, ask, load_questions
 from jobs.demo.report import render_report
-from jobs.demo.stage import Stage
+from jobs.demo.stage import LIVE_PATH, Stage
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary, summarise, tidy_archive
 from jobs.demo.watch import watching
@@ -178,14 +178,21 @@ def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:
         "TURNTIDE_HTTP__HOST": "127.0.0.1",
         "TURNTIDE_HTTP__TOKENS": "[]",  # memory is asked here, on this machine
     }
-    roles = [
-        RoleProcess(role, settings, log=settings.data_dir / "logs" / f"{role}.log", extra_environment=own)
-        for role in ROLES
-    ]
+    roles: list[RoleProcess] = []
+    for name in sorted(ROLES, key=lambda name: name == "index"):  # last: the live page asks the others how they are
+        log = settings.data_dir / "logs" / f"{name}.log"
+        ports = {f"TURNTIDE_HTTP__{each.role.upper()}_PORT": str(each.port) for each in roles}
+        roles.append(RoleProcess(name, settings, log=log, extra_environment={**own, **ports}))
     running.callback(_stop, roles)
     for role in roles:
         role.start()
     return roles
+
+
+def _index(roles: list[RoleProcess]) -> RoleProcess:
+    """The one that serves memory and the live page."""
+    (index,) = [role for role in roles if role.role == "index"]
+    return index
 
 
 def _stop(roles: list[RoleProcess]) -> None:
@@ -205,6 +212,7 @@ async def _perform(
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
+    stage.page(_index(roles).url + LIVE_PATH)
     stage.step("play", COMPRESSED_CLOCK)
     async with watching(settings, state, tell=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)
@@ -226,7 +234,7 @@ async def _perform(
 
 def _ask(roles: list[RoleProcess], stage: Stage) -> tuple[list[Recalled], ProjectRecalled]:
     """Ask memory what it has learnt of a user and of a project, as an assistant would."""
-    (index,) = [role for role in roles if role.role == "index"]
+    index = _index(roles)
     stage.step("memory", f"asking {index.url}/v1/retrieve")
     recalled = asyncio.run(ask(load_questions(), index.url))
     for each in recalled:
@@ -240,7 +248,7 @@ def _ask(roles: list[RoleProcess], stage: Stage) -> tuple[list[Recalled], Projec
 
 def _operate(roles: list[RoleProcess], stage: Stage) -> tuple[Purged, Erased]:
     """Purge the memories of an app and erase a user, as an operator would."""
-    (index,) = [role for role in roles if role.role == "index"]
+    index = _index(roles)
     stage.step("purge", f"deleting the memories of {PURGED_APP}")
     purged = asyncio.run(purge(PURGED_APP, index.url))
     stage.purged(purged)

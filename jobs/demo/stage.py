@@ -29,6 +29,8 @@ from streams.settings import Settings
 _FRAMES_PER_S = 6.0
 _PROGRESS_EVERY_S = 5.0
 _INDENT = 10
+LIVE_PATH = "/live/"
+"""Of the page that the index role serves."""
 
 
 class Stage:
@@ -51,6 +53,10 @@ class Stage:
     def done(self, text: str) -> None:
         """Say how the step ended."""
         self._console.print(Text(" " * _INDENT + text, style="green"))
+
+    def page(self, url: str) -> None:
+        """Say where the live page is while the roles run."""
+        self._console.print(Text(f"{'page':<{_INDENT}}", style="bold").append(url, style="cyan"), soft_wrap=True)
 
     def event(self, event: OutputEvent) -> None:
         """Say what Turntide emitted, where the live view does not show it."""
@@ -150,6 +156,7 @@ class Stage:
         self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")
         self._console.print(Text(f"  export {exports}", style="cyan"), soft_wrap=True)
         self._console.print(Text(f"  {_command()} alerts list", style="cyan"), soft_wrap=True)
+        self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PATH}", style="cyan"), soft_wrap=True)
         for role, url in urls.items():
             self._console.print(Text(f"  {role:<9} {url}/metrics", style="dim"), soft_wrap=True)
 

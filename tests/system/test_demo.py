@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from typing import Any
 
 import psutil
 import pytest
+from playwright.sync_api import Page, expect
 
 from models.topics import TOPICS
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings
+from tests.browser.chromium import chromium
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -46,14 +49,45 @@ def demo(data_dir: Path, *options: str, environment: Mapping[str, str]) -> Itera
             process.kill()
 
 
-def read_until(process: subprocess.Popen[str], said: str) -> list[psutil.Process]:
-    """Wait until the command says something on standard error, and return the processes below it."""
+def line_with(process: subprocess.Popen[str], said: str) -> str:
+    """Wait until the command says something on standard error, and return the line."""
     assert process.stderr
     for line in process.stderr:
         if said in line:
-            children: list[psutil.Process] = psutil.Process(process.pid).children(recursive=True)
-            return children
+            return line
     pytest.fail(f"the demo ended with {process.wait()} before it said {said!r}")
+
+
+def read_until(process: subprocess.Popen[str], said: str) -> list[psutil.Process]:
+    """Wait until the command says something on standard error, and return the processes below it."""
+    line_with(process, said)
+    children: list[psutil.Process] = psutil.Process(process.pid).children(recursive=True)
+    return children
+
+
+@contextmanager
+def live_page(url: str) -> Iterator[Page | None]:
+    """The queue of alerts in a browser; None where there is no browser, and no CI that insists on one."""
+    if shutil.which("chromium") is None and not os.environ.get("CI"):
+        yield None
+        return
+    with chromium() as browser, browser.new_page() as page:
+        page.goto(f"{url}#/alerts?show=all")
+        yield page
+
+
+def see_alert(page: Page, url: str) -> None:
+    """The alert came to a page that was open before it; its session shows what it rests on."""
+    row = page.locator(".rows .row", has_text="demand")
+    expect(row).to_be_visible(timeout=_WITHIN_S * 1000)
+    expect(row).to_contain_text("critical")
+    page.goto(f"{url}#/session/demand")
+    expect(page.locator(".alert-card .bars li").first).to_be_visible(timeout=_WITHIN_S * 1000)
+    expect(page.get_by_role("img", name="1 alert")).to_be_visible(timeout=_WITHIN_S * 1000)
+    page.get_by_role("button", name="Show text").click()
+    expect(page.locator(".turns .rows .row")).not_to_have_count(0)
+    page.locator(".turns .rows .row").first.click()
+    expect(page.get_by_role("region", name="Selected turn").locator(".text")).not_to_be_empty()
 
 
 def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
@@ -66,7 +100,11 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
     """The expected alerts, memories of every kind and right answers, everything archived, and no process."""
     data_dir = tmp_path / "demo"
     with demo(data_dir, "--speed", "10", environment={}) as process:
-        children = read_until(process, "alert     demand: raised")
+        url = line_with(process, "page ").split()[-1]
+        with live_page(url) as page:
+            children = read_until(process, "alert     demand: raised")
+            if page is not None:
+                see_alert(page, url)
         stdout, stderr = process.communicate(timeout=_WITHIN_S)
 
     assert process.returncode == 0, stderr

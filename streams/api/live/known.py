@@ -1,0 +1,134 @@
+"""What is kept of one session and of its alerts, and how it is told as rows. No text of a turn."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import structs
+
+from models.events import AlertChanged, AlertStatus, ProfileUpdated, SegmentCompacted, Severity
+from streams.api.live.messages import AlertRow, Row, RowAlert
+
+SPARK_POINTS = 40
+MOST_SEGMENTS = 100
+"""Of a session, the last ones."""
+MOST_ALERTS = 8
+"""Of a session, the last ones."""
+_DIGITS = 4
+
+
+class KnownAlert:
+    """An alert as its last change has it; `at_ms` is that record's time, `label` what somebody said of it."""
+
+    __slots__ = ("at_ms", "event", "label", "trace_id")
+
+    def __init__(self, event: AlertChanged, at_ms: int, trace_id: str | None, label: bool | None) -> None:
+        self.event = event
+        self.at_ms = at_ms
+        self.trace_id = trace_id
+        self.label = label
+
+    def row(self) -> AlertRow:
+        """As it is told."""
+        event, judged = self.event, self.event.escalation
+        return AlertRow(
+            alert_id=event.alert_id,
+            session_id=event.session_id,
+            app_id=event.app_id,
+            user_id=event.user_id,
+            severity=event.severity.value,
+            status=event.status.value,
+            cause=event.cause,
+            reason=event.reason,
+            score=round(event.score, _DIGITS),
+            probability=None if judged is None else round(judged.probability, _DIGITS),
+            turn=event.turn,
+            evidence=[each.turn for each in event.evidence],
+            fired_at=event.fired_at,
+            updated_at=event.timestamp,
+            trace_id=self.trace_id,
+            label=self.label,
+        )
+
+
+class KnownSession:
+    """What is kept of one session.
+
+    Attributes:
+        at_ms: Time of the last record that told of it.
+        profile: The last one; None while only alerts or segments are known.
+        points: Turn → score after it, of the last turns.
+        segments: By their first turn.
+        alerts: By id, the last that changed last.
+    """
+
+    __slots__ = ("alerts", "app_id", "at_ms", "points", "profile", "segments", "started_at", "user_id")
+
+    def __init__(self, app_id: str, user_id: str) -> None:
+        self.app_id = app_id
+        self.user_id = user_id
+        self.at_ms = 0
+        self.started_at: datetime | None = None
+        self.profile: ProfileUpdated | None = None
+        self.points: dict[int, float] = {}
+        self.segments: dict[int, SegmentCompacted] = {}
+        self.alerts: dict[str, KnownAlert] = {}
+
+    @property
+    def firing(self) -> bool:
+        """Whether an alert is not resolved."""
+        return any(each.event.status is not AlertStatus.RESOLVED for each in self.alerts.values())
+
+    def take_profile(self, profile: ProfileUpdated) -> None:
+        """Become as the profile says; one that began at another time is of another life of the session."""
+        if self.started_at != profile.started_at:
+            self.started_at, self.points = profile.started_at, {}
+            self.segments = {n: each for n, each in self.segments.items() if each.started_at >= profile.started_at}
+        for point in profile.risk_points:
+            self.points.pop(point.turn, None)
+            self.points[point.turn] = round(point.score, _DIGITS)
+        for turn in list(self.points)[:-SPARK_POINTS]:
+            del self.points[turn]
+        self.app_id, self.user_id = profile.app_id, profile.user_id
+        self.profile = structs.replace(profile, risk_points=[], signals=[], repeated_topics={})
+
+    def take_segment(self, segment: SegmentCompacted) -> None:
+        """Note where a segment is, and what it saved."""
+        self.segments[segment.first_turn] = structs.replace(segment, summary="", key_topics=[], turns=[])
+        for first in list(self.segments)[:-MOST_SEGMENTS]:
+            del self.segments[first]
+
+    def row(self) -> Row | None:
+        """As it is told; None while there is no profile."""
+        profile = self.profile
+        if profile is None:
+            return None
+        return Row(
+            session_id=profile.session_id,
+            app_id=profile.app_id,
+            user_id=profile.user_id,
+            risk=round(profile.score, _DIGITS),
+            peak_risk=round(profile.peak_risk, _DIGITS),
+            slope=round(profile.slope.per_turn, _DIGITS),
+            mode=profile.mode.value,
+            turns=profile.turn_count,
+            last_turn=profile.last_turn,
+            started_at=profile.started_at,
+            updated_at=profile.timestamp,
+            open=profile.open,
+            spark=[self.points[turn] for turn in sorted(self.points)],
+            alert=self._alert(),
+        )
+
+    def _alert(self) -> RowAlert | None:
+        """The gravest that is not resolved, of several the latest; else the last."""
+        events = [each.event for each in self.alerts.values()]
+        if not events:
+            return None
+        best = max((each for each in events if each.status is not AlertStatus.RESOLVED), key=_gravity, default=None)
+        told = best or events[-1]
+        return RowAlert(alert_id=told.alert_id, severity=told.severity.value, status=told.status.value)
+
+
+def _gravity(alert: AlertChanged) -> tuple[bool, datetime]:
+    return alert.severity is Severity.CRITICAL, alert.fired_at

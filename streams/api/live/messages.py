@@ -1,0 +1,289 @@
+"""What `/v1/live` answers, in JSON: times RFC 3339 in UTC, risks 0-1. Text only where it is said so."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from models.event_base import UtcTime
+
+Standing = Literal["ready", "not_ready", "away", "unknown"]
+SearchKind = Literal["turns", "episodes", "facts", "memories"]
+
+
+class Me(Struct, frozen=True, kw_only=True):
+    """Who asks, and what they may.
+
+    Attributes:
+        name: Of the token, as the audit has it.
+        role: `reader`, `operator` or `admin`.
+        text: Whether they may read what was said.
+        apps: Whose sessions they see; None for all.
+        tokens: Whether this server asks for tokens at all.
+    """
+
+    name: str
+    role: str
+    text: bool
+    apps: list[str] | None
+    tokens: bool
+
+
+class RowAlert(Struct, frozen=True, kw_only=True):
+    """The gravest alert of a session that is not resolved, else its last."""
+
+    alert_id: str
+    severity: str
+    status: str
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One session as its last profile has it.
+
+    Attributes:
+        risk: The score that moves the mode.
+        slope: Of the risk, per turn.
+        turns: How many were counted.
+        last_turn: Highest number of a turn.
+        open: False once it ended or timed out.
+        spark: The score after each of the last turns, at most 40, the oldest first.
+    """
+
+    session_id: str
+    app_id: str
+    user_id: str
+    risk: float
+    peak_risk: float
+    slope: float
+    mode: str
+    turns: int
+    last_turn: int
+    started_at: UtcTime
+    updated_at: UtcTime
+    open: bool
+    spark: list[float]
+    alert: RowAlert | None
+
+
+class AlertRow(Struct, frozen=True, kw_only=True):
+    """One alert as its last change has it.
+
+    Attributes:
+        cause: Of the last change.
+        reason: In words, without any of a turn.
+        score: 0-1.
+        probability: That the session escalates; None where the seed's formulas alone decide.
+        turn: Last turn at the change.
+        evidence: Numbers of the turns that it rests on.
+        trace_id: Of the trace that the change belongs to (W3C, 32 hexadecimal digits).
+        label: Whether somebody said that it was right; None while nobody did.
+    """
+
+    alert_id: str
+    session_id: str
+    app_id: str
+    user_id: str
+    severity: str
+    status: str
+    cause: str
+    reason: str
+    score: float
+    probability: float | None
+    turn: int
+    evidence: list[int]
+    fired_at: UtcTime
+    updated_at: UtcTime
+    trace_id: str | None
+    label: bool | None
+
+
+class RoleRow(Struct, frozen=True, kw_only=True):
+    """Health of one role.
+
+    Attributes:
+        state: `ready`, `not_ready` with the reason as `detail`, `away` if nothing answers, `unknown` until asked.
+        lag_records: Records that wait for it; None where that is not known.
+    """
+
+    role: str
+    state: Standing
+    detail: str = ""
+    lag_records: int | None = None
+
+
+class Snapshot(Struct, frozen=True, kw_only=True):
+    """What is known when a stream begins, in pieces; `more` is false in the last."""
+
+    sessions: list[Row]
+    alerts: list[AlertRow]
+    roles: list[RoleRow]
+    more: bool
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What changed since the last event of the stream; of each session and alert its latest standing."""
+
+    sessions: list[Row]
+    gone: list[str]
+    """Sessions that are shown no more: erased, or the longest silent of too many."""
+    alerts: list[AlertRow]
+
+
+class Roles(Struct, frozen=True, kw_only=True):
+    """Health of the roles, every five seconds."""
+
+    roles: list[RoleRow]
+
+
+# --- one session
+
+
+class TimelineTurn(Struct, frozen=True, kw_only=True):
+    """One turn without its text; `evidence` are the alerts that rest on it."""
+
+    turn: int
+    role: str
+    timestamp: UtcTime
+    risk: float | None
+    evidence: list[str]
+
+
+class ModeChange(Struct, frozen=True, kw_only=True):
+    """At which turn the mode became what, and when that turn was, if it is known."""
+
+    turn: int
+    from_mode: str
+    to_mode: str
+    at: UtcTime | None
+
+
+class Segment(Struct, frozen=True, kw_only=True):
+    """Turns that became a summary, and what that saved."""
+
+    first_turn: int
+    last_turn: int
+    tokens_before: int
+    tokens_after: int
+
+
+class TimelineTopic(Struct, frozen=True, kw_only=True):
+    """A topic of the session; its title is text."""
+
+    topic: str
+    title: str | None
+    importance: float
+    message_count: int
+    state: Literal["active", "kept", "gone"]
+
+
+class TimelineFact(Struct, frozen=True, kw_only=True):
+    """A fact that the session said; its value is text."""
+
+    category: str
+    key: str
+    value: str | None
+    active: bool
+
+
+class TimelineEpisode(Struct, frozen=True, kw_only=True):
+    """An episode with turns of the session, counted over all of its user's; its summary is text."""
+
+    episode: int
+    first_turn: int
+    last_turn: int
+    summary: str | None
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """A signal's share of the score; all of an alert add up to 1."""
+
+    name: str
+    share: float
+
+
+class Weight(Struct, frozen=True, kw_only=True):
+    """What a turn added, in log-odds."""
+
+    turn: int
+    weight: float
+
+
+class AlertDetail(AlertRow, frozen=True, kw_only=True):
+    """An alert with its grounds; `counterfactual` says what had to be otherwise."""
+
+    signals: list[Share]
+    contributions: list[Weight]
+    counterfactual: str | None
+
+
+class Timeline(Struct, frozen=True, kw_only=True):
+    """One session from all that is known of it."""
+
+    session: Row
+    turns: list[TimelineTurn]
+    modes: list[ModeChange]
+    segments: list[Segment]
+    topics: list[TimelineTopic]
+    facts: list[TimelineFact]
+    episodes: list[TimelineEpisode]
+    alerts: list[AlertDetail]
+
+
+class SaidTurn(Struct, frozen=True, kw_only=True):
+    """A turn with its text."""
+
+    turn: int
+    role: str
+    content: str
+    timestamp: UtcTime
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """Turns of a session with their text, in order of number."""
+
+    turns: list[SaidTurn]
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """Something that a search found, the better the higher the score; comparable within one kind only."""
+
+    kind: SearchKind
+    session_id: str | None
+    turn: int | None
+    user_id: str
+    app_id: str
+    score: float
+    text: str
+
+
+class Hits(Struct, frozen=True, kw_only=True):
+    """What a search found, best first."""
+
+    hits: list[Hit]
+
+
+# --- what people do
+
+
+class Acknowledge(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody looks at an alert."""
+
+    session_id: str
+    note: str = ""
+
+
+class Label(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Somebody says whether an alert was right."""
+
+    session_id: str
+    label: bool
+    reason: str = ""
+
+
+class Written(Struct, frozen=True, kw_only=True):
+    """Where the event stands; what comes of it is told by the stream."""
+
+    topic: str
+    partition: int
+    offset: int

@@ -1,0 +1,88 @@
+"""The page's files at `/live/`: they hold no data, so everybody may have them; nothing from elsewhere runs in them.
+
+Names are looked up among the files that were there at the start: no path of a request ever reaches the file system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+
+from streams.api.problems import Problem
+
+PATH = "/live"
+STATIC = Path(__file__).with_name("static")
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+_INDEX = "index.html"
+_MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".woff2": "font/woff2",
+    ".webmanifest": "application/manifest+json",
+}
+"""By the ending of a name; files that end otherwise are not served."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """One file of the page, as it is answered."""
+
+    content: bytes
+    media_type: str
+    etag: str
+
+
+def static_files(folder: Path = STATIC) -> dict[str, StaticFile]:
+    """Every file of the page, by its name below the folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        media_type = _MEDIA_TYPES.get(path.suffix)
+        if media_type is not None and path.is_file():
+            content = path.read_bytes()
+            etag = f'"{sha256(content).hexdigest()[:32]}"'
+            found[path.relative_to(folder).as_posix()] = StaticFile(content, media_type, etag)
+    return found
+
+
+def page_router(folder: Path = STATIC) -> APIRouter:
+    """Routes of the page's files; not part of the contract, which is about data."""
+    router, files = APIRouter(include_in_schema=False), static_files(folder)
+
+    @router.api_route(PATH, methods=["GET", "HEAD"])
+    async def moved() -> Response:
+        return RedirectResponse(f"{PATH}/", HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))
+
+    @router.api_route(PATH + "/{name:path}", methods=["GET", "HEAD"])
+    async def file(request: Request, name: str) -> Response:
+        found = files.get(name or _INDEX)
+        if found is None:
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {PATH}/")
+        headers = {**HEADERS, "ETag": found.etag}
+        if found.etag in request.headers.get("if-none-match", ""):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(found.content, headers=headers, media_type=found.media_type)
+
+    return router

@@ -1,0 +1,148 @@
+"""Health of the roles: each is asked by HTTP, and how far it is behind by Kafka. Only while somebody watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from http import HTTPStatus
+
+import httpx
+import structlog
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from models.errors import TurntideError
+from streams.api.live.hub import Hub
+from streams.api.live.messages import RoleRow
+from streams.http_settings import HttpSettings
+from streams.kafka.client import admin, consumer
+from streams.settings import Settings
+from streams.vectors.generations import generation_name
+
+log = structlog.get_logger(__name__)
+
+EVERY_S = 5.0
+WITHIN_S = 1.0
+LAG_WITHIN_S = 4.0
+MOST_DETAIL = 300
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared, not listened on
+
+Lags = Callable[[], Awaitable[Mapping[str, int]]]
+
+
+def role_addresses(settings: Settings) -> dict[str, str]:
+    """Where each role answers: as told (`live.roles`), else on this host those that the settings would start."""
+    if settings.live.roles:
+        return {role: url.rstrip("/") for role, url in settings.live.roles.items()}
+    wanted = {
+        "sessions": True,
+        "memory": True,
+        "enrich": True,
+        "index": True,
+        "archive": True,
+        "notify": bool(settings.notify.webhook_url or settings.notify.alertmanager_url),
+        "judge": settings.judge.kind != "off",
+        "api": settings.vectors.url is not None,
+    }
+    http, host = settings.http, _host(settings.http)
+    ports = {role: getattr(http, f"{role}_port") for role, is_wanted in wanted.items() if is_wanted}
+    return {role: f"http://{host}:{port}" for role, port in ports.items() if port}
+
+
+def _host(http: HttpSettings) -> str:
+    host = "127.0.0.1" if http.host in _EVERYWHERE else http.host
+    return f"[{host}]" if ":" in host else host
+
+
+class RoleWatch:
+    """Asks every five seconds, all roles at once.
+
+    Args:
+        addresses: Where each role answers.
+        hub: Is told.
+        lags: Records that wait for each role, as far as that is known.
+        transport: For tests.
+    """
+
+    def __init__(
+        self, addresses: Mapping[str, str], hub: Hub, lags: Lags, *, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self._addresses = dict(addresses)
+        self._hub = hub
+        self._lags = lags
+        self._transport = transport
+        hub.set_roles([RoleRow(role=role, state="unknown", detail="not asked yet") for role in addresses])
+
+    async def run(self) -> None:
+        """Ask while somebody watches, until cancelled."""
+        async with httpx.AsyncClient(timeout=WITHIN_S, transport=self._transport, trust_env=False) as client:
+            while True:
+                await self._hub.joined.wait()
+                self._hub.set_roles(await self.look(client))
+                await asyncio.sleep(EVERY_S)
+
+    async def look(self, client: httpx.AsyncClient) -> list[RoleRow]:
+        """How each role is now."""
+        asking = asyncio.gather(*[_asked(client, role, url) for role, url in self._addresses.items()])
+        lags, rows = await asyncio.gather(self._known_lags(), asking)
+        return [
+            RoleRow(role=row.role, state=row.state, detail=row.detail, lag_records=lags.get(row.role)) for row in rows
+        ]
+
+    async def _known_lags(self) -> Mapping[str, int]:
+        try:
+            async with asyncio.timeout(LAG_WITHIN_S):
+                return await self._lags()
+        except (TurntideError, KafkaError, OSError, TimeoutError) as error:
+            log.debug("live_lags_unknown", error=type(error).__name__)
+            return {}
+
+
+async def _asked(client: httpx.AsyncClient, role: str, url: str) -> RoleRow:
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            answer = await client.get(f"{url}/readyz")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
+        return RoleRow(role=role, state="away", detail=f"{url} does not answer ({type(error).__name__})")
+    ready = answer.status_code == HTTPStatus.OK
+    return RoleRow(role=role, state="ready" if ready else "not_ready", detail=answer.text[:MOST_DETAIL])
+
+
+class KafkaLags:
+    """Records between what a role's group has committed and the ends of its partitions; connected while it is used.
+
+    Args:
+        settings: Which cluster, and the groups' prefix.
+        roles: Whose.
+    """
+
+    def __init__(self, settings: Settings, roles: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._groups = {role: f"{settings.topic_prefix}.{_group(settings, role)}" for role in roles if role != "api"}
+
+    async def __call__(self) -> dict[str, int]:
+        """Records that wait for each role that ever committed.
+
+        Raises:
+            StoreUnavailable: Kafka does not answer.
+        """
+        kafka = self._settings.kafka
+        async with admin(kafka) as asked, consumer(kafka) as client:
+            found = await asyncio.gather(*[_lag(asked, client, group) for group in self._groups.values()])
+        return {role: lag for role, lag in zip(self._groups, found, strict=True) if lag is not None}
+
+
+def _group(settings: Settings, role: str) -> str:
+    return generation_name(role, settings.vectors.generation) if role == "index" else role
+
+
+async def _lag(asked: AIOKafkaAdminClient, client: AIOKafkaConsumer, group: str) -> int | None:
+    committed = None
+    with suppress(KafkaError):
+        committed = await asked.list_consumer_group_offsets(group)
+    if not committed:
+        return None
+    ends = await client.end_offsets(list(committed))
+    return sum(max(0, int(ends[place]) - max(0, int(said.offset))) for place, said in committed.items())

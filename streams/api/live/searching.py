@@ -1,0 +1,131 @@
+"""Search over memories, for the page: turns and episodes by words and meaning, facts and memories of apps too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from models.text.words import fold_text, words_of
+from streams.api.live.board import Board
+from streams.api.live.messages import Hit, Hits, SearchKind
+from streams.api.security import Caller
+from streams.ports import Condition, VectorStore
+from streams.retrieval import HybridSearch
+from streams.scope import Scope
+from streams.vectors.app_memory import MEMORIES
+from streams.vectors.app_points import remembered_memory
+from streams.vectors.user_memory import FACTS
+from streams.vectors.user_points import remembered_fact
+
+MOST_FACTS = 2_000
+"""Facts have no index of words: so many of the latest are looked through."""
+
+
+class LiveSearch:
+    """Searches for the caller of a request: the store gives only the caller's apps.
+
+    Args:
+        board: Knows the apps that have sessions now.
+        store: The scoped one.
+        search: Over the same store.
+    """
+
+    def __init__(self, board: Board, store: VectorStore, search: HybridSearch) -> None:
+        self._board = board
+        self._store = store
+        self._search = search
+
+    async def find(self, caller: Caller, query: str, kind: SearchKind, app_id: str | None, limit: int) -> Hits:
+        """Best first. Without an app those of the caller; who reads all, searches those with sessions on the board.
+
+        Raises:
+            Problem: 403, another tenant's app.
+            StoreUnavailable: The store does not answer.
+        """
+        apps = caller.apps_of(app_id) or tuple(sorted(self._board.apps()))
+        if not apps:
+            return Hits(hits=[])
+        match kind:
+            case "turns":
+                hits = await self._turns(query, apps, limit)
+            case "episodes":
+                hits = await self._episodes(query, apps, limit)
+            case "facts":
+                hits = await self._facts(query, apps, limit)
+            case "memories":
+                hits = await self._memories(query, apps, limit)
+        return Hits(hits=[hit for hit in hits if caller.may_read(hit.app_id)])
+
+    async def _turns(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
+        found = await self._search.turns(query, Scope(app_ids=apps), limit)
+        return [
+            Hit(
+                kind="turns",
+                session_id=each.turn.session_id,
+                turn=each.turn.turn,
+                user_id=each.turn.user_id,
+                app_id=each.turn.app_id,
+                score=each.score,
+                text=each.turn.content,
+            )
+            for each in found
+        ]
+
+    async def _episodes(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
+        found = await self._search.episodes(query, Scope(app_ids=apps), limit)
+        return [
+            Hit(
+                kind="episodes",
+                session_id=each.turns[-1].session_id if each.turns else None,
+                turn=each.turns[-1].turn if each.turns else None,
+                user_id=each.user_id,
+                app_id=each.app_id,
+                score=score,
+                text=each.summary,
+            )
+            for each, score in found
+        ]
+
+    async def _facts(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
+        where = _of(apps) | {"active": 1}
+        payloads = await self._store.latest(FACTS, where=where, by="event_offset", limit=MOST_FACTS)
+        wanted = set(words_of(fold_text(query)))
+        hits = [
+            Hit(
+                kind="facts",
+                session_id=fact.session_id or None,
+                turn=fact.turn if fact.turn >= 0 else None,
+                user_id=fact.user_id,
+                app_id=fact.app_id,
+                score=_share(wanted, f"{fact.key.replace('_', ' ')} {fact.value} {fact.user_id}"),
+                text=f"{fact.key}: {fact.value}",
+            )
+            for fact in map(remembered_fact, payloads)
+        ]
+        return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)[:limit]
+
+    async def _memories(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
+        where = _of(apps) | {"owned": 1}
+        best = await self._search.keys(MEMORIES, query, where, limit)
+        payloads = await self._store.read(MEMORIES, [key for key, _ in best], where=where)
+        found = [(remembered_memory(payloads[key]), score) for key, score in best if key in payloads]
+        return [
+            Hit(
+                kind="memories",
+                session_id=each.session_id or None,
+                turn=None,
+                user_id=each.space_user_id or each.said_by,
+                app_id=each.app_id,
+                score=score,
+                text=each.content,
+            )
+            for each, score in found
+        ]
+
+
+def _of(apps: Sequence[str]) -> dict[str, Condition]:
+    return {"app_id": apps[0] if len(apps) == 1 else tuple(apps)}
+
+
+def _share(wanted: set[str], text: str) -> float:
+    """How many of the words a text has, 0-1."""
+    return len(wanted.intersection(words_of(fold_text(text)))) / len(wanted) if wanted else 0.0

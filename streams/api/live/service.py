@@ -1,0 +1,90 @@
+"""The live page as a role serves it: its parts, its routes, and what runs meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter
+
+from streams.api.live.board import Board
+from streams.api.live.deeds import AlertDeeds, EventWriter
+from streams.api.live.feed import Feed
+from streams.api.live.hub import Hub
+from streams.api.live.page import page_router
+from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
+from streams.api.live.routes import LiveParts, live_router
+from streams.api.live.searching import LiveSearch
+from streams.api.live.timeline import TimelineReader
+from streams.ports import VectorStore
+from streams.retrieval import HybridSearch
+from streams.settings import Settings
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.topic_memory import TopicMemory
+from streams.vectors.user_memory import UserMemory
+
+
+class LivePage:
+    """An `Endpoint` of the role's app: while it runs, the board follows the log.
+
+    Args:
+        settings: Which cluster, how much, and for whom.
+        writer: Where acknowledgements and labels go; None: such requests are refused.
+
+    Attributes:
+        board: What is known.
+        hub: Who is told.
+    """
+
+    def __init__(self, settings: Settings, writer: EventWriter | None = None) -> None:
+        self.board = Board(max_sessions=settings.live.max_sessions)
+        self.hub = Hub(self.board, settings.live)
+        self._writer = writer
+        self._tokens = bool(settings.http.tokens)
+        self._feed = Feed(settings, self.board)
+        addresses = role_addresses(settings)
+        self._roles = RoleWatch(addresses, self.hub, KafkaLags(settings, addresses))
+
+    def routers(
+        self,
+        store: VectorStore,
+        turns: SessionVectorMemory,
+        topics: TopicMemory,
+        users: UserMemory,
+        search: HybridSearch,
+    ) -> tuple[APIRouter, ...]:
+        """Routes of data and of the page's files.
+
+        Args:
+            store: The scoped one, over which the others are made.
+            turns: What was said.
+            topics: What it was about.
+            users: Facts and episodes.
+            search: Hybrid search.
+        """
+        parts = LiveParts(
+            hub=self.hub,
+            timelines=TimelineReader(self.board, turns, topics, users),
+            search=LiveSearch(self.board, store, search),
+            deeds=AlertDeeds(self.board, self._writer),
+            tokens=self._tokens,
+        )
+        return live_router(parts), page_router()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Follow the log, tick, and look after the roles while the context is open."""
+        self.hub.begin()
+        tasks = [asyncio.create_task(part.run()) for part in (self._feed, self.hub, self._roles)]
+        try:
+            yield
+        finally:
+            self.hub.end()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def end(self) -> None:
+        """End all streams: the server waits for answers that are under way."""
+        self.hub.end()

@@ -1,0 +1,60 @@
+// One alert in full: what it says, what it rests on, what was done about it.
+
+import { el, pairs } from "./dom.js";
+import { address, ago, moment, ratio } from "./format.js";
+import { drawContributions } from "./chart.js";
+import { mark } from "./marks.js";
+
+const WIDTH = 340;
+
+/** How an alert stands, in one word; what was sent and is not folded yet is said. */
+export const standing = (alert, pending) => (pending ? `${pending} …` : alert.status);
+
+/** What somebody said of it. */
+export const labelText = (label) => {
+  const said = label && typeof label === "object" ? label.label ?? label.escalating : label;
+  return said === true || said === "true" ? "true alert" : said === false || said === "false" ? "false alert" : null;
+};
+
+const bars = (signals) => {
+  const most = Math.max(...signals.map((signal) => Math.abs(signal.share)), 0.0001);
+  return el("ul", { class: "bars" }, ...signals.map(({ name, share }) => {
+    const bar = el("i");
+    bar.style.width = `${(Math.abs(share) / most) * 100}%`;
+    if (share < 0) bar.className = "less";
+    return el("li", {}, el("span", { class: "name" }, name), el("span", { class: "track", "aria-hidden": "true" }, bar), el("span", { class: "number" }, share.toFixed(2)));
+  }));
+};
+
+const part = (title, content) => (content ? el("section", {}, el("h3", {}, title), content) : null);
+
+/** The card; `pick(turn)` makes its evidence turns buttons, `actions` are put below its head. */
+export const alertCard = (alert, { pending = null, pick = null, actions = null, linked = true } = {}) => {
+  const label = labelText(alert.label);
+  const evidence = alert.evidence?.length
+    ? el("span", { class: "evidence-turns" }, ...alert.evidence.map((turn) => (pick
+      ? el("button", { type: "button", class: "chip", onclick: () => pick(turn) }, `◆ ${turn}`)
+      : el("span", { class: "chip" }, `◆ ${turn}`))))
+    : null;
+  return el("article", { class: "alert-card", "data-kind": alert.severity },
+    el("header", {}, mark(alert.severity), el("span", { class: "status" }, standing(alert, pending)), el("span", { class: "faint" }, `${ago(alert.fired_at)} ago`)),
+    el("p", { class: "reason" }, alert.reason),
+    actions,
+    pairs([
+      ["Session", linked ? el("a", { href: address(["session", alert.session_id]) }, alert.session_id) : null],
+      ["App", alert.app_id],
+      ["User", alert.user_id],
+      ["Cause", alert.cause],
+      ["Score", ratio(alert.score)],
+      ["Probability", typeof alert.probability === "number" ? ratio(alert.probability) : null],
+      ["Turn", String(alert.turn)],
+      ["Evidence turns", evidence],
+      ["Fired", moment(alert.fired_at)],
+      ["Changed", moment(alert.updated_at)],
+      ["Label", label],
+      ["Trace", alert.trace_id ? el("code", {}, alert.trace_id) : null],
+    ]),
+    part("Signals", alert.signals?.length ? bars(alert.signals) : null),
+    part("What each turn added", alert.contributions?.length ? drawContributions(alert.contributions, alert.evidence ?? [], WIDTH) : null),
+    part("What it would have taken", typeof alert.counterfactual === "string" ? el("p", {}, alert.counterfactual) : null));
+};

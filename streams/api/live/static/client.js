@@ -1,0 +1,72 @@
+// What the page asks the server. The token stays in this tab's storage and goes out in a header only.
+
+import { noteServerTime } from "./format.js";
+
+const KEY = "turntide.token";
+const ROOT = "/v1/live";
+
+/** A refusal: `status` 0 where no answer came. */
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const token = {
+  get() { try { return sessionStorage.getItem(KEY); } catch { return this.kept ?? null; } },
+  set(value) { try { sessionStorage.setItem(KEY, value); } catch { this.kept = value; } },
+  forget() { this.kept = null; try { sessionStorage.removeItem(KEY); } catch { /* there is none */ } },
+};
+
+/** Whether an address carries a token, in its query or its hash; ids in ours are encoded, so that none looks like it. */
+export const carriesToken = ({ search: sought, hash }) =>
+  /[?#&;/](access_?|api_?|auth_?)?(token|key|bearer|authorization)=/i.test(sought + hash);
+
+const headers = (more = {}) => {
+  const held = token.get();
+  return held ? { ...more, Authorization: `Bearer ${held}` } : more;
+};
+
+const reasonOf = async (answer) => {
+  try {
+    const problem = await answer.json();
+    return problem.detail ?? problem.title ?? answer.statusText;
+  } catch {
+    return answer.statusText || `status ${answer.status}`;
+  }
+};
+
+const open = async (path, options = {}) => {
+  let answer;
+  try {
+    answer = await fetch(ROOT + path, { cache: "no-store", credentials: "omit", ...options, headers: headers(options.headers) });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "the server does not answer");
+  }
+  noteServerTime(answer.headers.get("Date"));
+  if (!answer.ok) throw new Refused(answer.status, await reasonOf(answer));
+  return answer;
+};
+
+const query = (parameters) => {
+  const kept = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value !== null));
+  return kept.size ? `?${kept}` : "";
+};
+
+const read = async (path, options) => (await open(path, options)).json();
+const write = (path, body) =>
+  read(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+const alertPath = (alert, deed) => `/alerts/${encodeURIComponent(alert.alert_id)}/${deed}`;
+
+export const me = () => read("/me");
+export const stream = (signal) => open("/stream", { signal, headers: { Accept: "text/event-stream" } });
+export const session = (id, { text = false, signal } = {}) =>
+  read(`/sessions/${encodeURIComponent(id)}${query({ text: text ? "true" : "" })}`, { signal });
+export const turns = (id, first, last, signal) =>
+  read(`/sessions/${encodeURIComponent(id)}/text${query({ first, last })}`, { signal });
+export const search = (parameters, signal) => read(`/search${query(parameters)}`, { signal });
+export const acknowledge = (alert) => write(alertPath(alert, "acknowledge"), { session_id: alert.session_id });
+export const label = (alert, right, reason) =>
+  write(alertPath(alert, "label"), { session_id: alert.session_id, label: right, ...(reason ? { reason } : {}) });

@@ -1,0 +1,67 @@
+// Search over what is remembered. Each search is text that is read, so it is sent on purpose, not at every letter,
+// and stands in no address.
+
+import * as client from "./client.js";
+import { el, labelled, select, setText } from "./dom.js";
+import { address, ratio, several } from "./format.js";
+
+const KINDS = [["turns", "turns"], ["episodes", "episodes"], ["facts", "facts"], ["memories", "memories of apps"]];
+const MOST = 50;
+
+/** The view. */
+export class Search {
+  title = "Search";
+  keys = { "/": "to the search field" };
+  #abort = null;
+
+  constructor(main, context, { parameters }) {
+    this.context = context;
+    main.append(el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Search")));
+    if (!context.me.text) {
+      main.append(el("p", { class: "pad" }, "This token may not read text, and a search shows it. Whoever runs the service gives the permission (http.tokens, text)."));
+      return;
+    }
+    const apps = context.me.apps ?? [...new Set([...context.board.sessions.values()].map((row) => row.app_id))].sort();
+    this.query = el("input", { type: "search", required: true, maxlength: "1000", autocomplete: "off", class: "wide-input" });
+    this.kind = select(KINDS, KINDS.some(([kind]) => kind === parameters.get("kind")) ? parameters.get("kind") : "turns");
+    this.app = select([["", "all apps"], ...apps.map((app) => [app, app])], "");
+    this.state = el("p", { class: "pad faint", role: "status" }, "Every search is recorded in the audit.");
+    this.hits = el("ol", { class: "hits" });
+    main.append(el("form", { class: "tools", role: "search", onsubmit: (event) => { event.preventDefault(); this.#run(); } },
+      labelled("Words", this.query, { class: "field grow" }), labelled("In", this.kind), labelled("App", this.app),
+      el("button", { type: "submit", class: "main" }, "Search")), this.state, this.hits);
+  }
+
+  update() { /* answers stand until the next search */ }
+
+  key(name) {
+    if (name !== "/" || !this.query) return false;
+    this.query.focus();
+    return true;
+  }
+
+  stop() { this.#abort?.abort(); }
+
+  async #run() {
+    const q = this.query.value.trim();
+    if (!q) return;
+    this.#abort?.abort();
+    const abort = (this.#abort = new AbortController());
+    setText(this.state, "Searching …");
+    try {
+      const { hits } = await client.search({ q, kind: this.kind.value, app_id: this.app.value, limit: String(MOST) }, abort.signal);
+      this.hits.replaceChildren(...hits.map(hit));
+      setText(this.state, hits.length ? `${several(hits.length, "answer")}, the nearest first.` : "Nothing like it is remembered.");
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      setText(this.state, "No answer.");
+      this.context.refused(error, `The search failed: ${error.message}.`);
+    }
+  }
+}
+
+const hit = ({ kind, session_id: session, turn, user_id: user, app_id: app, score, text }) => el("li", {},
+  el("p", { class: "faint" }, el("span", { class: "number" }, ratio(score)), ` ${kind} · ${app}${user ? ` · ${user}` : ""}`,
+    session ? " · " : null, session ? el("a", { href: address(["session", session]) }, session) : null,
+    typeof turn === "number" ? ` · turn ${turn}` : null),
+  el("p", { class: "text" }, text));

@@ -1,0 +1,223 @@
+// One session: its risk over time, its turns, what was remembered of it, its alerts.
+
+import * as client from "./client.js";
+import { alertCard } from "./alert_card.js";
+import { drawChart } from "./chart.js";
+import { el, pairs, setText } from "./dom.js";
+import { ago, count, moment, ratio, several } from "./format.js";
+import { Mark, Meter, mark, slopeText } from "./marks.js";
+import { Turns } from "./turns.js";
+
+const READ_EVERY_MS = 2000;
+const MOST_TRIES = 5;
+
+/** The view. */
+export class Session {
+  keys = { x: "show or hide text", a: "acknowledge its first firing alert", Escape: "back to the sessions" };
+  #abort = new AbortController();
+  #detail = null;
+  #text = false;
+  #reading = false;
+  #stale = false;
+  #lastRead = 0;
+  #tries = 0;
+
+  constructor(main, context, { parts }) {
+    this.context = context;
+    this.id = parts.slice(1).join("/");
+    this.title = this.id;
+    this.turns = new Turns(context, (first, last) => client.turns(this.id, first, last, this.#abort.signal));
+    this.head = el("div", { class: "session-head" });
+    this.chart = el("div", { class: "chart-place" });
+    this.legend = el("p", { class: "faint legend" }, "\u00a0");
+    this.textButton = el("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "x", onclick: () => this.#unmask() }, "Show text");
+    this.textNote = el("span", { class: "faint" });
+    this.memories = el("div", { class: "memories" });
+    this.alerts = el("div", { class: "alert-cards" });
+    this.state = el("p", { class: "pad faint" }, "Loading …");
+    this.risk = new Meter();
+    this.mode = new Mark("large");
+    this.facts = el("div");
+    this.body = el("div", { class: "session", hidden: true },
+      this.head,
+      el("section", { class: "panel" }, el("h2", {}, "Risk by turn"), this.chart, this.legend),
+      el("section", { class: "panel turns-panel" }, el("div", { class: "panel-head" }, el("h2", {}, "Turns"), this.textNote, this.textButton), this.turns.node),
+      el("section", { class: "panel" }, el("h2", {}, "Alerts"), this.alerts),
+      this.memories);
+    this.head.append(el("p", { class: "figures" }, this.mode.node, this.risk.node), this.facts);
+    main.append(
+      el("div", { class: "tools" }, el("a", { class: "back", href: context.kept.sessionsAddress ?? "#/sessions" }, "← Sessions"), el("h1", { tabindex: "-1", class: "id" }, this.id || "(no id)")),
+      this.state, this.body);
+    this.sizes = new ResizeObserver(() => this.#draw());
+    this.sizes.observe(this.chart);
+    this.timer = setInterval(() => this.#tick(), 1000);
+    this.#mayRead();
+    this.#read();
+  }
+
+  update(changed) {
+    if (changed.alerts && this.#detail) this.#alertsChanged();
+    if (!changed.sessions) return;
+    const row = this.context.board.sessions.get(this.id);
+    if (!row || row === this.row) return;
+    this.#top(row);
+    this.#tries = 0;
+    if (this.#detail) this.#stale = true;
+    this.#tick();
+  }
+
+  /** Grounds of an alert come with the session, not with the stream. */
+  #alertsChanged() {
+    const read = new Map(this.#detail.alerts.map((alert) => [alert.alert_id, alert]));
+    for (const alert of this.context.board.alerts.values()) {
+      if (alert.session_id === this.id && read.get(alert.alert_id)?.updated_at !== alert.updated_at) this.#stale = true;
+    }
+    this.#cards();
+  }
+
+  /** Turns are indexed a moment after the profile tells of them: look again, but not for ever. */
+  #behind() {
+    const { turns } = this.#detail;
+    return (turns.length ? turns[turns.length - 1].turn : -1) < (this.row?.last_turn ?? 0) && this.#tries++ < MOST_TRIES;
+  }
+
+  key(name) {
+    const first = this.#alertsNow().find((alert) => alert.status === "firing");
+    if (name === "x") this.#unmask();
+    else if (name === "Escape") location.hash = this.context.kept.sessionsAddress ?? "#/sessions";
+    else if (name === "a" && first) this.context.deeds.acknowledge(first);
+    else if (name === "a") this.context.fail("No alert of this session is firing.");
+    else return this.turns.list.key(name);
+    return true;
+  }
+
+  stop() {
+    this.#abort.abort();
+    clearInterval(this.timer);
+    this.sizes.disconnect();
+    this.turns.stop();
+  }
+
+  #tick() {
+    if (this.row) this.#top(this.row);
+    if (this.#stale && performance.now() - this.#lastRead > READ_EVERY_MS) this.#read();
+  }
+
+  #mayRead() {
+    const may = this.context.me.text;
+    this.textButton.hidden = !may;
+    setText(this.textNote, may ? "Masked. Showing text is recorded in the audit." : "Masked: this token may not read text.");
+  }
+
+  #unmask() {
+    if (!this.context.me.text) { this.context.fail("This token may not read text."); return; }
+    this.#text = !this.#text;
+    this.textButton.textContent = this.#text ? "Hide text" : "Show text";
+    this.textButton.setAttribute("aria-pressed", String(this.#text));
+    setText(this.textNote, this.#text ? "Shown. This is recorded in the audit." : "Masked. Showing text is recorded in the audit.");
+    this.context.say(this.#text ? "Text is shown" : "Text is masked");
+    this.turns.unmask(this.#text);
+    if (!this.#text) this.#remembered({ ...this.#detail, ...masked(this.#detail) });
+    this.#read();
+  }
+
+  async #read() {
+    if (this.#reading) { this.#stale = true; return; }
+    this.#reading = true;
+    this.#stale = false;
+    const text = this.#text;
+    try {
+      const detail = await client.session(this.id, { text, signal: this.#abort.signal });
+      this.state.hidden = true;
+      this.body.hidden = false;
+      this.#detail = detail;
+      this.#top(this.context.board.sessions.get(this.id) ?? detail.session);
+      this.#draw();
+      this.turns.set(detail.turns);
+      this.#remembered(text === this.#text ? detail : { ...detail, ...masked(detail) });
+      this.#cards();
+      if (this.#behind()) this.#stale = true;
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error.status === 404) this.#gone();
+      else this.context.refused(error, `The session was not read: ${error.message}.`);
+      if (!this.#detail && error.status !== 404) { setText(this.state, `Not read: ${error.message}. Trying again.`); this.#stale = true; }
+    } finally {
+      this.#reading = false;
+      this.#lastRead = performance.now();
+      if (text !== this.#text) this.#stale = true;
+    }
+  }
+
+  #gone() {
+    this.#detail = null;
+    this.body.hidden = true;
+    this.state.hidden = false;
+    setText(this.state, "No session of this id is known here: it was erased, is older than what is kept, or belongs to another app.");
+  }
+
+  #top(row) {
+    this.row = row;
+    this.mode.show(row.mode);
+    this.risk.show(row.risk, row.mode);
+    const shown = [row.app_id, row.user_id, ratio(row.peak_risk), slopeText(row.slope), count(row.turns), moment(row.started_at), `${ago(row.updated_at)} ago`, row.open ? "open" : "closed"];
+    if (this.topShown === shown.join("\n")) return;
+    this.topShown = shown.join("\n");
+    const [app, user, peak, slope, turns, started, updated, state] = shown;
+    this.facts.replaceChildren(pairs([["App", app], ["User", user], ["Peak", peak], ["Slope per turn", slope], ["Turns", turns], ["Started", started], ["Updated", updated], ["State", state]]));
+  }
+
+  #draw() {
+    const width = this.chart.clientWidth;
+    if (!this.#detail || !width || (this.drawn?.detail === this.#detail && this.drawn.width === width)) return;
+    this.drawn = { detail: this.#detail, width };
+    const byTurn = new Map(this.#detail.turns.map((turn) => [turn.turn, turn]));
+    const over = (turn) => {
+      const found = byTurn.get(turn);
+      setText(this.legend, found ? `Turn ${turn}, ${found.role}: risk ${ratio(found.risk)}${found.evidence.length ? ", evidence" : ""}` : "▲ alert   ◆ evidence   ▬ compacted segment");
+    };
+    over(null);
+    this.chart.replaceChildren(drawChart(this.#detail, width, { picked: (turn) => this.turns.pick(turn), over }));
+  }
+
+  #alertsNow() {
+    return (this.#detail?.alerts ?? []).map((alert) => ({ ...alert, ...this.context.board.alerts.get(alert.alert_id) }));
+  }
+
+  #cards() {
+    const { deeds } = this.context, alerts = this.#alertsNow();
+    const stamp = JSON.stringify(alerts.map((alert) => [alert, deeds.word(alert)]));
+    if (this.cardsShown === stamp) return;
+    this.cardsShown = stamp;
+    const focused = this.alerts.contains(document.activeElement) ? document.activeElement.dataset.deed : null;
+    this.alerts.replaceChildren(...(alerts.length ? alerts.map((alert) => this.#card(alert, deeds)) : [el("p", { class: "faint" }, "None.")]));
+    if (focused) [...this.alerts.querySelectorAll("[data-deed]")].find((each) => each.dataset.deed === focused)?.focus();
+  }
+
+  #card(alert, deeds) {
+    const pending = deeds.word(alert), known = () => this.context.board.alerts.get(alert.alert_id) ?? alert;
+    const button = (name, text, does, off) => el("button", { type: "button", "data-deed": `${name} ${alert.alert_id}`, disabled: off, onclick: does }, text);
+    return alertCard(alert, { pending, linked: false, pick: (turn) => this.turns.pick(turn), actions: el("p", { class: "buttons" },
+      button("a", "Acknowledge", () => deeds.acknowledge(known()), Boolean(pending) || alert.status !== "firing"),
+      button("t", "True", () => deeds.label(known(), true), Boolean(pending)),
+      button("f", "False", () => deeds.label(known(), false), Boolean(pending))) });
+  }
+
+  #remembered({ topics = [], facts = [], episodes = [], segments = [] } = {}) {
+    const hidden = (value) => (value === null || value === undefined ? el("span", { class: "masked-word" }, "masked") : value);
+    const table = (title, heads, rows) => el("section", { class: "panel" }, el("h2", {}, title), rows.length
+      ? el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))))))
+      : el("p", { class: "faint" }, "None."));
+    this.memories.replaceChildren(
+      table("Topics", ["Title", "Importance", "Messages", "State"], topics.map((t) => [hidden(t.title), ratio(t.importance), count(t.message_count), t.state])),
+      table("Facts", ["Category", "Key", "Value", "State"], facts.map((f) => [f.category, f.key, hidden(f.value), f.active ? "active" : "superseded"])),
+      table("Episodes", ["Turns", "Summary"], episodes.map((e) => [`${e.first_turn}-${e.last_turn}`, hidden(e.summary)])),
+      table("Compacted segments", ["Turns", "Tokens"], segments.map((s) => [`${s.first_turn}-${s.last_turn}`, `${count(s.tokens_before)} → ${count(s.tokens_after)}`])));
+  }
+}
+
+const masked = (detail) => ({
+  topics: (detail?.topics ?? []).map((topic) => ({ ...topic, title: null })),
+  facts: (detail?.facts ?? []).map((fact) => ({ ...fact, value: null })),
+  episodes: (detail?.episodes ?? []).map((episode) => ({ ...episode, summary: null })),
+});

@@ -1,0 +1,188 @@
+// All sessions by risk: what changes shows at once, the order is made anew at most once a second.
+
+import { el, isWriting, labelled, select, setAttribute, setText } from "./dom.js";
+import { address, ago, count, several } from "./format.js";
+import { VirtualList, cells } from "./list.js";
+import { MODES, Mark, Meter, Spark, slopeText } from "./marks.js";
+
+const SORT_EVERY_MS = 1000;
+const NARROW = matchMedia("(max-width: 44rem)");
+const by = (value, other) => (value < other ? -1 : value > other ? 1 : 0);
+const COLUMNS = [
+  { name: "risk", title: "Risk", sort: (a, b) => b.risk - a.risk },
+  { name: "trend", title: "Last 40 risks" },
+  { name: "mode", title: "Mode", sort: (a, b) => MODES.indexOf(b.mode) - MODES.indexOf(a.mode) || b.risk - a.risk },
+  { name: "slope", title: "Slope", sort: (a, b) => (b.slope ?? 0) - (a.slope ?? 0) },
+  { name: "turns", title: "Turns", sort: (a, b) => b.turns - a.turns },
+  { name: "app", title: "App", sort: (a, b) => by(a.app_id, b.app_id) },
+  { name: "id", title: "Session", sort: (a, b) => by(a.session_id, b.session_id) },
+  { name: "alert", title: "Alert", sort: (a, b) => weight(b.alert) - weight(a.alert) },
+  { name: "ago", title: "Updated", sort: (a, b) => by(b.updated_at, a.updated_at) },
+];
+const weight = (alert) => (!alert ? 0 : (alert.severity === "critical" ? 2 : 1) + (alert.status === "firing" ? 2 : 0));
+
+const makeRow = () => {
+  const meter = new Meter(), spark = new Spark(), mode = new Mark(), alert = new Mark();
+  const link = el("a", { tabindex: "-1" });
+  const [risk, trend, inMode, slope, turns, app, id, alerted, since] = cells(...COLUMNS.map((column) => column.name));
+  risk.append(meter.node); trend.append(spark.node); inMode.append(mode.node); id.append(link); alerted.append(alert.node);
+  const node = el("div", {}, risk, trend, inMode, slope, turns, app, id, alerted, since);
+  let shown = null;
+  return {
+    node,
+    render(row) {
+      if (shown !== row) {
+        meter.show(row.risk, row.mode);
+        spark.show(row.spark, row.mode);
+        mode.show(row.mode);
+        setText(slope, slopeText(row.slope));
+        setText(turns, count(row.turns));
+        setText(app, row.app_id);
+        setText(link, row.session_id);
+        setAttribute(link, "href", address(["session", row.session_id]));
+        setAttribute(link, "title", row.session_id);
+        alerted.classList.toggle("none", !row.alert);
+        if (row.alert) alert.show(row.alert.severity, row.alert.status);
+        node.classList.toggle("closed", row.open === false);
+        shown = row;
+      }
+      setText(since, ago(row.updated_at));
+    },
+  };
+};
+
+/** The view; `context.kept.sessions` survives leaving it. */
+export class Sessions {
+  title = "Sessions";
+  keys = { p: "pause or go on", "/": "search by id" };
+  #timer = 0;
+  #lastSort = -Infinity;
+  #due = false;
+
+  constructor(main, context, { parameters }) {
+    this.context = context;
+    this.kept = context.kept.sessions ??= {};
+    this.app = parameters.get("app") ?? "";
+    this.mode = parameters.get("mode") ?? "";
+    this.text = parameters.get("id") ?? "";
+    this.sort = COLUMNS.find((column) => column.sort && column.name === parameters.get("sort")) ?? COLUMNS[0];
+    this.paused = false;
+    main.append(this.#toolbar(), this.grid = el("div", { class: "grid sessions", "aria-label": "Sessions" }), this.empty = el("p", { class: "pad faint", hidden: true }));
+    this.list = new VirtualList(this.grid, this.#header(), {
+      make: makeRow,
+      key: (row) => row.session_id,
+      latest: (row) => (this.paused ? row : context.board.sessions.get(row.session_id)),
+      rowHeight: () => (NARROW.matches ? 58 : 32),
+      open: (row) => { location.hash = address(["session", row.session_id]); },
+      opensOnClick: true,
+      selected: (row) => { this.kept.key = row.session_id; },
+    });
+    this.list.selectedKey = this.kept.key ?? null;
+    this.#order();
+    this.list.render();
+    if (this.kept.top) this.grid.scrollTop = this.kept.top;
+    this.#timer = setInterval(() => { if (!this.paused) { if (this.#due) this.#order(); this.list.schedule(); } }, SORT_EVERY_MS);
+  }
+
+  update(changed) {
+    if (!changed.sessions) return;
+    this.#due = true;
+    if (this.paused) return;
+    if (performance.now() - this.#lastSort >= SORT_EVERY_MS) this.#order();
+    else this.list.schedule(); // rows stay where they are and show the latest: their order waits for its second
+  }
+
+  key(name, target) {
+    if (name === "p") this.#pause();
+    else if (name === "/") this.search.focus();
+    else if (target !== this.grid && !(name === "Enter" && target.closest?.("a, button, summary")) && this.list.key(name)) this.grid.focus({ preventScroll: true });
+    else return false;
+    return true;
+  }
+
+  stop() {
+    this.kept.top = this.grid.scrollTop;
+    clearInterval(this.#timer);
+    this.list.stop();
+  }
+
+  #toolbar() {
+    const changed = () => { this.#remember(); this.#order(); this.grid.scrollTop = 0; };
+    this.search = el("input", { type: "search", placeholder: "part of an id", maxlength: "200", spellcheck: "false", oninput: () => { this.text = this.search.value.trim(); changed(); } });
+    this.search.value = this.text;
+    this.apps = select([["", "all apps"]], "", { onchange: () => { this.app = this.apps.value; changed(); } });
+    const modes = select([["", "all modes"], ...MODES.map((mode) => [mode, mode])], this.mode, { onchange: () => { this.mode = modes.value; changed(); } });
+    this.sorts = select(COLUMNS.filter((column) => column.sort).map((column) => [column.name, column.title.toLowerCase()]), this.sort.name, { onchange: () => this.#sortBy(this.sorts.value) });
+    this.pauseButton = el("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "p", onclick: () => this.#pause() }, "Pause");
+    this.counted = el("span", { class: "counted faint" });
+    return el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Sessions"), this.counted,
+      labelled("Session", this.search), labelled("App", this.apps), labelled("Mode", modes),
+      labelled("Sorted by", this.sorts, { class: "field narrow-only" }), this.pauseButton);
+  }
+
+  #header() {
+    const titles = COLUMNS.map((column) => el("div", { role: "columnheader", class: `cell ${column.name}`, "data-sort": column.name, "aria-sort": column === this.sort ? "descending" : null },
+      column.sort ? el("button", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title) : column.title));
+    this.titles = titles;
+    return el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": "1" }, ...titles));
+  }
+
+  #sortBy(name) {
+    this.sort = COLUMNS.find((column) => column.name === name);
+    const rising = ["app", "id"].includes(name);
+    for (const title of this.titles) setAttribute(title, "aria-sort", title.dataset.sort === name ? (rising ? "ascending" : "descending") : null);
+    this.sorts.value = name;
+    this.#remember();
+    this.#order();
+    this.grid.scrollTop = 0;
+  }
+
+  #pause() {
+    this.paused = !this.paused;
+    this.pauseButton.textContent = this.paused ? "Go on" : "Pause";
+    this.pauseButton.setAttribute("aria-pressed", String(this.paused));
+    this.context.say(this.paused ? "The list is paused" : "The list is live");
+    if (!this.paused) this.#order();
+    else this.#count();
+  }
+
+  #remember() {
+    const parameters = { id: this.text, app: this.app, mode: this.mode, sort: this.sort === COLUMNS[0] ? "" : this.sort.name };
+    history.replaceState(null, "", address(["sessions"], parameters));
+    this.context.kept.sessionsAddress = location.hash;
+  }
+
+  #order() {
+    this.#lastSort = performance.now();
+    this.#due = false;
+    const wanted = this.text.toLowerCase(), { app, mode } = this, apps = new Set(), rows = [];
+    for (const row of this.context.board.sessions.values()) {
+      apps.add(row.app_id);
+      if ((app && row.app_id !== app) || (mode && row.mode !== mode)) continue;
+      if (wanted && !row.session_id.toLowerCase().includes(wanted)) continue;
+      rows.push(row);
+    }
+    rows.sort((a, b) => this.sort.sort(a, b) || by(a.session_id, b.session_id));
+    this.list.set(rows);
+    this.#offer(apps);
+    this.#count();
+  }
+
+  #offer(apps) {
+    if (this.app) apps.add(this.app);
+    const names = [...apps].sort(), shown = names.join("\n");
+    if (this.appsShown === shown || isWriting(document.activeElement) && document.activeElement === this.apps) return;
+    this.appsShown = shown;
+    this.apps.replaceChildren(...[["", "all apps"], ...names.map((name) => [name, name])].map(([value, text]) => el("option", { value }, text)));
+    this.apps.value = this.app;
+  }
+
+  #count() {
+    const { sessions, complete } = this.context.board, shown = this.list.items.length;
+    const all = several(sessions.size, "session");
+    setText(this.counted, `${shown === sessions.size ? all : `${count(shown)} of ${all}`}${this.paused ? ", paused" : complete ? "" : " …"}`);
+    this.empty.hidden = shown > 0;
+    this.grid.hidden = shown === 0;
+    setText(this.empty, !complete ? "Loading …" : sessions.size ? "No session is like that: change the filter." : "No session has been seen yet. They appear as turns arrive: `turntide produce` or `turntide demo` make some.");
+  }
+}

@@ -1,0 +1,122 @@
+"""One reader's stream of server-sent events, as an answer: sent as the reader takes it, ended when it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+import structlog
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from streams.api.live.hub import Apps, Hub, Place
+from streams.api.problems import Problem
+from streams.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+PATH = "/v1/live/stream"
+PING_S = 15.0
+SEND_BYTES = 64 * 1024
+"""Handed to the socket at once; then it is waited for."""
+_PING = b": ping\n\n"
+
+
+class LiveStream(Response):
+    """Events until the reader leaves, stalls or falls too far behind, or the hub ends.
+
+    Args:
+        hub: What makes the frames.
+        apps: Whose rows are read; None for all.
+        clock: Seconds, never going back.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self, hub: Hub, apps: Apps, *, clock: Callable[[], float] = monotonic) -> None:
+        # No `Response.__init__`: it would give the answer a length.
+        self.status_code = 200
+        self.background = None
+        self.body = b""
+        self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no", "X-Content-Type-Options": "nosniff"})
+        del self.headers["content-length"]
+        self._hub = hub
+        self._apps = apps
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        try:
+            self._hub.require_room()
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+            return
+        with self._hub.watching() as place:  # nothing is waited for in between: no two take the last place
+            await self._until_it_leaves(place, receive, send)
+
+    async def _until_it_leaves(self, place: Place, receive: Receive, send: Send) -> None:
+        telling = asyncio.ensure_future(self._tell(place, send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (telling, leaving):
+                task.cancel()
+            await asyncio.gather(telling, leaving, return_exceptions=True)
+        if not telling.cancelled():
+            telling.result()
+
+    async def _tell(self, at: Place, send: Send) -> None:
+        try:
+            await self._send(send, {"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            sent_s = self._clock()
+            while not self._hub.ended:
+                ticked = self._hub.ticked
+                step = self._hub.next(at, self._apps)
+                if step is None:
+                    self._drop("behind")
+                    break
+                at, content, again = step
+                if content:
+                    await self._give(send, content)
+                    sent_s = self._clock()
+                if not again and not await _within(ticked, sent_s + PING_S - self._clock()):
+                    await self._give(send, _PING)
+                    sent_s = self._clock()
+            await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            self._drop("stalled")  # the answer is not finished: the server closes the connection
+
+    async def _give(self, send: Send, content: bytes) -> None:
+        for start in range(0, len(content), SEND_BYTES):
+            body = content[start : start + SEND_BYTES]
+            await self._send(send, {"type": "http.response.body", "body": body, "more_body": True})
+
+    async def _send(self, send: Send, message: dict[str, object]) -> None:
+        """Hand over.
+
+        Raises:
+            TimeoutError: The reader takes nothing.
+        """
+        async with asyncio.timeout(self._hub.stall_s):
+            await send(message)
+
+    def _drop(self, reason: str) -> None:
+        metrics.counter("live_stream_drops_total").inc()
+        log.debug("live_stream_dropped", reason=reason)
+
+
+async def _within(event: asyncio.Event, seconds: float) -> bool:
+    """Whether the event came in time."""
+    try:
+        async with asyncio.timeout(max(0.0, seconds)):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,192 @@
+"""One session's timeline, put together from the board and from what is indexed of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from http import HTTPStatus
+
+from models.events import Mode, ModeTransition
+from streams.api.live.board import Board
+from streams.api.live.known import KnownAlert
+from streams.api.live.messages import (
+    AlertDetail,
+    ModeChange,
+    Row,
+    Said,
+    SaidTurn,
+    Segment,
+    Share,
+    Timeline,
+    TimelineEpisode,
+    TimelineFact,
+    TimelineTopic,
+    TimelineTurn,
+    Weight,
+)
+from streams.api.problems import Problem, invalid_field
+from streams.api.security import Caller
+from streams.notify.wording import counterfactual
+from streams.vectors.session_memory import RememberedTurn, SessionVectorMemory
+from streams.vectors.topic_memory import RememberedTopic, TopicMemory
+from streams.vectors.user_memory import RememberedEpisode, RememberedFact, UserMemory
+
+MOST_TURNS = 1_000
+"""Of a timeline, the last ones; also of turns with text in one answer."""
+MOST_GONE_TOPICS = 50
+MOST_EPISODES = 100
+"""Of the user, among which those of the session are looked for."""
+
+
+class TimelineReader:
+    """Reads for the caller of a request: the memories give only the caller's apps.
+
+    Args:
+        board: Sessions and alerts.
+        turns: What was said.
+        topics: What it was about.
+        users: Facts and episodes of users.
+    """
+
+    def __init__(self, board: Board, turns: SessionVectorMemory, topics: TopicMemory, users: UserMemory) -> None:
+        self._board = board
+        self._turns = turns
+        self._topics = topics
+        self._users = users
+
+    async def timeline(self, caller: Caller, session_id: str, *, text: bool) -> Timeline:
+        """Everything that is known of a session, its texts only if they are wanted.
+
+        Raises:
+            Problem: 404, the board does not know the session, or it is another tenant's.
+            StoreUnavailable: The store does not answer.
+        """
+        row = self._board.row(session_id)
+        if row is None or not caller.may_read(row.app_id):
+            raise _unknown_session()
+        turns, topics, facts, episodes = await asyncio.gather(
+            self._turns.last_turns(session_id, MOST_TURNS),
+            self._all_topics(session_id),
+            self._users.facts(row.app_id, row.user_id, include_past=True),
+            self._users.episodes(row.app_id, row.user_id, limit=MOST_EPISODES),
+        )
+        alerts = self._board.alerts(session_id)
+        mine = [turn for turn in turns if turn.app_id == row.app_id]
+        return Timeline(
+            session=row,
+            turns=_turns(mine, alerts),
+            modes=_modes(self._board.modes(session_id), {turn.turn: turn.timestamp for turn in mine}),
+            segments=self._segments(session_id),
+            topics=[_topic(topic, text=text) for topic in topics],
+            facts=[_fact(fact, text=text) for fact in facts if fact.session_id == session_id],
+            episodes=[_episode(each, text=text) for each in episodes if _tells_of(each, row)],
+            alerts=list(map(alert_detail, alerts)),
+        )
+
+    async def said(self, session_id: str, first: int, last: int) -> Said:
+        """Turns of a session with their text; those that are not indexed (any more) are left out.
+
+        Raises:
+            Problem: 422, too many, or the last before the first.
+            StoreUnavailable: The store does not answer.
+        """
+        if not 0 <= last - first < MOST_TURNS:
+            raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
+        found = await self._turns.turns_numbered(session_id, range(first, last + 1))
+        return Said(
+            turns=[
+                SaidTurn(turn=each.turn, role=each.role, content=each.content, timestamp=each.timestamp)
+                for each in found
+            ]
+        )
+
+    async def _all_topics(self, session_id: str) -> list[RememberedTopic]:
+        found = await self._topics.topics(session_id)
+        return [*found.kept, *await self._topics.gone(session_id, found, MOST_GONE_TOPICS)]
+
+    def _segments(self, session_id: str) -> list[Segment]:
+        return [
+            Segment(
+                first_turn=each.first_turn,
+                last_turn=each.last_turn,
+                tokens_before=each.tokens_before,
+                tokens_after=each.tokens_after,
+            )
+            for each in self._board.segments(session_id)
+        ]
+
+
+def _unknown_session() -> Problem:
+    return Problem(
+        HTTPStatus.NOT_FOUND,
+        "not_found",
+        "no such session within live.window; `turntide query` finds older ones in the archive",
+    )
+
+
+def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> list[TimelineTurn]:
+    resting: dict[int, list[str]] = {}
+    for alert in alerts:
+        for number in dict.fromkeys(each.turn for each in alert.event.evidence):
+            resting.setdefault(number, []).append(alert.event.alert_id)
+    return [
+        TimelineTurn(
+            turn=each.turn,
+            role=each.role,
+            timestamp=each.timestamp,
+            risk=each.risk,
+            evidence=resting.get(each.turn, []),
+        )
+        for each in turns
+    ]
+
+
+def _modes(transitions: Sequence[ModeTransition], times: Mapping[int, datetime]) -> list[ModeChange]:
+    """The modes, each with the one before; a session begins calm."""
+    changes, before = list[ModeChange](), Mode.CALM
+    for each in transitions:
+        if each.mode is not before:
+            changes.append(
+                ModeChange(turn=each.turn, from_mode=before.value, to_mode=each.mode.value, at=times.get(each.turn))
+            )
+        before = each.mode
+    return changes
+
+
+def _topic(topic: RememberedTopic, *, text: bool) -> TimelineTopic:
+    return TimelineTopic(
+        topic=topic.topic_id,
+        title=topic.title if text else None,
+        importance=topic.importance,
+        message_count=topic.message_count,
+        state="gone" if not topic.kept else "active" if topic.active else "kept",
+    )
+
+
+def _fact(fact: RememberedFact, *, text: bool) -> TimelineFact:
+    return TimelineFact(category=fact.category, key=fact.key, value=fact.value if text else None, active=fact.active)
+
+
+def _tells_of(episode: RememberedEpisode, row: Row) -> bool:
+    return any(each.session_id == row.session_id for each in episode.turns)
+
+
+def _episode(episode: RememberedEpisode, *, text: bool) -> TimelineEpisode:
+    return TimelineEpisode(
+        episode=episode.episode,
+        first_turn=episode.first_turn,
+        last_turn=episode.last_turn,
+        summary=episode.summary if text else None,
+    )
+
+
+def alert_detail(alert: KnownAlert) -> AlertDetail:
+    """An alert with its grounds; without a model there are neither weights nor a counterfactual."""
+    row, judged = alert.row(), alert.event.escalation
+    return AlertDetail(
+        **{name: getattr(row, name) for name in row.__struct_fields__},
+        signals=[Share(name=each.name, share=each.share) for each in alert.event.signals],
+        contributions=[] if judged is None else [Weight(turn=each.turn, weight=each.log_odds) for each in judged.turns],
+        counterfactual=None if judged is None else counterfactual(judged),
+    )

@@ -1,0 +1,312 @@
+"""What the live page knows: the latest of each session and alert, within bounds, and nothing that was erased."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.erase_events import EraseRequested, EraseScope
+from models.events import AlertStatus, Mode, Severity
+from streams.api.live.board import Board
+from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
+from tests.live_made import AT, alert, at_ms, profile, segment, transition
+
+MOST = 1_000
+
+
+def everything(_app: str) -> bool:
+    """A caller of all apps."""
+    return True
+
+
+def test_a_row_is_the_last_profile_with_the_scores_of_the_last_turns() -> None:
+    """Points gather over profiles; a point that comes again is one point; the oldest go."""
+    board = Board()
+    for first in range(0, 60, 10):
+        board.take_profile(profile(scores=[0.01 * n for n in range(first, first + 10)], first=first), at_ms())
+    board.take_profile(profile(scores=[0.7], first=59, mode=Mode.WATCH), at_ms())
+    row = board.row("s")
+
+    assert row is not None
+    assert (row.risk, row.mode, row.turns, row.last_turn, row.slope) == (0.7, "watch", 60, 59, 0.05)
+    assert len(row.spark) == SPARK_POINTS
+    assert row.spark == [pytest.approx(0.01 * n) for n in range(20, 59)] + [0.7]
+
+
+def test_no_text_is_kept() -> None:
+    """Neither summaries nor words that a profile counts: the page's memory holds ids and numbers."""
+    board = Board()
+    board.take_profile(profile(), at_ms())
+    board.take_segment(segment(), at_ms())
+    known = board._sessions["s"]
+    held = msgspec.json.encode([known.profile, known.segments[0]]).decode()
+
+    assert "parcels" not in held
+    assert "what was said" not in held
+    assert [(0, 9, 900, 100)] == [
+        (each.first_turn, each.last_turn, each.tokens_before, each.tokens_after) for each in board.segments("s")
+    ]
+
+
+def test_a_new_life_of_a_session_begins_anew() -> None:
+    """A session that was released and comes again has its own spark and segments."""
+    board, later = Board(), AT + timedelta(days=2)
+    board.take_profile(profile(scores=[0.5] * 9), at_ms())
+    board.take_segment(segment(), at_ms())
+    board.take_profile(profile(scores=[0.1], at=later, started_at=later), at_ms(later))
+    row = board.row("s")
+
+    assert row is not None
+    assert (row.spark, board.segments("s")) == ([0.1], [])
+
+
+def test_a_row_shows_the_gravest_alert_that_is_not_resolved() -> None:
+    """Critical before warning; resolved ones only where there is no other; at most eight are kept."""
+    board = Board()
+    board.take_profile(profile(), at_ms())
+    shown = []
+    for number, change in enumerate(
+        [
+            alert(alert_id="1"),
+            alert(alert_id="2", severity=Severity.WARNING, fired_at=AT + timedelta(minutes=1)),
+            alert(alert_id="1", status=AlertStatus.RESOLVED),
+            alert(alert_id="2", status=AlertStatus.RESOLVED),
+        ]
+    ):
+        board.take_alert(change, at_ms() + number)
+        row = board.row("s")
+        assert row is not None
+        assert row.alert is not None
+        shown.append((row.alert.alert_id, row.alert.status))
+    for number in range(20):
+        board.take_alert(alert(alert_id=f"more-{number}"), at_ms())
+
+    assert shown == [("1", "firing"), ("1", "firing"), ("2", "firing"), ("2", "resolved")]
+    assert [f"more-{n}" for n in range(12, 20)] == [each.event.alert_id for each in board.alerts("s")]
+    assert len(board._alerts) == MOST_ALERTS
+    assert board.alert("1") is None
+
+
+def test_a_label_stays_with_its_alert_through_changes() -> None:
+    """A label may come before or after a change; one of an unknown alert changes nothing."""
+    board = Board()
+    board.take_alert(alert(), at_ms(), "0" * 31 + "1")
+    board.take_label("alert-1", escalating=False)
+    board.take_label("nobody's", escalating=True)
+    board.take_alert(alert(status=AlertStatus.ACKNOWLEDGED, cause="acknowledged"), at_ms())
+    (row,) = board.since(0, everything, MOST).alerts
+
+    assert (row.label, row.status, row.probability, row.evidence) == (False, "acknowledged", 0.9123, [1])
+
+
+# --- what changed
+
+
+def test_who_is_behind_is_told_the_latest_of_each_once() -> None:
+    """Sixty changes of one session are one row; what was known before is not told again."""
+    board = Board()
+    board.take_profile(profile("old"), at_ms())
+    known = board.version
+    for n in range(60):
+        board.take_profile(profile(scores=[n / 100], first=n), at_ms())
+    board.take_alert(alert(), at_ms())
+    page = board.since(known, everything, MOST)
+
+    assert [("s", 0.59)] == [(row.session_id, row.risk) for row in page.sessions]
+    assert ["alert-1"] == [row.alert_id for row in page.alerts]
+    assert (page.upto, page.more) == (board.version, False)
+    assert board.since(page.upto, everything, MOST)[:3] == ([], [], [])
+
+
+def test_only_apps_that_may_be_read_are_told() -> None:
+    """Rows, alerts and names of those that are gone."""
+    board = Board()
+    for app in ("a", "b"):
+        board.take_profile(profile(f"s-{app}", app=app), at_ms())
+        board.take_alert(alert(f"s-{app}", f"alert-{app}", app=app), at_ms())
+        board.take_profile(profile(f"gone-{app}", app=app), at_ms())
+        board.erase_session(f"gone-{app}", at_ms())
+    page = board.since(0, lambda app: app == "b", MOST)
+
+    assert ["s-b"] == [row.session_id for row in page.sessions]
+    assert ["alert-b"] == [row.alert_id for row in page.alerts]
+    assert page.gone == ["gone-b"]
+
+
+class Reader:
+    """Applies pages of a board, as a page in a browser does."""
+
+    def __init__(self, board: Board, most: int) -> None:
+        self.sessions: dict[str, float] = {}
+        self.alerts: dict[str, str] = {}
+        self._board = board
+        self._most = most
+        self._knows = 0
+
+    def read(self) -> bool:
+        """Apply one page; gives whether there is more."""
+        page = self._board.since(self._knows, everything, self._most)
+        named = {row.session_id for row in page.sessions} | {row.session_id for row in page.alerts}
+        assert named.isdisjoint(page.gone)
+        self.sessions |= {row.session_id: row.risk for row in page.sessions}
+        self.alerts |= {row.alert_id: row.session_id for row in page.alerts}
+        for name in page.gone:
+            self.sessions.pop(name, None)
+            self.alerts = {alert_id: of for alert_id, of in self.alerts.items() if of != name}
+        self._knows = page.upto
+        return page.more
+
+
+def do(board: Board, deed: str, name: str, at: int) -> None:
+    """One thing that happens to a board."""
+    match deed:
+        case "profile":
+            board.take_profile(profile(name, scores=[at / 1_000], first=at), at)
+        case "alert":
+            board.take_alert(alert(name, f"alert-{name}"), at)
+        case "erase":
+            board.erase_session(name, at)
+        case "prune":
+            board.prune(at - 50)
+
+
+@given(
+    deeds=st.lists(
+        st.tuples(st.sampled_from(["profile", "alert", "erase", "prune"]), st.integers(0, 5), st.booleans()),
+        max_size=40,
+    ),
+    most=st.integers(1, 7),
+)
+def test_a_reader_of_pages_ends_with_what_the_board_has(deeds: list[tuple[str, int, bool]], most: int) -> None:
+    """However it is cut, and whenever it is read, applying pages in any order within each gives the same."""
+    board = Board(max_sessions=100)
+    reader = Reader(board, most)
+    for number, (deed, which, reads) in enumerate(deeds, 1):
+        do(board, deed, f"s{which}", 10 * number)
+        if reads:
+            reader.read()
+    while reader.read():
+        pass
+
+    assert reader.sessions == {each: row.risk for each in board._sessions if (row := board.row(each)) is not None}
+    assert reader.alerts == board._alerts
+
+
+# --- bounds and erasures
+
+
+def test_the_longest_silent_go_first_and_those_that_fire_last() -> None:
+    """The bound holds whatever comes; who goes is told."""
+    board = Board(max_sessions=100)
+    board.take_profile(profile("firing"), 0)
+    board.take_alert(alert("firing"), 0)
+    for n in range(1, 301):
+        board.take_profile(profile(f"s{n}"), n)
+    kept = [int(name[1:]) for name in board._sessions if name != "firing"]
+
+    assert len(board) <= 100
+    assert board.row("firing") is not None
+    assert min(kept) > 200
+    assert set(board.since(0, everything, MOST).gone).isdisjoint(board._sessions)
+    assert len(board._gone) <= 100
+
+
+def test_silent_sessions_go_after_the_window() -> None:
+    """A record of any kind keeps a session."""
+    board = Board()
+    board.take_profile(profile("silent"), 1_000)
+    board.take_profile(profile("heard"), 1_000)
+    board.take_alert(alert("heard"), 9_000)
+    board.prune(5_000)
+
+    assert (board.row("silent"), board.row("heard") is None) == (None, False)
+    assert board.since(0, everything, MOST).gone == ["silent"]
+
+
+def test_the_horizon_is_where_names_were_forgotten() -> None:
+    """Who knows less may have missed one that went."""
+    board = Board()
+    board.take_profile(profile("first"), 1)
+    board.erase_session("first", 2)
+    forgotten = board.version
+    board.take_profile(profile("second"), 3)
+    board.erase_session("second", 4)
+    board.forget_gone(forgotten)
+
+    assert (board.horizon, board.since(0, everything, MOST).gone) == (forgotten, ["second"])
+
+
+def test_an_erased_session_does_not_come_back_with_older_records() -> None:
+    """Its alerts are read from another topic, perhaps later; what was written after the erasure is of a new life."""
+    board = Board()
+    board.take_profile(profile(), 1_000)
+    board.take_alert(alert(), 1_100)
+    board.erase_session("s", 2_000)
+    erased = board.row("s"), board.alert("alert-1"), board.since(0, everything, MOST).gone
+    board.take_alert(alert(), 1_100)
+    board.take_profile(profile(), 1_000)
+    board.take_segment(segment(), 1_000)
+    late = len(board)
+    board.take_profile(profile(), 3_000)
+
+    assert erased == (None, None, ["s"])
+    assert late == 0
+    assert board.row("s") is not None
+
+
+def test_an_alert_of_the_new_life_survives_the_erasure_of_the_old_one() -> None:
+    """Topics are read independently: the alert may be read first."""
+    board = Board()
+    board.take_profile(profile(), 1_000)
+    board.take_alert(alert(alert_id="old"), 1_000)
+    board.take_alert(alert(alert_id="new"), 3_000)
+    board.erase_session("s", 2_000)
+
+    assert ["new"] == [each.event.alert_id for each in board.alerts("s")]
+    assert (board.alert("old"), board.row("s")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("scope", "named", "left"),
+    [
+        ("user", {"app_id": "a", "user_id": "u"}, {"a-v", "b-u", "b-v"}),
+        ("user", {"user_id": "u"}, {"a-v", "b-v"}),
+        ("app", {"app_id": "a"}, {"b-u", "b-v"}),
+        ("session", {"session_id": "a-u"}, {"a-v", "b-u", "b-v"}),
+    ],
+)
+def test_whom_an_erasure_names_vanishes_at_once(scope: EraseScope, named: dict[str, Any], left: set[str]) -> None:
+    """A user of one app or of all, an app, a session; not others, and nothing that came later."""
+    board = Board()
+    for app in ("a", "b"):
+        for user in ("u", "v"):
+            board.take_profile(profile(f"{app}-{user}", app=app, user=user), 1_000)
+    board.take_profile(profile("later"), 9_000)
+    board.erase(EraseRequested(request_id="r", timestamp=AT, scope=scope, **named), 5_000)
+
+    assert left | {"later"} == set(board._sessions)
+
+
+def test_modes_are_those_of_the_last_profile() -> None:
+    """None of a session that is not known."""
+    board = Board()
+    board.take_profile(profile(mode_transitions=[transition(3, Mode.WATCH), transition(5, Mode.CRITICAL)]), at_ms())
+
+    assert [(3, "watch"), (5, "critical")] == [(each.turn, each.mode.value) for each in board.modes("s")]
+    assert board.modes("other") == []
+
+
+def test_versions_rise() -> None:
+    """Each change has one of its own, so that a page can be cut anywhere."""
+    board = Board()
+    for n in range(5):
+        board.take_profile(profile(f"s{n}"), n)
+        board.take_alert(alert(f"s{n}", f"alert-{n}"), n)
+
+    assert all(before < after for before, after in pairwise(board._changed.values()))

@@ -1,0 +1,175 @@
+"""From records to the board, and how roles are: what is read, and that nothing that fails ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from models.codec import encode
+from models.erase_events import EraseRequested
+from models.errors import InvalidRecord, StoreUnavailable
+from models.events import AlertLabelled, SessionErased
+from models.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
+from streams.api.live.board import Board
+from streams.api.live.feed import _controls, take, trace_of
+from streams.api.live.hub import Hub
+from streams.api.live.roles import MOST_DETAIL, RoleWatch, role_addresses
+from streams.live_settings import LiveSettings
+from streams.settings import load_settings
+from tests.api_doubles import said
+from tests.live_made import AT, alert, profile, segment
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def record(
+    topic: Topic, value: bytes | None, *, key: bytes = b"s", at: int = 1_000, headers: Any = ()
+) -> ConsumerRecord[Any, Any]:
+    """A record of a topic."""
+    size = len(value or b"")
+    return ConsumerRecord(topic.name, 0, 0, at, 0, key, value, None, len(key), size, headers)
+
+
+def test_each_topic_tells_the_board_its_part() -> None:
+    """Profiles, alerts with their trace, segments, labels."""
+    board = Board()
+    header = [("traceparent", f"00-{TRACE}-b7ad6b7169203331-01".encode())]
+    label = AlertLabelled(session_id="s", timestamp=AT, alert_id="alert-1", escalating=True)
+    take(board, PROFILES, record(PROFILES, encode(profile())))
+    take(board, ALERTS, record(ALERTS, encode(alert()), headers=header))
+    take(board, COMPACTIONS, record(COMPACTIONS, encode(segment())))
+    take(board, TURNS, record(TURNS, encode(label)))
+    known, row = board.alert("alert-1"), board.row("s")
+
+    assert known is not None
+    assert row is not None
+    assert (known.trace_id, known.label, len(board.segments("s"))) == (TRACE, True, 1)
+
+
+@pytest.mark.parametrize(
+    ("topic", "value"),
+    [
+        (PROFILES, None),
+        (TURNS, encode(SessionErased(session_id="s", timestamp=AT, request_id="r"))),
+        (ERASURES, encode(EraseRequested(request_id="r", timestamp=AT, scope="app", app_id="a"))),
+    ],
+    ids=["tombstone", "erased", "requested"],
+)
+def test_an_erasure_takes_a_session_from_the_board(topic: Topic, value: bytes | None) -> None:
+    """Whichever of its marks is read first."""
+    board = Board()
+    take(board, PROFILES, record(PROFILES, encode(profile())))
+    take(board, topic, record(topic, value, at=2_000))
+    take(board, ALERTS, record(ALERTS, encode(alert()), at=1_500))
+
+    assert (len(board), board.since(0, lambda _: True, 9).gone) == (0, ["s"])
+
+
+def test_what_cannot_be_trusted_changes_nothing() -> None:
+    """Labels under another key or of another session, turns that quote them, other events; rubbish is refused."""
+    board = Board()
+    take(board, ALERTS, record(ALERTS, encode(alert())))
+    label = encode(AlertLabelled(session_id="s", timestamp=AT, alert_id="alert-1", escalating=True))
+    other = encode(AlertLabelled(session_id="other", timestamp=AT, alert_id="alert-1", escalating=True))
+    quoting = encode(said(1, '{"type": "session_erased", "alert_labelled": 1}', session="s"))
+    for value, key in ((label, b"other"), (other, b"other"), (quoting, b"s"), (b'{"type":"alert_labelled"}', b"s")):
+        take(board, TURNS, record(TURNS, value, key=key, at=9_000))
+    take(board, ALERTS, record(ALERTS, None))
+    with pytest.raises(InvalidRecord):
+        take(board, PROFILES, record(PROFILES, b"rubbish"))
+    known = board.alert("alert-1")
+
+    assert known is not None
+    assert known.label is None
+
+
+def test_turns_are_passed_over_unread() -> None:
+    """Only what may be a label or an erasure is decoded."""
+    label = record(TURNS, encode(AlertLabelled(session_id="s", timestamp=AT, alert_id="1", escalating=True)))
+    erased = record(TURNS, encode(SessionErased(session_id="s", timestamp=AT, request_id="r")))
+    turns = [record(TURNS, encode(said(n, "hello"))) for n in range(5)]
+
+    assert _controls([*turns, label, record(TURNS, None), erased]) == [label, erased]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"00-" + b"0" * 32 + b"-b7ad6b7169203331-01",
+        b"00-short-b7ad6b7169203331-01",
+        b"\xff\xfe",
+        b"00-" + b"g" * 32,
+    ],
+)
+def test_an_invalid_trace_is_none(value: bytes) -> None:
+    """Anybody may send headers."""
+    assert trace_of([("traceparent", value), ("other", b"x")]) is None
+
+
+# --- roles
+
+
+async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
+    """Ready, not ready with the reason, away; a lag where it is known."""
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/readyz"
+        match request.url.host:
+            case "sessions":
+                return httpx.Response(200, text="ready")
+            case "memory":
+                return httpx.Response(503, text="recovering " + "x" * 1_000)
+            case _:
+                raise httpx.ConnectError("refused")
+
+    async def lags() -> Mapping[str, int]:
+        return {"sessions": 7}
+
+    addresses = {name: f"http://{name}:1" for name in ("sessions", "memory", "archive")}
+    hub = Hub(Board(), LiveSettings())
+    watch = RoleWatch(addresses, hub, lags)
+    first = [row.state for row in hub._roles]
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        rows = await watch.look(client)
+
+    assert first == ["unknown"] * 3
+    assert [("sessions", "ready", 7), ("memory", "not_ready", None), ("archive", "away", None)] == [
+        (row.role, row.state, row.lag_records) for row in rows
+    ]
+    assert rows[1].detail.startswith("recovering")
+    assert len(rows[1].detail) == MOST_DETAIL
+
+
+async def test_roles_are_told_without_kafka() -> None:
+    """Then no lag is known."""
+
+    async def lags() -> Mapping[str, int]:
+        raise StoreUnavailable("Kafka does not answer")
+
+    watch = RoleWatch({"index": "http://index"}, Hub(Board(), LiveSettings()), lags)
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, text="ready"))
+    async with httpx.AsyncClient(transport=transport) as client:
+        (row,) = await watch.look(client)
+
+    assert (row.state, row.lag_records) == ("ready", None)
+
+
+def test_where_roles_answer() -> None:
+    """As told; else on this host, at the ports of those that the settings would start."""
+    told = load_settings(live={"roles": {"sessions": "http://sessions:8701/"}})
+    local = load_settings(http={"archive_port": 0})
+    judged = load_settings(judge={"kind": "openai"}, vectors={"url": "http://qdrant:6333"})
+
+    assert role_addresses(told) == {"sessions": "http://sessions:8701"}
+    assert role_addresses(local) == {
+        "sessions": "http://127.0.0.1:8701",
+        "memory": "http://127.0.0.1:8705",
+        "enrich": "http://127.0.0.1:8706",
+        "index": "http://127.0.0.1:8702",
+    }
+    assert {"judge", "api"} <= set(role_addresses(judged))

@@ -1,0 +1,414 @@
+"""`/v1/live` and `/live/`: who may ask what, what is masked, and that whatever was said arrives as data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import jsonschema  # type: ignore[import-untyped]
+import msgspec
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from qdrant_client import AsyncQdrantClient
+
+from models.codec import encode
+from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, Position
+from models.policy import Policy
+from streams.api.assembly import memory_api
+from streams.api.health import create_api
+from streams.api.live.page import page_router
+from streams.api.live.service import LivePage
+from streams.api.security import access_of
+from streams.http_settings import ApiToken, TokenRole
+from streams.kafka.producer import Record
+from streams.settings import Settings, load_settings
+from streams.vectors.server import ServerStore
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.topic_memory import LoggedChange, TopicMemory
+from streams.vectors.user_memory import UserMemory
+from tests.api_doubles import _embedder, said
+from tests.api_tenants import canary, topic_of, user_events_of
+from tests.live_made import alert, at_ms, profile, segment, transition
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
+ODD = f"a/b/../{XSS}?q=1#f%2F\u2028 \\ 雪"
+"""A session id of anything."""
+OF = {
+    "ops-a": (TokenRole.OPERATOR, ["a"], True),
+    "blind": (TokenRole.OPERATOR, [], False),
+    "all": (TokenRole.OPERATOR, [], True),
+    "reader": (TokenRole.READER, [], True),
+}
+
+
+class Writer:
+    """Doubles the log."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Record]] = []
+
+    async def write(self, topic: str, record: Record) -> Position:
+        """As the port says."""
+        self.records.append((topic, record))
+        return Position(topic, 3, len(self.records))
+
+
+class Watched:
+    """A role with two tenants' sessions, and their memory; the board is filled by hand."""
+
+    def __init__(self, *, tokens: bool = True, **http: Any) -> None:
+        entries = [
+            ApiToken(token=SecretStr(f"token-of-{name}-1234"), apps=apps, role=role, text=text, name=name)
+            for name, (role, apps, text) in OF.items()
+        ]
+        self.settings: Settings = load_settings(http={"tokens": entries if tokens else [], "mcp": False, **http})
+        self.store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+        self.writer = Writer()
+        self.page = LivePage(self.settings, self.writer)
+        self.made = memory_api(
+            self.store, _embedder(), Policy(), self.settings.http, topic_prefix="test", live=self.page
+        )
+        self.app: FastAPI = create_api(
+            ready=lambda: (True, "ready"),
+            registry=CollectorRegistry(),
+            routers=self.made.routers,
+            access=access_of(self.settings.http),
+            limits=self.settings.http,
+        )
+
+    async def fill(self) -> None:
+        """A session of each tenant with an alert, one called by an odd name, and what is remembered of them."""
+        embedder, board = _embedder(), self.page.board
+        turns = SessionVectorMemory(self.store, embedder)
+        topics, users = TopicMemory(self.store, embedder, turns), UserMemory(self.store, embedder)
+        for app in ("a", "b"):
+            session, user = f"session-{app}", f"user-{app}"
+            spoken = [said(n, f"{canary(app)} {XSS} pelicans {n}", app=app, user=user, session=session) for n in (0, 1)]
+            await turns.add_turns(spoken, embedder.embed([each.content for each in spoken]), [0.2, 0.9])
+            change = LoggedChange(topic_of(app, session), 0)
+            await topics.add_changes([change], embedder.embed([change.event.title]))
+            fact, episode, standing = user_events_of(app, user, session)
+            await users.add_facts([(fact, 0)])
+            await users.add_episodes([(episode, 0)])
+            await users.add_standings([(standing, 0)])
+            modes = [transition(1, Mode.CRITICAL)]
+            board.take_profile(profile(session, app=app, user=user, mode_transitions=modes), at_ms())
+            board.take_segment(segment(session, app=app), at_ms())
+            board.take_alert(alert(session, f"alert-{app}", app=app, user=user, evidence=[1, 1]), at_ms(), "1" * 32)
+        odd = said(7, XSS, app="a", user=XSS, session=ODD)
+        await turns.add_turns([odd], embedder.embed([odd.content]))
+        board.take_profile(profile(ODD, app="a", user=XSS), at_ms())
+        board.take_alert(alert(ODD, "alert/../odd", app="a", user=XSS, reason=XSS), at_ms())
+
+    @asynccontextmanager
+    async def client(self, name: str | None) -> AsyncIterator[httpx.AsyncClient]:
+        """A client with the token of that name."""
+        headers = {} if name is None else {"Authorization": f"Bearer token-of-{name}-1234"}
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+            yield client
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Watched]:
+    """With both tenants' sessions."""
+    made = Watched()
+    await made.fill()
+    yield made
+    await made.store.close()
+
+
+ASKED = {
+    "/v1/live/me": ("GET", None),
+    "/v1/live/search?q=pelicans": ("GET", None),
+    "/v1/live/sessions/session-a/text": ("GET", None),
+    "/v1/live/sessions/session-a": ("GET", None),
+    "/v1/live/sessions/session-a?text=true": ("GET", None),
+    "/v1/live/alerts/alert-a/acknowledge": ("POST", {"session_id": "session-a"}),
+    "/v1/live/alerts/alert-a/label": ("POST", {"session_id": "session-a", "label": True}),
+}
+
+
+async def statuses(served: Watched, name: str | None) -> list[int]:
+    """What each request is answered."""
+    async with served.client(name) as client:
+        return [(await client.request(method, path, json=body)).status_code for path, (method, body) in ASKED.items()]
+
+
+async def test_who_may_ask_what(served: Watched) -> None:
+    """Nobody without a token; a reader who they are; text with the permission; all of it an operator of the app."""
+    assert await statuses(served, None) == [401] * 7
+    assert await statuses(served, "reader") == [200, *[403] * 6]
+    assert await statuses(served, "blind") == [200, 403, 403, 200, 403, 202, 202]
+    assert await statuses(served, "ops-a") == [200, 200, 200, 200, 200, 202, 202]
+    async with served.client("reader") as client:
+        assert (await client.get("/v1/live/stream")).status_code == 403
+
+
+async def test_me_tells_what_the_token_may(served: Watched) -> None:
+    """The page shows what can be done with it; without tokens everything can."""
+    async with served.client("ops-a") as client:
+        mine = (await client.get("/v1/live/me")).json()
+    everybody = Watched(tokens=False)
+    async with everybody.client(None) as client:
+        anybodys = (await client.get("/v1/live/me")).json()
+    await everybody.store.close()
+
+    assert mine == {"name": "ops-a", "role": "operator", "text": True, "apps": ["a"], "tokens": True}
+    assert anybodys == {"name": "local", "role": "admin", "text": True, "apps": None, "tokens": False}
+
+
+async def test_a_timeline_has_everything_but_text(served: Watched) -> None:
+    """Titles, values and summaries are null until they are asked for by who may."""
+    async with served.client("all") as client:
+        masked = (await client.get("/v1/live/sessions/session-a")).json()
+        shown = (await client.get("/v1/live/sessions/session-a?text=true")).json()
+    (told,) = masked["alerts"]
+
+    assert canary("a") not in msgspec.json.encode(masked).decode()
+    assert [shown["topics"][0]["title"], shown["facts"][0]["value"], shown["episodes"][0]["summary"]] == [
+        f"{canary('a')} canary about pelicans",
+        canary("a"),
+        f"{canary('a')}: canary about pelicans",
+    ]
+    assert [(0, 0.2, []), (1, 0.9, ["alert-a"])] == [(t["turn"], t["risk"], t["evidence"]) for t in masked["turns"]]
+    assert masked["modes"] == [
+        {"turn": 1, "from_mode": "calm", "to_mode": "critical", "at": masked["turns"][1]["timestamp"]}
+    ]
+    assert masked["segments"] == [{"first_turn": 0, "last_turn": 9, "tokens_before": 900, "tokens_after": 100}]
+    assert (masked["facts"][0]["key"], masked["topics"][0]["state"]) == ("name", "active")
+    assert (told["contributions"], told["signals"]) == (
+        [{"turn": 0, "weight": 2.0}, {"turn": 1, "weight": 3.3}],
+        [{"name": "level", "share": 1.0}],
+    )
+    assert told["counterfactual"] == "Without level it would be 0.05: no alert."
+    assert (told["trace_id"], masked["session"]["alert"]["alert_id"]) == ("1" * 32, "alert-a")
+
+
+async def test_another_tenants_session_is_unknown(served: Watched) -> None:
+    """Not even that it is there; its text, its alerts, what is found in it."""
+    async with served.client("ops-a") as client:
+        answers = [
+            await client.get("/v1/live/sessions/session-b?text=true"),
+            await client.post("/v1/live/alerts/alert-b/acknowledge", json={"session_id": "session-b"}),
+            await client.post("/v1/live/alerts/alert-b/label", json={"session_id": "session-b", "label": True}),
+        ]
+        named = [await client.get(f"/v1/live/{path}") for path in ("search?q=pelicans&app_id=b", "stream?app_id=b")]
+        text = await client.get("/v1/live/sessions/session-b/text")
+        found = [
+            await client.get(f"/v1/live/search?q=canary-of-b+name+pelicans&kind={kind}")
+            for kind in ("turns", "episodes", "facts", "memories")
+        ]
+    said_of_b = "".join(each.text for each in [*answers, *named, text, *found])
+
+    assert [404] * 3 == [each.status_code for each in answers]
+    assert [403] * 2 == [each.status_code for each in named]
+    assert text.json() == {"turns": []}
+    assert canary("b") not in said_of_b
+    assert "session-b" not in said_of_b
+
+
+async def test_a_search_finds_in_every_kind_of_memory(served: Watched) -> None:
+    """With whose it is and where; without an app, in all that have sessions."""
+    async with served.client("all") as client:
+        turns = (await client.get("/v1/live/search?q=pelicans&limit=3")).json()["hits"]
+        facts = (await client.get("/v1/live/search?q=name&kind=facts&app_id=b")).json()["hits"]
+        episodes = (await client.get("/v1/live/search?q=pelicans&kind=episodes&app_id=b")).json()["hits"]
+        wrong = [
+            await client.get(f"/v1/live/search?{query}") for query in ("q=", "q=%20", "q=x&kind=all", "q=x&limit=0")
+        ]
+
+    assert {"session-a", "session-b"} <= {hit["session_id"] for hit in turns}
+    assert [("name: canary-of-b", "user-b", "session-b")] == [
+        (hit["text"], hit["user_id"], hit["session_id"]) for hit in facts
+    ]
+    assert [("b", "episodes")] == [(hit["app_id"], hit["kind"]) for hit in episodes]
+    assert [422] * 4 == [each.status_code for each in wrong]
+
+
+async def test_ids_and_text_of_anything_are_data(served: Watched) -> None:
+    """Markup arrives as JSON of the right type, unchanged, and nothing sniffs it; any id finds its session."""
+    path = f"/v1/live/sessions/{quote(ODD, safe='')}"
+    async with served.client("all") as client:
+        timeline = await client.get(path)
+        text = await client.get(f"{path}/text?first=7&last=7")
+        acknowledged = await client.post(
+            f"/v1/live/alerts/{quote('alert/../odd', safe='')}/acknowledge", json={"session_id": ODD}
+        )
+        unknown = [
+            await client.get(f"/v1/live/sessions/{each}")
+            for each in (quote("../../etc/passwd", safe=""), "%2e%2e%2f%2e%2e", "%00", "x" * 256, quote(XSS, safe=""))
+        ]
+        too_long = await client.get(f"/v1/live/sessions/{'x' * 257}")
+
+    assert {"application/json"} == {each.headers["content-type"] for each in (timeline, text, acknowledged)}
+    assert (timeline.json()["session"]["session_id"], timeline.json()["session"]["user_id"]) == (ODD, XSS)
+    assert timeline.json()["alerts"][0]["reason"] == XSS
+    assert [(7, XSS)] == [(turn["turn"], turn["content"]) for turn in text.json()["turns"]]
+    assert acknowledged.status_code == 202
+    assert [(404, "application/problem+json")] * 5 == [(e.status_code, e.headers["content-type"]) for e in unknown]
+    assert not any("script" in each.text for each in unknown)
+    assert too_long.status_code == 422
+
+
+async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None:
+    """Under the session's key, with who did it; what cannot be is refused before anything is written."""
+    served = Watched()
+    board = served.page.board
+    board.take_alert(alert("s", "firing"), at_ms())
+    board.take_alert(alert("s", "over", status=AlertStatus.RESOLVED), at_ms())
+    path = "/v1/live/alerts/{}/{}".format
+    async with served.client("ops-a") as client:
+        refused = [
+            await client.post(path("nobody", "label"), json={"session_id": "s", "label": True}),
+            await client.post(path("firing", "label"), json={"session_id": "other", "label": True}),
+            await client.post(path("over", "acknowledge"), json={"session_id": "s"}),
+            await client.post(path("firing", "label"), json={"session_id": "s", "label": "yes"}),
+            await client.post(path("firing", "label"), json={"session_id": "s"}),
+            await client.post(path("firing", "acknowledge"), json={"session_id": "s", "note": "x" * 1_001}),
+            await client.post(path("firing", "acknowledge"), json={"session_id": "s", "by": "somebody else"}),
+        ]
+        nothing = list(served.writer.records)
+        done = [
+            await client.post(path("firing", "acknowledge"), json={"session_id": "s", "note": "looking"}),
+            await client.post(path("over", "label"), json={"session_id": "s", "label": False, "reason": XSS}),
+        ]
+    await served.store.close()
+    (first, acknowledged), (second, labelled) = served.writer.records
+    ack = msgspec.json.decode(acknowledged.value or b"", type=AlertAcknowledged)
+    label = msgspec.json.decode(labelled.value or b"", type=AlertLabelled)
+    known = board.alert("over")
+
+    assert [404, 404, 409, 422, 422, 422, 422] == [each.status_code for each in refused]
+    assert nothing == []
+    assert [{"topic": "turns.v1", "partition": 3, "offset": n} for n in (1, 2)] == [each.json() for each in done]
+    assert (first, acknowledged.key, ack.by, ack.note) == ("turns.v1", b"s", "ops-a", "looking")
+    assert (second, label.escalating, label.reason, label.by) == ("turns.v1", False, XSS, "ops-a")
+    assert labelled.value == encode(label)
+    assert known is not None
+    assert known.label is False
+
+
+async def test_a_stream_takes_no_place_among_requests() -> None:
+    """It lasts longer than a request may, and others are answered beside it; markup in ids stays in its line."""
+    served = Watched(max_concurrent_requests=1, request_timeout="PT0.05S")
+    await served.fill()
+    came, left = asyncio.Event(), asyncio.Event()
+    messages: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        await left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+        came.set()
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/live/stream",
+        "query_string": b"app_id=a",
+        "headers": [(b"authorization", b"Bearer token-of-ops-a-1234")],
+    }
+    answering = asyncio.ensure_future(served.app(scope, receive, send))
+    while len(messages) < 2:
+        came.clear()
+        await asyncio.wait_for(came.wait(), 5)
+    async with served.client("all") as client:
+        beside = [(await client.get("/v1/live/me")).status_code for _ in range(3)]
+    await asyncio.wait({answering}, timeout=0.1)
+    still = not answering.done()
+    left.set()
+    await asyncio.wait_for(answering, 5)
+    await served.store.close()
+    headers = dict(messages[0]["headers"])
+    event, number, data, *rest = messages[1]["body"].split(b"\n")
+    rows = msgspec.json.decode(data.removeprefix(b"data: "))["sessions"]
+
+    assert (beside, still, messages[0]["status"]) == ([200] * 3, True, 200)
+    assert headers[b"content-type"].startswith(b"text/event-stream")
+    assert (headers[b"cache-control"], b"content-length" in headers) == (b"no-store", False)
+    assert (event, number.startswith(b"id: "), rest) == (b"event: snapshot", True, [b"", b""])
+    assert {"session-a", ODD} == {row["session_id"] for row in rows}
+
+
+# --- the page's files
+
+
+async def test_the_pages_files_are_open_and_strict(served: Watched) -> None:
+    """Without a token, with the policy that keeps everything foreign out, and never stale."""
+    async with served.client(None) as client:
+        page = await client.get("/live/")
+        moved = await client.get("/live")
+        again = await client.get("/live/", headers={"If-None-Match": page.headers["etag"]})
+        head = await client.head("/live/")
+        missing = [
+            await client.get(f"/live/{name}")
+            for name in ("nothing.js", "..%2fpage.py", "%2e%2e/routes.py", "..%5cpage.py", "%00", "index.html%00.js")
+        ]
+
+    assert page.headers["content-security-policy"] == (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert (page.headers["x-content-type-options"], page.headers["referrer-policy"]) == ("nosniff", "no-referrer")
+    assert (page.headers["cache-control"], again.status_code, head.status_code) == ("no-cache", 304, 200)
+    assert (moved.status_code, moved.headers["location"]) == (308, "/live/")
+    assert [404] * 6 == [each.status_code for each in missing]
+
+
+async def test_only_files_that_were_there_are_served(tmp_path: Path) -> None:
+    """No path of a request reaches the file system: not what is beside the folder, nor what comes later."""
+    (tmp_path / "secret.js").write_text("secret")
+    folder = tmp_path / "static"
+    (folder / "views").mkdir(parents=True)
+    (folder / "index.html").write_text("page")
+    (folder / "views" / "list.js").write_text("list")
+    (folder / "notes.txt").write_text("of whoever made it")
+    app = FastAPI(redirect_slashes=False)
+    app.include_router(page_router(folder))
+    (folder / "later.js").write_text("later")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
+        found = [(await client.get(f"/live/{name}")).text for name in ("", "index.html", "views/list.js")]
+        with pytest.raises(Exception, match="no such file"):
+            await client.get("/live/later.js")
+        with pytest.raises(Exception, match="no such file"):
+            await client.get("/live/%2e%2e/secret.js")
+        with pytest.raises(Exception, match="no such file"):
+            await client.get("/live/notes.txt")
+
+    assert found == ["page", "page", "list"]
+
+
+# --- the contract
+
+
+async def test_the_contract_describes_every_route(served: Watched) -> None:
+    """With an example of each answer, body and parameter, which fits its schema; files are no part of it."""
+    contract = served.app.openapi()
+    live = {path: each for path, each in contract["paths"].items() if path.startswith("/v1/live")}
+    routes = {route.path for router in served.made.routers for route in router.routes if isinstance(route, APIRoute)}
+
+    assert {path.replace(":path", "") for path in routes if path.startswith("/v1/live")} == set(live)
+    assert not [path for path in contract["paths"] if path.startswith("/live/")]
+    for operations in live.values():
+        for operation in operations.values():
+            contents = [a["content"] for status, a in operation["responses"].items() if status < "300"]
+            contents.append(operation.get("requestBody", {}).get("content", {}))
+            for content in (each for media in contents for each in media.values()):
+                schema = {**content.get("schema", {}), "components": contract["components"]}
+                jsonschema.validate(content["example"], schema)
+            assert operation["description"]
+            assert all(parameter["schema"]["examples"] for parameter in operation.get("parameters", []))
