@@ -35,6 +35,11 @@ def chaos(
     outage_s: Annotated[
         float, typer.Option("--outage-s", min=0.5, help="Longest outage of broker and vector store, seconds.")
     ] = OUTAGE_S,
+    rolling: Annotated[
+        bool,
+        typer.Option("--rolling", help="No harm: restart one worker after another, as an upgrade does; two per role."),
+    ] = False,
+    roles: Annotated[str, typer.Option(help="With --rolling: the roles, comma separated; none: all.")] = "",
     data_dir: Annotated[
         Path | None,
         typer.Option(help="New or empty folder for broker, archive and logs; none: a temporary one, kept on failure."),
@@ -51,12 +56,18 @@ def chaos(
     and comes back, or refuses what is written; the vector store is killed, hangs or answers 503. Turns come late, twice
     and out of order, with poison between them, of users in several sessions at once. Then state, outputs, archive and
     index must equal a replay of the logs, as `turntide replay --compare` has it. Exit code 1 with any difference.
+
+    With --rolling, two workers of each role run, and every one is stopped in order (SIGTERM) and started again, one
+    after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
     """
     from jobs.chaos.driver import Options
     from jobs.chaos.sweep import sweep
     from streams.telemetry import configure_logging
 
     configure_logging(level="warning")
+    if rolling:
+        _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=Output(output))
+        return
     allowed = acts_of(acts)
     folder = _folder(data_dir)
     printed = Output(output)
@@ -88,6 +99,7 @@ chaos.epilog = examples(  # type: ignore[attr-defined]
     "turntide chaos --seed 7 --output json | jq .differences",
     "turntide chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
     "turntide chaos --acts kill,stop",
+    "turntide chaos --rolling --turns-per-s 100",
     "turntide chaos --acts broker --minutes 5 --outage-s 60",
 )
 
@@ -102,6 +114,29 @@ def acts_of(names: str) -> frozenset[Act]:
         return frozenset(Act(name.strip()) for name in names.split(","))
     except ValueError as error:
         raise ConfigurationError(f"--acts {names}: {error}. There are {_ALL.replace(',', ', ')}") from error
+
+
+def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, printed: Output) -> None:
+    import asyncio
+
+    from jobs.broker.local_kafka import LocalKafka
+    from jobs.chaos.driver import settings_of
+    from jobs.chaos.rolling import ROLES, Rolling, roles_of
+    from jobs.topics import apply_topics
+
+    wanted, folder = roles_of(roles) if roles else ROLES, _folder(data_dir)
+
+    with _terminable(), LocalKafka(folder) as broker:
+        settings = settings_of(broker.bootstrap, folder)
+        asyncio.run(apply_topics(settings))
+        rolling = Rolling(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, tell=printed.message)
+        result = asyncio.run(rolling.run())
+    printed.record(msgspec.to_builtins(result))
+    if result.failed:
+        typer.echo(f"{result.differences} differences. Broker, archive and logs are kept in {folder}", err=True)
+        raise typer.Exit(_EXIT_DIFFERENT)
+    if data_dir is None:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _print(done: list[Saved], printed: Output, *, many: bool) -> None:

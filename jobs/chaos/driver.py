@@ -15,7 +15,7 @@ from jobs.broker.local_kafka import LocalKafka
 from jobs.chaos.actions import OUTAGE_S, Act, plan
 from jobs.chaos.delays import Raised, delays
 from jobs.chaos.harm import Harmer
-from jobs.chaos.result import Result
+from jobs.chaos.result import Result, lost_and_doubled
 from jobs.chaos.supervisor import Supervisor
 from jobs.chaos.traffic import traffic
 from jobs.compare import Settled, settle
@@ -25,11 +25,9 @@ from models.codec import decode_output
 from models.events import AlertChanged, Position
 from models.topics import ALERTS, TURNS
 from streams.archive_settings import ArchiveSettings
-from streams.comparison import Kind, TopicOutputs, turn_counts
-from streams.followers import ARCHIVE_TURNS, INDEX
+from streams.comparison import Kind, TopicOutputs
 from streams.kafka.client import read_to_end
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
-from streams.tiers import USERS_TURNS
 
 SESSION_TIMEOUT = timedelta(seconds=6)
 """After which a dead worker's partitions move, in every run."""
@@ -37,8 +35,6 @@ _PARTITIONS = 4
 _EVENT_TIME_PER_TIME = 60
 """A minute of chaos is an hour of conversation, so that silent sessions time out."""
 _SETTLED_WITHIN_S = 180.0
-LOG = "log"
-"""Where a turn that the broker acknowledged, but no longer has, is missing."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -50,6 +46,20 @@ class Options(Struct, frozen=True, kw_only=True):
     data_dir: Path
     acts: frozenset[Act] = frozenset(Act)
     outage_s: float = OUTAGE_S
+
+
+def settings_of(bootstrap: str, data_dir: Path) -> Settings:
+    """A run's own: whatever cluster, archive or vector store the environment names is left alone."""
+    kafka = KafkaSettings(
+        bootstrap=bootstrap,
+        partitions=_PARTITIONS,
+        session_timeout=SESSION_TIMEOUT,
+        heartbeat_interval=timedelta(seconds=1),
+    )
+    mine = {"kafka": kafka, "topic_prefix": "chaos", "data_dir": data_dir}
+    return load_settings().model_copy(
+        update={**mine, "archive": ArchiveSettings(), "vectors": VectorSettings(), "policy_file": None}
+    )
 
 
 class Run:
@@ -70,7 +80,7 @@ class Run:
         with ExitStack() as running:
             self._tell("starting Apache Kafka and the roles")
             broker = running.enter_context(LocalKafka(self._options.data_dir))
-            settings = self._settings(broker)
+            settings = settings_of(broker.bootstrap, self._options.data_dir)
             await apply_topics(settings)
             with_vectors = Act.VECTORS in self._options.acts
             supervisor = Supervisor(settings, self._options.data_dir / "logs", vector_server=with_vectors)
@@ -80,19 +90,6 @@ class Run:
             settled = await self._harm_and_settle(settings, supervisor, harmer)
             raised = await _raised(settings, settled.outputs[ALERTS.name])
         return self._result(settled, supervisor, harmer, raised, monotonic() - began_s)
-
-    def _settings(self, broker: LocalKafka) -> Settings:
-        kafka = KafkaSettings(
-            bootstrap=broker.bootstrap,
-            partitions=_PARTITIONS,
-            session_timeout=SESSION_TIMEOUT,
-            heartbeat_interval=timedelta(seconds=1),
-        )
-        mine = {"kafka": kafka, "topic_prefix": "chaos", "data_dir": self._options.data_dir}
-        # Whatever cluster, archive or vector store the environment names: chaos is for its own ones only.
-        return load_settings().model_copy(
-            update={**mine, "archive": ArchiveSettings(), "vectors": VectorSettings(), "policy_file": None}
-        )
 
     async def _harm_and_settle(self, settings: Settings, supervisor: Supervisor, harmer: Harmer) -> Settled:
         seconds, timeout_s = self._options.minutes * 60, SESSION_TIMEOUT.total_seconds()
@@ -141,25 +138,15 @@ class Run:
     ) -> Result:
         found = settled.comparison
         late = delays(raised, harmer.done, session_timeout_s=SESSION_TIMEOUT.total_seconds())
-        found.ids(
-            LOG, {f"{s}, turn {t}" for s, t in self._sent}, {f"{s}, turn {t}" for s, t in settled.oracle.turn_keys}
-        )
-        expected, counted = turn_counts(settled.oracle.entities), turn_counts(settled.state)
-        off = [counted.get(name, 0) - expected.get(name, 0) for name in expected.keys() | counted.keys()]
+        lost, doubled = lost_and_doubled(settled, self._sent)
         return Result(
             seed=self._options.seed,
             kills=supervisor.kills,
             acts=dict(harmer.acts),
             restarts=supervisor.restarts,
             turns=len(self._sent),
-            lost=found.count(LOG, Kind.MISSING)
-            + found.count(ARCHIVE_TURNS, Kind.MISSING)
-            + found.count(USERS_TURNS, Kind.MISSING)
-            - sum(n for n in off if n < 0),
-            doubled=found.count(ARCHIVE_TURNS, Kind.DOUBLED)
-            + found.count(USERS_TURNS, Kind.DOUBLED)
-            + found.count(INDEX, Kind.FALSE)
-            + sum(n for n in off if n > 0),
+            lost=lost,
+            doubled=doubled,
             alerts=found.checked[ALERTS.name],
             alerts_missing=found.count(ALERTS.name, Kind.MISSING),
             alerts_false=found.count(ALERTS.name, Kind.FALSE, Kind.CHANGED),

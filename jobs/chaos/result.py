@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec import Struct
 
-from streams.comparison import Difference
+from jobs.compare import Settled
+from streams.comparison import Difference, Kind, turn_counts
+from streams.followers import ARCHIVE_TURNS, INDEX
+from streams.tiers import USERS_TURNS
+
+LOG = "log"
+"""Where a turn that the broker acknowledged, but no longer has, is missing."""
 
 
 class Result(Struct, kw_only=True):
@@ -49,3 +57,19 @@ class Result(Struct, kw_only=True):
     not_checked: dict[str, str]
     examples: list[Difference]
     seconds: float
+
+
+def lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:
+    """How many turns are missing somewhere, and how many are somewhere twice.
+
+    Args:
+        settled: What was compared; what the log itself lacks is added to it.
+        sent: Session and number of the turns that the broker acknowledged.
+    """
+    found = settled.comparison
+    found.ids(LOG, {f"{s}, turn {t}" for s, t in sent}, {f"{s}, turn {t}" for s, t in settled.oracle.turn_keys})
+    expected, counted = turn_counts(settled.oracle.entities), turn_counts(settled.state)
+    off = [counted.get(name, 0) - expected.get(name, 0) for name in expected.keys() | counted.keys()]
+    lost = sum(found.count(where, Kind.MISSING) for where in (LOG, ARCHIVE_TURNS, USERS_TURNS))
+    doubled = sum(found.count(where, Kind.DOUBLED) for where in (ARCHIVE_TURNS, USERS_TURNS))
+    return lost - sum(n for n in off if n < 0), doubled + found.count(INDEX, Kind.FALSE) + sum(n for n in off if n > 0)

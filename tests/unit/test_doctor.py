@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Event
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobs import doctor as checking
-from jobs.doctor import CHECKS, doctor, redacted, setting_rows
+from jobs.doctor import CHECKS, cluster, doctor, redacted, serving, setting_rows
+from jobs.doctor.checks import RESTS_ON, RUNBOOKS
+from jobs.doctor.running import verdicts
 from jobs.role_groups import RoleGroup
-from jobs.verdict import Status
+from jobs.verdict import Status, Verdict
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
@@ -66,6 +68,51 @@ def test_wrong_settings_are_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> N
     assert report["settings"]
 
 
+def test_runbooks_are_there() -> None:
+    """Each check that names one names a page, and none names a check that there is not."""
+    folder = Path(__file__).parents[2] / "deploy" / "runbooks"
+
+    assert [name for name in RUNBOOKS.values() if not (folder / f"{name}.md").is_file()] == []
+    assert {*RUNBOOKS, *RESTS_ON, *RESTS_ON.values()} <= {*CHECKS}
+
+
+def test_a_check_that_hangs_does_not_hang_the_others() -> None:
+    """It has failed when its time is over, and what rests on it is not blamed too."""
+    never = Event()
+
+    def hangs(_settings: Settings) -> Verdict:
+        never.wait(60)
+        return Verdict(Status.OK, "")
+
+    def refuses(_settings: Settings) -> Verdict:
+        raise ConfigurationError("for want of the other")
+
+    def breaks(_settings: Settings) -> Verdict:
+        raise RuntimeError("hunter2")
+
+    checks = {"topics": refuses, "broker": hangs, "odd": breaks, "fine": lambda _: Verdict(Status.OK, "well")}
+    told: list[tuple[int, int]] = []
+    found = verdicts(
+        checks, load_settings(), within_s=0.2, rests_on={"topics": "broker"}, done=lambda n, of: told.append((n, of))
+    )
+    never.set()
+
+    assert [*found] == [*checks]
+    assert [verdict.status for verdict in found.values()] == [Status.WARN, Status.FAIL, Status.FAIL, Status.OK]
+    assert "no answer within 0.2 s" in found["broker"].detail
+    assert "hunter2" not in str(found)
+    assert told[-1] == (4, 4)
+
+
+@pytest.mark.parametrize(("name", "meant"), [("brokr", "Did you mean broker?"), ("zzz", "There are settings, broker")])
+def test_an_unknown_check_is_named(name: str, meant: str) -> None:
+    """With the nearest one, and all of them."""
+    result = CliRunner().invoke(_app, ["--check", name])
+
+    assert isinstance(result.exception, ConfigurationError)
+    assert meant in str(result.exception)
+
+
 def test_disk_that_cannot_be_written(tmp_path: Path) -> None:
     """A data directory below a file can never be made."""
     (tmp_path / "file").write_text("", encoding="utf-8")
@@ -96,17 +143,10 @@ def test_default_embedder_and_policy_work() -> None:
     assert [CHECKS[name](settings).status for name in ("embedder", "policy")] == [Status.OK, Status.OK]
 
 
-def test_unsigned_webhook_is_a_warning() -> None:
-    """A receiver could not tell our alerts from anybody's."""
-    settings = load_settings(notify={"webhook_url": "https://example.org/hook"})
-
-    assert Status.WARN is CHECKS["sinks"](settings).status
-
-
 def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that somebody else has is named with its role; port 0 picks a free one."""
     taken = {8705, 8706}
-    monkeypatch.setattr(checking, "_is_free", lambda _host, port: port not in taken)
+    monkeypatch.setattr(serving, "_is_free", lambda _host, port: port not in taken)
     verdict = CHECKS["ports"](load_settings(http={"enrich_port": 0}))
     taken.clear()
     free = CHECKS["ports"](load_settings())
@@ -146,7 +186,7 @@ def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: 
     async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
         return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
 
-    monkeypatch.setattr(checking, "role_groups", groups)
+    monkeypatch.setattr(cluster, "role_groups", groups)
     verdict = CHECKS["workers"](load_settings())
 
     assert (Status.WARN if advice else Status.OK) is verdict.status

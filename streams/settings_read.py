@@ -1,0 +1,182 @@
+"""Reading settings so that what is wrong is told by its name: files, unknown names, unreadable JSON, wrong values.
+
+What is told never holds a value: it may be a secret in the wrong place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from models.errors import ConfigurationError
+
+PREFIX = "TURNTIDE_"
+_DELIMITER = "__"
+_NO_SETTINGS = frozenset({"TURNTIDE_CONFIG", "TURNTIDE_KAFKA"})
+"""The file's name, and the short form of the bootstrap address."""
+_OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)")
+"""What a cluster puts into every container for a service whose name begins with `turntide`."""
+_DURATION = "Write a duration as PT30S or PT1H30M (ISO 8601), as 00:00:30, or as a number of seconds"
+
+
+class Unknown(NamedTuple):
+    """A name that is no setting, and the setting that was perhaps meant."""
+
+    name: str
+    meant: str | None
+
+    @property
+    def told(self) -> str:
+        """In a few words."""
+        return f"{self.name} is no setting" + (f": {self.meant} is perhaps meant" if self.meant else "")
+
+
+def unknown_variables(model: type[BaseModel], environment: Mapping[str, str] | None = None) -> list[Unknown]:
+    """Environment variables that begin as settings do and are none; they change nothing.
+
+    They are no error: a cluster or a shell may have variables of that prefix for reasons of its own.
+    """
+    names = ["__".join(place) for place in _places(model)]
+    variables = [f"{PREFIX}{name.upper()}" for name in names]
+    found = []
+    for variable, value in sorted((os.environ if environment is None else environment).items()):
+        name = variable.upper()
+        if not name.startswith(PREFIX) or name in _NO_SETTINGS or _is_kubernetes(name, value):
+            continue
+        if not _is_known(model, name.removeprefix(PREFIX).lower().split(_DELIMITER)):
+            found.append(Unknown(variable, _nearest(name, variables)))
+    return found
+
+
+def _is_kubernetes(name: str, value: str) -> bool:
+    return bool(_OF_KUBERNETES.search(name)) or (name.endswith("_PORT") and "://" in value)
+
+
+def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
+    """What a settings file says.
+
+    Raises:
+        ConfigurationError: It cannot be read, is no TOML, or names what is no setting.
+    """
+    where = f"TURNTIDE_CONFIG {path}"
+    if path.suffix.lower() in {".yaml", ".yml", ".json"}:
+        raise ConfigurationError(
+            f"{where}: settings are read from TOML, not {path.suffix}: write e.g. `[kafka]` and below it "
+            '`bootstrap = "broker:9092"`, and name the file .toml'
+        )
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"{where}: {error.strerror}. Name a readable TOML file, or unset it.") from None
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{where}: byte {error.start} is not UTF-8: save the file as UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"{where}: no valid TOML, {error}. Mend that line.") from None
+    unknown = list(_unknown_keys(model, values, ()))
+    if unknown:
+        raise ConfigurationError(
+            f"{where}: {'; '.join(each.told for each in unknown)}. Rename or remove it; `turntide doctor` lists every "
+            "field."
+        )
+    return values
+
+
+def _unknown_keys(model: type[BaseModel], values: Mapping[str, Any], place: tuple[str, ...]) -> Iterator[Unknown]:
+    everything = [".".join(each) for each in _places(model, place)]
+    for key, value in values.items():
+        here = (*place, key)
+        field = model.model_fields.get(key)
+        if field is None:
+            yield Unknown(".".join(here), _nearest(".".join(here), everything))
+            continue
+        section = _section(field.annotation)
+        if section is not None and isinstance(value, Mapping):
+            yield from _unknown_keys(section, value, here)
+
+
+def told(error: ValidationError) -> str:
+    """Which fields are wrong and why, without what stands there."""
+    lines = []
+    for each in error.errors(include_input=False, include_context=False, include_url=False):
+        place, why = [str(part) for part in each["loc"]], each["msg"]
+        if each["type"].startswith("time_delta"):
+            why = f"{why}. {_DURATION}"
+        lines.append(f"{'.'.join(place)} ({PREFIX}{_DELIMITER.join(_until_number(place)).upper()}): {why}")
+    return "; ".join(lines)
+
+
+def _until_number(place: Sequence[str]) -> list[str]:
+    """Up to the list that an element is in: the list is one variable."""
+    number = next((n for n, part in enumerate(place) if part.isdigit()), len(place))
+    return list(place[:number])
+
+
+def unreadable_json(model: type[BaseModel], environment: Mapping[str, str] | None = None) -> str:
+    """Which variables hold lists or mappings that are no JSON, and where in them; empty if there are none."""
+    given = {k.upper(): v for k, v in (os.environ if environment is None else environment).items()}
+    found = []
+    for place in _places(model, sections=True):
+        variable = f"{PREFIX}{_DELIMITER.join(place).upper()}"
+        if variable in _NO_SETTINGS or variable not in given or not _is_complex(_annotation(model, place)):
+            continue
+        try:
+            json.loads(given[variable])
+        except ValueError as error:
+            at = f", {error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+            found.append(f"{'.'.join(place)} ({variable}): no JSON{at}")
+    return "; ".join(found)
+
+
+def _places(
+    model: type[BaseModel], place: tuple[str, ...] = (), *, sections: bool = False
+) -> Iterator[tuple[str, ...]]:
+    """Every setting's place, and if so wanted those of the sections."""
+    for name, field in model.model_fields.items():
+        section = _section(field.annotation)
+        if section is None or sections:
+            yield (*place, name)
+        if section is not None:
+            yield from _places(section, (*place, name), sections=sections)
+
+
+def _is_known(model: type[BaseModel], place: Sequence[str]) -> bool:
+    name, *rest = place
+    field = model.model_fields.get(name)
+    if field is None:
+        return False
+    section = _section(field.annotation)
+    if not rest:
+        return True
+    return _is_known(section, rest) if section is not None else _is_complex(field.annotation)
+
+
+def _annotation(model: type[BaseModel], place: Sequence[str]) -> Any:
+    name, *rest = place
+    annotation = model.model_fields[name].annotation
+    section = _section(annotation)
+    return _annotation(section, rest) if rest and section is not None else annotation
+
+
+def _section(annotation: Any) -> type[BaseModel] | None:
+    """The model of a section, also of one that may be missing."""
+    for each in (annotation, *get_args(annotation)) if get_origin(annotation) not in (list, dict) else ():
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return each
+    return None
+
+
+def _is_complex(annotation: Any) -> bool:
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, type(int | str)) else (annotation,)
+    return any(get_origin(kind) in (list, dict, tuple, set) or _section(kind) is not None for kind in kinds)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str | None:
+    return next(iter(get_close_matches(name, names, 1)), None)

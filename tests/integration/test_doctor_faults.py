@@ -1,0 +1,331 @@
+"""`turntide doctor` finds planted faults: each in a set-up that is otherwise well, by the one check that is meant."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+import typer
+from prometheus_client import CollectorRegistry
+from typer.testing import CliRunner
+
+from jobs.broker.config import free_port
+from jobs.doctor import CHECKS, clocks, doctor
+from jobs.role_process import environment_of
+from jobs.topics import apply_topics, differences
+from models.events import SessionEnded
+from streams.api.health import create_api, serve
+from streams.api.security import access_of
+from streams.embed import wordllama
+from streams.http_settings import HttpSettings
+from streams.kafka.client import admin
+from streams.lake.place import paths_of
+from streams.lake.writer import LakeWriter
+from streams.settings import Settings, load_settings
+from streams.vectors.edge import EdgeStore
+from streams.wiring import ROLES
+from tests.fault_driver import recorded, send, until
+
+pytestmark = [pytest.mark.kafka]
+
+_app = typer.Typer()
+_app.command()(doctor)
+_TOKEN, _OTHER = "token-of-this-machine", "token-of-the-role"
+_LOAD_MODELS = {"embedder", "scorer", "judge"}
+_HOLDS_LOCK = """
+import sys, time, filelock
+with filelock.FileLock(sys.argv[1]):
+    print("held", flush=True)
+    time.sleep(99)
+"""
+
+
+class Setup(NamedTuple):
+    """A set-up that is well, and what planting needs."""
+
+    settings: Settings
+    monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path
+
+
+Environment = dict[str, str]
+Plant = Callable[[Setup], AbstractAsyncContextManager[Environment]]
+
+
+class Fault(NamedTuple):
+    """A fault, the check that must find it, and what it must say is wrong and is to be done."""
+
+    check: str
+    plant: Plant
+    found: str
+    advice: str
+
+
+@pytest.fixture(scope="module")
+def well(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Topics with a turn in them, an archive, a vector store; made once, for a doctor changes nothing."""
+    settings = load_settings(
+        kafka={"bootstrap": kafka, "partitions": 4},
+        topic_prefix=f"test-doctor-{uuid.uuid4().hex[:12]}",
+        data_dir=tmp_path_factory.mktemp("doctor") / "data",
+    )
+
+    async def make() -> None:
+        await apply_topics(settings)
+        await send(settings, [recorded(SessionEnded(session_id="s", timestamp=datetime.now(UTC)))])
+        await _store(settings.data_dir, "turns", "wordllama", 256)
+
+    asyncio.run(make())
+    LakeWriter(paths_of(settings)).close()
+    return settings
+
+
+@pytest.fixture
+def setup(well: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
+    """The same as environment variables, and no others."""
+    for name in [name for name in os.environ if name.startswith("TURNTIDE_")]:
+        monkeypatch.delenv(name)
+    own = {f"TURNTIDE_HTTP__{role.upper()}_PORT": "0" for role in ROLES}
+    for name, value in {**environment_of(well), **own}.items():
+        monkeypatch.setenv(name, value)
+    return Setup(well, monkeypatch, tmp_path)
+
+
+async def _store(data_dir: Path, collection: str, embedder: str, dim: int) -> None:
+    store = EdgeStore(data_dir / "vectors", embedder=embedder)
+    await store.ensure(collection, dim)
+    await store.close()
+
+
+def _just(environment: Callable[[Setup], Environment]) -> Plant:
+    """A fault that settings make, or something done before that needs no tidying up."""
+
+    @asynccontextmanager
+    async def plant(setup: Setup) -> AsyncIterator[Environment]:
+        yield environment(setup)
+
+    return plant
+
+
+@contextmanager
+def _mounted(place: Path, options: str) -> Iterator[bool]:
+    """A file system of its own at `place`; False where this user may not mount one."""
+    place.mkdir()
+    mount = shutil.which("mount") or "mount"
+    done = subprocess.run([mount, "-t", "tmpfs", "-o", options, "tmpfs", str(place)], check=False, capture_output=True)  # noqa: S603
+    try:
+        yield done.returncode == 0
+    finally:
+        if done.returncode == 0:
+            subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)  # noqa: S603
+
+
+@asynccontextmanager
+async def _missing_topic(setup: Setup) -> AsyncIterator[Environment]:
+    async with admin(setup.settings.kafka) as client:
+        await client.delete_topics([f"{setup.settings.topic_prefix}.alerts.v1"])
+    yield {}
+    await apply_topics(setup.settings)
+
+
+@asynccontextmanager
+async def _full_disk(setup: Setup) -> AsyncIterator[Environment]:
+    place = setup.tmp_path / "full"
+    with _mounted(place, "size=1m") as small:
+        if not small:
+            usage = shutil.disk_usage(place)
+            setup.monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+        yield {"TURNTIDE_ARCHIVE__DATA_PATH": str(place)}
+
+
+@asynccontextmanager
+async def _unwritable_lake(setup: Setup) -> AsyncIterator[Environment]:
+    place = setup.tmp_path / "read-only"
+    with _mounted(place, "size=2g,ro") as mounted:
+        if not mounted:
+            place.chmod(0o555)
+        yield {"TURNTIDE_ARCHIVE__DATA_PATH": str(place)}
+
+
+@asynccontextmanager
+async def _wrong_token(_: Setup) -> AsyncIterator[Environment]:
+    http = HttpSettings.model_validate({"tokens": [{"token": _OTHER}]})
+    api = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), access=access_of(http))
+    async with serve(api) as port:
+        tokens = json.dumps([{"token": _TOKEN, "name": "on-call"}])
+        yield {"TURNTIDE_HTTP__INDEX_PORT": str(port), "TURNTIDE_HTTP__TOKENS": tokens}
+
+
+@contextmanager
+def _server(status: int, *, ahead: timedelta = timedelta(0)) -> Iterator[int]:
+    """An HTTP server that answers everything so, by a clock of its own."""
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            _ = timestamp
+            return format_datetime(datetime.now(UTC) + ahead, usegmt=True)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Answering)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@asynccontextmanager
+async def _clock_of_a_role(_: Setup) -> AsyncIterator[Environment]:
+    with _server(200, ahead=timedelta(minutes=-5)) as port:
+        yield {"TURNTIDE_HTTP__SESSIONS_PORT": str(port)}
+
+
+def _own_clock(setup: Setup) -> Environment:
+    setup.monkeypatch.setattr(clocks, "now", lambda: datetime.now(UTC) - timedelta(minutes=10))
+    return {}
+
+
+@asynccontextmanager
+async def _stale_lock(setup: Setup) -> AsyncIterator[Environment]:
+    lock = str(paths_of(setup.settings).lock)
+    child = subprocess.Popen([sys.executable, "-c", _HOLDS_LOCK, lock], stdout=subprocess.PIPE)  # noqa: ASYNC220, S603
+    try:
+        assert child.stdout is not None
+        await asyncio.to_thread(child.stdout.readline)
+        child.send_signal(signal.SIGSTOP)
+        await until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, "the child is stopped")
+        yield {}
+    finally:
+        child.kill()
+        child.wait()
+
+
+def _package_missing(setup: Setup) -> Environment:
+    setup.monkeypatch.setattr(wordllama, "find_spec", lambda _: None)
+    return {"TURNTIDE_SCORER__KIND": "rules"}
+
+
+def _weights_missing(setup: Setup) -> Environment:
+    setup.monkeypatch.setattr(wordllama, "_folder", lambda: setup.tmp_path / "no-weights")
+    return {"TURNTIDE_SCORER__KIND": "rules"}
+
+
+@asynccontextmanager
+async def _other_model(setup: Setup) -> AsyncIterator[Environment]:
+    await _store(setup.tmp_path, "episodes", "minilm", 384)
+    yield {"TURNTIDE_DATA_DIR": str(setup.tmp_path)}
+
+
+@asynccontextmanager
+async def _qdrant_refuses(_: Setup) -> AsyncIterator[Environment]:
+    with _server(401) as port:
+        yield {"TURNTIDE_VECTORS__URL": f"http://127.0.0.1:{port}", "TURNTIDE_VECTORS__API_KEY": "not-this-one"}
+
+
+@asynccontextmanager
+async def _hanging_broker(_: Setup) -> AsyncIterator[Environment]:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        yield {"TURNTIDE_KAFKA__BOOTSTRAP": f"127.0.0.1:{silent.getsockname()[1]}"}
+
+
+def _nowhere(variable: str, address: str = "http://127.0.0.1:{}", **more: str) -> Plant:
+    return _just(lambda _: {variable: address.format(free_port()), **more})
+
+
+FAULTS = {
+    "wrong bootstrap": Fault(
+        "broker", _nowhere("TURNTIDE_KAFKA__BOOTSTRAP", "127.0.0.1:{}"), "does not answer", "TURNTIDE_KAFKA__BOOTSTRAP"
+    ),
+    "missing topic": Fault("topics", _missing_topic, "alerts.v1", "turntide topics apply"),
+    "wrong partition count": Fault(
+        "topics", _just(lambda _: {"TURNTIDE_KAFKA__PARTITIONS": "7"}), "partitions", "TURNTIDE_KAFKA__PARTITIONS=4"
+    ),
+    "full disk": Fault("disk", _full_disk, "0.0 GiB free", "TURNTIDE_ARCHIVE__DATA_PATH to another disk"),
+    "unwritable lake": Fault("lake", _unwritable_lake, "cannot be written to", "TURNTIDE_ARCHIVE__DATA_PATH"),
+    "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
+    "clock of a role": Fault("clock", _clock_of_a_role, "role sessions is ", "NTP"),
+    "own clock": Fault("clock", _just(_own_clock), "the broker is ", "NTP"),
+    "stale lock": Fault("locks", _stale_lock, "which is stopped", "kill -CONT"),
+    "embedder's package missing": Fault("embedder", _just(_package_missing), "not installed", "install `turntide`"),
+    "embedder's weights missing": Fault("embedder", _just(_weights_missing), "weights", "install `turntide`"),
+    "schema of another model": Fault("vectors", _other_model, "minilm with 384", "turntide reindex"),
+    # and beyond the ten
+    "hanging broker": Fault("broker", _hanging_broker, "no answer within", "address"),
+    "wrong key": Fault("vectors", _qdrant_refuses, "refuses the API key", "TURNTIDE_VECTORS__API_KEY"),
+    "silent model": Fault(
+        "llm", _nowhere("TURNTIDE_LLM__BASE_URL", TURNTIDE_LLM__MODEL="m"), "nobody answers", "TURNTIDE_LLM__BASE_URL"
+    ),
+    "sink away": Fault("sinks", _nowhere("TURNTIDE_NOTIFY__ALERTMANAGER_URL"), "does not answer", "start what listens"),
+    "misspelt": Fault(
+        "settings", _just(lambda _: {"TURNTIDE_KAFKA__BOOTSTRP": "x:1"}), "TURNTIDE_KAFKA__BOOTSTRAP", "rename"
+    ),
+}
+
+
+def _files(*folders: Path) -> Mapping[str, int]:
+    """What a doctor must leave alone: every file and when it was written. SQLite's readers share memory."""
+    files = [file for folder in folders for file in sorted(folder.rglob("*")) if file.is_file()]
+    return {str(file): file.stat().st_mtime_ns for file in files if not file.name.endswith(("-shm", "-wal"))}
+
+
+async def _report(environment: Environment, *options: str) -> tuple[int, dict[str, Any]]:
+    run = await asyncio.to_thread(CliRunner().invoke, _app, [*options, "--output", "json"], env=environment)
+    return run.exit_code, json.loads(run.stdout)
+
+
+@pytest.mark.usefixtures("setup")
+async def test_a_healthy_setup_has_no_failure(well: Settings) -> None:
+    """Every check is there and none fails, and no topic is touched; a single one can be run alone."""
+    code, report = await _report({})
+    one_code, one = await _report({}, "--check", "broker")
+
+    assert await differences(well) == []
+    assert [check["check"] for check in report["checks"]] == list(CHECKS)
+    assert (code, [check for check in report["checks"] if check["status"] == "fail"]) == (0, [])
+    assert (one_code, [check["check"] for check in one["checks"]]) == (0, ["broker"])
+
+
+@pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_planted_fault_is_found(setup: Setup, name: str) -> None:
+    """By its check alone, with what to do, exit code 1, and nothing changed on disk."""
+    fault = FAULTS[name]
+    async with fault.plant(setup) as environment:
+        before = _files(setup.settings.data_dir, setup.tmp_path)
+        # Only the hanging broker needs the time-out; a busy machine must not fail the others.
+        within = ["--within", "3" if name == "hanging broker" else "60"]
+        # Models take a while to load, and are told apart from the rest by their own faults.
+        checks = [f"--check={check}" for check in CHECKS if check not in _LOAD_MODELS or fault.check == "embedder"]
+        code, report = await _report(environment, *within, *checks)
+        after = _files(setup.settings.data_dir, setup.tmp_path)
+    failed = {check["check"]: check for check in report["checks"] if check["status"] == "fail"}
+
+    assert (code, list(failed)) == (1, [fault.check]), [c for c in report["checks"] if c["check"] == fault.check]
+    assert fault.found in failed[fault.check]["detail"]
+    assert fault.advice in failed[fault.check]["advice"]
+    assert _TOKEN not in json.dumps(report)
+    assert before == after
