@@ -55,13 +55,19 @@ _COMMANDS = {
     "reset": _Entry("jobs.reset", "reset", "Rebuild a role's state from the log, after it was lost."),
     "reindex": _Entry("jobs.reindex", "reindex", "Embed the vector store anew with another model, without downtime."),
     "mcp": _Entry("jobs.mcp", "mcp", "Serve memory to assistants over MCP, from a running role."),
+    "sizing": _Entry("jobs.sizing.command", "sizing", "Plan workers, disks and money for a number of turns a day."),
     "soak": _Entry("jobs.soak", "soak", "Run everything under steady load and see whether memory grows."),
     "dlq": _Entry("jobs.dlq", "app", "List, show and replay dead letters."),
     "alerts": _Entry("jobs.alerts", "app", "List, acknowledge and label alerts, test the sinks."),
     "doctor": _Entry("jobs.doctor", "doctor", "Print the settings and check everything they name."),
+    "metrics": _Entry("jobs.metrics", "metrics", "List every metric: what it means, and what to do about it."),
+    "migrate": _Entry(
+        "jobs.migrate", "migrate", "Say what of an earlier release stands here, and bring it to this one."
+    ),
     "bench": _Entry("jobs.bench.command", "app", "Measure speed on this machine, beside other ways to do the same."),
     "eval": _Entry("jobs.eval.command", "app", "Measure how good a judgement is, on your dialogues or the demo's."),
     "train": _Entry("jobs.train.command", "app", "Learn the scorer's weights from labelled dialogues."),
+    "monitoring": _Entry("jobs.monitoring.command", "app", "Write or check dashboards, rules and runbooks."),
     "contracts": _Entry("jobs.contracts", "app", "Write or check schemas, AsyncAPI and data dictionary."),
 }
 

@@ -30,6 +30,7 @@ from streams.followers import (
     compare_users_index,
     items_of,
 )
+from streams.masking.records import RecordMasker, masker_of
 from streams.replay import Replay, Replayed, UsersReplay, feed_log
 from streams.settings import Settings
 from streams.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
@@ -231,7 +232,7 @@ class _Settling:
         found = await read_users(self._settings, known, index_url=self._index_url)
         if isinstance(found, str):
             return Comparison(not_checked={INDEX_USERS: found})
-        return compare_users_index(found, users, self._policy)
+        return compare_users_index(found, users, self._policy, mask=self._mask())
 
     async def _projects_index_compared(self, users: Replayed) -> Comparison:
         if USERS.role not in self._ran:
@@ -239,7 +240,11 @@ class _Settling:
         found = await read_projects(self._settings, items_of(users).keys(), index_url=self._index_url)
         if isinstance(found, str):
             return Comparison(not_checked={INDEX_PROJECTS: found})
-        return compare_projects_index(found, users)
+        return compare_projects_index(found, users, mask=self._mask())
+
+    def _mask(self) -> RecordMasker | None:
+        masking = self._policy.masking
+        return masker_of(masking) if masking.at_index else None
 
 
 async def _until_equal(

@@ -236,6 +236,11 @@ VIEW_MEANINGS: dict[str, ViewMeaning] = {
         (),
         *_newest("retentions", "done_at", "table_name", "what", "rows"),
     ),
+    "audit": ViewMeaning(
+        "Who read words or changed something over HTTP, and whom it was about.",
+        ("id",),
+        *_newest("audit", "timestamp", "kind", "route", "user_id", "given"),
+    ),
     "dead_letters": ViewMeaning(
         "Input that was refused, with its bytes and the reason.", ("id",), *_by("dead_letters", "reason")
     ),

@@ -16,11 +16,13 @@ from hashlib import sha256
 from time import monotonic
 from typing import Annotated
 
+import structlog
 import typer
 
 from jobs.bytecode import with_bytecode
 from jobs.cli import examples
 from streams.settings import Settings, load_settings
+from streams.settings_read import unknown_variables
 
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0, 10.0)
 _STEADY_S = 60.0
@@ -66,10 +68,13 @@ def worker(
             lambda stop: _supervise(settings, stop), exit_with_parent=exit_with_parent, within_s=2 * _KILL_AFTER_S
         )
         return
-    from streams.telemetry import configure_logging
+    from streams.telemetry import configure_logging, start_telemetry
     from streams.wiring import ROLES
 
     configure_logging(settings.log_format, settings.log_level)
+    start_telemetry(settings.telemetry, role.value)
+    for each in unknown_variables(Settings):
+        structlog.get_logger(__name__).warning("unknown_setting", variable=each.name, perhaps_meant=each.meant)
     run_until_stopped(
         lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S
     )

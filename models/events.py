@@ -36,6 +36,7 @@ from models.app_events import (
     WorkDue,
     space_key,
 )
+from models.audit_events import AccessAudited, AuditEvent
 from models.erase_events import (
     ErasedStore,
     EraseRequested,
@@ -170,6 +171,7 @@ from models.user_events import (
 
 __all__ = [
     "MAX_CONTENT_BYTES",
+    "AccessAudited",
     "AdminCommand",
     "AlertAcknowledged",
     "AlertChanged",
@@ -181,6 +183,7 @@ __all__ = [
     "AppMemoryChanged",
     "AppMemorySkipped",
     "AppUninstalled",
+    "AuditEvent",
     "ClockTicked",
     "CommandEvent",
     "CommandResult",

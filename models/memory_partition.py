@@ -36,6 +36,7 @@ from models.projects.standings import ProjectStandings
 from models.projects.state import ProjectState
 from models.space_standings import SpaceStandings
 from models.user_bounds import record_bytes, touched_bytes
+from models.user_standings import UserStandings
 from models.user_state import UserState
 
 _Erasure = UserErasure | SpaceErasure | ProjectErasure
@@ -79,6 +80,7 @@ class MemoryPartitionFold:
     Attributes:
         standings: Which spaces there are, and for which something is due.
         projects: Likewise for projects.
+        users: How much of users waits to become episodes.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class MemoryPartitionFold:
         self._seconds = seconds
         self.standings = SpaceStandings(entities, policy)
         self.projects = ProjectStandings(entities, policy)
+        self.users = UserStandings(entities)
         self._space_seconds = 0.0
         self._spent: dict[Work, float] = {}
         self._begin()
@@ -192,6 +195,8 @@ class MemoryPartitionFold:
         """
         states: dict[str, Entity] = {**self._users, **self._spaces}
         changed = {key: parts for key, state in states.items() if (parts := state.changed_parts())}
+        for key, user_state in self._users.items():
+            self.users.note(key, user_state.head)
         for key, memory in self._projects.items():
             changed.update(memory.changed())
             self.projects.note(key, memory)

@@ -34,13 +34,15 @@ from models.events import (
     AlertLabelled,
     ClockTicked,
     InputEvent,
+    Mode,
     OutputEvent,
     Position,
     SessionErased,
     Turn,
 )
+from models.open_modes import OpenModes
 from models.policy import Policy
-from models.session import SessionState, fold, read_standing
+from models.session import SessionState, fold, read_mode, read_standing
 
 WARM_SESSIONS = 128
 """Sessions per partition that stay decoded after their state was stored: in a lively one the next turn is near."""
@@ -111,9 +113,12 @@ class PartitionFold:
         self._apps = AppWindows(own, policy.partition)
         self._open = Deadlines()
         self._closed = Deadlines()
+        self._modes = OpenModes()
         for session_id, parts in entities.items():
             if session_id != PARTITION_ENTITY:
-                self._schedule(session_id, *read_standing(parts["head"]))
+                head = parts["head"]
+                self._schedule(session_id, *read_standing(head))
+                self._modes.note(session_id, read_mode(head))
         self._warm: dict[str, SessionState] = {}
         self._begin()
 
@@ -131,6 +136,11 @@ class PartitionFold:
     def open_sessions(self) -> int:
         """Sessions that are open."""
         return len(self._open)
+
+    @property
+    def open_by_mode(self) -> dict[Mode, int]:
+        """Sessions that are open, by risk mode."""
+        return self._modes.of(len(self._open))
 
     @property
     def closed_sessions(self) -> int:
@@ -236,6 +246,7 @@ class PartitionFold:
         state, outputs = fold(state, item, self._policy)
         self._sessions[session_id] = state
         self._schedule(session_id, state.deadline, state.closed)
+        self._modes.note(session_id, state.open_mode)
         self._state_bytes += self._footprint.topics_and_notables(session_id, state)
         if not outputs:
             return state, 0

@@ -7,8 +7,10 @@ Where a figure has no seed, its docstring says what set it.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Annotated, Literal
 
 import msgspec
@@ -19,6 +21,7 @@ from models.archive_policy import ArchivePolicy
 from models.errors import ConfigurationError
 from models.escalation_policy import Allowance, CombinationModel, EscalationPolicy, ModeThreshold, QuietHours
 from models.events import Ratio, Role
+from models.masking_policy import MaskingPolicy
 from models.project_policy import ProjectPolicy
 from models.retrieval_policy import RetrievalPolicy
 from models.stream_policy import (
@@ -296,6 +299,8 @@ class Policy(Section, frozen=True, kw_only=True):
     intake: IntakePolicy = IntakePolicy()
     archive: ArchivePolicy = ArchivePolicy()
     """Of what is done offline; it is no part of the policy's digest."""
+    masking: MaskingPolicy = MaskingPolicy()
+    """Of words that are kept in archive and index; likewise."""
 
     @property
     def late_panes(self) -> int:
@@ -326,4 +331,19 @@ def load_policy(data: bytes, kind: Literal["toml", "json"]) -> Policy:
         raw = tomllib.loads(data.decode()) if kind == "toml" else msgspec.json.decode(data)
         return msgspec.convert(raw, Policy)
     except (msgspec.MsgspecError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"policy ({kind}): {error}. Mend or drop the field; unnamed ones default.") from error
+        meant = _meant(str(error))
+        raise ConfigurationError(
+            f"policy ({kind}): {error}{meant}. Mend or drop the field; unnamed ones default."
+        ) from error
+
+
+def _meant(error: str) -> str:
+    """The field that was perhaps meant by one that there is not, of the same section."""
+    unknown = re.search(r"unknown field `([^`]+)`(?: - at `\$\.?([^`]*)`)?", error)
+    if unknown is None:
+        return ""
+    section: object = Policy()
+    for part in filter(None, (unknown[2] or "").split(".")):
+        section = getattr(section, part, None)
+    near = get_close_matches(unknown[1], getattr(section, "__struct_fields__", ()), 1)
+    return f" ({near[0]} is perhaps meant)" if near else ""

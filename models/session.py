@@ -56,10 +56,10 @@ from models.session_outbox import Outbox
 from models.session_outputs import Emission
 from models.session_risk import RiskStep
 from models.session_risk_outputs import RiskEmission
-from models.session_state import Closed, Open, SessionState, read_deadline, read_standing
+from models.session_state import Closed, Open, SessionState, read_deadline, read_mode, read_standing
 from models.text.summary import sentences_in
 
-__all__ = ["SessionState", "fold", "read_deadline", "read_standing"]
+__all__ = ["SessionState", "fold", "read_deadline", "read_mode", "read_standing"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
 """Whose turns are a user's memory (seed 002, `history`), and a project's (seed 004)."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -128,6 +129,12 @@ class _Kind(Struct, array_like=True, gc=False):
 
 _decode_kind = msgspec.msgpack.Decoder(_Kind).decode
 _decode_open = msgspec.msgpack.Decoder(Open).decode
+_up_to_mode = Open.__struct_fields__[: Open.__struct_fields__.index("mode") + 1]
+_UpToMode: Any = msgspec.defstruct(
+    "_UpToMode", [(name, Mode if name == "mode" else msgspec.Raw) for name in _up_to_mode], array_like=True, gc=False
+)
+"""An open head up to its mode; everything before it is passed over undecoded."""
+_decode_up_to_mode = msgspec.msgpack.Decoder(_UpToMode).decode
 _decode_closed = msgspec.msgpack.Decoder(Closed).decode
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -164,6 +171,18 @@ def read_standing(head: bytes) -> tuple[datetime | None, bool]:
     """
     kind = _read_kind(head)
     return kind.deadline, kind.closed
+
+
+def read_mode(head: bytes) -> Mode | None:
+    """The risk mode in a part named `head`, decoding little more than that; None of a closed session.
+
+    Raises:
+        RecoveryFailed: As `read_deadline`.
+    """
+    if _read_kind(head).closed:
+        return None
+    mode: Mode = _decode_up_to_mode(head).mode
+    return mode
 
 
 class SessionState:
@@ -226,6 +245,11 @@ class SessionState:
     def closed(self) -> bool:
         """Whether only a marker is left, or nothing."""
         return self.head.closed
+
+    @property
+    def open_mode(self) -> Mode | None:
+        """The risk mode of an open session; None of a closed one."""
+        return self.head.mode if isinstance(self.head, Open) else None
 
     @property
     def offset(self) -> int:

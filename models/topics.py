@@ -240,6 +240,14 @@ ERASURES = Topic(
     retention=None,
     max_message_bytes=8 * _MIB,
 )
+AUDIT = Topic(
+    name="audit.v1",
+    purpose="Who read words or changed something over HTTP, and whom it was about; never the words.",
+    owner="index and api",
+    key="id",
+    carries=(events.AccessAudited,),
+    retention=timedelta(days=90),
+)
 DEAD_LETTERS = Topic(
     name="dead-letters.v1",
     purpose="Bad input: original bytes, reason and place.",
@@ -287,6 +295,7 @@ TOPICS: tuple[Topic, ...] = (
     PROJECTS,
     MEMORY_EVENTS,
     ERASURES,
+    AUDIT,
     DEAD_LETTERS,
     SESSION_STATE,
     MEMORY_STATE,

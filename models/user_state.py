@@ -100,7 +100,7 @@ class UserState:
         Raises:
             RecoveryFailed: The head is missing, damaged or of another state version.
         """
-        return cls(parts or {}, _read_head(parts) if parts else UserHead(), policy)
+        return cls(parts or {}, read_head(parts) if parts else UserHead(), policy)
 
     @property
     def known(self) -> bool:
@@ -186,7 +186,12 @@ def runs(turns: Sequence[TurnPlace]) -> list[SessionTurns]:
     return found
 
 
-def _read_head(parts: Mapping[str, bytes]) -> UserHead:
+def read_head(parts: Mapping[str, bytes]) -> UserHead:
+    """Counters of a user's stored parts.
+
+    Raises:
+        RecoveryFailed: The head is missing, damaged or of another state version.
+    """
     try:
         head = _decode_head(parts["head"])
     except KeyError:

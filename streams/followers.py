@@ -22,9 +22,10 @@ from msgspec import Struct
 from models.erasure import Subject
 from models.events import DeadLetter, ProjectItem, ProjectItemChanged, project_key
 from models.policy import Policy
-from models.topics import ARCHIVED_TOPICS
+from models.topics import ARCHIVED_TOPICS, PROJECTS
 from streams.comparison import Comparison, Kind, by_topic, superseded
 from streams.forgotten import without_session
+from streams.masking.records import RecordMasker
 from streams.replay import Replayed
 from streams.tiers import UserId, episodes_of, name_of, states_of
 
@@ -133,23 +134,27 @@ def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Compa
     return result
 
 
-def compare_users_index(found: Mapping[UserId, IndexedUser], oracle: Replayed, policy: Policy) -> Comparison:
+def compare_users_index(
+    found: Mapping[UserId, IndexedUser], oracle: Replayed, policy: Policy, *, mask: RecordMasker | None = None
+) -> Comparison:
     """The index's facts, episodes and turns of each user against the oracle of users.
 
     Args:
         found: Users that the oracle knows.
         oracle: Of users.
         policy: As the role had it.
+        mask: Of the index, if it masks; both sides are compared masked.
     """
     names: set[str] = set()
     for user, state in states_of(oracle, policy):
         facts = [(category.value, key, fact.value) for category, key, fact in state.facts.all() if fact.active]
-        names |= _user_names(user, IndexedUser(facts=facts, episodes=[], turn_count=state.head.turn_count))
+        held = IndexedUser(facts=facts, episodes=[], turn_count=state.head.turn_count)
+        names |= _user_names(user, held, mask)
     for user, made in episodes_of(oracle).items():
         ranges = [(episode.first_turn, episode.last_turn) for episode in made]
         names |= {_episode_name(user, place) for place in ranges}
     result = Comparison()
-    result.ids(INDEX_USERS, names, {name for user, held in found.items() for name in _user_names(user, held)})
+    result.ids(INDEX_USERS, names, {name for user, held in found.items() for name in _user_names(user, held, mask)})
     return result
 
 
@@ -168,32 +173,40 @@ def items_of(oracle: Replayed) -> dict[ProjectId, list[ProjectItem]]:
     return found
 
 
-def compare_projects_index(found: Mapping[ProjectId, Collection[ProjectItem]], oracle: Replayed) -> Comparison:
+def compare_projects_index(
+    found: Mapping[ProjectId, Collection[ProjectItem]], oracle: Replayed, *, mask: RecordMasker | None = None
+) -> Comparison:
     """The index's items of each project against the oracle's.
 
     Args:
         found: Projects that the oracle knows (`items_of`).
         oracle: Of the memory role.
+        mask: Of the index, if it masks; both sides are compared masked.
     """
     result = Comparison()
-    result.ids(INDEX_PROJECTS, _item_names(items_of(oracle)), _item_names(found))
+    result.ids(INDEX_PROJECTS, _item_names(items_of(oracle), mask), _item_names(found, mask))
     return result
 
 
-def _item_names(held: Mapping[ProjectId, Collection[ProjectItem]]) -> set[str]:
+def _item_names(held: Mapping[ProjectId, Collection[ProjectItem]], mask: RecordMasker | None) -> set[str]:
     """Every item as one name."""
+
+    def written(item: ProjectItem) -> bytes:
+        value = msgspec.json.encode(item)
+        return value if mask is None else mask.value(PROJECTS, value)
+
     return {
-        f"{project_key(*project)}, {type(item).__name__} {item.id} "
-        f"{sha256(msgspec.json.encode(item)).hexdigest()[:_DIGEST_CHARS]}"
+        f"{project_key(*project)}, {type(item).__name__} {item.id} {sha256(written(item)).hexdigest()[:_DIGEST_CHARS]}"
         for project, items in held.items()
         for item in items
     }
 
 
-def _user_names(user: UserId, held: IndexedUser) -> set[str]:
+def _user_names(user: UserId, held: IndexedUser, mask: RecordMasker | None) -> set[str]:
     """All that is held, each as one name."""
+    shown = (lambda text: text) if mask is None else mask.text
     facts = {
-        f"{name_of(user)}, fact {category}/{key} {sha256(value.encode()).hexdigest()[:_DIGEST_CHARS]}"
+        f"{name_of(user)}, fact {category}/{key} {sha256(shown(value).encode()).hexdigest()[:_DIGEST_CHARS]}"
         for category, key, value in held.facts
     }
     return {f"{name_of(user)}, {held.turn_count} turns", *facts, *(_episode_name(user, each) for each in held.episodes)}

@@ -35,7 +35,7 @@ class ApiToken(BaseModel):
     apps: list[str] = Field([], description="The apps whose memory it reads; none named: all.")
     role: TokenRole = Field(
         TokenRole.READER,
-        description="`reader`: memory of its apps. `operator`: also the live page, and alerts to acknowledge and label. "
+        description="`reader`: memory of its apps. `operator`: also the live page, alerts to acknowledge and to label. "
         "`admin`: also memories to edit and delete, erasures, and /metrics where the role listens beyond loopback.",
     )
     text: bool = Field(
@@ -78,6 +78,30 @@ class HttpSettings(BaseModel):
         timedelta(seconds=10), description="A request that takes longer gets 504; waiting for a turn comes on top."
     )
     max_body_bytes: int = Field(64 * 1024, ge=1024, description="A larger request body gets 413 unread.")
+    requests_per_second: float = Field(
+        1_000.0,
+        gt=0,
+        description="Of one token, and of one client address without tokens; more get 429. Probes and metrics do not "
+        "count.",
+    )
+    burst: int = Field(2_000, ge=1, description="Requests that may come at once on top of that rate.")
+    failed_tokens_per_minute: float = Field(
+        60.0,
+        gt=0,
+        description="Wrong tokens of one client address; more get 429 unlooked at. Behind a proxy all share its "
+        "address.",
+    )
+    head_timeout: timedelta = Field(
+        timedelta(seconds=10),
+        gt=timedelta(0),
+        description="A connection whose request is not complete to the end of its headers by then is closed.",
+    )
+    max_connections: int = Field(1_000, ge=8, description="Open at once; further ones are closed with 503.")
+    audit_required: bool = Field(
+        False,
+        description="Whether text is given only when its reading is on `audit.v1`; else 503. Without, a record that "
+        "Kafka does not take is counted as lost.",
+    )
     token_counter: str = Field(
         "estimate",
         description="What counts the tokens of projects' contexts: `estimate` (four characters each), or `tiktoken:` "

@@ -206,13 +206,22 @@ class VectorStore(Protocol):
         ...
 
 
+NO_TRACE_IDS: Mapping[str, str] = {}
+"""Of alerts whose turns are of no producer's trace."""
+
+
 class AlertSink(Protocol):
     """Where alerts go beside the topic. Raises `models.errors.StoreUnavailable` when not delivered."""
 
     name: str
 
-    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
-        """Deliver each; a repeat with the same `id` must be harmless for the receiver."""
+    async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
+        """Deliver each; a repeat with the same `id` must be harmless for the receiver.
+
+        Args:
+            alerts: In order.
+            trace_ids: `id` of an alert change -> the trace (W3C) of the turn that caused it, where it has one.
+        """
         ...
 
     async def close(self) -> None:

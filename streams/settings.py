@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -15,9 +16,10 @@ from pydantic import BaseModel, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
+    SettingsError,
 )
 
 from models.errors import ConfigurationError
@@ -26,6 +28,7 @@ from streams.http_settings import HttpSettings
 from streams.iceberg.settings import IcebergSettings
 from streams.judge_settings import JudgeSettings
 from streams.live_settings import LiveSettings
+from streams.settings_read import file_values, told, unreadable_json
 from streams.telemetry_settings import TelemetrySettings
 
 
@@ -184,7 +187,9 @@ class _Environment(EnvSettingsSource):
 class Settings(BaseSettings):
     """Everything an operator can set."""
 
-    model_config = SettingsConfigDict(env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
 
     kafka: KafkaSettings = KafkaSettings()
     state: StateSettings = StateSettings()
@@ -201,9 +206,20 @@ class Settings(BaseSettings):
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
     policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")
+    max_clock_skew: timedelta = Field(
+        timedelta(seconds=30),
+        gt=timedelta(0),
+        description="`turntide doctor` fails where the clock of the broker or a role differs by more.",
+    )
     worker_id: str | None = Field(None, description="Static membership id of this worker, e.g. the pod's name.")
     log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+
+    def __repr__(self) -> str:
+        """Without user and password of addresses; other secrets are hidden by their type."""
+        return re.sub(r"//[^/@\s]*@", "//…@", super().__repr__())
+
+    __str__ = __repr__
 
     @classmethod
     def settings_customise_sources(
@@ -217,7 +233,7 @@ class Settings(BaseSettings):
         """Arguments win over the environment, the environment over the file."""
         _ = env_settings, dotenv_settings, file_secret_settings
         path = os.environ.get("TURNTIDE_CONFIG")
-        file = (TomlConfigSettingsSource(settings_cls, Path(path)),) if path else ()
+        file = (InitSettingsSource(settings_cls, file_values(Path(path), settings_cls)),) if path else ()
         return (init_settings, _Environment(settings_cls), *file)
 
 
@@ -225,10 +241,13 @@ def load_settings(**overrides: Any) -> Settings:
     """Read the settings.
 
     Raises:
-        ConfigurationError: A value is wrong; the message names the field.
+        ConfigurationError: A value is wrong, or the file cannot be read; the message names the field, and no value.
     """
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        lines = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigurationError(f"settings are wrong: {lines}. `turntide doctor` lists every field.") from error
+        wrong = told(error)
+    except SettingsError as error:
+        wrong = unreadable_json(Settings) or str(error)
+    # Not from the error: its own text may quote a secret.
+    raise ConfigurationError(f"settings are wrong: {wrong}. `turntide doctor` lists every field.")

@@ -20,6 +20,8 @@ from streams.settings import LlmSettings, Settings
 from streams.vectors.generations import GenerationStore, require_finished
 
 if TYPE_CHECKING:
+    from streams.api.commands import KafkaCommands
+    from streams.api.live.service import LivePage
     from streams.embed.minilm import MiniLmEmbedder
     from streams.embed.wordllama import WordLlamaEmbedder
     from streams.llm.answers import Llm
@@ -71,6 +73,8 @@ def _asking(policy: Policy, llm: LlmSettings) -> Policy:
 def _policy_from(path: Path | None) -> Policy:
     if path is None:
         return Policy()
+    if path.suffix in {".yaml", ".yml"}:
+        raise ConfigurationError(f"policy_file {path}: a policy is TOML or JSON, not YAML: write it as one of these")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -249,6 +253,7 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
 
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     """Index everything that is remembered, and serve reading and what admins do."""
+    from streams.api.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
     from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
     from streams.roles.index import IndexRole  # noqa: PLC0415
@@ -256,7 +261,10 @@ async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     embedder, commands, erasures = embedder_of(settings), KafkaCommands(settings), KafkaEraseRequests(settings)
     store, policy = await finished_store_of(settings, embedder), policy_of(settings)
     scorer = scorer_of(settings, embedder)
-    role = IndexRole(settings, policy, embedder, scorer, store, commands=commands, erasures=erasures)
+    audit, live = KafkaAudit(settings), live_of(settings, commands)
+    role = IndexRole(
+        settings, policy, embedder, scorer, store, commands=commands, erasures=erasures, audit=audit, live=live
+    )
     try:
         await role.run(stop)
     finally:
@@ -269,6 +277,7 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
     Raises:
         ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
     """
+    from streams.api.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
     from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
     from streams.roles.api import ApiRole  # noqa: PLC0415
@@ -281,11 +290,26 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
     embedder, commands = embedder_of(settings), KafkaCommands(settings)
     store = await finished_store_of(settings, embedder)
     try:
-        erasures = KafkaEraseRequests(settings)
-        role = ApiRole(settings, policy_of(settings), embedder, store, commands=commands, erasures=erasures)
+        role = ApiRole(
+            settings,
+            policy_of(settings),
+            embedder,
+            store,
+            commands=commands,
+            erasures=KafkaEraseRequests(settings),
+            audit=KafkaAudit(settings),
+            live=live_of(settings, commands),
+        )
         await role.run(stop)
     finally:
         await commands.close()
+
+
+def live_of(settings: Settings, commands: KafkaCommands) -> LivePage | None:
+    """The live page, if it is wanted."""
+    from streams.api.live.service import LivePage  # noqa: PLC0415
+
+    return LivePage(settings, commands) if settings.live.enabled else None
 
 
 async def run_archive(settings: Settings, stop: asyncio.Event) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,13 +15,29 @@ from pytest_socket import disable_socket, enable_socket
 
 from jobs.broker.local_kafka import LocalKafka
 from jobs.broker.ready import answers
+from jobs.bytecode import with_bytecode
 
 # A busy machine must not fail a property: timings are never asserted.
 hypothesis.settings.register_profile("turntide", deadline=None)
 hypothesis.settings.load_profile("turntide")
 
+# Hundreds of child processes import the same modules; so do both test processes in the next run.
+if sys.dont_write_bytecode:
+    os.environ.update(with_bytecode(os.environ))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
+
+# What is imported and collected stays until the end: it is not looked through for garbage, now or in every test.
+gc.disable()
+
 _HERE = Path(__file__).parent
 _WITHOUT_NETWORK = (_HERE / "unit", _HERE / "property")
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage again, in what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +49,26 @@ def _network_only_where_meant(request: pytest.FixtureRequest) -> Iterator[None]:
     disable_socket(allow_unix_socket=True)
     yield
     enable_socket()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """New archives are copies of one that was made in this process (`tests/made_archive.py`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "streams.lake.writer" in sys.modules:  # of a test that was collected
+            from tests.made_archive import Copies, stand_in  # noqa: PLC0415
+
+            stand_in(Copies(tmp_path_factory.mktemp("archives")).open, patch)
+        yield
+
+
+@pytest.fixture
+def archives_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No copies in this test: it is about making them."""
+    from streams.lake.catalog import open_writer  # noqa: PLC0415
+    from tests.made_archive import stand_in  # noqa: PLC0415
+
+    stand_in(open_writer, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -58,7 +58,8 @@ def land_and_maintain(folder: Path, fatal: int) -> None:
 
 
 def main(folder: Path) -> None:
-    """Fork writers until one comes to its end."""
+    """Fork writers until one comes to its end. The archive is made before: so signatures are checked once for all."""
+    LakeWriter(paths(folder)).close()
     for fatal in count(1):
         child = os.fork()
         if child == 0:

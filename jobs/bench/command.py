@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from jobs.bench.command_live import live
+from jobs.bench.command_metrics import metrics
+from jobs.bench.command_roles import roles
 from jobs.cli import examples
 from jobs.output import Output, OutputFormat
 
@@ -406,6 +409,15 @@ def project(
         printed.rows("held", [held_row(figure) for figure in report.held])
     else:
         printed.record(envelope(report))
+
+
+app.command(
+    epilog=examples(
+        "turntide bench roles --quick", "turntide bench roles --output json > deploy/measurements/roles.json"
+    )
+)(roles)
+app.command(epilog=examples("turntide bench live", "turntide bench live --pages 200 --stuck 50 --seconds 60"))(live)
+app.command(epilog=examples("turntide bench metrics --quick", "turntide bench metrics --output json"))(metrics)
 
 
 @app.command(

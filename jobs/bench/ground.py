@@ -19,11 +19,13 @@ class Ground(NamedTuple):
         bootstrap: Address of the broker.
         home: An empty folder.
         load_average: Of the last minute, before the broker was started.
+        broker_pid: The broker's process, where it is ours.
     """
 
     bootstrap: str
     home: Path
     load_average: float
+    broker_pid: int | None = None
 
 
 @contextmanager
@@ -37,4 +39,5 @@ def own_ground() -> Iterator[Ground]:
     with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         with LocalKafka(home) as broker:
-            yield Ground(broker.bootstrap, home, load_average)
+            record = broker.running()
+            yield Ground(broker.bootstrap, home, load_average, record.pid if record else None)

@@ -28,6 +28,7 @@ from jobs.bench.page_parts import (
 from jobs.bench.page_project import project_section
 from jobs.bench.page_proof import kills_section, memory_section
 from jobs.bench.page_recovery import recovery_section
+from jobs.bench.page_roles import roles_section
 from jobs.bench.page_scale import scale_section
 from jobs.bench.page_speed import stream_section
 from jobs.bench.page_topics import eval_topics_section, topics_section
@@ -44,6 +45,7 @@ COMMANDS = {
     "stream": "turntide bench stream --output json",
     "recovery": "turntide bench recovery --output json",
     "scale": "turntide bench scale --output json",
+    "roles": "turntide bench roles --output json",
     "memory": "turntide bench memory --output json",
     "kills": "turntide bench kills --output json",
     "chaos": "turntide chaos --runs 20 --output json",
@@ -68,6 +70,7 @@ BEFORE = "stream-before"
 _SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
     "recovery": recovery_section,
     "scale": scale_section,
+    "roles": roles_section,
     "memory": memory_section,
     "kills": kills_section,
     "chaos": chaos_section,

@@ -81,7 +81,7 @@ async def take_backlog(settings: Settings, turns: int) -> Backlog:
         while samples["turns_folded_total"] < turns:
             await asyncio.sleep(_POLL_S)
             samples = await scrape(client, role)
-    timing = time_of(await _folded(settings), turns)
+    timing = time_of(await folded_offsets(settings), turns)
     stages = {stage: samples.get(stage, 0.0) / turns * 1e6 for stage in STAGES}
     return Backlog(
         timing=timing,
@@ -106,7 +106,7 @@ async def scrape(client: httpx.AsyncClient, role: RoleProcess) -> dict[str, floa
     return samples
 
 
-async def _folded(settings: Settings) -> list[tuple[int, int, int]]:
+async def folded_offsets(settings: Settings) -> list[tuple[int, int, int]]:
     """Time (ms since 1970), partition and source offset of what the role wrote to its changelog, in log order."""
     return [
         (record.timestamp, record.partition, int.from_bytes(record.value[:_OFFSET_BYTES], "big"))

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -87,6 +87,7 @@ class LocalKafka:
         heap: The Java heap's limit, as `-Xmx` takes it.
         detached: Leave the broker running when this process ends.
         properties: Entries of `server.properties` besides, or other than, the usual ones.
+        format_options: What `kafka-storage format` is told besides, e.g. `--add-scram`.
 
     Attributes:
         bootstrap: The broker's address, `host:port`; the same after `kill` and `restart`.
@@ -100,12 +101,14 @@ class LocalKafka:
         heap: str = "512m",
         detached: bool = False,
         properties: Mapping[str, str | int] | None = None,
+        format_options: Sequence[str] = (),
     ) -> None:
         self.home = data_dir.resolve() / "kafka"
         self.log = self.home / "broker.log"
         self._heap = heap
         self._detached = detached
         self._properties = properties
+        self._format_options = tuple(format_options)
         self._child: subprocess.Popen[bytes] | None = None
         before = self.record()
         self.port = port or free_port(before.port if before else None)
@@ -219,7 +222,7 @@ class LocalKafka:
             return
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = ("kafka.tools.StorageTool", "format", "--standalone", f"--cluster-id={cluster}")
-        command = self._java(jars, *tool, "--config=server.properties")
+        command = self._java(jars, *tool, "--config=server.properties", *self._format_options)
         with self.log.open("ab") as log:
             done = subprocess.run(  # noqa: S603
                 command, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False

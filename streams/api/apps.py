@@ -41,6 +41,7 @@ from streams.api.apps_messages import (
 )
 from streams.api.apps_ports import AppMemories, SearchMode
 from streams.api.apps_space import AppIdInPath, AskedSpace, UserIdInQuery
+from streams.api.audit import ACTS, READS_TEXT
 from streams.api.bodies import json_answer, read_body
 from streams.api.commands import SpaceCommands
 from streams.api.messages import MAX_QUERY_CHARS
@@ -80,7 +81,9 @@ def apps_router(
 
 
 def _add_lists(router: APIRouter, memories: AppMemories, commands: SpaceCommands, now: Callable[[], datetime]) -> None:
-    @router.get("/{app_id:path}/memories", responses=openapi.answer(Memories, examples.MEMORIES))
+    @router.get(
+        "/{app_id:path}/memories", dependencies=READS_TEXT, responses=openapi.answer(Memories, examples.MEMORIES)
+    )
     async def listed(app_id: AppIdInPath, user_id: UserIdInQuery = "", include_shared: _WithShared = False) -> Response:
         """Memories of an app, the latest updated first; those that others share with it after its own."""
         space = AskedSpace(app_id, user_id)
@@ -90,7 +93,9 @@ def _add_lists(router: APIRouter, memories: AppMemories, commands: SpaceCommands
         await commands.note(space.read(now(), "list", found))
         return json_answer(Memories(memories=list(map(memory_answer, found))))
 
-    @router.get("/{app_id:path}/memories/export", responses=openapi.answer(Exported, examples.EXPORTED))
+    @router.get(
+        "/{app_id:path}/memories/export", dependencies=READS_TEXT, responses=openapi.answer(Exported, examples.EXPORTED)
+    )
     async def export(app_id: AppIdInPath, user_id: UserIdInQuery = "") -> Response:
         """All memories of an app as a file, with what conflicts with what."""
         space = AskedSpace(app_id, user_id)
@@ -108,7 +113,11 @@ def _add_lists(router: APIRouter, memories: AppMemories, commands: SpaceCommands
         headers = {"Content-Disposition": f"attachment; filename=\"memories.json\"; filename*=UTF-8''{name}"}
         return json_answer(exported, headers=headers)
 
-    @router.get("/{app_id:path}/memories/search", responses=openapi.answer(FoundMemories, examples.FOUND))
+    @router.get(
+        "/{app_id:path}/memories/search",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(FoundMemories, examples.FOUND),
+    )
     async def search(
         app_id: AppIdInPath, q: _Text, user_id: UserIdInQuery = "", mode: _Mode = "hybrid", limit: _Limit = 10
     ) -> Response:
@@ -130,7 +139,9 @@ def _add_space(router: APIRouter, commands: SpaceCommands, policy: AppPolicy, no
             detail = "users have memories of their own here: name one (GET /apps lists them), or POST /v1/erase the app"
             raise invalid_field("user_id", detail)
 
-    @router.delete("/{app_id:path}/memories", responses=openapi.answer(Purged, examples.PURGED) | _OR_PENDING)
+    @router.delete(
+        "/{app_id:path}/memories", dependencies=ACTS, responses=openapi.answer(Purged, examples.PURGED) | _OR_PENDING
+    )
     async def purge(app_id: AppIdInPath, user_id: UserIdInQuery = "") -> Response:
         """Delete all memories of an app, and conversations that wait to become one."""
         space = AskedSpace(app_id, user_id)
@@ -143,6 +154,7 @@ def _add_space(router: APIRouter, commands: SpaceCommands, policy: AppPolicy, no
 
     @router.post(
         "/{app_id:path}/uninstall",
+        dependencies=ACTS,
         openapi_extra=openapi.body(UninstallApp, examples.UNINSTALL),
         responses=openapi.answer(Uninstalled, examples.UNINSTALLED) | _OR_PENDING,
     )
@@ -171,7 +183,11 @@ def _add_single(
         found = await memories.memories(space.app_id, space.user_id)
         return next((memory_answer(each) for each in found if each.memory_id == memory_id), None)
 
-    @router.get("/{app_id:path}/memories/{memory_id}", responses=openapi.answer(MemoryAnswer, examples.MEMORY))
+    @router.get(
+        "/{app_id:path}/memories/{memory_id}",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(MemoryAnswer, examples.MEMORY),
+    )
     async def one(app_id: AppIdInPath, memory_id: _MemoryId, user_id: UserIdInQuery = "") -> Response:
         """One memory of an app."""
         space = AskedSpace(app_id, user_id)
@@ -183,6 +199,7 @@ def _add_single(
 
     @router.put(
         "/{app_id:path}/memories/{memory_id}",
+        dependencies=ACTS,
         openapi_extra=openapi.body(EditMemory, examples.EDIT),
         responses=openapi.answer(Edited, examples.EDITED) | _OR_PENDING,
     )
@@ -205,10 +222,12 @@ def _add_single(
         if result is None:
             return space.pending(command.request_id)
         _require_done(result, policy)
-        return json_answer(Edited(success=True, memory=await one_of(space, memory_id)))
+        return json_answer(Edited(success=True, memory=await one_of(space, memory_id) if caller().text else None))
 
     @router.delete(
-        "/{app_id:path}/memories/{memory_id}", responses=openapi.answer(Deleted, examples.DELETED) | _OR_PENDING
+        "/{app_id:path}/memories/{memory_id}",
+        dependencies=ACTS,
+        responses=openapi.answer(Deleted, examples.DELETED) | _OR_PENDING,
     )
     async def delete(app_id: AppIdInPath, memory_id: _MemoryId, user_id: UserIdInQuery = "") -> Response:
         """Delete one memory. One that is gone already is no error, and said so."""

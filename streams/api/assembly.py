@@ -20,7 +20,9 @@ from streams.api.apps_statistics import statistics_router
 from streams.api.commands import SpaceCommands, project_commands
 from streams.api.erasing import erase_router
 from streams.api.health import Endpoint
+from streams.api.live.service import LivePage
 from streams.api.memory import memory_router
+from streams.api.own_machine import is_loopback
 from streams.api.ports import CommandSender, EraseRequests
 from streams.api.project_accesses import AccessRecorder
 from streams.api.projects import projects_router
@@ -28,7 +30,6 @@ from streams.api.projects_deeds import Doing
 from streams.api.projects_reading import ProjectReader
 from streams.api.projects_tools import ProjectTools
 from streams.api.reading import MemoryReader
-from streams.api.security import is_loopback
 from streams.api.similar import index_router, similar_router
 from streams.api.tenancy import ScopedStore, reads
 from streams.api.topics import topics_router
@@ -69,6 +70,8 @@ def memory_api(
     topic_prefix: str,
     commands: CommandSender | None = None,
     erasures: EraseRequests | None = None,
+    audit: Endpoint | None = None,
+    live: LivePage | None = None,
 ) -> MemoryApi:
     """Routes and tools over a store.
 
@@ -80,6 +83,8 @@ def memory_api(
         topic_prefix: Of the topics that are indexed.
         commands: Where admins' commands go; None: routes that write answer 503.
         erasures: Where erasures go; None: likewise.
+        audit: Takes records of what is read and done (`audit.AuditLog`); None: nothing is noted.
+        live: The live page; None: it is not served.
 
     Raises:
         ConfigurationError: There is no such counter of tokens here.
@@ -90,10 +95,11 @@ def memory_api(
         scoped, embedder, turns, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
     )
     users, apps = UserMemory(scoped, embedder), AppMemories(scoped, embedder)
+    search = HybridSearch(scoped, embedder, policy.retrieval)
     reader = MemoryReader(
         users,
         turns,
-        HybridSearch(scoped, embedder, policy.retrieval),
+        search,
         MemoryVisibility(turns, users),
         episode_distance=embedder.episode_distance,
         apps=AppContext(apps, policy.apps),
@@ -108,9 +114,12 @@ def memory_api(
         topics_router(topics, policy.topics),
         projects_router(project_reader, doing),
         *admin_routers(apps, policy.apps, commands, erasures),
+        *(() if live is None else live.routers(scoped, turns, topics, users, search)),
     )
     tools = _tools(reader, ProjectTools(project_reader, doing), http)
-    return MemoryApi(routers, (*tools, accesses), reader)
+    noting = () if audit is None else (audit,)  # closed last: what the others still do is noted
+    watched = () if live is None else (live,)
+    return MemoryApi(routers, (*noting, *tools, accesses, *watched), reader)
 
 
 def admin_routers(

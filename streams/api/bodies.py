@@ -13,6 +13,7 @@ import msgspec
 from fastapi import Request
 from fastapi.responses import Response
 
+from streams.api.audit import note_given, note_ids
 from streams.api.problems import undecodable
 
 _Message = TypeVar("_Message")
@@ -27,13 +28,16 @@ async def read_body(request: Request, decoder: msgspec.json.Decoder[_Message]) -
     """
     body = await request.body()
     try:
-        return decoder.decode(body)
+        asked = decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise undecodable(error) from None
+    note_ids(lambda name: getattr(asked, name, None))
+    return asked
 
 
 def json_answer(
     answer: Any, *, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
     """A message as the answer."""
+    note_given(answer)
     return Response(_encode(answer), status, headers, media_type="application/json")

@@ -49,7 +49,7 @@ class KafkaCommands:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._topic = COMMANDS.full_name(settings.topic_prefix)
+        self._prefix = settings.topic_prefix
         self._producer: Producer | None = None
         self._connecting = asyncio.Lock()
 
@@ -60,17 +60,29 @@ class KafkaCommands:
             DeliveryFailed: The log did not confirm it. It may still be there: ask again.
         """
         key = entity_key(command).encode()
+        return await self.write(COMMANDS.name, Record(key, encode(command), headers_for(command)))
+
+    async def write(self, topic: str, record: Record) -> Position:
+        """Write a record where its key belongs; on return the log has it, and where.
+
+        Args:
+            topic: Without the prefix.
+            record: Has a key.
+
+        Raises:
+            DeliveryFailed: The log did not confirm it. It may still be there: ask again.
+        """
+        name = f"{self._prefix}.{topic}"
         try:
             producer = await self._connected()
-            partition = await producer.partition_of(self._topic, key)
-            record = Record(key, encode(command), headers_for(command))
-            (written,) = await acknowledged(await producer.write(self._topic, partition, [record]))
+            partition = await producer.partition_of(name, record.key or b"")
+            (written,) = await acknowledged(await producer.write(name, partition, [record]))
         except (DeliveryFailed, KafkaError) as error:
             await self.close()  # a producer that failed once may be unfit for ever: the next command gets another
             if isinstance(error, DeliveryFailed):
                 raise
-            raise DeliveryFailed(f"cannot write to {self._topic}: {error!r}.") from error
-        return Position(COMMANDS.name, partition, int(written.offset))
+            raise DeliveryFailed(f"cannot write to {name}: {error!r}.") from error
+        return Position(topic, partition, int(written.offset))
 
     async def close(self) -> None:
         """Disconnect; a later command connects again."""

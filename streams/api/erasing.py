@@ -17,6 +17,7 @@ from models.erase_events import EraseRequested, EraseScope
 from streams.api import apps_examples as examples
 from streams.api import openapi
 from streams.api.apps_messages import now_utc
+from streams.api.audit import ACTS
 from streams.api.bodies import json_answer, read_body
 from streams.api.commands import read_only
 from streams.api.erase_messages import Accepted, Erase, ErasureStanding
@@ -43,6 +44,7 @@ def erase_router(requests: EraseRequests | None, *, now: Callable[[], datetime] 
 
     @router.post(
         "",
+        dependencies=ACTS,
         status_code=HTTPStatus.ACCEPTED,
         openapi_extra=openapi.body(Erase, examples.ERASE),
         responses=openapi.answer(Accepted, examples.ACCEPTED, status=HTTPStatus.ACCEPTED),

@@ -1,6 +1,7 @@
 """The HTTP side of every role: is it alive, is it ready, what does it count. Loopback unless told otherwise.
 
-Every request passes `security.Guard` (who asks) and `limits.Limits` (how much), then the routes.
+Every request passes `guard.Guard` (who asks, and how often), `limits.Limits` (how much) and `audit.Auditing` (what is
+noted of it), then the routes.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ from starlette.types import ASGIApp
 
 from models.errors import ConfigurationError
 from streams.api import examples, openapi, problems
+from streams.api.audit import Auditing, AuditLog
+from streams.api.connections import bounded_protocol
+from streams.api.guard import Guard
 from streams.api.limits import Limits
-from streams.api.security import Access, Guard, is_loopback
+from streams.api.measured import Measured
+from streams.api.own_machine import is_loopback
+from streams.api.rates import Rates
+from streams.api.security import Access
 from streams.http_settings import HttpSettings
 
 _UNAVAILABLE = 503
 _LAST_REQUESTS_S = 3
 _PLAIN = "text/plain"
+_UNREAD_MS = 30_000
+"""How long a client may leave what it was sent before its connection is cut (Linux)."""
 
 
 class Endpoint(Protocol):
@@ -49,6 +58,15 @@ class RoutedEndpoint(Endpoint, Protocol):
     @property
     def app(self) -> ASGIApp:
         """What answers at the path."""
+        ...
+
+
+@runtime_checkable
+class EndingEndpoint(Endpoint, Protocol):
+    """One whose answers last: it ends them when the server stops."""
+
+    def end(self) -> None:
+        """Let every answer end that is under way."""
         ...
 
 
@@ -97,13 +115,16 @@ def create_api(
     app.state.everybody_reads = access is None or not access.callers
     problems.install(app)
     openapi.describe(app, routers)
+    app.state.http = limits
+    app.add_middleware(Auditing, log=next((each for each in endpoints if isinstance(each, AuditLog)), None))
     app.add_middleware(
         Limits,
         max_concurrent_requests=limits.max_concurrent_requests,
         max_body_bytes=limits.max_body_bytes,
         request_timeout=limits.request_timeout,
     )
-    app.add_middleware(Guard, access=access)  # the last one added is the first one asked
+    app.add_middleware(Guard, access=access, rates=Rates(limits))
+    app.add_middleware(Measured)  # the last one added is the first one asked
     return app
 
 
@@ -162,6 +183,9 @@ def _listen(host: str, port: int) -> socket.socket:
     # asyncio sets this only on sockets whose protocol is named, and these have none: head and body of an answer are two
     # packets, and the second would wait 40 ms for the first one's acknowledgement.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Closing a connection waits until its client has taken what it was sent: one that reads nothing never would.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNREAD_MS)
     return listener
 
 
@@ -189,13 +213,22 @@ async def serve(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIt
         )
     listener = _listen(host, port)
     # The access log would hold queries, and those are conversation text.
+    http: HttpSettings = getattr(app.state, "http", None) or HttpSettings()
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_LAST_REQUESTS_S
+        app,
+        http=bounded_protocol(http.head_timeout, http.max_connections),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_LAST_REQUESTS_S,
     )
     server = _Server(config)
     serving = asyncio.create_task(_served(app, server, listener))
     try:
         yield listener.getsockname()[1]
     finally:
+        for endpoint in getattr(app.state, "endpoints", ()):
+            if isinstance(endpoint, EndingEndpoint):
+                endpoint.end()
         server.should_exit = True
         await serving

@@ -13,6 +13,9 @@ from streams.api.problems import Problem, unavailable
 UNLIMITED_PATHS = frozenset({"/livez", "/readyz", "/metrics"})
 """Asked for by the orchestrator, above all while everything else is slow."""
 
+STREAM_PATHS = frozenset({"/v1/live/stream"})
+"""Answers that last: `streams.api.live.hub` has limits of its own for them."""
+
 _DEADLINE = "turntide.deadline"
 _BUSY_RETRY_S = 1
 _MOST_DIGITS = 18
@@ -39,7 +42,7 @@ class Limits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer within the limits."""
-        if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS:
+        if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS | STREAM_PATHS:
             await self._app(scope, receive, send)
             return
         started = False

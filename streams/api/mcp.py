@@ -27,6 +27,7 @@ from mcp.types import (
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streams.api.audit import note_given, note_tool
 from streams.api.mcp_tools import Memory, memory_tools, project_tools
 from streams.api.problems import problem_of, unavailable
 from streams.api.projects_tools import ProjectMemoryTools
@@ -59,7 +60,10 @@ def memory_server(memory: Memory, projects: ProjectMemoryTools) -> Server[dict[s
         if params.name not in served:
             return _failed(f"no such tool; there are {', '.join(served)}")
         try:
-            told = await served[params.name].call(params.arguments or {})
+            given, reads = params.arguments or {}, served[params.name].reads
+            note_tool(params.name, "text_read" if reads else "acted", given)
+            told = await served[params.name].call(given)
+            note_given(told.structured)
         except Exception as error:  # noqa: BLE001 - of what nobody foresaw, neither caller nor log is told the words
             problem = problem_of(error)
             if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -113,6 +113,11 @@ class Served(NamedTuple):
     tool: Tool
     call: Callable[[Mapping[str, Any]], Awaitable[Told]]
 
+    @property
+    def reads(self) -> bool:
+        """Whether it gives words and changes nothing; else it acts."""
+        return self.tool.annotations is not None and bool(self.tool.annotations.read_only_hint)
+
 
 def memory_tools(memory: Memory) -> Sequence[Served]:
     """Tools over users' memory."""

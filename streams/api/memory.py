@@ -14,6 +14,7 @@ from fastapi.responses import Response
 
 from models.user_events import FactCategory
 from streams.api import examples, openapi
+from streams.api.audit import READS_TEXT
 from streams.api.bodies import json_answer, read_body
 from streams.api.limits import extend_deadline
 from streams.api.messages import (
@@ -68,6 +69,7 @@ def memory_router(reader: MemoryReader) -> APIRouter:
 def _add_questions(router: APIRouter, reader: MemoryReader) -> None:
     @router.post(
         "/retrieve",
+        dependencies=READS_TEXT,
         openapi_extra=openapi.body(Retrieve, examples.RETRIEVE),
         responses=openapi.answer(Retrieved, examples.RETRIEVED),
     )
@@ -79,6 +81,7 @@ def _add_questions(router: APIRouter, reader: MemoryReader) -> None:
 
     @router.post(
         "/context",
+        dependencies=READS_TEXT,
         openapi_extra=openapi.body(AssembleContext, examples.CONTEXT),
         responses=openapi.answer(AssembledContext, examples.ASSEMBLED),
     )
@@ -90,6 +93,7 @@ def _add_questions(router: APIRouter, reader: MemoryReader) -> None:
 
     @router.post(
         "/search",
+        dependencies=READS_TEXT,
         openapi_extra=openapi.body(SearchMemory, examples.SEARCH),
         responses=openapi.answer(Found, examples.FOUND),
     )
@@ -99,7 +103,11 @@ def _add_questions(router: APIRouter, reader: MemoryReader) -> None:
 
 
 def _add_lists(router: APIRouter, reader: MemoryReader) -> None:
-    @router.get("/users/{user_id:path}/facts", responses=openapi.answer(list[FactAnswer], [examples.FACT]))
+    @router.get(
+        "/users/{user_id:path}/facts",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(list[FactAnswer], [examples.FACT]),
+    )
     async def facts(
         user_id: _UserId, app_id: _AppId = None, category: _Category = None, include_past: _IncludePast = False
     ) -> Response:
@@ -107,12 +115,20 @@ def _add_lists(router: APIRouter, reader: MemoryReader) -> None:
         asked = UserFacts(user_id=user_id, app_id=app_id, category=category, include_past=include_past)
         return json_answer(await reader.facts(asked))
 
-    @router.get("/users/{user_id:path}/episodes", responses=openapi.answer(list[EpisodeAnswer], [examples.EPISODE]))
+    @router.get(
+        "/users/{user_id:path}/episodes",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(list[EpisodeAnswer], [examples.EPISODE]),
+    )
     async def episodes(user_id: _UserId, app_id: _AppId = None, limit: _Limit = 20) -> Response:
         """Episodes of a user, the latest first."""
         return json_answer(await reader.episodes(user_id, app_id, limit))
 
-    @router.get("/users/{user_id:path}/recent", responses=openapi.answer(list[TurnAnswer], [examples.TURN]))
+    @router.get(
+        "/users/{user_id:path}/recent",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(list[TurnAnswer], [examples.TURN]),
+    )
     async def recent(user_id: _UserId, app_id: _AppId = None, last: _Last = 10) -> Response:
         """The last turns of a user across sessions, oldest first: the short-term tier."""
         return json_answer(await reader.recent(user_id, app_id, last))

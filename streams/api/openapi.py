@@ -22,6 +22,7 @@ from streams.api import (
     projects_deed_messages,
     projects_messages,
 )
+from streams.api.live import messages as live_messages
 from streams.api.security import METRICS_PATH, OPEN_PATHS
 
 _SCHEMAS = "#/components/schemas/{name}"
@@ -78,6 +79,13 @@ _ANSWERS: tuple[Any, ...] = (
     projects_deed_messages.ImportItems,
     projects_deed_messages.DeedAnswer,
     projects_deed_messages.PendingDeed,
+    live_messages.Me,
+    live_messages.Timeline,
+    live_messages.Said,
+    live_messages.Hits,
+    live_messages.Acknowledge,
+    live_messages.Label,
+    live_messages.Written,
     problems.ProblemDetails,
 )
 _PROBLEMS = {
@@ -135,7 +143,8 @@ def describe(app: FastAPI, routers: Sequence[APIRouter]) -> None:
         app: With all its routes.
         routers: Those that it includes; newer FastAPI keeps them as one route each.
     """
-    routes = [route for route in chain(app.routes, *(each.routes for each in routers)) if isinstance(route, APIRoute)]
+    every = chain(app.routes, *(each.routes for each in routers))
+    routes = [route for route in every if isinstance(route, APIRoute) and route.include_in_schema]
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -162,6 +171,7 @@ def _contract(app: FastAPI, routes: Sequence[APIRoute]) -> dict[str, Any]:
             {"name": "apps", "description": "Memories of apps, for admins."},
             {"name": "projects", "description": "Memory of projects: typed, related, valid in time; deeds for admins."},
             {"name": "erasure", "description": "Forgetting somebody for good, for admins."},
+            {"name": "live", "description": "Sessions, alerts and roles as they are now, for operators."},
             {"name": "operations", "description": "For orchestrators and Prometheus."},
         ],
     )

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 
 from streams.api import openapi
 from streams.api import projects_examples as examples
+from streams.api.audit import READS_TEXT
 from streams.api.bodies import json_answer, read_body
 from streams.api.projects_answers import MAX_PAGE, ProjectList, ProjectStanding
 from streams.api.projects_deeds import Doing, add_deeds
@@ -55,6 +56,7 @@ def projects_router(reader: ProjectReader, doing: Doing) -> APIRouter:
 def _add_questions(router: APIRouter, reader: ProjectReader) -> None:
     @router.post(
         "/{project_id:path}/retrieve",
+        dependencies=READS_TEXT,
         openapi_extra=openapi.body(RetrieveMemories, examples.RETRIEVE),
         responses=openapi.answer(FoundItems, examples.FOUND),
     )
@@ -65,6 +67,7 @@ def _add_questions(router: APIRouter, reader: ProjectReader) -> None:
 
     @router.post(
         "/{project_id:path}/context",
+        dependencies=READS_TEXT,
         openapi_extra=openapi.body(BuildContext, examples.CONTEXT),
         responses=openapi.answer(ProjectContext, examples.BUILT),
     )
@@ -75,6 +78,7 @@ def _add_questions(router: APIRouter, reader: ProjectReader) -> None:
 
     @router.post(
         "/{project_id:path}/search",
+        dependencies=READS_TEXT,
         openapi_extra=openapi.body(SearchProject, examples.SEARCH),
         responses=openapi.answer(FoundItems, examples.FOUND),
     )

@@ -32,6 +32,7 @@ from models.project_events import (
 )
 from streams.api import openapi
 from streams.api import projects_examples as examples
+from streams.api.audit import ACTS
 from streams.api.bodies import read_body
 from streams.api.commands import Commands
 from streams.api.problems import Problem, invalid_field
@@ -46,9 +47,9 @@ from streams.api.projects_deed_messages import (
 from streams.api.projects_items import ConversationInPath, ItemIdInPath
 from streams.api.projects_reading import ProjectReader
 from streams.api.projects_space import DONE_OUTCOMES, AppIdInQuery, AskedProject, ProjectIdInPath, no_such, require_done
-from streams.api.security import require_admin
+from streams.api.security import caller, require_admin
 
-ADMINS = [Depends(require_admin)]
+ADMINS = [Depends(require_admin), *ACTS]
 OR_PENDING = openapi.answer(PendingDeed, examples.WAITS, status=HTTPStatus.ACCEPTED)
 DONE = openapi.answer(DeedAnswer, examples.DONE) | OR_PENDING
 _ADD = msgspec.json.Decoder(AddMemory)
@@ -110,7 +111,7 @@ class Doing:
         if result is None:
             return asked.pending(command.request_id)
         done = _told(command, result)
-        memory = (await self._reader.view(asked)).memories.get(done.item_id)
+        memory = (await self._reader.view(asked)).memories.get(done.item_id) if caller().text else None
         return DeedAnswer(
             success=isinstance(command, ProjectMemoryDeleted) or done.outcome in DONE_OUTCOMES,
             outcome=done.outcome,

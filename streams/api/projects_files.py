@@ -16,6 +16,7 @@ from models.project_types import ItemKind
 from models.projects.view import ProjectView
 from streams.api import openapi
 from streams.api import projects_examples as examples
+from streams.api.audit import READS_TEXT
 from streams.api.bodies import json_answer, read_body
 from streams.api.projects_answers import EXPORT_FORMAT, EXPORT_VERSION, MAX_PAGE, ExportPage
 from streams.api.projects_deed_messages import ImportItems
@@ -41,7 +42,9 @@ _FIELDS: dict[ItemKind, str] = {
 def add_files(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
     """Routes that save and bring back."""
 
-    @router.get("/{project_id:path}/export", responses=openapi.answer(ExportPage, examples.EXPORTED))
+    @router.get(
+        "/{project_id:path}/export", dependencies=READS_TEXT, responses=openapi.answer(ExportPage, examples.EXPORTED)
+    )
     async def export(
         project_id: ProjectIdInPath,
         kind: _Kind,

@@ -13,6 +13,7 @@ from models.memory.relations import dependents, neighbours, path
 from models.projects.view import ProjectView
 from streams.api import openapi
 from streams.api import projects_examples as examples
+from streams.api.audit import READS_TEXT
 from streams.api.bodies import json_answer
 from streams.api.projects_answers import (
     MAX_PAGE,
@@ -42,7 +43,9 @@ _Limit = Annotated[int, Query(ge=1, le=10 * MAX_PAGE, description="Relationships
 def add_graph(router: APIRouter, reader: ProjectReader) -> None:
     """Routes over relationships."""
 
-    @router.get("/{project_id:path}/graph", responses=openapi.answer(GraphAnswer, examples.GRAPH))
+    @router.get(
+        "/{project_id:path}/graph", dependencies=READS_TEXT, responses=openapi.answer(GraphAnswer, examples.GRAPH)
+    )
     async def graph(project_id: ProjectIdInPath, app_id: AppIdInQuery = None, limit: _Limit = MAX_PAGE) -> Response:
         """Memories with relationships, and these; those of the newest memories first."""
         view = await reader.view(AskedProject(app_id, project_id))
@@ -50,7 +53,11 @@ def add_graph(router: APIRouter, reader: ProjectReader) -> None:
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
         return json_answer(GraphAnswer(nodes=[_node(reader, view, each) for each in ends], edges=edges))
 
-    @router.get("/{project_id:path}/graph/neighbours", responses=openapi.answer(RelatedMemories, examples.RELATED))
+    @router.get(
+        "/{project_id:path}/graph/neighbours",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(RelatedMemories, examples.RELATED),
+    )
     async def near(  # noqa: PLR0917 - what a question can be narrowed by
         project_id: ProjectIdInPath,
         memory_id: _MemoryId,
@@ -65,7 +72,11 @@ def add_graph(router: APIRouter, reader: ProjectReader) -> None:
         related = [_related(reader, view, each.id, each.distance, each.path_strength) for each in found]
         return json_answer(RelatedMemories(memory_id=memory_id, related=related))
 
-    @router.get("/{project_id:path}/graph/dependents", responses=openapi.answer(RelatedMemories, examples.RELATED))
+    @router.get(
+        "/{project_id:path}/graph/dependents",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(RelatedMemories, examples.RELATED),
+    )
     async def depending(project_id: ProjectIdInPath, memory_id: _MemoryId, app_id: AppIdInQuery = None) -> Response:
         """What depends on a memory, directly or by way of others."""
         view = await _view(reader, AskedProject(app_id, project_id), memory_id)
@@ -73,7 +84,9 @@ def add_graph(router: APIRouter, reader: ProjectReader) -> None:
         related = [_related(reader, view, each.id, each.distance, each.path_strength) for each in found]
         return json_answer(RelatedMemories(memory_id=memory_id, related=related))
 
-    @router.get("/{project_id:path}/graph/path", responses=openapi.answer(PathAnswer, examples.PATH))
+    @router.get(
+        "/{project_id:path}/graph/path", dependencies=READS_TEXT, responses=openapi.answer(PathAnswer, examples.PATH)
+    )
     async def way(
         project_id: ProjectIdInPath, source_id: _MemoryId, target_id: _OtherId, app_id: AppIdInQuery = None
     ) -> Response:

@@ -14,6 +14,7 @@ from models.project_types import EpisodeKind, MemoryType, PendingFact, ProjectEp
 from models.retrieval.telling import chunks_of
 from streams.api import openapi
 from streams.api import projects_examples as examples
+from streams.api.audit import READS_TEXT
 from streams.api.bodies import json_answer
 from streams.api.problems import invalid_field
 from streams.api.projects_answers import (
@@ -66,7 +67,9 @@ def add_items(router: APIRouter, reader: ProjectReader) -> None:
 
 
 def _add_memories(router: APIRouter, reader: ProjectReader) -> None:
-    @router.get("/{project_id:path}/memories", responses=openapi.answer(MemoryPage, examples.MEMORIES))
+    @router.get(
+        "/{project_id:path}/memories", dependencies=READS_TEXT, responses=openapi.answer(MemoryPage, examples.MEMORIES)
+    )
     async def memories(  # noqa: PLR0917 - what a list can be narrowed by
         project_id: ProjectIdInPath,
         app_id: AppIdInQuery = None,
@@ -93,7 +96,9 @@ def _add_memories(router: APIRouter, reader: ProjectReader) -> None:
         return json_answer(MemoryPage(memories=list(map(reader.present, page[:limit])), next=following))
 
     @router.get(
-        "/{project_id:path}/memories/{memory_id}", responses=openapi.answer(ProjectMemoryAnswer, examples.MEMORY)
+        "/{project_id:path}/memories/{memory_id}",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(ProjectMemoryAnswer, examples.MEMORY),
     )
     async def memory(project_id: ProjectIdInPath, memory_id: ItemIdInPath, app_id: AppIdInQuery = None) -> Response:
         """One memory, with its history and what leads to it."""
@@ -111,7 +116,9 @@ def _add_memories(router: APIRouter, reader: ProjectReader) -> None:
             ProjectMemoryAnswer(memory=reader.present(found), valid=reader.holds(found), incoming=incoming)
         )
 
-    @router.get("/{project_id:path}/valid_at", responses=openapi.answer(ValidMemories, examples.VALID))
+    @router.get(
+        "/{project_id:path}/valid_at", dependencies=READS_TEXT, responses=openapi.answer(ValidMemories, examples.VALID)
+    )
     async def valid_at(
         project_id: ProjectIdInPath, app_id: AppIdInQuery = None, at: _At = None, known_at: _KnownAt = None
     ) -> Response:
@@ -125,7 +132,9 @@ def _add_memories(router: APIRouter, reader: ProjectReader) -> None:
         found = [each for each in view.valid_at(when, known_at) if not (present and each.archived)]
         return json_answer(ValidMemories(at=when, known_at=known_at, memories=found))
 
-    @router.get("/{project_id:path}/pending", responses=openapi.answer(PendingFacts, examples.PENDING))
+    @router.get(
+        "/{project_id:path}/pending", dependencies=READS_TEXT, responses=openapi.answer(PendingFacts, examples.PENDING)
+    )
     async def pending(
         project_id: ProjectIdInPath, app_id: AppIdInQuery = None, after: _After = "", limit: _Limit = 100
     ) -> Response:
@@ -139,7 +148,11 @@ def _add_memories(router: APIRouter, reader: ProjectReader) -> None:
 
 
 def _add_conversations(router: APIRouter, reader: ProjectReader) -> None:
-    @router.get("/{project_id:path}/conversations", responses=openapi.answer(Conversations, examples.CONVERSATIONS))
+    @router.get(
+        "/{project_id:path}/conversations",
+        dependencies=READS_TEXT,
+        responses=openapi.answer(Conversations, examples.CONVERSATIONS),
+    )
     async def conversations(project_id: ProjectIdInPath, app_id: AppIdInQuery = None, limit: _Limit = 100) -> Response:
         """Conversations of a project, the latest first."""
         view = await reader.view(AskedProject(app_id, project_id))
@@ -148,6 +161,7 @@ def _add_conversations(router: APIRouter, reader: ProjectReader) -> None:
 
     @router.get(
         "/{project_id:path}/conversations/{conversation_id:path}",
+        dependencies=READS_TEXT,
         responses=openapi.answer(ConversationAnswer, examples.CONVERSATION),
     )
     async def conversation(
@@ -162,7 +176,9 @@ def _add_conversations(router: APIRouter, reader: ProjectReader) -> None:
 
 
 def _add_episodes(router: APIRouter, reader: ProjectReader) -> None:
-    @router.get("/{project_id:path}/episodes", responses=openapi.answer(Episodes, examples.EPISODES))
+    @router.get(
+        "/{project_id:path}/episodes", dependencies=READS_TEXT, responses=openapi.answer(Episodes, examples.EPISODES)
+    )
     async def episodes(
         project_id: ProjectIdInPath,
         app_id: AppIdInQuery = None,
@@ -181,7 +197,7 @@ def _add_episodes(router: APIRouter, reader: ProjectReader) -> None:
         ]
         return json_answer(Episodes(episodes=sorted(found, key=_by_time)))
 
-    @router.get("/{project_id:path}/arc", responses=openapi.answer(ArcAnswer, examples.ARC))
+    @router.get("/{project_id:path}/arc", dependencies=READS_TEXT, responses=openapi.answer(ArcAnswer, examples.ARC))
     async def arc(
         project_id: ProjectIdInPath, app_id: AppIdInQuery = None, conversation_id: _OfConversation = None
     ) -> Response:

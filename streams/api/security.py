@@ -16,30 +16,29 @@ are the operator's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from http import HTTPStatus
-from ipaddress import ip_address
-from urllib.parse import urlsplit
-
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from models.errors import ConfigurationError
+from streams.api.own_machine import is_loopback
 from streams.api.problems import Problem
 from streams.http_settings import HttpSettings, TokenRole
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json"})
 """What everybody may read."""
+OPEN_FOLDER = "/live"
+"""The live page's own files: they hold no data, and a browser asks for them without a token."""
+PROBE_PATHS = frozenset({"/livez", "/readyz"})
+"""What an orchestrator asks, however often."""
 METRICS_PATH = "/metrics"
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
 _REALM = 'Bearer realm="turntide"'
-_POLICY_VIOLATION = 1008
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ def caller() -> Caller:
     """
     found = _caller.get()
     if found is None:
-        raise _unauthorized("no caller is known")
+        raise unauthorized("no caller is known")
     return found
 
 
@@ -155,14 +154,18 @@ def reading_for(reader: Caller) -> Iterator[None]:
         _caller.reset(token)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+def is_open(path: str) -> bool:
+    """Whether everybody may read what is at a path, which is as it was asked, with nothing resolved.
+
+    >>> is_open("/live/app.js"), is_open("/live"), is_open("/livelihood"), is_open("/v1/live/me")
+    (True, True, False, False)
+    """
+    return path in OPEN_PATHS or path == OPEN_FOLDER or path.startswith(f"{OPEN_FOLDER}/")
+
+
+def digest_of(token: str) -> bytes:
+    """SHA-256 of a token, by which it is known."""
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +181,11 @@ class Access:
     loopback: bool = True
 
     def holder(self, token: str) -> Caller | None:
-        """Whose token this is. Every token is compared, in constant time, whichever fits."""
-        digest = sha256(token.encode("utf-8", "surrogatepass")).digest()
+        """Whose token this is."""
+        return self.holder_of(digest_of(token))
+
+    def holder_of(self, digest: bytes) -> Caller | None:
+        """Whose token has this digest. Every token is compared, in constant time, whichever fits."""
         found = None
         for known, holder in self.callers:
             if compare_digest(known, digest):
@@ -204,7 +210,7 @@ def access_of(settings: HttpSettings) -> Access:
         token = entry.token.get_secret_value()
         if not _TOKEN.fullmatch(token):
             raise ConfigurationError(f"http.tokens.{number}: a token is letters, digits and -._~+/ (RFC 6750)")
-        digest = sha256(token.encode()).digest()
+        digest = digest_of(token)
         if digest in callers:
             raise ConfigurationError(f"http.tokens.{number}: the same token stands there twice; name all its apps once")
         callers[digest] = Caller(
@@ -213,101 +219,7 @@ def access_of(settings: HttpSettings) -> Access:
     return Access(tuple(callers.items()), loopback)
 
 
-class Guard:
-    """ASGI middleware: lets a request in and notes who asks, or answers 401, 403 or 421.
-
-    Args:
-        app: What stands behind.
-        access: Who may read what; None: everybody, for apps without memory and for tests.
-    """
-
-    def __init__(self, app: ASGIApp, access: Access | None = None) -> None:
-        self._app = app
-        self._access = access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let in or refuse."""
-        if scope["type"] == "websocket":
-            # There is none; one that is added must not be open for want of a rule.
-            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
-            return
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
-            await self._app(scope, receive, send)
-            return
-        try:
-            found = self._let_in(scope)
-        except Problem as problem:
-            await problem.response()(scope, receive, send)
-            return
-        noted = _caller.set(found)
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            _caller.reset(noted)
-
-    def _let_in(self, scope: Scope) -> Caller:
-        access = self._access
-        if access is None or (access.loopback and scope["path"] == METRICS_PATH):
-            return Caller(role=TokenRole.ADMIN)
-        if not access.callers:
-            _require_this_machine(_header(scope, b"host"))
-            _require_own_page(scope)
-            return Caller(role=TokenRole.ADMIN)
-        found = access.holder(_bearer(_header(scope, b"authorization")))
-        if found is None:
-            raise _unauthorized("this token is not known", error="invalid_token")
-        if scope["path"] == METRICS_PATH and not found.admin:
-            raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "metrics are of all tenants: this takes an admin token")
-        return found
-
-
-def _header(scope: Scope, name: bytes) -> str:
-    values: Sequence[bytes] = [value for key, value in scope["headers"] if key == name]
-    return values[0].decode("latin-1") if len(values) == 1 else ""
-
-
-def _bearer(authorization: str) -> str:
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise _unauthorized("send `Authorization: Bearer …` with one of the tokens in http.tokens")
-    return token.strip()
-
-
-def _unauthorized(detail: str, *, error: str = "") -> Problem:
+def unauthorized(detail: str, *, error: str = "") -> Problem:
+    """401 with the challenge of RFC 6750."""
     challenge = f'{_REALM}, error="{error}"' if error else _REALM
     return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})
-
-
-def _require_this_machine(host: str) -> None:
-    """Refuse a page elsewhere that has its name point at this machine (DNS rebinding).
-
-    Raises:
-        Problem: 421, the request names another host.
-    """
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    if not is_loopback(name.removeprefix("[").removesuffix("]")):
-        raise Problem(
-            HTTPStatus.MISDIRECTED_REQUEST, "misdirected", "without tokens only this machine is answered: ask 127.0.0.1"
-        )
-
-
-def _require_own_page(scope: Scope) -> None:
-    """Refuse what a page of another site has a browser on this machine send; a browser does so without asking.
-
-    Raises:
-        Problem: 403, the request comes from a page elsewhere.
-    """
-    if scope["method"] in _READING:
-        return
-    origins = [value.decode("latin-1") for key, value in scope["headers"] if key == b"origin"]
-    if not all(is_loopback(_host_of(origin)) for origin in origins):
-        raise Problem(
-            HTTPStatus.FORBIDDEN, "foreign_origin", "without tokens pages of other sites may not write: set http.tokens"
-        )
-
-
-def _host_of(origin: str) -> str:
-    try:
-        return urlsplit(origin).hostname or ""
-    except ValueError:
-        return ""

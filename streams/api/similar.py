@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from streams.api import examples, openapi
+from streams.api.audit import READS_TEXT, note_given
 from streams.vectors.session_memory import RememberedTurn, SessionVectorMemory
 
 # A session id is any 1-256 characters: `:path` lets an encoded slash through.
@@ -38,14 +39,24 @@ def similar_router(memory: SessionVectorMemory) -> APIRouter:
     """Routes over one vector memory. An unknown session has no turns; it is no error."""
     router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
-    @router.get("/{session_id:path}/similar", responses=openapi.example([examples.SIMILAR_TURN]))
+    @router.get(
+        "/{session_id:path}/similar", dependencies=READS_TEXT, responses=openapi.example([examples.SIMILAR_TURN])
+    )
     async def similar(session_id: _SessionId, q: _Text, top_k: _TopK = 5) -> list[RememberedTurn]:
         """Turns of the session most like `q`, best first."""
-        return await memory.find_similar(q, session_id, top_k)
+        found = await memory.find_similar(q, session_id, top_k)
+        note_given(found)
+        return found
 
-    @router.get("/{session_id:path}/turns", responses=openapi.example([{**examples.SIMILAR_TURN, "similarity": None}]))
+    @router.get(
+        "/{session_id:path}/turns",
+        dependencies=READS_TEXT,
+        responses=openapi.example([{**examples.SIMILAR_TURN, "similarity": None}]),
+    )
     async def turns(session_id: _SessionId, last: _Last = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
-        return await memory.last_turns(session_id, last)
+        found = await memory.last_turns(session_id, last)
+        note_given(found)
+        return found
 
     return router

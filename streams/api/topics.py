@@ -6,7 +6,7 @@ has a topic called like one of them asks for it by `topic=`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -18,6 +18,7 @@ from models.memory.decay import MemoryType, half_life, memory_type
 from models.memory.topic_reading import summary_message
 from models.topic_policy import TopicPolicy
 from streams.api import examples, openapi
+from streams.api.audit import READS_TEXT, note_given
 from streams.vectors.topic_memory import RememberedTopic, TopicMemory
 
 _SessionId = Annotated[
@@ -126,33 +127,38 @@ def topics_router(memory: TopicMemory, policy: TopicPolicy, *, now: Callable[[],
 
 
 def _add_lists(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now: Callable[[], datetime]) -> None:
-    @router.get("/{session_id:path}/topics", responses=openapi.example([examples.TOPIC]))
+    @router.get("/{session_id:path}/topics", dependencies=READS_TEXT, responses=openapi.example([examples.TOPIC]))
     async def topics(session_id: _SessionId, include_gone: _IncludeGone = False) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
         found = await memory.topics(session_id)
         gone = await memory.gone(session_id, found, _MOST_GONE) if include_gone else []
-        return [_answer(topic, policy, now()) for topic in [*found.kept, *gone]]
+        return _answers([*found.kept, *gone], policy, now())
 
-    @router.get("/{session_id:path}/topics/search", responses=openapi.example([{**examples.TOPIC, "similarity": 0.62}]))
+    @router.get(
+        "/{session_id:path}/topics/search",
+        dependencies=READS_TEXT,
+        responses=openapi.example([{**examples.TOPIC, "similarity": 0.62}]),
+    )
     async def search(
         session_id: _SessionId, q: _Text, top_k: _TopK = 5, include_gone: _IncludeGone = False
     ) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first."""
         found = await memory.find_similar(q, session_id, top_k, include_gone=include_gone)
-        return [_answer(topic, policy, now()) for topic in found]
+        return _answers(found, policy, now())
 
 
 def _add_messages(router: APIRouter, memory: TopicMemory) -> None:
-    @router.get("/{session_id:path}/context", responses=openapi.example(examples.MESSAGES))
+    @router.get("/{session_id:path}/context", dependencies=READS_TEXT, responses=openapi.example(examples.MESSAGES))
     async def context(session_id: _SessionId, topic: _Topic = None) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first."""
         found = await _found(memory, session_id, topic)
         if found is None:
             return []
-        said = [ChatMessage(turn.role, turn.content) for turn in await memory.messages(found, include_packed=False)]
+        note_given(turns := await memory.messages(found, include_packed=False))
+        said = [ChatMessage(turn.role, turn.content) for turn in turns]
         return said if found.summary is None else [ChatMessage(**summary_message(found.summary)), *said]
 
-    @router.get("/{session_id:path}/history", responses=openapi.example(examples.HISTORY))
+    @router.get("/{session_id:path}/history", dependencies=READS_TEXT, responses=openapi.example(examples.HISTORY))
     async def history(
         session_id: _SessionId, topic: _Topic = None, include_packed: _IncludePacked = True
     ) -> list[TimedMessage]:
@@ -161,11 +167,12 @@ def _add_messages(router: APIRouter, memory: TopicMemory) -> None:
         if found is None:
             return []
         turns = await memory.messages(found, include_packed=include_packed)
+        note_given(turns)
         return [TimedMessage(turn.role, turn.content, turn.timestamp.timestamp()) for turn in turns]
 
 
 def _add_single(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now: Callable[[], datetime]) -> None:
-    @router.get("/{session_id:path}/stats", responses=openapi.example(examples.STATS))
+    @router.get("/{session_id:path}/stats", dependencies=READS_TEXT, responses=openapi.example(examples.STATS))
     async def stats(session_id: _SessionId, topic: _Topic = None) -> TopicStats:
         """Statistics of a topic under the seed's names."""
         found = await _found(memory, session_id, topic)
@@ -173,7 +180,7 @@ def _add_single(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now
             raise HTTPException(HTTPStatus.NOT_FOUND, "the session has no active topic (yet): ask again after a turn")
         return _stats(found, policy, now())
 
-    @router.get("/{session_id:path}/topics/{topic}", responses=openapi.example(examples.TOPIC))
+    @router.get("/{session_id:path}/topics/{topic}", dependencies=READS_TEXT, responses=openapi.example(examples.TOPIC))
     async def one(session_id: _SessionId, topic: _TopicId) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
         found = await memory.topic(session_id, topic)
@@ -217,6 +224,11 @@ def _stats(topic: RememberedTopic, policy: TopicPolicy, now: datetime) -> TopicS
         age_seconds=max(now - topic.created_at, _ZERO).total_seconds(),
         inactive_seconds=max(now - topic.last_active_at, _ZERO).total_seconds(),
     )
+
+
+def _answers(topics: Sequence[RememberedTopic], policy: TopicPolicy, now: datetime) -> list[TopicAnswer]:
+    note_given(topics)
+    return [_answer(topic, policy, now) for topic in topics]
 
 
 def _answer(topic: RememberedTopic, policy: TopicPolicy, now: datetime) -> TopicAnswer:

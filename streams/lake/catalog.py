@@ -19,7 +19,7 @@ import duckdb
 
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.lake.damage import explained
-from streams.lake.extensions import literal, load_extensions
+from streams.lake.extensions import connected, literal
 from streams.lake.place import LAKE, METADATA, LakePaths, paths_of
 from streams.lake.postgres import SECRET
 from streams.lake.spill import spill_folder
@@ -193,16 +193,17 @@ def reading(paths: LakePaths) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _open(paths: LakePaths, *options: str) -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect(
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "allow_persistent_secrets": "false",
-            "temp_directory": str(spill_folder()),
-        }
-    )
+    config = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "allow_persistent_secrets": "false",
+        "temp_directory": str(spill_folder()),
+    }
     try:
-        load_extensions(con, _extensions(paths))
+        con = connected(_extensions(paths), config)
+    except duckdb.Error as error:
+        raise unavailable(error, paths, "opening the archive") from None
+    try:
         if not paths.is_folder:
             con.execute(paths.s3.secret_for(paths.data))
         # The catalog remembers the folder it was created with; the settings win, so that an archive can be moved.

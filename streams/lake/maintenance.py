@@ -56,6 +56,8 @@ class Maintained(Struct, frozen=True):
     deleted_files: int
     orphans: int
     expired_snapshots: int
+    settled: bool = True
+    """Whether repeats are written down; if not, the log says why (`archive_not_settled`)."""
 
 
 def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, everything: bool = False) -> Maintained:
@@ -80,14 +82,14 @@ def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, eve
             merged = sum(
                 _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
             )
-        settle(writer)
+        settled = settle(writer) is not None
         _compact_offsets(writer)
         expired = _expire(writer, before)
         orphans = schedule_orphans(writer, now - ORPHAN_AGE) if everything else 0
         deleted = _delete_replaced(writer, before) - orphans
         widen_text_bounds(writer)
         writer.reopen()
-    return Maintained(merged, deleted, orphans, expired)
+    return Maintained(merged, deleted, orphans, expired, settled)
 
 
 def schedule_orphans(writer: LakeWriter, before: datetime) -> int:

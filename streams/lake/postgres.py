@@ -15,7 +15,7 @@ import duckdb
 from filelock import Timeout
 from pydantic import SecretStr
 
-from streams.lake.extensions import literal, load_extensions
+from streams.lake.extensions import connected, literal
 
 SECRET = "turntide_catalog"  # noqa: S105 - its name, not its value
 _SERVER = "server"
@@ -163,9 +163,8 @@ def vacuum(place: Postgres, *, patience_ms: int = _PATIENCE_MS) -> str:
 
 
 def _connected(place: Postgres, *terms: str, options: str = "") -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect(config={"threads": "1", "allow_persistent_secrets": "false"})
+    con = connected(["postgres_scanner"], {"threads": "1", "allow_persistent_secrets": "false"})
     try:
-        load_extensions(con, ("postgres_scanner",))
         con.execute(place.secret)
         words = place.connection + (f" options={quoted(options)}" if options else "")
         attached = ", ".join(("TYPE postgres", f"SECRET {SECRET}", *terms))

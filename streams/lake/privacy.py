@@ -55,11 +55,11 @@ _BY_CLASS = {
         "turn_count turn_range turns turns_per_minute type uninstalled updated_at valid_from valid_until waiting "
         "window_end window_start decay_factor emotional_valence extracted_at first_at first_number known_until "
         "labelled_at last_accessed_at last_at last_number loss mentions origin probes probes_found recent recorded_at "
-        "released_turns significance summary_tokens token_count total_turns user_turns"
+        "given released_turns significance summary_tokens token_count total_turns user_turns"
     ),
     Privacy.OPERATIONAL: _names(
-        "app app_id appended_at date decided_by done_at privacy rows table_name what elapsed_ms embedded_by "
-        "energy_capacity_units extracted_by failure fallback first_offset judge kafka_offset kafka_partition "
+        "app app_id appended_at date method route decided_by done_at privacy rows table_name what elapsed_ms "
+        "embedded_by energy_capacity_units extracted_by failure fallback first_offset judge kafka_offset kafka_partition "
         "landed_at last_offset made_by next_offset offset partition policy_digest policy_version record_bytes "
         "request requested_at run source source_appended_at spent_units stage stores summarised_by topic codec model "
         "partitions ratio threshold"

@@ -211,6 +211,7 @@ TABLES: dict[str, Table] = {
         _table("project_consolidations", events.ProjectConsolidated, also=_MENTIONED),
         _table("project_audits", events.ProjectAudited, also=_MENTIONED),
         _table("erasures", *_kept(ERASURES)),
+        _table("audits", events.AccessAudited),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
     )
 }

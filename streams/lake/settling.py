@@ -24,11 +24,12 @@ log = structlog.get_logger(__name__)
 _FOUND = "found_repeats"
 
 
-def settle(writer: LakeWriter) -> int:
-    """Settle everything that has landed; returns how many repeats were found. Call it with the writers' lock held.
+def settle(writer: LakeWriter) -> int | None:
+    """Settle everything that has landed; returns how many repeats were found, None where it fails.
 
-    One transaction: a reader sees the rows either behind the marks or written down. Where it fails nothing is settled,
-    and the views stay exact: a damaged file must not stop the rest of maintenance.
+    Call it with the writers' lock held. One transaction: a reader sees the rows either behind the marks or written
+    down. Where it fails nothing is settled, and the views stay exact: a damaged file must not stop the rest of
+    maintenance.
     """
     before = marks_of(writer.con, LAKE)
     after = _standing(writer)
@@ -41,7 +42,7 @@ def settle(writer: LakeWriter) -> int:
             move_marks(con, before, after)
     except duckdb.Error as error:
         log.warning("archive_not_settled", error=summary_of(error))
-        return 0
+        return None
     return found
 
 

@@ -7,14 +7,15 @@ Read-only, from one snapshot; opens every file.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 from msgspec import Struct
 
 from models.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
-from streams.lake.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF
+from streams.lake.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF, ddl
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
 """A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""
@@ -57,6 +58,29 @@ class Verification(Struct, frozen=True, kw_only=True):
     findings: list[str]
 
 
+class _Place(NamedTuple):
+    """What is noted of a partition: its offsets, and how many have no row."""
+
+    partition: int
+    first: int
+    next: int
+    skipped: int
+    absent: int
+    expired: int
+
+
+class _Rows(NamedTuple):
+    """What a partition's tables hold."""
+
+    rows: int
+    distinct: int
+    lowest: int
+    highest: int
+
+
+_NO_ROWS = _Rows(0, 0, 0, 0)
+
+
 def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transactional: bool = False) -> Verification:
     """Check the whole archive.
 
@@ -68,10 +92,12 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     """
     con.execute("BEGIN")
     try:
+        standing = _standing(con)
         partitions = [
             check
             for topic in ARCHIVED_TOPICS
-            for check in _partitions(con, topic, topic.full_name(prefix), transactional=transactional)
+            if (places := standing.get(topic.full_name(prefix)))
+            for check in _partitions(con, topic, topic.full_name(prefix), places, transactional=transactional)
         ]
         tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
         waiting, overdue = _without_dead_letter(con, prefix, now)
@@ -86,40 +112,54 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
     return Verification(partitions=partitions, tables=tables, waiting_dead_letters=waiting, findings=findings)
 
 
+def _standing(con: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
+    """What is noted of each topic's partitions, in their order: read once, not once for each topic."""
+    found = con.execute(
+        "WITH s AS (SELECT topic, kafka_partition, sum(last_offset - first_offset + 1)::BIGINT AS n, "
+        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS absent, "
+        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS expired "
+        f"  FROM {RAW}.{SKIPPED} GROUP BY ALL) "
+        "SELECT o.topic, o.kafka_partition, o.first_offset, o.next_offset, "
+        "  coalesce(s.n, 0), coalesce(s.absent, 0), coalesce(s.expired, 0) "
+        f"FROM {RAW}.{OFFSETS} o LEFT JOIN s USING (topic, kafka_partition) ORDER BY ALL",
+        [ABSENT, EXPIRED],
+    ).fetchall()
+    standing: dict[str, list[_Place]] = {}
+    for topic, *place in found:
+        standing.setdefault(topic, []).append(_Place(*place))
+    return standing
+
+
 def _partitions(
-    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, *, transactional: bool
+    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, places: Sequence[_Place], *, transactional: bool
 ) -> list[PartitionCheck]:
     tables = dict.fromkeys(TABLE_OF[event].name for event in topic.carries if event in TABLE_OF)
     rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
     found = con.execute(
-        f"WITH r AS (SELECT kafka_partition, count(*) AS n, count(DISTINCT kafka_offset) AS distinct_n, "
-        f"  min(kafka_offset) AS low, max(kafka_offset) AS high FROM ({rows}) GROUP BY ALL), "
-        "s AS (SELECT kafka_partition, sum(last_offset - first_offset + 1)::BIGINT AS n, "
-        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS absent, "
-        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS expired "
-        f"  FROM {RAW}.{SKIPPED} WHERE topic = ? GROUP BY ALL) "
-        "SELECT o.kafka_partition, o.first_offset, o.next_offset, coalesce(r.n, 0), coalesce(r.distinct_n, 0), "
-        "  coalesce(s.n, 0), coalesce(s.absent, 0), coalesce(s.expired, 0), "
-        "  coalesce(r.low < o.first_offset OR r.high >= o.next_offset, false) "
-        f"FROM {RAW}.{OFFSETS} o LEFT JOIN r USING (kafka_partition) LEFT JOIN s USING (kafka_partition) "
-        "WHERE o.topic = ? ORDER BY ALL",
-        [ABSENT, EXPIRED, name, name],
+        "SELECT kafka_partition, count(*), count(DISTINCT kafka_offset), min(kafka_offset), max(kafka_offset) "
+        f"FROM ({rows}) GROUP BY ALL"
     ).fetchall()
-    compacted = topic.cleanup is Cleanup.COMPACT
-    return [_judge(con, rows, name, row, absent_is_normal=compacted or transactional) for row in found]
+    counted = {partition: _Rows(*row) for partition, *row in found}
+    normal = topic.cleanup is Cleanup.COMPACT or transactional
+    return [
+        _judge(con, rows, name, place, counted.get(place.partition, _NO_ROWS), absent_is_normal=normal)
+        for place in places
+    ]
 
 
 def _judge(
-    con: duckdb.DuckDBPyConnection, rows: str, topic: str, found: tuple[Any, ...], *, absent_is_normal: bool
+    con: duckdb.DuckDBPyConnection, sql: str, topic: str, stands: _Place, rows: _Rows, *, absent_is_normal: bool
 ) -> PartitionCheck:
-    partition, first, next_, n, distinct, skipped, absent, expired, outside = found
+    partition, first, next_, skipped, absent, expired = stands
+    n, distinct = rows.rows, rows.distinct
     missing = next_ - first - distinct - skipped
+    outside = bool(n) and (rows.lowest < first or rows.highest >= next_)
     place = f"{topic}-{partition}"
     findings = []
     if n != distinct:
         findings.append(f"{place}: {n - distinct} rows more than offsets, the same record was archived twice")
     if missing:
-        gaps = _gaps(con, rows, (topic, partition), first, next_)
+        gaps = _gaps(con, sql, (topic, partition), first, next_)
         findings.append(f"{place}: {missing} offsets below {next_} are neither archived nor skipped: {gaps}")
     if outside:
         findings.append(f"{place}: rows outside of {first}-{next_ - 1}")
@@ -160,8 +200,7 @@ def _gaps(con: duckdb.DuckDBPyConnection, rows: str, place: tuple[str, int], fir
 
 
 def _table(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
-    ids = any(row[0] == "id" for row in con.execute(f"DESCRIBE {RAW}.{name}").fetchall())
-    key = {"turns": "(session_id, turn)", "risk_points": "(id, turn)"}.get(name, "id" if ids else None)
+    key = {"turns": "(session_id, turn)", "risk_points": "(id, turn)"}.get(name, "id" if "id" in ddl()[name] else None)
     if key is None:
         count: Any = con.execute(f"SELECT count(*) FROM {RAW}.{name}").fetchone()
         return TableCheck(table=name, rows=count[0], distinct_ids=None, repeats=0)

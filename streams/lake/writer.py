@@ -33,7 +33,7 @@ from streams.lake.growth import grows, type_of_column
 from streams.lake.lock import writers_lock
 from streams.lake.progress import Move, Place
 from streams.lake.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
-from streams.lake.views.published import create_views, digest
+from streams.lake.views.published import VIEWS_VERSION, create_views, digest, version_of
 
 log = structlog.get_logger(__name__)
 
@@ -137,6 +137,7 @@ class LakeWriter:
         ).fetchone()
         if found == (wanted,):
             return
+        self._refuse_later()
         for name, value in _OPTIONS.items():
             self.con.execute(f"CALL {LAKE}.set_option('{name}', {value})")
         with self.transaction() as con:
@@ -154,6 +155,16 @@ class LakeWriter:
         )
         # Last: an archive whose creation was cut short is completed by the next writer.
         self.con.execute(f"COMMENT ON TABLE {RAW}.{OFFSETS} IS '{wanted}'")
+
+    def _refuse_later(self) -> None:
+        """What a later release has as views must not be replaced by what this one knows."""
+        version = version_of(self.con)
+        if version is not None and version > VIEWS_VERSION:
+            raise ConfigurationError(
+                f"archive {self.paths.shown} has views of version {version}, this release writes {VIEWS_VERSION}: a "
+                "later release wrote it. Run that release, or set TURNTIDE_ARCHIVE__CATALOG and "
+                "TURNTIDE_ARCHIVE__DATA_PATH to a new place."
+            )
 
     def _columns(self) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}

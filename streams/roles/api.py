@@ -12,7 +12,8 @@ import structlog
 from models.errors import StoreUnavailable
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.api.health import create_api, serve
+from streams.api.health import Endpoint, create_api, serve
+from streams.api.live.service import LivePage
 from streams.api.ports import CommandSender, EraseRequests
 from streams.api.security import access_of
 from streams.ports import Embedder, VectorStore
@@ -35,6 +36,8 @@ class ApiRole:
         store: What is read; closed at the end.
         commands: Where what admins do goes; None: such requests are refused.
         erasures: Where erasures go; None: likewise.
+        audit: Takes records of what is read and done; None: nothing is noted.
+        live: The live page; None: it is not served.
     """
 
     name = "api"
@@ -48,6 +51,8 @@ class ApiRole:
         *,
         commands: CommandSender | None = None,
         erasures: EraseRequests | None = None,
+        audit: Endpoint | None = None,
+        live: LivePage | None = None,
     ) -> None:
         self._settings = settings
         self._policy = policy
@@ -55,6 +60,8 @@ class ApiRole:
         self._store = store
         self._commands = commands
         self._erasures = erasures
+        self._audit = audit
+        self._live = live
         self._reason = "asking the vector store"
 
     def ready(self) -> tuple[bool, str]:
@@ -72,6 +79,8 @@ class ApiRole:
             topic_prefix=self._settings.topic_prefix,
             commands=self._commands,
             erasures=self._erasures,
+            audit=self._audit,
+            live=self._live,
         )
         api = create_api(
             ready=self.ready,

@@ -34,6 +34,7 @@ from streams.api.security import access_of
 from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
 from streams.iceberg.withdraw import withdraw_now
+from streams.kafka.causes import NO_TRACES
 from streams.kafka.client import client_options, require_topic
 from streams.lake.buffer import Buffer, hole
 from streams.lake.catalog import paths_of
@@ -42,15 +43,19 @@ from streams.lake.mined import FOLDER
 from streams.lake.progress import Move, Place, Progress, Verdict
 from streams.lake.schema import ABSENT, EXPIRED, TABLES
 from streams.lake.writer import LakeWriter
+from streams.masking.records import RecordMasker, masker_of, without_bytes
 from streams.roles.archive_upkeep import Upkeep
+from streams.roles.measures import event_time_of, show_event_time_lag, show_lags
 from streams.settings import Settings
-from streams.telemetry import metrics
+from streams.telemetry import metrics, stage
+from streams.tracing import tracing
 from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.wiring import policy_of
 
 log = structlog.get_logger(__name__)
 
 _POLL_MS = 250
+_SHOW_EVERY_S = 1.0
 _MAX_POLL_INTERVAL_MS = 60 * 60 * 1000
 """An erasure writes files anew, and nothing is polled meanwhile; what stands still is the watchdog's matter."""
 
@@ -69,7 +74,9 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
         stack.push_async_callback(asyncio.to_thread, writer.close)
         watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
-        archivist = Archivist(settings, topics, policy_of(settings).intake, writer, stir=watchdog.stir)
+        policy = policy_of(settings)
+        mask = masker_of(policy.masking) if policy.masking.at_archive else None
+        archivist = Archivist(settings, topics, policy.intake, writer, stir=watchdog.stir, mask=mask)
         api = create_api(
             ready=archivist.ready,
             registry=metrics.registry,
@@ -93,11 +100,13 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         writer: LakeWriter,
         *,
         stir: Callable[[], None] = lambda: None,
+        mask: RecordMasker | None = None,
     ) -> None:
         self._settings = settings
         self._topics = topics
         self._intake = intake
         self._writer = writer
+        self._mask = mask
         self._consumer = AIOKafkaConsumer(
             **client_options(settings.kafka),
             group_id=f"{settings.topic_prefix}.archive",
@@ -110,6 +119,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._buffer = Buffer()
         self._oldest_s: float | None = None
+        self._shown_s = monotonic()
         self._progress = Progress()
         self._one_at_a_time = asyncio.Lock()
         mined = settings.data_dir / FOLDER
@@ -164,10 +174,14 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         async with self._one_at_a_time:
             for partition, records in polled.items():
                 await self._take(Place(partition.topic, partition.partition), records)
+                show_event_time_lag(partition.partition, event_time_of(records[-1]))
+            if polled:
+                metrics.histogram("batch_turns").observe(sum(map(len, polled.values())))
             if self._is_due():
                 landed = await self._land()
             await self._upkeep.maintain()
         await self._tell_group(landed)
+        self._show_lags()
 
     # --- taking
 
@@ -186,7 +200,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             if record.offset > next_offset:
                 self._buffer.skip(hole(place, next_offset, record.offset - 1, ABSENT))
             next_offset = record.offset + 1
-        self._keep(land_all(self._topics[place.topic], place.topic, records, self._intake))
+        topic = self._topics[place.topic]
+        if self._mask is not None:
+            records = self._mask.records(topic, records)
+        self._keep(land_all(topic, place.topic, records, self._intake))
         self._buffer.moves[place] = self._progress.advance(place, next_offset)
         if self._oldest_s is None:
             self._oldest_s = monotonic()
@@ -205,7 +222,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
 
     def _keep(self, landing: Landing) -> None:
         self._buffer.take(landing.rows)
-        self._buffer.skip_all(landing.skipped)
+        self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
         for row in landing.skipped:
             if row.value is not None:
                 log.error(
@@ -233,7 +250,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         if not buffer.moves:
             return {}
         try:
-            landed = await asyncio.to_thread(self._writer.land, buffer, now=datetime.now(UTC))
+            with tracing.batch({"buffer": range(buffer.records)}, NO_TRACES), stage("land"):
+                landed = await asyncio.to_thread(self._writer.land, buffer, now=datetime.now(UTC))
         except Fenced as error:
             log.warning("archive_fenced", error=str(error))
             await self._seek_to_catalog(list(self._progress))
@@ -244,6 +262,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             metrics.counter("archive_files_total", topic=topic).inc(files.files)
             metrics.counter("archive_bytes_total", topic=topic).inc(files.bytes)
         for place, move in buffer.moves.items():
+            metrics.counter("records_total", topic=self._topics[place.topic].name).inc(move.next - move.standing)
             self._progress.landed(place, move)
         log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
         return buffer.moves
@@ -253,13 +272,23 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         if not landed:
             return
         owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._progress}
-        for partition, next_offset in owned.items():
-            end = self._consumer.highwater(partition)
-            if end is not None:
-                labels = {"topic": self._topics[partition.topic].name, "partition": str(partition.partition)}
-                metrics.gauge("archive_lag_records", **labels).set(max(0, end - next_offset))
         with suppress(KafkaError):
             await self._consumer.commit(owned)
+
+    def _show_lags(self) -> None:
+        """How far each partition is behind, also while rows wait to be landed; at most once a second."""
+        if monotonic() - self._shown_s < _SHOW_EVERY_S:
+            return
+        self._shown_s, assigned = monotonic(), self._consumer.assignment()
+        lags: dict[TopicPartition, int] = {}
+        for place in self._progress:
+            partition = TopicPartition(place.topic, place.partition)
+            end = self._consumer.highwater(partition) if partition in assigned else None
+            if end is not None:
+                lags[partition] = max(0, end - self._progress[place].standing)
+                labels = {"topic": self._topics[place.topic].name, "partition": str(place.partition)}
+                metrics.gauge("archive_lag_records", **labels).set(lags[partition])
+        show_lags(lags)
 
     # --- rebalances
 

@@ -11,6 +11,7 @@ import structlog
 from streams.archive_settings import ArchiveSettings
 from streams.lake.maintenance import maintain
 from streams.lake.writer import LakeWriter
+from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -48,4 +49,7 @@ class Upkeep:
         self._merged_s = monotonic()
         if everything:
             self._merged_all_s = self._merged_s
+        metrics.counter("archive_upkeep_total", result="done" if done.settled else "not_settled").inc()
+        metrics.gauge("archive_unsettled").set(not done.settled)
+        metrics.gauge("archive_upkeep_timestamp_seconds").set(datetime.now(UTC).timestamp())
         log.debug("archive_maintained", done=str(done))

@@ -12,6 +12,7 @@ import gc
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from time import monotonic
 
 import faust
@@ -25,9 +26,12 @@ from models.topics import Topic
 from streams.api.health import Endpoint, create_api, serve
 from streams.api.security import access_of
 from streams.kafka.app import create_app
+from streams.kafka.causes import NO_TRACES, Traces, traces_of
 from streams.kafka.transport import BatchConsumer, Poll
+from streams.roles.measures import count_records, event_time_of, show_event_time_lag, show_lags
 from streams.settings import Settings
 from streams.telemetry import metrics
+from streams.tracing import tracing
 from streams.watchdog import LogEnds, Standing, Watchdog, watched
 
 log = structlog.get_logger(__name__)
@@ -55,7 +59,9 @@ class BatchRole(ABC):
         self.http_port = http_port
         topics = [topic.full_name(settings.topic_prefix) for topic in self.sources]
         self.app = create_app(settings, role=group or self.name, topics=frozenset(topics), recover=self._recover)
+        self.short_names = dict(zip(topics, (topic.name for topic in self.sources), strict=True))
         self._one_at_a_time = asyncio.Lock()
+        self.traces: Traces = NO_TRACES
         self._current: frozenset[TP] = frozenset()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.watchdog = Watchdog(settings.kafka.stall_after)
@@ -204,20 +210,37 @@ class BatchRole(ABC):
         await self.fence()
         expected = {tp: ledger.processed(tp) for tp in admitted}
         metrics.histogram("batch_turns").observe(sum(map(len, admitted.values())))
-        await self.on_records(admitted)
+        self.traces = traces_of(admitted.values())
+        with tracing.batch(admitted, self.traces):
+            await self.on_records(admitted)
         for tp, records in admitted.items():
             ledger.advance(tp, expected=expected[tp], processed=records[-1].offset + 1)
-        for partition in {tp.partition for tp in admitted}:
-            metrics.gauge("offset_lag_records", partition=str(partition)).set(self._lag(partition))
+        count_records(admitted, self.short_names)
+        for partition, last in {tp.partition: records[-1] for tp, records in admitted.items()}.items():
+            show_event_time_lag(partition, self.event_time(partition, last))
+        self.show_lags(self._lags())
 
-    def _lag(self, partition: int) -> int:
-        """Records of this partition that are not processed yet, of all sources together."""
-        consumer = self.consumer
-        return sum(
-            max(0, (consumer.highwater(tp) or 0) - processed)  # unknown before the first fetch
+    def event_time(self, partition: int, last: ConsumerRecord) -> datetime:  # noqa: ARG002 - a role may ask for it
+        """How far a partition is in event time.
+
+        Args:
+            partition: Its number.
+            last: The last record of it that was worked on.
+        """
+        return event_time_of(last)
+
+    def _lags(self) -> dict[TP, int]:
+        """Records that are not processed yet."""
+        consumer, assigned = self.consumer, self.consumer.assignment()
+        return {
+            tp: max(0, (consumer.highwater(tp) or 0) - processed)  # unknown before the first fetch
             for tp in consumer.ledger.places()
-            if tp.partition == partition and (processed := consumer.ledger.processed(tp)) is not None
-        )
+            if tp in assigned and (processed := consumer.ledger.processed(tp)) is not None
+        }
+
+    def show_lags(self, lags: Mapping[TP, int]) -> None:
+        """Show how far behind the role is; after each batch, and every second, so that one that is stuck is seen."""
+        show_lags(lags)
 
     async def fence(self) -> None:
         """Call before each write: a worker that slept must not write when it wakes (design §5.8).
@@ -260,6 +283,8 @@ class BatchRole(ABC):
     async def _heartbeat(self) -> None:
         metrics.gauge("ready").set(self.ready()[0])
         try:
+            if self.consumer_ready():
+                self.show_lags(self._lags())
             await self.consumer.heal()
             async with self._one_at_a_time:
                 if not self._failure.done() and self.consumer.recovered.is_set():

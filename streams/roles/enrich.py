@@ -18,10 +18,11 @@ from faust.types import TP
 from msgspec import structs
 
 from models.codec import decode_output, encode
-from models.envelope import headers_for, key_of
+from models.envelope import Headers, headers_for, key_of
 from models.errors import EmbedderUnavailable, InvalidRecord
 from models.events import EpisodeRequested, EpisodeSummarised
 from models.topics import COMMANDS, REQUESTS
+from models.trace_context import carried
 from streams.embed.episodes import episode_vectors
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.llm.requests import Answerers, Reply, Request
@@ -65,6 +66,7 @@ class EnrichRole(BatchRole):
         self._producer = Producer(settings)
         self._commands = COMMANDS.full_name(settings.topic_prefix)
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._carried: dict[str, Sequence[tuple[str, bytes]]] = {}
 
     async def open(self) -> None:
         """Connect the producer."""
@@ -79,11 +81,16 @@ class EnrichRole(BatchRole):
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Answer every request; on return the answers are acknowledged."""
-        requests = _requests(chain.from_iterable(batches.values()))
-        waiting = [_Asked(request, asyncio.ensure_future(self._answer(request))) for request in requests]
+        found = _requests(chain.from_iterable(batches.values()))
+        self._carried = {
+            request.id: carried(self.traces.get((record.topic, record.partition, record.offset)))
+            for request, record in (found if self.traces else ())
+        }
+        waiting = [_Asked(request, asyncio.ensure_future(self._answer(request))) for request, _ in found]
         try:
             while waiting:
-                await asyncio.wait([asked.answering for asked in waiting], timeout=WRITE_EVERY_S)
+                with stage("answer"):
+                    await asyncio.wait([asked.answering for asked in waiting], timeout=WRITE_EVERY_S)
                 self.watchdog.stir()  # a model that takes its time is waited for, not a stall
                 answered, waiting = _first_answered(waiting)
                 if answered:
@@ -118,12 +125,16 @@ class EnrichRole(BatchRole):
             for request, reply in answers
         ]
 
+    def _headers(self, request: Request, reply: Reply) -> Headers:
+        """The reply's own, and the trace of the request."""
+        return [*headers_for(reply), *self._carried.get(request.id, ())]
+
     async def _write(self, answers: Sequence[_Answered]) -> None:
         by_partition: dict[int, list[Record]] = {}
         for request, reply in answers:
             key = key_of(request) or b""
             place = await self._producer.partition_of(self._commands, key)
-            by_partition.setdefault(place, []).append(Record(key, encode(reply), headers_for(reply)))
+            by_partition.setdefault(place, []).append(Record(key, encode(reply), self._headers(request, reply)))
         await self.fence()
         with stage("outputs"):
             pending = []
@@ -151,9 +162,9 @@ def _first_answered(waiting: Sequence[_Asked]) -> tuple[list[_Answered], list[_A
     return answered, later
 
 
-def _requests(records: Iterable[ConsumerRecord]) -> list[Request]:
-    """What can be read; the topic is the memory role's own, so anything else is named in the log and left."""
-    found: list[Request] = []
+def _requests(records: Iterable[ConsumerRecord]) -> list[tuple[Request, ConsumerRecord]]:
+    """What can be read, with its record; the topic is the memory role's own, so anything else is only logged."""
+    found: list[tuple[Request, ConsumerRecord]] = []
     for record in records:
         try:
             event = decode_output(REQUESTS, record.value or b"")
@@ -161,5 +172,5 @@ def _requests(records: Iterable[ConsumerRecord]) -> list[Request]:
             log.warning("request_unreadable", partition=record.partition, offset=record.offset, reason=error.reason)
             continue
         if isinstance(event, Request):
-            found.append(event)
+            found.append((event, record))
     return found

@@ -18,13 +18,14 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
 from models.codec import encode
-from models.envelope import headers_for, key_of
+from models.envelope import Headers, headers_for, key_of
 from models.events import DeadLetter, OutputEvent, Position
 from models.flood import FloodGauge
 from models.partition import PartitionFolded, Parts
 from models.policy import Policy
 from models.topics import COMMANDS, TOPIC_OF, Topic
 from streams.intake import Decoded, unfoldable
+from streams.kafka.causes import trace_headers
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
 from streams.roles.batch_role import BatchRole
@@ -241,7 +242,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
                 place = partition
                 if topic == self._commands and key is not None:
                     place = await self.producer.partition_of(topic, key)
-                by_place.setdefault((topic, place), []).append(Record(key, encode(event), headers_for(event)))
+                by_place.setdefault((topic, place), []).append(Record(key, encode(event), self._headers(event)))
         if not by_place:
             return
         await self.fence()
@@ -249,3 +250,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         for (topic, partition), records in by_place.items():
             pending += await self.producer.write(topic, partition, records)
         await acknowledged(pending)
+
+    def _headers(self, event: OutputEvent) -> Headers:
+        """The event's own, and the trace of the record that caused it."""
+        return [*headers_for(event), *trace_headers(event, self.traces)] if self.traces else headers_for(event)

@@ -30,10 +30,12 @@ from models.policy import Policy
 from models.topics import CONVERSATION_TOPICS, ERASURES, INDEXED_TOPICS, TURNS, Topic
 from streams.api.assembly import memory_api
 from streams.api.health import Endpoint
+from streams.api.live.service import LivePage
 from streams.api.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
 from streams.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
+from streams.masking.records import masker_of
 from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
@@ -63,6 +65,8 @@ class IndexRole(BatchRole):
         store: Where they are kept; closed with the role.
         commands: Where what admins do goes; None: such requests are refused.
         erasures: Where requests to forget somebody go; None: likewise.
+        audit: Takes records of what is read and done; None: nothing is noted.
+        live: The live page; None: it is not served.
     """
 
     name = "index"
@@ -78,6 +82,8 @@ class IndexRole(BatchRole):
         *,
         commands: CommandSender | None = None,
         erasures: EraseRequests | None = None,
+        audit: Endpoint | None = None,
+        live: LivePage | None = None,
     ) -> None:
         generation = settings.vectors.generation
         super().__init__(settings, http_port=settings.http.index_port, group=generation_name(self.name, generation))
@@ -91,6 +97,8 @@ class IndexRole(BatchRole):
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
         erasing = Write(LAST, ERASURES, (VectorsErasureDue, VectorsErased), self._erase)
+        self._mask = masker_of(policy.masking) if policy.masking.at_index else None
+        self._topics_read = {topic.full_name(settings.topic_prefix): topic for topic in self.sources}
         self._writes = (*writes_of(store, embedder, policy), erasing)
         self._api = memory_api(
             store,
@@ -100,6 +108,8 @@ class IndexRole(BatchRole):
             topic_prefix=settings.topic_prefix,
             commands=commands,
             erasures=erasures,
+            audit=audit,
+            live=live,
         )
         self._topics = TopicMemory(
             store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
@@ -137,6 +147,8 @@ class IndexRole(BatchRole):
         In steps, so that the store makes everything of a step durable at once: what is rested on, then what rests on it
         (topics on turns, a standing on facts or memories), then what is to be forgotten goes.
         """
+        if self._mask is not None:
+            batches = {tp: self._mask.records(self._topics_read[tp.topic], each) for tp, each in batches.items()}
         arrivals = decode(self._of(TURNS, batches), self._policy.intake).arrivals
         erased = self._forgotten(arrivals)
         said = [(each.event, each.position) for each in arrivals if isinstance(each.event, Turn)]
@@ -157,8 +169,9 @@ class IndexRole(BatchRole):
         }
         for step, ask in asks_of(self._writes, partial(self._of, batches=batches)):
             asks[step].append(ask)
-        for step in sorted(asks):
-            await asyncio.gather(*map(self._answered, asks[step]))
+        with stage("upsert"):
+            for step in sorted(asks):
+                await asyncio.gather(*map(self._answered, asks[step]))
 
     def _forgotten(self, arrivals: Iterable[Arrival]) -> dict[str, int]:
         """Note which sessions were erased, and where; give those whose points must go at once.
@@ -221,6 +234,7 @@ class IndexRole(BatchRole):
                 return await ask()
             except StoreUnavailable as error:
                 partitions = sorted({tp.partition for tp in self._current})
+                metrics.counter("index_retries_total").inc()
                 log.warning("vector_store_unavailable", partitions=partitions, retry_s=RETRY_S, error=str(error))
                 await asyncio.sleep(RETRY_S)
                 self.watchdog.stir()  # a store that is down is waited for, not a stall
@@ -242,6 +256,15 @@ class IndexRole(BatchRole):
         if self._beats % COUNT_EVERY_BEATS == 1:
             with suppress(StoreUnavailable):
                 metrics.gauge("index_points").set(await self._store.count(COLLECTION))
+
+    def show_lags(self, lags: Mapping[TP, int]) -> None:
+        """As every role, and by topic: what a reader may miss."""
+        super().show_lags(lags)
+        behind = dict.fromkeys((topic.name for topic in self.sources), 0)
+        for tp, lag in lags.items():
+            behind[self.short_names[tp.topic]] += lag
+        for topic, lag in behind.items():
+            metrics.gauge("index_lag_records", topic=topic).set(lag)
 
     async def _behind(self) -> bool:
         """Whether the log holds records that are not indexed."""

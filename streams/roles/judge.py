@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 import structlog
@@ -23,6 +23,7 @@ from models.envelope import headers_for
 from models.errors import InvalidRecord
 from models.events import JudgementRequested, TurnsJudged
 from models.topics import JUDGEMENTS, TURNS
+from models.trace_context import carried
 from streams.judges.answering import answer
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.ports import Judge
@@ -55,6 +56,7 @@ class JudgeRole(BatchRole):
         self._producer = Producer(settings)
         self._turns = TURNS.full_name(settings.topic_prefix)
         self._places = asyncio.Semaphore(settings.judge.at_once)
+        self._carried: dict[str, Sequence[tuple[str, bytes]]] = {}
 
     async def open(self) -> None:
         """Connect the producer."""
@@ -70,10 +72,17 @@ class JudgeRole(BatchRole):
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
         """Have each session judged that still waits; on return the answers are acknowledged."""
         latest = _latest(chain.from_iterable(batches.values()))
-        judging = {asyncio.ensure_future(self._answer(*each)) for each in latest}
+        self._carried = {
+            request.session_id: carried(self.traces.get((record.topic, record.partition, record.offset)))
+            for request, record in (latest if self.traces else ())
+        }
+        judging = {asyncio.ensure_future(self._answer(request, record.timestamp / 1000)) for request, record in latest}
         try:
             while judging:
-                done, judging = await asyncio.wait(judging, timeout=STIR_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                with stage("answer"):
+                    done, judging = await asyncio.wait(
+                        judging, timeout=STIR_EVERY_S, return_when=asyncio.FIRST_COMPLETED
+                    )
                 self.watchdog.stir()
                 await self._write([judged for each in done if (judged := each.result()) is not None])
         finally:
@@ -93,7 +102,8 @@ class JudgeRole(BatchRole):
         for judged in answers:
             key = judged.session_id.encode()
             place = await self._producer.partition_of(self._turns, key)
-            by_partition.setdefault(place, []).append(Record(key, encode(judged), headers_for(judged)))
+            headers = [*headers_for(judged), *self._carried.get(judged.session_id, ())]
+            by_partition.setdefault(place, []).append(Record(key, encode(judged), headers))
         if not by_partition:
             return
         await self.fence()
@@ -104,12 +114,12 @@ class JudgeRole(BatchRole):
             await acknowledged(pending)
 
 
-def _latest(records: Iterable[ConsumerRecord]) -> list[tuple[JudgementRequested, float]]:
-    """The last request of each session that can be read, and when it was asked (seconds since the epoch).
+def _latest(records: Iterable[ConsumerRecord]) -> list[tuple[JudgementRequested, ConsumerRecord]]:
+    """The last request of each session that can be read, and its record.
 
     The topic is the sessions role's own, so anything else is named in the log and left.
     """
-    found: dict[str, tuple[JudgementRequested, float]] = {}
+    found: dict[str, tuple[JudgementRequested, ConsumerRecord]] = {}
     for record in records:
         try:
             event = decode_output(JUDGEMENTS, record.value or b"")
@@ -120,5 +130,5 @@ def _latest(records: Iterable[ConsumerRecord]) -> list[tuple[JudgementRequested,
             continue
         if event.session_id in found:
             metrics.counter("judgements_total", result="superseded").inc()
-        found[event.session_id] = event, record.timestamp / 1000
+        found[event.session_id] = event, record
     return list(found.values())

@@ -86,6 +86,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         metrics.counter("app_memory_work_seconds_total").inc(seconds)
         for work, units in spent.items():
             metrics.counter("app_memory_energy_units_total", cause=work).inc(units)
+        metrics.gauge("compaction_backlog_turns", partition=partition).set(fold.users.waiting_turns)
         metrics.gauge("app_memories_waiting", partition=partition).set(fold.standings.waiting)
         metrics.gauge("app_memory_spaces", partition=partition).set(fold.standings.spaces)
         metrics.gauge("app_memory_spaces_used", partition=partition).set(fold.standings.with_memories)

@@ -22,6 +22,7 @@ from models.policy_digest import policy_digest
 from models.topics import SESSION_STATE, TURNS
 from streams import versions
 from streams.intake import Decoded, Intake, decode
+from streams.kafka.causes import cause_of
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
 from streams.ports import Embedder, TurnScorer
@@ -86,12 +87,13 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
         return [arrival.position for arrival in decode(records, self.policy.intake).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:
-        """Alerts, modes, topics, and how far event time is behind."""
-        lag = datetime.now(UTC) - self.folds[number].watermark
-        metrics.gauge("event_time_lag_seconds", partition=str(number)).set(lag.total_seconds())
+        """Alerts, modes and topics."""
+        fold = self.folds[number]
+        for mode, sessions in fold.open_by_mode.items():
+            metrics.gauge("open_sessions", mode=mode.value, partition=str(number)).set(sessions)
         for event in folded.outputs:
             if isinstance(event, AlertChanged):
-                metrics.counter("alerts_total", severity=event.severity.value, cause=event.cause).inc()
+                self._count_alert(event)
             elif isinstance(event, ProfileUpdated):
                 for change in event.mode_transitions[-1:]:
                     if change.turn == event.last_turn:
@@ -101,6 +103,24 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
                 if event.compaction is not None:
                     metrics.counter("topic_history_bytes_total").inc(event.compaction.bytes_before)
                     metrics.counter("topic_packed_bytes_total").inc(event.compaction.bytes_after)
+
+    def _count_alert(self, alert: AlertChanged) -> None:
+        metrics.counter("alerts_total", severity=alert.severity.value, cause=alert.cause).inc()
+        if (trace := cause_of(alert, self.traces)) is not None:
+            source = alert.source
+            log.info(
+                "alert_changed",
+                alert=alert.alert_id,
+                cause=alert.cause,
+                severity=alert.severity.value,
+                partition=source.partition,
+                offset=source.offset,
+                trace_id=trace.trace_id,
+            )
+
+    def event_time(self, partition: int, last: ConsumerRecord) -> datetime:  # noqa: ARG002 - the fold knows it
+        """The watermark: a turn that comes late is no lag."""
+        return self.folds[partition].watermark
 
     async def on_idle(self) -> None:
         """Move the clock of partitions where nothing arrives but something is due."""

@@ -22,6 +22,7 @@ from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import Poster, Retry
 from streams.notify.webhook import WebhookSink
 from streams.ports import AlertSink
+from tests.traced import TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 KEY = b"k" * 32
@@ -196,6 +197,7 @@ async def test_webhook_is_signed(receiver: Receiver) -> None:
     assert request.headers["webhook-timestamp"] == str(int(NOW.timestamp()))
     assert request.headers["webhook-signature"] == f"v1,{signature}"
     assert json.loads(request.body)["type"] == "turntide.alert_changed.v1"
+    assert "trace_id" not in json.loads(request.body)
 
 
 async def test_alertmanager_gets_its_api(receiver: Receiver) -> None:
@@ -209,3 +211,14 @@ async def test_alertmanager_gets_its_api(receiver: Receiver) -> None:
     assert request.path == "/api/v2/alerts"
     assert posted["labels"]["alertname"] == "TurntideSessionEscalating"
     assert (posted["startsAt"], posted["endsAt"]) == ("2026-01-05T09:30:00Z", "2026-01-05T09:30:00Z")
+    assert "trace_id" not in posted["annotations"]
+
+
+async def test_the_trace_of_the_turn_is_told(receiver: Receiver, sink: AlertSink) -> None:
+    """Where it has one: beside the alert, never as a label, which would be a series for each."""
+    await sink.deliver([alert(1), alert(2)], {alert(2).id: TRACE_ID})
+    first, second = [json.loads(each.body) for each in receiver.received]
+    told = [each[0]["annotations"] if isinstance(each, list) else each for each in (first, second)]
+
+    assert [each.get("trace_id") for each in told] == [None, TRACE_ID]
+    assert TRACE_ID not in json.dumps([each["labels"] for each in second] if isinstance(second, list) else [])

@@ -1,4 +1,8 @@
-"""Publishing does the same over every kind of catalog: a database, and Apache's own REST server."""
+"""Publishing does the same over every kind of catalog: a database, and Apache's own REST server.
+
+Beside each other with PySpark's group (`.ci/spark`), whose Java the server needs. Over the database alone every promise
+here is kept by `unit/test_iceberg_publish.py` and `unit/test_iceberg_faults.py` with each run of the suite.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,8 @@ from streams.lake.schema import RAW
 from tests.iceberg_rest import rest_catalog
 from tests.iceberg_tables import Archive, holding, land_everything
 from tests.lake_records import NOW, buffer_of, profile, turn
+
+pytestmark = pytest.mark.spark
 
 CANARY = "canaryfeathers"
 _CANARIES = Subject("session", session_ids=frozenset({f"s-{CANARY}"}))
@@ -54,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         yield address, folder
 
 
-@pytest.fixture(params=["sql", pytest.param("rest", marks=pytest.mark.spark)])
+@pytest.fixture(params=["sql", "rest"])
 def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Published]:
     """An archive of its own, and a catalog of each kind for it."""
     files, iceberg = tmp_path / "iceberg", {}
@@ -189,7 +195,6 @@ def test_a_tag_that_keeps_erased_rows_is_named(archive: Published) -> None:
     assert [] == holding(archive.files, CANARY)
 
 
-@pytest.mark.spark
 def test_a_server_that_is_not_there_is_told(tmp_path: Path) -> None:
     """With its address, and what to do."""
     with rest_catalog(tmp_path) as address:

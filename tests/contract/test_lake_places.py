@@ -25,6 +25,8 @@ from streams.lake.writer import LakeWriter
 from tests.lake_places import Bucket, Database, Place, bucket, database, place
 from tests.lake_records import NOW, PREFIX, buffer_of, turn
 
+pytestmark = pytest.mark.usefixtures("archives_made_anew")
+
 CANARY = "canaryfeathers"
 _TURNS = Partition(TURNS.full_name(PREFIX), 0)
 _ROUNDS = 4

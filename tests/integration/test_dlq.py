@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -27,7 +27,10 @@ from models.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
 from streams.kafka.client import consumer, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.notify import relay
+from streams.ports import NO_TRACE_IDS
 from streams.settings import Settings, load_settings
+from streams.telemetry import metrics
+from tests.traced import HEADER, TRACE_ID, traced
 
 pytestmark = pytest.mark.kafka
 
@@ -45,11 +48,14 @@ async def settings(kafka: str, topic_prefix: str) -> Settings:
     return made
 
 
-async def write(settings: Settings, topic: Topic, events: Sequence[DeadLetter | AlertChanged]) -> None:
-    """Put events on a topic, all in one partition."""
+async def write(
+    settings: Settings, topic: Topic, events: Sequence[DeadLetter | AlertChanged], *, trace: bytes | None = None
+) -> None:
+    """Put events on a topic, all in one partition and, if so wanted, of one trace."""
     producer = Producer(settings)
     await producer.start()
     records = [Record(b"k", encode(event), headers_for(event)) for event in events]
+    records = records if trace is None else traced(records, trace)
     await acknowledged(await producer.write(topic.full_name(settings.topic_prefix), 0, records))
     await producer.stop()
 
@@ -198,12 +204,14 @@ class Recorder:
     def __init__(self, name: str, *, stop: asyncio.Event, until: int, refuses: bool = False) -> None:
         self.name = name
         self.delivered: list[str] = []
+        self.traced: dict[str, str] = {}
         self._stop = stop
         self._until = until
         self._refuses = refuses
 
-    async def deliver(self, alerts: Sequence[AlertChanged]) -> None:
+    async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Keep the ids."""
+        self.traced |= trace_ids
         if self._refuses:
             raise StoreUnavailable(f"{self.name} is down")
         self.delivered += [change.id for change in alerts]
@@ -224,17 +232,20 @@ async def committed(settings: Settings, sink: Recorder) -> int | None:
 
 
 async def test_relay_delivers_and_commits(settings: Settings) -> None:
-    """Each change once and in order; a second start goes on behind it."""
-    await write(settings, ALERTS, [alert(1), alert(2)])
+    """Each change once and in order, with the trace it is of; a second start goes on behind it."""
+    await write(settings, ALERTS, [alert(1)])
+    await write(settings, ALERTS, [alert(2)], trace=HEADER)
     stop = asyncio.Event()
     sink = Recorder("first", stop=stop, until=2)
     await relay.run(settings, stop=stop, sinks=[sink])
-    await write(settings, ALERTS, [alert(3)])
+    await write(settings, ALERTS, [alert(3)], trace=b"rubbish")
     stop = asyncio.Event()
     later = Recorder("first", stop=stop, until=1)
     await relay.run(settings, stop=stop, sinks=[later])
 
     assert (sink.delivered, later.delivered) == (["change-1", "change-2"], ["change-3"])
+    assert (sink.traced, later.traced) == ({"change-2": TRACE_ID}, {})
+    assert metrics.registry.get_sample_value("turntide_sink_lag_records", {"sink": "first", "partition": "0"}) == 0
 
 
 async def test_refusing_sink_keeps_its_offset(settings: Settings) -> None:

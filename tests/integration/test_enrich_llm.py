@@ -20,6 +20,7 @@ from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
 from tests.openai_stand_in import Mode, standing_in
+from tests.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 
@@ -99,13 +100,16 @@ async def test_a_model_summarises_and_finds_facts(kafka: str, topic_prefix: str,
     with standing_in() as model:
         model.say = say
         settings = await settings_of(kafka, topic_prefix, tmp_path, model.base_url)
-        await send_to_turns(settings, turns())
+        await send_to_turns(settings, traced(turns()))
         episode, facts = await remembered(settings)
+    carried = await headers_on(settings, USER_EPISODES, "episode_compressed")
 
     assert ("The user asked about boats.", "openai:tiny", ["boats"]) == (
         episode.summary, episode.summarised_by, episode.key_topics
     )  # fmt: skip
     assert [("music", "jazz", "openai:tiny")] == [(fact.key, fact.value, fact.extracted_by) for fact in facts]
+    # From the turn to its user's memory, to the model and back.
+    assert {HEADER} == set(carried)
 
 
 @pytest.mark.parametrize("mode", [Mode.RUBBISH, Mode.HANG])

@@ -13,17 +13,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
 from models.codec import decode_output, encode
 from models.events import AlertChanged, AlertStatus, Mode, Role, Severity, Turn
-from models.topics import ALERTS, JUDGEMENTS, TURNS
+from models.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
+from streams.telemetry_settings import TelemetrySettings
+from streams.tracing import tracing
 from streams.wiring import ROLES
 from tests.openai_stand_in import StandIn, standing_in
+from tests.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 
@@ -121,8 +125,13 @@ async def until(what: Callable[[], Awaitable[Any]]) -> Any:
 async def test_an_alert_is_out_before_the_judge_answers(
     kafka: str, topic_prefix: str, tmp_path: Path, probability: float, expected: tuple[str, Severity, Mode]
 ) -> None:
-    """The judge holds its answer until the alert was read; then the same alert changes by it (the mode falls late)."""
+    """The judge holds its answer until the alert was read; then the same alert changes by it (the mode falls late).
+
+    All of it is of the trace that the turn's producer began.
+    """
     released, harmful = threading.Event(), probability > 0.5
+    spans = InMemorySpanExporter()
+    tracing.start(TelemetrySettings(sample_ratio=0), "test", exporter=spans)
 
     def say(_system: str, _user: str) -> str:
         released.wait(WITHIN_S)
@@ -133,7 +142,7 @@ async def test_an_alert_is_out_before_the_judge_answers(
         settings = await settings_of(kafka, topic_prefix, tmp_path, model)
         async with working(settings):
             try:
-                await send_to_turns(settings, turns(1, 3))
+                await send_to_turns(settings, [*turns(1, 2), *traced(turns(3, 1))])
 
                 async def raised_and_asked() -> list[AlertChanged]:
                     return await alerts(settings) if model.asked else []
@@ -146,6 +155,16 @@ async def test_an_alert_is_out_before_the_judge_answers(
                 return (await alerts(settings))[1:]
 
             (after,) = await until(changed)
+    tracing.stop()
+    carried = {
+        kind: (await headers_on(settings, topic, kind))[HEADER]
+        for kind, topic in {
+            "alert_changed": ALERTS,
+            "judgement_requested": JUDGEMENTS,
+            "turns_judged": TURNS,
+            "user_turn_added": COMMANDS,
+        }.items()
+    }
     (raised,) = before
     (asked,) = model.asked
     said = {part.signal: part.value for part in after.escalation.contributions}
@@ -156,6 +175,13 @@ async def test_an_alert_is_out_before_the_judge_answers(
     assert (said["judge"], after.score > raised.score) == (probability, harmful)
     assert [turn["content"] for turn in json.loads(asked.body["messages"][1]["content"])["turns"]] == [
         f"Is boat {number} fast?" for number in (1, 2, 3)
+    ]
+    # The turn's trace goes along to the judge and back, with both changes of the alert; other turns have none.
+    assert carried == {"alert_changed": 2, "judgement_requested": 1, "turns_judged": 1, "user_turn_added": 1}
+    assert [span.name for span in spans.get_finished_spans() if span.parent and span.parent.is_remote] == [
+        f"{topic_prefix}.turns.v1 test",
+        f"{topic_prefix}.judgement-requests.v1 test",
+        f"{topic_prefix}.turns.v1 test",
     ]
 
 

@@ -23,6 +23,7 @@ from streams.kafka.topics import set_config
 from streams.ports import Vectors
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
+from streams.telemetry import metrics
 from streams.wiring import embedder_of
 
 pytestmark = pytest.mark.kafka
@@ -91,7 +92,7 @@ async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Settings) -> None:
-    """The others of the same batch and session are folded; the role goes on."""
+    """The others of the same batch and session are folded; the role goes on, and shows where it stands."""
     await produce(settings, range(5))
     async with running(settings) as task, asyncio.timeout(60):
         profiles: list[Any] = []
@@ -100,6 +101,12 @@ async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Set
             await asyncio.sleep(0.2)  # poll the topic
             profiles = await events(settings, PROFILES)
         (letter,) = await events(settings, DEAD_LETTERS)
+        shown = metrics.registry.get_sample_value
+        lag = {"partition": "0"}
+        while shown("turntide_offset_lag_records", lag) != 0:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)  # the heartbeat shows it
+        assert shown("turntide_open_sessions", {"partition": "0", "mode": "calm"}) == 1
+        assert (shown("turntide_event_time_lag_seconds", lag) or 0) > 0
 
     assert (letter.reason, letter.stage, letter.offset) == ("fold_failed", "fold", 2)
     assert (profiles[-1].turn_count, profiles[-1].duplicate_turns) == (4, 0)

@@ -12,8 +12,9 @@ from pydantic import SecretStr, ValidationError
 from models.errors import ConfigurationError
 from streams.api import security
 from streams.api.health import create_api, serve
+from streams.api.own_machine import is_loopback
 from streams.api.problems import Problem
-from streams.api.security import Access, Caller, access_of, is_loopback
+from streams.api.security import Access, Caller, access_of
 from streams.http_settings import ApiToken, HttpSettings, TokenRole
 from streams.settings import load_settings
 from tests.api_doubles import Served, bearer, fact, settings_of, token_of

@@ -102,6 +102,7 @@ ROWS: dict[type[Struct], str] = {
     events.VectorsErasureDue: "session user app",
     events.VectorsErased: "",
     events.ErasureProved: "",
+    events.AccessAudited: "session user app",
     events.DeadLetter: "session",
 }
 """Scopes of the subjects above that the contracts' example of a kind belongs to."""

@@ -122,6 +122,26 @@ def test_the_slower_of_two_publishers_starts_again(archive: Archive) -> None:
     assert len(list((archive.tables / "warehouse").rglob("*.parquet"))) == 2
 
 
+def test_the_slower_of_two_makers_of_a_table_uses_the_other_ones(archive: Archive) -> None:
+    """Both saw none; the rows are there once."""
+    archive.writer.land(buffer_of([turn(0)]), now=NOW)
+    looking = tables.found
+    quicker: list[int] = []
+
+    def overtaken(*arguments: Any) -> Any:
+        found = looking(*arguments)
+        if not quicker:
+            quicker.append(0)
+            quicker.append(archive.publish("turns")["turns"].rows_added)
+        return found
+
+    with patch.object(tables, "found", overtaken):
+        slower = archive.publish("turns")["turns"]
+
+    assert (quicker[1], slower.rows_added) == (1, 0)
+    assert archive.turns() == [("s-1", 0)]
+
+
 def test_a_slower_publisher_does_not_bring_back_what_was_erased(archive: Archive) -> None:
     """It read the archive before; the erasure's own publishing moves the marks, so that its commit is refused."""
     archive.writer.land(buffer_of([turn(0)]), now=NOW)

@@ -61,9 +61,9 @@ class Noting(ServerStore):
 class Quiet(IndexRole):
     """The role without a broker: it owns what it reads, and notes what it would tell."""
 
-    def __init__(self, store: ServerStore, folder: Path) -> None:
+    def __init__(self, store: ServerStore, folder: Path, policy: Policy | None = None) -> None:
         settings = load_settings(data_dir=folder)
-        super().__init__(settings, Policy(), MatterEmbedder(), RuleScorer(), store)
+        super().__init__(settings, policy or Policy(), MatterEmbedder(), RuleScorer(), store)
         self.told: list[tuple[str, list[ErasedStore]]] = []
 
     async def fence(self) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from jobs import doctor as checking
 from jobs import worker as working
-from jobs.doctor import CHECKS, setting_rows
+from jobs.doctor import CHECKS, cluster, setting_rows
 from jobs.role_groups import RoleGroup
 from jobs.verdict import Status
 from jobs.worker import WorkerRole
@@ -127,7 +126,7 @@ def test_doctor_misses_the_role_where_a_judge_is_configured(
     async def groups(_settings: Settings, roles: Any) -> dict[str, RoleGroup]:
         return {role: RoleGroup("Dead", 0) if role == "judge" else RoleGroup("Stable", 1) for role in roles}
 
-    monkeypatch.setattr(checking, "role_groups", groups)
+    monkeypatch.setattr(cluster, "role_groups", groups)
     verdict = CHECKS["workers"](load_settings(judge=judge))
 
     assert (verdict.status, "turntide worker judge" in verdict.advice) == (status, status is Status.WARN)

@@ -20,6 +20,8 @@ from streams.lake.views import VIEWS
 from streams.lake.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
 
+pytestmark = pytest.mark.usefixtures("archives_made_anew")
+
 _TURNS = Place(TURNS.full_name(PREFIX), 0)
 
 

@@ -49,6 +49,7 @@ ONCE: dict[str, Once] = {
         Once("project_history", "projects", ("id",)),
         Once("project_consolidations", "project_consolidations", ("id",)),
         Once("project_audit", "project_audits", ("id",)),
+        Once("audit", "audits", ("id",)),
         Once("dead_letters", "dead_letters", ("id",)),
     )
 }
@@ -250,7 +251,7 @@ VIEW_NAMES = (
     "app_memory_audit", "projects", "project_items", "project_memories", "project_relationships",
     "project_memory_history", "project_episodes", "project_chunks", "project_conversations",
     "project_pending", "project_changes", "project_history", "project_consolidations",
-    "project_audit", "project_commands", "erasures", "retentions", "commands", "dead_letters",
+    "project_audit", "project_commands", "erasures", "retentions", "commands", "audit", "dead_letters",
     "sessions",
 )
 # fmt: on

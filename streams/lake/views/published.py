@@ -89,6 +89,15 @@ def _create(schema: str, view: str, source: str) -> str:
     return f"CREATE OR REPLACE VIEW {schema}.{view} AS SELECT {columns} FROM {source}"
 
 
+def version_of(con: duckdb.DuckDBPyConnection) -> int | None:
+    """Version of the views that an archive has; None for one that is new or older than versions."""
+    try:
+        found = con.execute(f"SELECT views_version FROM main.{ABOUT}").fetchone()
+    except duckdb.CatalogException:
+        return None
+    return int(found[0]) if found else None
+
+
 def lacking(con: duckdb.DuckDBPyConnection, database: str) -> list[str]:
     """What this version reads and the archive does not have: views, or columns as `view.column`; empty if all is there.
 

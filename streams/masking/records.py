@@ -1,0 +1,108 @@
+"""Records of the log as they are kept where words are masked: ids, codes and figures as they were.
+
+By the name of each field, as privacy classes of the archive go (`streams.lake.privacy`): words, and whatever is in no
+class, are masked. So what a producer adds is, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+from aiokafka.structs import ConsumerRecord
+
+from models.errors import ConfigurationError
+from models.masking_policy import MaskingPolicy
+from models.topics import DEAD_LETTERS, Topic
+from streams.lake.privacy import Privacy, privacy_of
+from streams.lake.schema import Skipped
+
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+class RecordMasker:
+    """Masks records; one that has nothing to mask is given as it is.
+
+    Args:
+        policy: What is masked.
+    """
+
+    def __init__(self, policy: MaskingPolicy) -> None:
+        from streams.masking.found import Masker  # noqa: PLC0415 - extra `masking`
+
+        self._masker = Masker(policy)
+        self._words: dict[str, bool] = {}
+        self._decode = msgspec.json.Decoder().decode
+        self._encode = msgspec.json.Encoder().encode
+
+    def records(self, topic: Topic, records: Iterable[ConsumerRecord]) -> list[ConsumerRecord]:
+        """Records of a topic, in their order."""
+        return [self._record(topic, record) for record in records]
+
+    def value(self, topic: Topic, value: bytes) -> bytes:
+        """One record's value. What is no JSON is nobody's event and stays; see `streams.roles.archive`."""
+        try:
+            said = self._decode(value)
+        except _UNDECODABLE:
+            return value
+        masked = self._masked(said, words=True)
+        if topic is DEAD_LETTERS and isinstance(masked, dict):
+            masked["value"] = None  # the refused bytes: whose they are and what is in them is not known
+        return value if masked == said else self._encode(masked)
+
+    def text(self, text: str) -> str:
+        """One text."""
+        return self._masker.mask(text)
+
+    def _record(self, topic: Topic, record: ConsumerRecord) -> ConsumerRecord:
+        if record.value is None:
+            return record
+        value = self.value(topic, record.value)
+        return record if value is record.value else replace(record, value=value)
+
+    def _masked(self, value: Any, *, words: bool) -> Any:
+        if isinstance(value, str):
+            return self._masker.mask(value) if words else value
+        if isinstance(value, list):
+            return [self._masked(each, words=words) for each in value]
+        if isinstance(value, dict):
+            return {name: self._masked(each, words=self._is_words(name)) for name, each in value.items()}
+        return value
+
+    def _is_words(self, name: str) -> bool:
+        if name == _FACT_KEY:
+            return False
+        known = self._words.get(name)
+        if known is None:
+            try:
+                known = privacy_of(name) is Privacy.CONTENT
+            except KeyError:
+                known = True
+            if len(self._words) < _MOST_NAMES:
+                self._words[name] = known
+        return known
+
+
+def masker_of(policy: MaskingPolicy) -> RecordMasker:
+    """The masker of a policy.
+
+    Raises:
+        ConfigurationError: What it needs is not installed.
+    """
+    try:
+        return RecordMasker(policy)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"masking needs the package `{error.name}`: install `turntide[masking]`") from error
+
+
+def without_bytes(skipped: Skipped) -> Skipped:
+    """A note of offsets without a record's own bytes: what could not be decoded cannot be masked."""
+    return skipped if skipped.value is None else msgspec.structs.replace(skipped, value=None)
+
+
+_FACT_KEY = "key"
+"""What a fact is about, in snake case: two that became one by masking would overwrite each other."""
+_MOST_NAMES = 4_096
+"""Producers may invent names without end."""

@@ -1,0 +1,80 @@
+"""Over a real socket: who sends no whole request is let go, and who does is answered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import httpx
+import pytest
+from fastapi import APIRouter, Request
+from prometheus_client import CollectorRegistry
+
+from streams.api.health import create_api, serve
+from streams.http_settings import HttpSettings
+
+HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
+SETTINGS = HttpSettings(
+    head_timeout=timedelta(milliseconds=150), request_timeout=timedelta(milliseconds=150), max_connections=8
+)
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """Of a role that reads bodies and has little patience."""
+    router = APIRouter(prefix="/v1")
+
+    @router.post("/read")
+    async def read(request: Request) -> int:
+        return len(await request.body())
+
+    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routers=[router], limits=SETTINGS)
+    async with serve(app) as found:
+        yield found
+
+
+async def _until_closed(port: int, *sent: bytes) -> bytes:
+    """Everything that a connection is told until the other side closes it; each is sent when the last was answered."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    told = b""
+    for number, each in enumerate(sent):
+        writer.write(each)
+        if number + 1 < len(sent):
+            told += await asyncio.wait_for(reader.readuntil(b"\r\n\r\nok"), 30)
+    told += await asyncio.wait_for(reader.read(), 30)
+    writer.close()
+    return told
+
+
+async def test_whoever_sends_no_whole_head_is_let_go(port: int) -> None:
+    """Nothing at all, half a head, half a second head, half a body: each is closed, and probes are answered."""
+    whole = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        slow = asyncio.gather(
+            _until_closed(port),
+            _until_closed(port, HEAD),
+            _until_closed(port, whole, HEAD),
+            _until_closed(port, HEAD + b"\r\nx"),
+        )
+        alive = await client.get("/livez")
+        silent, head, second, body = await slow
+
+    assert alive.status_code == 200
+    assert [silent[:12], head[:12]] == [b"HTTP/1.1 408"] * 2
+    assert (second[:12], second.count(b"HTTP/1.1 408")) == (b"HTTP/1.1 200", 1)
+    assert body.startswith(b"HTTP/1.1 504")
+
+
+async def test_connections_are_bounded(port: int) -> None:
+    """One more than may be open is told so, and a closed one makes room."""
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(SETTINGS.max_connections)]
+    refused = await _until_closed(port)
+    for _, writer in held:
+        writer.close()
+        await writer.wait_closed()
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        after = await client.get("/livez")
+
+    assert refused.startswith(b"HTTP/1.1 503")
+    assert after.status_code == 200

@@ -1,0 +1,62 @@
+"""A new archive as a copy of one that the product made in this process, since making one takes a second.
+
+Every statement of it runs in the test processes all the same: once for the copies, anew in each test that asks for
+`archives_made_anew` (those of the writer itself), in child processes, and wherever the catalog is in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from streams.lake import writer
+from streams.lake.catalog import open_writer
+from streams.lake.place import LakePaths
+from streams.lake.schema import ddl
+from streams.lake.views.published import digest
+
+_OPENS = "open_writer"
+
+
+class Copies:
+    """Stands where the writer opens its catalog.
+
+    Args:
+        folder: Where the made ones are kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[str, Path] = {}
+
+    def open(self, paths: LakePaths) -> duckdb.DuckDBPyConnection:
+        """Open as the writer does; where there is no catalog yet, one that was made as this release makes it."""
+        if paths.postgres is None and paths.is_folder and not paths.catalog.exists():
+            made = self._template()
+            paths.catalog.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(made, paths.catalog)
+            with closing(sqlite3.connect(paths.catalog)) as catalog, catalog:
+                catalog.execute("UPDATE ducklake_metadata SET value = ? WHERE key = 'data_path'", [paths.data])
+        return open_writer(paths)
+
+    def _template(self) -> Path:
+        """The catalog of an empty archive, with the tables, columns and views of this moment."""
+        wanted = repr((writer._OPTIONS, ddl(), digest()))
+        if wanted not in self._made:
+            home = self._folder / str(len(self._made))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(writer, _OPENS, open_writer)
+                writer.LakeWriter(LakePaths(home / "catalog.sqlite", f"{home}/data/")).close()
+            self._made[wanted] = home / "catalog.sqlite"
+        return self._made[wanted]
+
+
+def stand_in(copies: Callable[[LakePaths], duckdb.DuckDBPyConnection], patch: pytest.MonkeyPatch) -> None:
+    """Let the writer open its catalogs so."""
+    patch.setattr(writer, _OPENS, copies)

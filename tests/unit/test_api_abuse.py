@@ -1,0 +1,157 @@
+"""Too often, with wrong tokens, with a token in the address, and with ids that lead elsewhere."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import structlog
+from pydantic import SecretStr
+
+from streams.api import rates
+from streams.api.rates import Buckets, Rates
+from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from tests.api_audit import Log, audited_app
+from tests.api_doubles import Served, bearer, settings_of
+from tests.unit.test_api_rules import RULES
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+SLOW: dict[str, Any] = {"requests_per_second": 0.001, "burst": 2}
+
+
+async def test_a_token_that_asks_too_often_waits_and_others_do_not() -> None:
+    """429 says how long; probes and metrics are never refused."""
+    served = Served(settings=settings_of("a", "b", **SLOW))
+    async with served.client() as client:
+        mine = [await client.get("/v1/index", headers=bearer("a")) for _ in range(3)]
+        other = await client.get("/v1/index", headers=bearer("b"))
+        probes = [(await client.get(path)).status_code for path in ("/livez", "/readyz", "/metrics") for _ in range(3)]
+    await served.close()
+
+    assert [200, 200, 429, 200] == [answer.status_code for answer in (*mine, other)]
+    assert (mine[2].json()["code"], mine[2].headers["retry-after"]) == ("rate_limited", "1000")
+    assert mine[2].headers["ratelimit"] == '"requests";r=0;t=1000'
+    assert mine[2].headers["ratelimit-policy"] == '"requests";q=2;w=2000'
+    assert probes == [200] * 9
+
+
+async def test_without_tokens_an_address_is_limited() -> None:
+    """Everybody on this machine together, and no page of another machine."""
+    served = Served(settings=HttpSettings(requests_per_second=0.001, burst=2))
+    async with served.client() as client:
+        statuses = [(await client.get("/v1/index")).status_code for _ in range(3)]
+    await served.close()
+
+    assert [200, 200, 429] == statuses
+
+
+async def test_guessing_is_limited_and_locks_out_nobody_who_was_right() -> None:
+    """After some wrong ones no new token of the address is looked at, not even a right one."""
+    served = Served(settings=settings_of("a", "b", failed_tokens_per_minute=3))
+    async with served.client() as client:
+        before = await client.get("/v1/index", headers=bearer("a"))
+        wrong = [await client.get("/v1/index", headers={"Authorization": f"Bearer wrong-{n}"}) for n in range(4)]
+        known, new = [await client.get("/v1/index", headers=bearer(app)) for app in ("a", "b")]
+    await served.close()
+
+    assert [200, 401, 401, 401, 429, 200, 429] == [each.status_code for each in (before, *wrong, known, new)]
+    assert new.json()["code"] == "too_many_failed_tokens"
+
+
+def test_buckets_fill_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By time alone; who asked longest ago is forgotten."""
+    monkeypatch.setattr(rates, "MOST_KNOWN", 3)
+    now = [0.0]
+    buckets = Buckets(per_second=1.0, burst=2, clock=lambda: now[0])
+    taken = [buckets.take("a") for _ in range(3)]
+    now[0] = 100.0
+    later = [buckets.take("a") for _ in range(3)]
+    for who in range(10):
+        buckets.take(who)
+    tried = Rates(HttpSettings())
+    for who in range(10):
+        tried.right(str(who), b"")
+
+    assert ([0.0, 0.0, 1.0], [0.0, 0.0, 1.0]) == (taken, later)
+    assert (len(buckets), len(tried._trusted)) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/v1/index?token={0}",
+        "/v1/index?ACCESS_TOKEN={0}",
+        "/v1/index?x=1&api_key={0}",
+        "/openapi.json?token={0}",
+        "/live/?token={0}",
+    ],
+)
+async def test_a_token_in_the_address_is_refused_and_not_logged(
+    address: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """400 says what to do, whether the header has one too; the answer does not repeat it."""
+    secret = "a-secret-in-the-address"  # noqa: S105
+    served = Served(settings=settings_of("a"))
+    with structlog.testing.capture_logs() as logs:
+        async with served.client(bearer("a")) as client:
+            answer = await client.get(address.format(secret))
+    await served.close()
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "secret_in_url")
+    assert "Authorization: Bearer" in answer.json()["detail"]
+    assert secret not in f"{answer.text}{answer.headers}{logs}{caplog.text}{capsys.readouterr()}"
+
+
+@pytest.mark.parametrize(
+    "scope", [{"raw_path": b"http://me:secret@host/v1/index"}, {"headers": [(b"host", b"me:s@h")]}]
+)
+async def test_credentials_in_the_authority_are_refused(scope: dict[str, Any]) -> None:
+    """A proxy's form of a request, or a strange host."""
+    served, sent = Served(settings=settings_of("a")), []
+    base = {"type": "http", "method": "GET", "path": "/v1/index", "raw_path": b"/v1/index", "query_string": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await served.app({**base, "headers": [], "client": ("127.0.0.1", 1), **scope}, _never, send)
+    await served.close()
+
+    assert sent[0]["status"] == 400
+
+
+async def _never() -> Any:
+    raise AssertionError("nothing is read of it")
+
+
+ELSEWHERE = ("../../etc/passwd", "..%2f..%2fx", "%2e%2e/%2e%2e/x", "a\x00b", "/etc/passwd", "..\\..\\x", "x" * 5_000)
+
+
+async def test_no_id_leads_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An id is a text: every route takes it or refuses it, none fails on it, and no file is made or read."""
+    monkeypatch.chdir(tmp_path)
+    token = ApiToken(token=SecretStr("a-token-of-an-admin"), role=TokenRole.ADMIN)
+    app, served = audited_app(HttpSettings(tokens=[token], request_timeout=timedelta(seconds=5)), Log())
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    headers = {"Authorization": "Bearer a-token-of-an-admin"}
+    failed: list[tuple[str, str, int]] = []
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        for name in (name for name in RULES if "{" in name and "/v1/live/" not in name):
+            method, template = name.split(" ")
+            for bad in ELSEWHERE:
+                path = "/".join(quote(bad, safe="") if "{" in part else part for part in template.split("/"))
+                answer = await client.request(method, f"{path}?q=x&kind=memory")
+                if answer.status_code >= 500 or "root:" in answer.text:
+                    failed.append((name, bad[:20], answer.status_code))
+    await served.close()
+
+    assert failed == []
+    assert _files(tmp_path) == []
+
+
+def _files(folder: Path) -> list[Path]:
+    return list(folder.iterdir())

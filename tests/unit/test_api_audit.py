@@ -1,0 +1,125 @@
+"""What the audit says of a request, and what becomes of records that cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from models.codec import encode
+from models.errors import DeliveryFailed
+from models.events import AccessAudited
+from streams.api import audit_log
+from streams.api.audit_log import BatchedAudit
+from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.telemetry import metrics
+from tests.api_audit import Log, audited_app
+from tests.api_doubles import fact, said
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+
+TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
+
+
+@asynccontextmanager
+async def asked(log: Log) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the support desk's, of a role that knows two facts and three turns."""
+    token = ApiToken(token=SecretStr(TOKEN), role=TokenRole.ADMIN, name="support desk")
+    app, served = audited_app(HttpSettings(tokens=[token]), log)
+    served.users.known_facts += [fact("name", "Alex", app="a"), fact("city", "Bern", app="a")]
+    await served.say(*[said(n, f"{QUERY} {n}", app="a", user="u", session="s/1") for n in range(3)])
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        yield client
+    await served.close()
+
+
+async def test_who_read_what_of_whom_and_never_the_words() -> None:
+    """The route's template, ids of path, query and body, how much was given; of an erasure nobody's name."""
+    log = Log()
+    async with asked(log) as client:
+        await client.get("/v1/sessions/s%2F1/turns?last=2")
+        await client.post("/v1/retrieve", json={"user_id": "u", "app_id": "a", "query": QUERY})
+        await client.get("/v1/sessions/s/topics/none")
+        await client.post("/v1/erase", json={"user_id": "forgotten", "app_id": "a"})
+        await client.get("/v1/index")
+    told = [(e.kind, e.method, e.route, e.status, e.given, e.session_id, e.user_id, e.app_id) for e in log.events]
+
+    assert told == [
+        ("text_read", "GET", "/v1/sessions/{session_id}/turns", 200, 2, "s/1", "", ""),
+        ("text_read", "POST", "/v1/retrieve", 200, 2, "", "u", "a"),
+        ("text_read", "GET", "/v1/sessions/{session_id}/topics/{topic}", 404, 0, "s", "", ""),
+        ("acted", "POST", "/v1/erase", 202, 1, "", "", ""),
+    ]
+    assert {"support desk"} == {event.by for event in log.events}
+    written = b"".join(map(encode, log.events))
+    assert not any(secret in written for secret in (TOKEN.encode(), QUERY.encode(), b"forgotten", b"pelicans"))
+
+
+@pytest.mark.parametrize(("required", "status"), [(True, 503), (False, 200)])
+async def test_words_wait_for_their_record_where_it_is_required(required: bool, status: int) -> None:
+    """503 before a word is out; figures, and everything where it is not required, are answered."""
+    log = Log(required=required)
+    log.away = True
+    async with asked(log) as client:
+        words = await client.get("/v1/sessions/s%2F1/turns")
+        figures = await client.get("/v1/index")
+        log.away = False
+        again = await client.get("/v1/sessions/s%2F1/turns")
+
+    assert (words.status_code, figures.status_code, again.status_code) == (status, 200, 200)
+    assert (QUERY in words.text) is not required
+    if required:
+        assert (words.json()["code"], "retry-after" in words.headers) == ("audit_unavailable", True)
+
+
+def event(number: int = 0) -> AccessAudited:
+    """A record."""
+    at = fact("x", "y").valid_from
+    return AccessAudited(id=str(number), timestamp=at, kind="acted", by="b", method="GET", route="/", status=200)
+
+
+def counted(result: str) -> float:
+    """Records of that result so far."""
+    value: float = metrics.counter("audit_records_total", result=result)._value.get()
+    return value
+
+
+class Topic:
+    """What writes: keeps batches, or fails."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.away = False
+
+    async def __call__(self, events: Sequence[AccessAudited]) -> None:
+        """Write a batch."""
+        if self.away:
+            raise DeliveryFailed("away")
+        self.batches.append(len(events))
+
+
+async def test_records_are_written_together_and_none_is_lost_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits is bounded; what is left at the end is written; what cannot be is counted."""
+    monkeypatch.setattr(audit_log, "MOST_WAITING", 3)
+    topic = Topic()
+    log, written, lost = BatchedAudit(topic, required=False), counted("written"), counted("lost")
+    async with log.running():
+        for number in range(5):
+            log.record(event(number))
+    topic.away = True
+    async with log.running():
+        log.record(event())
+        with pytest.raises(DeliveryFailed):
+            await log.write(event())
+    topic.away = False
+    async with log.running():
+        await asyncio.gather(log.write(event()), log.write(event()))
+
+    assert topic.batches == [3, 2]
+    assert (counted("written") - written, counted("lost") - lost) == (5, 4)

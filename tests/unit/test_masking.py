@@ -1,0 +1,112 @@
+"""Personal data goes from words, everything else stays; and it comes back neither in the archive nor in the index."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+from aiokafka.structs import ConsumerRecord
+
+from models.codec import encode
+from models.events import DeadLetter, FactChanged
+from models.masking_policy import MaskingPolicy
+from models.policy import IntakePolicy, Policy
+from models.policy_digest import policy_digest
+from models.topics import DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
+from streams.lake.landed import land_all
+from streams.masking.found import Masker
+from streams.masking.records import RecordMasker, without_bytes
+from tests.api_doubles import said
+from tests.unit.test_erasure import example
+
+SECRETS = ("ann@example.org", "+41 44 668 18 00", "4111 1111 1111 1111", "GB82 WEST 1234 5698 7654 32")
+PII = f"write {SECRETS[0]}, call {SECRETS[1]}, pay {SECRETS[2]} or {SECRETS[3]} today"
+MASKED = "write [email], call [phone], pay [card] or [iban] today"
+EVERYWHERE = MaskingPolicy(at_archive=True, at_index=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (PII, MASKED),
+        ("Ann.O'Neil+x@mail.example.co.uk!", "[email]!"),
+        ("(ann@example.org)", "([email])"),
+        ("IBAN DE89370400440532013000.", "IBAN [iban]."),
+        ("4111-1111-1111-1111 and 378282246310005", "[card] and [card]"),
+        ("order 4111111111111112", "order 4111111111111112"),
+        ("0000 0000 0000 0000", "0000 0000 0000 0000"),
+        ("2026-01-05T09:30:20Z, 3.14159265358979, 1700000000000, 127.0.0.1", None),
+        ("a @ b, user@host, @name, 12345, C4 AB12 3", None),
+        ("020 7946 0018", None),
+        ("", None),
+    ],
+)
+def test_what_is_masked(text: str, masked: str | None) -> None:
+    """Only what the libraries hold for one; once masked it stays as it is."""
+    mask = Masker(MaskingPolicy()).mask
+    found = mask(text)
+
+    assert (found, mask(found)) == (text if masked is None else masked,) * 2
+
+
+def test_kinds_and_regions_are_the_policys() -> None:
+    """A number without its country is one where the country is known."""
+    here = Masker(MaskingPolicy(kinds=("phone",), phone_regions=("GB",)))
+
+    assert here.mask("020 7946 0018, ann@example.org") == "[phone], ann@example.org"
+
+
+def test_the_policy_changes_nothing_of_what_the_stream_does() -> None:
+    """An alert is made again by any masking."""
+    assert policy_digest(Policy()) == policy_digest(Policy(masking=EVERYWHERE))
+
+
+def record(topic: Topic, value: bytes, key: bytes = b"s") -> ConsumerRecord:
+    """As a consumer gives it."""
+    at = int(datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp() * 1000)
+    return ConsumerRecord(topic.name, 0, 7, at, 1, key, value, None, len(key), len(value), ())
+
+
+def test_records_keep_ids_codes_and_figures() -> None:
+    """Words, and what is in no class, are masked: metadata, fields that a producer added, escaped or not."""
+    turn = msgspec.structs.replace(said(1, PII, app="a", user=SECRETS[0], session=SECRETS[1]), metadata={"mail": PII})
+    value = encode(turn)
+    value = value[:-1] + rb',"added":{"deep":["ann\u0040example.org",5]}}'
+    masked = msgspec.json.decode(RecordMasker(EVERYWHERE).value(TURNS, value))
+
+    assert (masked["content"], masked["metadata"]["mail"], masked["added"]) == (
+        MASKED,
+        MASKED,
+        {"deep": ["[email]", 5]},
+    )
+    assert (masked["user_id"], masked["session_id"], masked["turn"]) == (SECRETS[0], SECRETS[1], 1)
+
+
+@pytest.mark.parametrize("value", [b"{", b"\xff@", b'"ann@example.org', b"[" * 5_000])
+def test_what_is_no_json_is_nobodys_event(value: bytes) -> None:
+    """It goes on as it is, and is refused where it always was."""
+    assert RecordMasker(EVERYWHERE).value(TURNS, value) is value
+
+
+def test_the_archive_lands_no_secret() -> None:
+    """Turns with U+0000 and added fields, facts, refused and undecodable records."""
+    masker, intake = RecordMasker(EVERYWHERE), IntakePolicy()
+    turn = encode(said(1, f"\x00{PII}", app="a", user="u", session="s"))[:-1] + b',"added":"ann@example.org"}'
+    letter = msgspec.structs.replace(example(DeadLetter), value=PII.encode())
+    fact = msgspec.structs.replace(example(FactChanged), value=PII)
+    landed = []
+    for topic, value in (
+        (TURNS, turn),
+        (DEAD_LETTERS, encode(letter)),
+        (FACTS, encode(fact)),
+        (PROFILES, b"{@" + PII.encode()),
+    ):
+        landing = land_all(topic, topic.name, masker.records(topic, [record(topic, value)]), intake)
+        landed += [*landing.rows.values(), *map(without_bytes, landing.skipped)]
+    bytes_kept = repr(landed)
+
+    assert "[email]" in bytes_kept
+    assert [] == [secret for secret in SECRETS if secret in bytes_kept]
+    assert base64.b64encode(PII.encode()).decode()[:20] not in bytes_kept
