@@ -69,15 +69,19 @@ def worker(
         )
         return
     from streams.telemetry import configure_logging, start_telemetry
+    from streams.tracing import tracing
     from streams.wiring import ROLES
 
     configure_logging(settings.log_format, settings.log_level)
     start_telemetry(settings.telemetry, role.value)
     for each in unknown_variables(Settings):
         structlog.get_logger(__name__).warning("unknown_setting", variable=each.name, perhaps_meant=each.meant)
-    run_until_stopped(
-        lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S
-    )
+    try:
+        run_until_stopped(
+            lambda stop: ROLES[role.value](settings, stop), exit_with_parent=exit_with_parent, within_s=_STOP_WITHIN_S
+        )
+    finally:
+        tracing.stop()
 
 
 worker.epilog = examples(  # type: ignore[attr-defined]

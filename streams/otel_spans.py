@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from itertools import islice
+from threading import Thread
 from typing import Any
 
 from opentelemetry import trace
@@ -34,7 +35,7 @@ from models.trace_context import TraceParent
 from streams.tracing import Counted, Traced
 
 _TRACES_PATH = "/v1/traces"
-_CLOSE_WITHIN_MS = 3_000
+_CLOSE_WITHIN_S = 3.0
 
 
 def otlp_exporter(endpoint: str) -> SpanExporter:
@@ -61,18 +62,24 @@ class Spans:
             {"service.name": f"turntide-{role}", "service.version": metadata.version("turntide")}
         )
         # What is traced is decided here, batch by batch: whatever is begun is kept.
-        self._provider = TracerProvider(sampler=ALWAYS_ON, resource=resource)
-        self._processor = BatchSpanProcessor(_Counting(exporter, counted))
-        self._provider.add_span_processor(self._processor)
+        self._provider = TracerProvider(sampler=ALWAYS_ON, resource=resource, shutdown_on_exit=False)
+        self._exporter = _Counting(exporter, counted)
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter))
         self._tracer: Tracer = self._provider.get_tracer("turntide")
         self._role = role
         self._ratio = sample_ratio
         self._most = most_record_spans
 
     def close(self) -> None:
-        """Send what is waiting."""
-        self._processor.force_flush(_CLOSE_WITHIN_MS)
-        self._provider.shutdown()
+        """Send what is waiting, for so long as a role may be kept by it; what is left is dropped.
+
+        OpenTelemetry's own way waits for every request that a silent collector leaves open, ten seconds each.
+        """
+        sending = Thread(target=self._provider.shutdown, name="last-spans", daemon=True)
+        sending.start()
+        sending.join(_CLOSE_WITHIN_S)
+        if sending.is_alive():
+            self._exporter.shutdown()
 
     @contextmanager
     def batch(self, records: int, traces: Traced) -> Iterator[None]:

@@ -28,7 +28,7 @@ from streams.http_settings import HttpSettings
 from streams.iceberg.settings import IcebergSettings
 from streams.judge_settings import JudgeSettings
 from streams.live_settings import LiveSettings
-from streams.settings_read import file_values, told, unreadable_json
+from streams.settings_read import file_values, told, unreadable_json, with_seconds
 from streams.telemetry_settings import TelemetrySettings
 
 
@@ -183,6 +183,10 @@ class _Environment(EnvSettingsSource):
             variables.setdefault("turntide_kafka__bootstrap", short)
         self.env_vars = variables
 
+    def __call__(self) -> dict[str, Any]:
+        """What the environment sets."""
+        return with_seconds(self.settings_cls, super().__call__())
+
 
 class Settings(BaseSettings):
     """Everything an operator can set."""
@@ -246,7 +250,7 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        wrong = told(error)
+        wrong = told(error, Settings)
     except SettingsError as error:
         wrong = unreadable_json(Settings) or str(error)
     # Not from the error: its own text may quote a secret.

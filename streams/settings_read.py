@@ -10,6 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, Union, get_args, get_origin
@@ -24,6 +25,7 @@ _NO_SETTINGS = frozenset({"TURNTIDE_CONFIG", "TURNTIDE_KAFKA"})
 """The file's name, and the short form of the bootstrap address."""
 _OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)")
 """What a cluster puts into every container for a service whose name begins with `turntide`."""
+_SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 _DURATION = "Write a duration as PT30S or PT1H30M (ISO 8601), as 00:00:30, or as a number of seconds"
 
 
@@ -51,9 +53,36 @@ def unknown_variables(model: type[BaseModel], environment: Mapping[str, str] | N
         name = variable.upper()
         if not name.startswith(PREFIX) or name in _NO_SETTINGS or _is_kubernetes(name, value):
             continue
-        if not _is_known(model, name.removeprefix(PREFIX).lower().split(_DELIMITER)):
+        place = name.removeprefix(PREFIX).lower().split(_DELIMITER)
+        if not _is_known(model, place):
             found.append(Unknown(variable, _nearest(name, variables)))
+        elif (section := _section(_annotation(model, place))) is not None and isinstance(said := _json(value), dict):
+            found += [
+                Unknown(f"{variable}: {each.name}", each.meant) for each in _unknown_keys(section, said, (*place,))
+            ]
     return found
+
+
+def _json(text: str) -> Any:
+    """What a variable says in JSON; None if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def with_seconds(model: type[BaseModel], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The environment's values, with durations that are written as a number of seconds as such: all of it is text."""
+    read = dict(values)
+    for name, value in values.items():
+        field = model.model_fields.get(name)
+        if field is None:
+            continue
+        if isinstance(value, str) and timedelta in (field.annotation, *get_args(field.annotation)):
+            read[name] = float(value) if _SECONDS.fullmatch(value) else value
+        elif isinstance(value, Mapping) and (section := _section(field.annotation)) is not None:
+            read[name] = with_seconds(section, value)
+    return read
 
 
 def _is_kubernetes(name: str, value: str) -> bool:
@@ -73,11 +102,13 @@ def file_values(path: Path, model: type[BaseModel]) -> dict[str, Any]:
             '`bootstrap = "broker:9092"`, and name the file .toml'
         )
     try:
-        values = tomllib.loads(path.read_text("utf-8"))
+        values = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise ConfigurationError(f"{where}: {error.strerror}. Name a readable TOML file, or unset it.") from None
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{where}: byte {error.start} is not UTF-8: save the file as UTF-8.") from None
+    except RecursionError:
+        raise ConfigurationError(f"{where}: nested too deeply to be settings. Mend the brackets.") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"{where}: no valid TOML, {error}. Mend that line.") from None
     unknown = list(_unknown_keys(model, values, ()))
@@ -95,22 +126,35 @@ def _unknown_keys(model: type[BaseModel], values: Mapping[str, Any], place: tupl
         here = (*place, key)
         field = model.model_fields.get(key)
         if field is None:
-            yield Unknown(".".join(here), _nearest(".".join(here), everything))
+            shown = ".".join(f'"{part}"' if "." in part else part for part in here)
+            yield Unknown(shown, _nearest(".".join(here), everything))
             continue
         section = _section(field.annotation)
         if section is not None and isinstance(value, Mapping):
             yield from _unknown_keys(section, value, here)
 
 
-def told(error: ValidationError) -> str:
+def told(error: ValidationError, model: type[BaseModel]) -> str:
     """Which fields are wrong and why, without what stands there."""
     lines = []
     for each in error.errors(include_input=False, include_context=False, include_url=False):
         place, why = [str(part) for part in each["loc"]], each["msg"]
         if each["type"].startswith("time_delta"):
             why = f"{why}. {_DURATION}"
+        if each["type"] == "extra_forbidden":
+            place, why = _unknown_field(model, place)
         lines.append(f"{'.'.join(place)} ({PREFIX}{_DELIMITER.join(_until_number(place)).upper()}): {why}")
     return "; ".join(lines)
+
+
+def _unknown_field(model: type[BaseModel], place: list[str]) -> tuple[list[str], str]:
+    """A field that an element of a list does not have: by name if it is like a field's, else it may be the secret."""
+    element = _section(next(iter(get_args(_annotation(model, _until_number(place)))), None))
+    fields = list(element.model_fields) if element is not None else []
+    meant = _nearest(place[-1], fields)
+    if meant is None:
+        return place[:-1], f"it has a field that is none. There are {', '.join(fields)}"
+    return place, f"is no field: {meant} is perhaps meant"
 
 
 def _until_number(place: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ Never noted: text, queries, tokens. An erasure's record names nobody: its own re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -43,12 +44,14 @@ class Noted:
         route: Template of its route, or the tool's name.
         ids: Whom it is about, by name of the field.
         given: How many things are in its answer.
+        refused: Status that a route would have answered with, of a tool: its answer is 200 all the same.
     """
 
     kind: Audited | None = None
     route: str = ""
     ids: dict[str, str] = field(default_factory=dict)
     given: int = 0
+    refused: int | None = None
 
 
 _noted: ContextVar[Noted | None] = ContextVar("noted", default=None)
@@ -127,6 +130,13 @@ def note_given(answer: Any) -> None:
         noted.given = _things(answer)
 
 
+def note_refused(status: HTTPStatus) -> None:
+    """Note that a tool gave and did nothing."""
+    noted = _noted.get()
+    if noted is not None:
+        noted.refused = status.value
+
+
 def _things(answer: Any) -> int:
     if isinstance(answer, list | tuple):
         return len(answer)
@@ -190,7 +200,8 @@ def _utc_now() -> datetime:
 class Auditing:
     """ASGI middleware, behind `Guard`: has a record made of each request that a route or tool noted.
 
-    The record is made when the head of the answer goes out. If the audit is required, words wait until it is written.
+    The record is made when the head of the answer goes out, or when there will be none: what failed half-way may have
+    changed something. If the audit is required, words wait until the record is written.
 
     Args:
         app: What stands behind.
@@ -209,13 +220,14 @@ class Auditing:
             await self._app(scope, receive, send)
             return
         log, noted = self._log, Noted()
-        refused = False
+        began = refused = False
 
         async def noting(message: Message) -> None:
-            nonlocal refused
+            nonlocal began, refused
+            began = True
             if message["type"] == "http.response.start" and noted.kind is not None:
-                event = self._event(noted, scope, message["status"])
-                if log.required and noted.kind == "text_read" and message["status"] < HTTPStatus.BAD_REQUEST:
+                event = self._event(noted, scope, noted.refused or message["status"])
+                if log.required and noted.kind == "text_read" and event.status < HTTPStatus.BAD_REQUEST:
                     try:
                         await log.write(event)
                     except DeliveryFailed:
@@ -229,6 +241,10 @@ class Auditing:
         token = _noted.set(noted)
         try:
             await self._app(scope, receive, noting)
+        except BaseException as error:
+            if noted.kind is not None and not began:
+                log.record(self._event(noted, scope, _status_of(error)))
+            raise
         finally:
             _noted.reset(token)
 
@@ -246,6 +262,13 @@ class Auditing:
             given=noted.given if status < HTTPStatus.BAD_REQUEST else 0,
             **named,
         )
+
+
+def _status_of(error: BaseException) -> HTTPStatus:
+    """What is answered in place of what was not: a request is cancelled when its time is over."""
+    if isinstance(error, asyncio.CancelledError):
+        return HTTPStatus.GATEWAY_TIMEOUT
+    return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _refusal() -> Problem:

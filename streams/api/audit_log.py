@@ -84,6 +84,7 @@ class BatchedAudit:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Open while requests are answered; on leaving, what waits is written, for at most `WRITTEN_WITHIN_S`."""
+        _count("lost", 0)  # there from the start: a series that begins at 1 has not risen for Prometheus
         try:
             yield
         finally:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from http import HTTPStatus
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.api.own_machine import require_own_page, require_this_machine
 from streams.api.problems import Problem
@@ -57,6 +58,8 @@ class Guard:
         if scope["type"] != "http" or scope["path"] in PROBE_PATHS:
             await self._app(scope, receive, send)
             return
+        if not is_open(scope["path"]):
+            send = _kept_by_nobody(send)
         try:
             require_no_secret(scope, _header(scope, b"host"))
             found = self._let_in(scope)
@@ -108,6 +111,19 @@ class Guard:
     def _asked(self, who: str | int) -> None:
         if self._rates is not None:
             self._rates.asked(who)
+
+
+def _kept_by_nobody(send: Send) -> Send:
+    """`send` for answers that hold what is remembered: no browser or proxy keeps one, or takes it for a page."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("Cache-Control", "no-store")
+            headers.setdefault("X-Content-Type-Options", "nosniff")
+        await send(message)
+
+    return sent
 
 
 def _address(scope: Scope) -> str:

@@ -219,6 +219,7 @@ async def serve(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIt
         http=bounded_protocol(http.head_timeout, http.max_connections),
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # X-Forwarded-For is anybody's word, and limits go by the address
         lifespan="off",
         timeout_graceful_shutdown=_LAST_REQUESTS_S,
     )

@@ -27,7 +27,7 @@ from mcp.types import (
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streams.api.audit import note_given, note_tool
+from streams.api.audit import note_given, note_refused, note_tool
 from streams.api.mcp_tools import Memory, memory_tools, project_tools
 from streams.api.problems import problem_of, unavailable
 from streams.api.projects_tools import ProjectMemoryTools
@@ -66,6 +66,7 @@ def memory_server(memory: Memory, projects: ProjectMemoryTools) -> Server[dict[s
             note_given(told.structured)
         except Exception as error:  # noqa: BLE001 - of what nobody foresaw, neither caller nor log is told the words
             problem = problem_of(error)
+            note_refused(problem.status)
             if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
                 log.error("tool_failed", tool=params.name, error=type(error).__name__)  # noqa: TRY400 - see above
             return _failed(problem.detail)

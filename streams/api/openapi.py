@@ -91,9 +91,10 @@ _ANSWERS: tuple[Any, ...] = (
 _PROBLEMS = {
     "400": "The request cannot be read.",
     "401": "No token, or one that is not known.",
-    "403": "Another tenant's app, or no admin token where one is needed.",
+    "403": "Another tenant's app, a role that is too low, or no permission to read text.",
     "413": "The body is too large.",
     "422": "A field is missing or wrong.",
+    "429": "Too many requests of this token, or wrong tokens of this address; see Retry-After.",
     "503": "The store does not answer, or too many requests are under way; see Retry-After.",
     "504": "No answer in time, or the turn to wait for did not come.",
 }

@@ -60,9 +60,9 @@ _BY_CLASS = {
     Privacy.OPERATIONAL: _names(
         "app app_id appended_at date method route decided_by done_at privacy rows table_name what elapsed_ms "
         "embedded_by energy_capacity_units extracted_by failure fallback first_offset judge kafka_offset "
-        "kafka_partition landed_at last_offset made_by next_offset offset partition policy_digest policy_version record_bytes "
-        "request requested_at run source source_appended_at spent_units stage stores summarised_by topic codec model "
-        "partitions ratio threshold"
+        "kafka_partition landed_at last_offset made_by next_offset offset partition policy_digest policy_version "
+        "record_bytes request requested_at run source source_appended_at spent_units stage stores summarised_by topic "
+        "codec model partitions ratio threshold"
     ),
 }
 _OF_NAME = {name: privacy for privacy, names in _BY_CLASS.items() for name in names}

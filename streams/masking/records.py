@@ -6,20 +6,26 @@ class, are masked. So what a producer adds is, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
+from models.envelope import tag_of
 from models.errors import ConfigurationError
+from models.events import InputEvent, Turn
 from models.masking_policy import MaskingPolicy
-from models.topics import DEAD_LETTERS, Topic
+from models.topics import DEAD_LETTERS, TURNS, Topic
 from streams.lake.privacy import Privacy, privacy_of
 from streams.lake.schema import Skipped
 
-_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NO_FIELD = b"[[]]"
+"""In place of what cannot be read: no field that an event names takes it, so nothing becomes an event by it."""
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class RecordMasker:
@@ -42,15 +48,30 @@ class RecordMasker:
         return [self._record(topic, record) for record in records]
 
     def value(self, topic: Topic, value: bytes) -> bytes:
-        """One record's value. What is no JSON is nobody's event and stays; see `streams.roles.archive`."""
+        """One record's value; empty where it is no JSON, which is nobody's event and refused as it always was."""
         try:
             said = self._decode(value)
-        except _UNDECODABLE:
-            return value
-        masked = self._masked(said, words=True)
-        if topic is DEAD_LETTERS and isinstance(masked, dict):
-            masked["value"] = None  # the refused bytes: whose they are and what is in them is not known
-        return value if masked == said else self._encode(masked)
+            masked = self._masked(said, words=True, own=_own_fields(said) if topic is TURNS else frozenset())
+            if topic is DEAD_LETTERS and isinstance(masked, dict):
+                masked["value"] = None  # the refused bytes: whose they are and what is in them is not known
+            return value if masked == said else self._encode(masked)
+        except _UNREADABLE:
+            return self._by_field(topic, value)
+
+    def _by_field(self, topic: Topic, value: bytes) -> bytes:
+        """What events do not name is passed over unread where they are decoded, so it may hold what cannot be read."""
+        try:
+            fields = _fields(value)
+        except _UNREADABLE:
+            return b""
+        own = _own_fields(fields) if topic is TURNS else frozenset()
+        return self._encode({name: msgspec.Raw(self._field(name, raw, own)) for name, raw in fields.items()})
+
+    def _field(self, name: str, raw: msgspec.Raw, own: Container[str]) -> bytes:
+        try:
+            return self._encode(self._masked({name: self._decode(raw)}, words=True, own=own)[name])
+        except _UNREADABLE:
+            return _NO_FIELD
 
     def text(self, text: str) -> str:
         """One text."""
@@ -62,14 +83,25 @@ class RecordMasker:
         value = self.value(topic, record.value)
         return record if value is record.value else replace(record, value=value)
 
-    def _masked(self, value: Any, *, words: bool) -> Any:
+    def _masked(self, value: Any, *, words: bool, own: Container[str] = ()) -> Any:
         if isinstance(value, str):
             return self._masker.mask(value) if words else value
         if isinstance(value, list):
             return [self._masked(each, words=words) for each in value]
         if isinstance(value, dict):
-            return {name: self._masked(each, words=self._is_words(name)) for name, each in value.items()}
+            return {
+                name: self._all_masked(each) if name in own else self._masked(each, words=self._is_words(name))
+                for name, each in value.items()
+            }
         return value
+
+    def _all_masked(self, value: Any) -> Any:
+        """What a producer added, whatever its fields are called."""
+        if isinstance(value, dict):
+            return {name: self._all_masked(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return list(map(self._all_masked, value))
+        return self._masked(value, words=True)
 
     def _is_words(self, name: str) -> bool:
         if name == _FACT_KEY:
@@ -83,6 +115,15 @@ class RecordMasker:
             if len(self._words) < _MOST_NAMES:
                 self._words[name] = known
         return known
+
+
+def _own_fields(said: Any) -> frozenset[str]:
+    """Fields of a turn that are the producer's own: `metadata`, and those that its event does not have."""
+    if not isinstance(said, dict):
+        return frozenset()
+    tag = said.get("type")
+    ours = _OUR_FIELDS.get(tag if isinstance(tag, str) else _TURN, _OUR_FIELDS[_TURN])
+    return frozenset(said).difference(ours) | {"metadata"}
 
 
 def masker_of(policy: MaskingPolicy) -> RecordMasker:
@@ -102,6 +143,8 @@ def without_bytes(skipped: Skipped) -> Skipped:
     return skipped if skipped.value is None else msgspec.structs.replace(skipped, value=None)
 
 
+_TURN = tag_of(Turn)
+_OUR_FIELDS = {tag_of(event): frozenset({"type", *event.__struct_fields__}) for event in get_args(InputEvent)}
 _FACT_KEY = "key"
 """What a fact is about, in snake case: two that became one by masking would overwrite each other."""
 _MOST_NAMES = 4_096

@@ -57,13 +57,19 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
     await require_topic(settings.kafka, ALERTS.full_name(settings.topic_prefix))
     lags = SinkLags()
     relays = [_Relay(settings, sink, lags) for sink in found]
+
+    def ready() -> tuple[bool, str]:
+        connected = all(relay.connected for relay in relays)
+        return connected, "ready" if connected else "connecting to Kafka"
+
     watchdog = Watchdog(settings.kafka.stall_after)
 
     async def standing() -> dict[str, Standing]:
+        metrics.gauge("ready").set(ready()[0])  # asked every second
         return {place: each for relay in relays for place, each in (await relay.standing()).items()}
 
     api = create_api(
-        ready=lambda: (True, "ready"),
+        ready=ready,
         registry=metrics.registry,
         alive=watchdog.alive,
         access=access_of(settings.http),
@@ -101,6 +107,11 @@ class _Relay:
         self._log_ends: LogEnds | None = None
         self._committed: dict[TopicPartition, int] = {}
         self._delivering = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether alerts are read."""
+        return self._log_ends is not None
 
     async def run(self, stop: asyncio.Event) -> None:
         kafka = self._settings.kafka
@@ -171,9 +182,13 @@ class _Relay:
         return trace_ids
 
     def _show_lags(self, client: AIOKafkaConsumer) -> None:
-        """Alert changes that this sink has not taken, of partitions of which something came."""
+        """Alert changes that this sink has not taken, of partitions of which something came.
+
+        A partition that moved is forgotten: should it come back, others will have delivered of it meanwhile.
+        """
         assigned = client.assignment()
-        ends = {place: client.highwater(place) for place in self._committed if place in assigned}
+        self._committed = {place: offset for place, offset in self._committed.items() if place in assigned}
+        ends = {place: client.highwater(place) for place in self._committed}
         lags = {place.partition: max(0, (end or 0) - self._committed[place]) for place, end in ends.items()}
         self._lags.show(self._sink.name, lags)
 

@@ -173,8 +173,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         landed: dict[Place, Move] = {}
         async with self._one_at_a_time:
             for partition, records in polled.items():
-                await self._take(Place(partition.topic, partition.partition), records)
-                show_event_time_lag(partition.partition, event_time_of(records[-1]))
+                place = Place(partition.topic, partition.partition)
+                await self._take(place, records)
+                if place in self._progress:  # else it moved to another worker since
+                    show_event_time_lag(place.partition, event_time_of(records[-1]))
             if polled:
                 metrics.histogram("batch_turns").observe(sum(map(len, polled.values())))
             if self._is_due():
@@ -276,10 +278,11 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             await self._consumer.commit(owned)
 
     def _show_lags(self) -> None:
-        """How far each partition is behind, also while rows wait to be landed; at most once a second."""
+        """How far each partition is behind, also while rows wait; and whether all is well. Once a second."""
         if monotonic() - self._shown_s < _SHOW_EVERY_S:
             return
         self._shown_s, assigned = monotonic(), self._consumer.assignment()
+        metrics.gauge("ready").set(self.ready()[0])
         lags: dict[TopicPartition, int] = {}
         for place in self._progress:
             partition = TopicPartition(place.topic, place.partition)

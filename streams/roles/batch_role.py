@@ -28,7 +28,7 @@ from streams.api.security import access_of
 from streams.kafka.app import create_app
 from streams.kafka.causes import NO_TRACES, Traces, traces_of
 from streams.kafka.transport import BatchConsumer, Poll
-from streams.roles.measures import count_records, event_time_of, show_event_time_lag, show_lags
+from streams.roles.measures import ShownPartitions, count_records, event_time_of, show_event_time_lag, show_lags
 from streams.settings import Settings
 from streams.telemetry import metrics
 from streams.tracing import tracing
@@ -63,6 +63,7 @@ class BatchRole(ABC):
         self._one_at_a_time = asyncio.Lock()
         self.traces: Traces = NO_TRACES
         self._current: frozenset[TP] = frozenset()
+        self._shown = ShownPartitions()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.watchdog = Watchdog(settings.kafka.stall_after)
         self._log_ends = LogEnds(self._ask_log_ends)
@@ -283,6 +284,8 @@ class BatchRole(ABC):
     async def _heartbeat(self) -> None:
         metrics.gauge("ready").set(self.ready()[0])
         try:
+            if self.consumer.flow_active:
+                self._shown.keep(tp.partition for tp in self.consumer.assignment())
             if self.consumer_ready():
                 self.show_lags(self._lags())
             await self.consumer.heal()

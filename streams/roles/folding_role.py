@@ -104,6 +104,10 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
     def count(self, number: int, folded: PartitionFolded) -> None:
         """Count what the role's outputs say."""
 
+    @abstractmethod
+    def show(self, number: int) -> None:
+        """Show what a partition's state holds; called when that has changed."""
+
     # --- state
 
     async def open(self) -> None:
@@ -128,6 +132,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         await require_whole(self.settings, rule, committed=committed, entities=self._entities)
         self.folds = {number: self.new_fold(self._entities(number)) for number in partitions}
         self._last_record_s = dict.fromkeys(partitions, monotonic())
+        for number in partitions:
+            self._show(number)
 
     def _entities(self, number: int) -> Mapping[str, Parts]:
         return self._table.partition(number).entities
@@ -197,15 +203,19 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
             self._count(number, chunk, changelog_bytes)
 
     def _count(self, partition: int, folded: PartitionFolded, changelog_bytes: int) -> None:
-        table, label = self._table.partition(partition), str(partition)
         metrics.counter("turns_folded_total").inc(folded.turns)
         metrics.counter("changelog_bytes_total").inc(changelog_bytes)
-        metrics.gauge("state_entries", partition=label).set(len(table.entities))
-        metrics.gauge("state_bytes", partition=label).set(table.size_bytes)
         for event in folded.outputs:
             if isinstance(event, DeadLetter):
                 metrics.counter("dead_letters_total", reason=event.reason).inc()
         self.count(partition, folded)
+        self._show(partition)
+
+    def _show(self, partition: int) -> None:
+        table, label = self._table.partition(partition), str(partition)
+        metrics.gauge("state_entries", partition=label).set(len(table.entities))
+        metrics.gauge("state_bytes", partition=label).set(table.size_bytes)
+        self.show(partition)
 
     async def _fold_one_by_one(
         self, partition: int, arrivals: Sequence[_Arrival], records: Sequence[ConsumerRecord]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -26,15 +26,21 @@ class Place(Protocol):
 
 
 def event_time_of(record: ConsumerRecord) -> datetime:
-    """When what a record tells of happened: `ce_time`, where it has one, else the record's own time."""
+    """When what a record tells of happened: `ce_time`, where it has one, else the record's own time.
+
+    Whatever a producer wrote there, it gives a time: a record that cannot be dated has no lag.
+    """
     for name, value in record.headers or ():
-        if name == "ce_time":
+        if name == "ce_time" and value is not None:
             try:
                 told = datetime.fromisoformat(value.decode())
             except ValueError:
                 break
             return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
-    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    try:
+        return datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    except (OSError, OverflowError, ValueError):
+        return datetime.now(UTC)
 
 
 def show_event_time_lag(partition: int, event_time: datetime) -> None:
@@ -65,3 +71,16 @@ def show_lags(lags: Mapping[Place, int]) -> None:
         behind[place.partition] = behind.get(place.partition, 0) + lag
     for partition, lag in behind.items():
         metrics.gauge("offset_lag_records", partition=str(partition)).set(lag)
+
+
+class ShownPartitions:
+    """Drops the gauges of partitions that moved: a lag that stays here would look like a role that stands still."""
+
+    def __init__(self) -> None:
+        self._shown: frozenset[int] = frozenset()
+
+    def keep(self, owned: Iterable[int]) -> None:
+        """Only these are this worker's now."""
+        shown, self._shown = self._shown, frozenset(owned)
+        for moved in shown - self._shown:
+            metrics.forget_partition(moved)

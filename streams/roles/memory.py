@@ -81,11 +81,14 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
             _count(event)
             if isinstance(event, MemoryRequested | CompactionRequested):
                 self._reminders.asked(event, monotonic())
-        fold, partition = self.folds[number], str(number)
-        seconds, spent = fold.take_spent()
+        seconds, spent = self.folds[number].take_spent()
         metrics.counter("app_memory_work_seconds_total").inc(seconds)
         for work, units in spent.items():
             metrics.counter("app_memory_energy_units_total", cause=work).inc(units)
+
+    def show(self, number: int) -> None:
+        """What waits, and how much of everything there is."""
+        fold, partition = self.folds[number], str(number)
         metrics.gauge("compaction_backlog_turns", partition=partition).set(fold.users.waiting_turns)
         metrics.gauge("app_memories_waiting", partition=partition).set(fold.standings.waiting)
         metrics.gauge("app_memory_spaces", partition=partition).set(fold.standings.spaces)

@@ -86,11 +86,8 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
     def _usable(self, records: list[ConsumerRecord]) -> list[Position]:
         return [arrival.position for arrival in decode(records, self.policy.intake).arrivals]
 
-    def count(self, number: int, folded: PartitionFolded) -> None:
+    def count(self, number: int, folded: PartitionFolded) -> None:  # noqa: ARG002 - of whichever partition
         """Alerts, modes and topics."""
-        fold = self.folds[number]
-        for mode, sessions in fold.open_by_mode.items():
-            metrics.gauge("open_sessions", mode=mode.value, partition=str(number)).set(sessions)
         for event in folded.outputs:
             if isinstance(event, AlertChanged):
                 self._count_alert(event)
@@ -103,6 +100,11 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
                 if event.compaction is not None:
                     metrics.counter("topic_history_bytes_total").inc(event.compaction.bytes_before)
                     metrics.counter("topic_packed_bytes_total").inc(event.compaction.bytes_after)
+
+    def show(self, number: int) -> None:
+        """Open sessions by mode."""
+        for mode, sessions in self.folds[number].open_by_mode.items():
+            metrics.gauge("open_sessions", mode=mode.value, partition=str(number)).set(sessions)
 
     def _count_alert(self, alert: AlertChanged) -> None:
         metrics.counter("alerts_total", severity=alert.severity.value, cause=alert.cause).inc()

@@ -1,49 +1,106 @@
-"""A server for the live page that says what a test wants, and can go away and come back at the same address."""
+"""The app as the index role serves it, without Kafka: it can go away and come back at the same address."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 import threading
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-import uvicorn
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi import FastAPI
+from msgspec import structs
+from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
+from qdrant_client import AsyncQdrantClient
 
-from streams.api.live.page import page_router
+from models.errors import DeliveryFailed
+from models.events import AlertChanged, Mode, Position, ProfileUpdated, Turn
+from models.policy import Policy
+from streams.api.assembly import memory_api
+from streams.api.health import create_api, serve
+from streams.api.live.hub import Hub
+from streams.api.live.service import LivePage
+from streams.api.security import access_of
+from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.kafka.producer import Record
+from streams.settings import load_settings
+from streams.vectors.server import ServerStore
+from streams.vectors.session_memory import SessionVectorMemory
+from streams.vectors.topic_memory import LoggedChange, TopicMemory
+from streams.vectors.user_memory import UserMemory
+from tests.api_doubles import _embedder
 from tests.browser import made_up
+from tests.live_made import segment, transition
 
-_PIECE = 1000
+_WITHIN_S = 30
+_HOLDERS: dict[str, tuple[TokenRole, list[str], bool]] = {
+    "operator": (TokenRole.OPERATOR, [], True),
+    "blind": (TokenRole.OPERATOR, [], False),
+    "tutor": (TokenRole.OPERATOR, ["tutor"], True),
+    "reader": (TokenRole.READER, [], True),
+}
+"""Role, apps and whether text may be read, by the token's name."""
+
+
+def token_of(name: str) -> str:
+    """The token of that name."""
+    return f"token-of-{name}-1234"
+
+
+class Log:
+    """Doubles the log: keeps what is written, or does not answer."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.answers = True
+
+    async def write(self, topic: str, record: Record) -> Position:
+        """As the port says."""
+        if not self.answers:
+            raise DeliveryFailed("Kafka did not confirm the record.")
+        self.records.append(record)
+        return Position(topic, 0, len(self.records))
+
+
+class _Ticking:
+    """The live page while it is served, without what follows Kafka."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        self._hub.begin()
+        ticking = asyncio.create_task(self._hub.run())
+        try:
+            yield
+        finally:
+            ticking.cancel()
+            with suppress(asyncio.CancelledError):
+                await ticking
+
+    def end(self) -> None:
+        self._hub.end()
 
 
 class LiveServer:
-    """The page's files as they are served, and `/v1/live` from what stands in `sessions` and `alerts`.
+    """Routes, tokens, board and memories as they are served, on a thread of their own.
 
     Attributes:
-        token: What callers must bring; None: nothing.
-        text: Whether they may read text.
-        deeds: What was posted: which deed, of which alert, with which body.
-        asked: Paths with queries of all requests.
-        refuses: Status of posts while it is set.
+        log: Where acknowledgements and labels go.
     """
 
     def __init__(self) -> None:
-        self.sessions: dict[str, made_up.Row] = {}
-        self.alerts: dict[str, made_up.Row] = {}
-        self.token: str | None = None
-        self.text = True
-        self.role = "operator"
-        self.deeds: list[tuple[str, str, dict[str, Any]]] = []
-        self.asked: list[str] = []
-        self.refuses: int | None = None
-        self._streams: set[asyncio.Queue[bytes | None]] = set()
-        self._app = self._made()
+        self.log = Log()
+        self._loop = asyncio.new_event_loop()
+        self._page = LivePage(load_settings(http=_http(_HOLDERS)), self.log)
+        self._page.hub.set_roles(made_up.ROLES)
+        self._store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
+        self._serving: AsyncExitStack | None = None
+        self._at_ms = 0
         self._port = 0
-        self._running: tuple[uvicorn.Server, threading.Thread, asyncio.AbstractEventLoop] | None = None
 
     @property
     def url(self) -> str:
@@ -51,124 +108,99 @@ class LiveServer:
         return f"http://127.0.0.1:{self._port}/live/"
 
     def __enter__(self) -> Self:
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
         self.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._running:
+        if self._serving:
             self.stop()
+        self._run(self._store.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
 
-    def start(self) -> None:
-        """Listen, at the address of before if there was one."""
-        listener = socket.create_server(("127.0.0.1", self._port))
-        self._port = listener.getsockname()[1]
-        server = uvicorn.Server(uvicorn.Config(self._app, log_config=None, lifespan="off", timeout_graceful_shutdown=1))
-        loop, listening = asyncio.new_event_loop(), threading.Event()
-
-        async def serve() -> None:
-            listening.set()
-            await server.serve([listener])
-
-        thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-        thread.start()
-        listening.wait()
-        self._running = (server, thread, loop)
+    def start(self, tokens: Collection[str] = tuple(_HOLDERS)) -> None:
+        """Listen, at the address of before if there was one; only these tokens are known."""
+        self._run(self._serve(self._made(tokens)))
 
     def stop(self) -> None:
         """Close every stream and the address."""
-        assert self._running
-        server, thread, loop = self._running
-        self._running = None
-        server.should_exit = True
-        loop.call_soon_threadsafe(self._tell, None)
-        thread.join(timeout=10)
-        loop.close()
-
-    def put(self, sessions: Iterable[made_up.Row] = (), alerts: Iterable[made_up.Row] = ()) -> None:
-        """Keep rows without telling anybody."""
-        self.sessions |= {row["session_id"]: row for row in sessions}
-        self.alerts |= {row["alert_id"]: row for row in alerts}
+        assert self._serving
+        self._run(self._serving.aclose())
+        self._serving = None
 
     def push(
-        self, sessions: Iterable[made_up.Row] = (), alerts: Iterable[made_up.Row] = (), gone: Iterable[str] = ()
+        self, sessions: Iterable[ProfileUpdated] = (), alerts: Iterable[AlertChanged] = (), gone: Iterable[str] = ()
     ) -> None:
-        """Keep rows and tell all streams."""
-        sessions, alerts, gone = list(sessions), list(alerts), list(gone)
-        self.put(sessions, alerts)
-        for session_id in gone:
-            self.sessions.pop(session_id, None)
-        frame = _frame("changes", {"sessions": sessions, "alerts": alerts, "gone": gone})
-        assert self._running
-        self._running[2].call_soon_threadsafe(self._tell, frame)
+        """What the log says of sessions and alerts; who watches is told."""
 
-    def _tell(self, frame: bytes | None) -> None:
-        for each in self._streams:
-            each.put_nowait(frame)
+        async def take() -> None:
+            board, self._at_ms = self._page.board, self._at_ms + 1
+            for profile in sessions:
+                board.take_profile(profile, self._at_ms)
+            for alert in alerts:
+                board.take_alert(alert, self._at_ms, f"{hash(alert.alert_id) % 2**64:032x}")
+            for session_id in gone:
+                board.erase_session(session_id, self._at_ms)
 
-    # --- what is answered
+        self._run(take())
 
-    def _made(self) -> FastAPI:
-        app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-        app.include_router(page_router())
+    def remember(self, profile: ProfileUpdated, *, turns: int = made_up.TURNS) -> None:
+        """A session with everything that can be remembered of it."""
+        self._run(self._remember(profile, list(made_up.said(profile, turns))))
 
-        @app.middleware("http")
-        async def let_in(request: Request, call_next: Any) -> Response:
-            self.asked.append(str(request.url))
-            data = request.url.path.startswith("/v1/")
-            if data and self.token and request.headers.get("authorization") != f"Bearer {self.token}":
-                return JSONResponse({"title": "unauthorized", "detail": "this token is not known"}, 401)
-            answer: Response = await call_next(request)
-            return answer
+    def forget(self) -> None:
+        """Let go of all sessions and of what was written, for the next test."""
 
-        app.add_api_route("/v1/live/me", self._me)
-        app.add_api_route("/v1/live/stream", self._stream)
-        app.add_api_route("/v1/live/search", self._search)
-        app.add_api_route("/v1/live/sessions/{session_id:path}/text", self._said)
-        app.add_api_route("/v1/live/sessions/{session_id:path}", self._session)
-        app.add_api_route("/v1/live/alerts/{alert_id:path}/{deed}", self._deed, methods=["POST"])
-        return app
+        async def prune() -> None:
+            self._page.board.prune(self._at_ms + 1)
 
-    async def _me(self) -> Response:
-        me = {"name": "test", "role": self.role, "text": self.text, "apps": None, "tokens": self.token is not None}
-        return JSONResponse(me)
+        self._run(prune())
+        self.log.records.clear()
+        self.log.answers = True
 
-    async def _stream(self) -> Response:
-        return StreamingResponse(self._events(), media_type="text/event-stream")
+    # --- parts
 
-    async def _events(self) -> AsyncIterator[bytes]:
-        mine: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._streams.add(mine)
-        try:
-            rows, alerts = list(self.sessions.values()), list(self.alerts.values())
-            for at in range(0, max(len(rows), 1), _PIECE):
-                piece = {"sessions": rows[at : at + _PIECE], "more": at + _PIECE < len(rows)}
-                told = {"alerts": alerts, "roles": made_up.ROLES} if at == 0 else {"alerts": [], "roles": []}
-                yield _frame("snapshot", piece | told)
-            while (frame := await mine.get()) is not None:
-                yield frame
-        finally:
-            self._streams.discard(mine)
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(_WITHIN_S)
 
-    async def _session(self, session_id: str, *, text: bool = False) -> Response:
-        row = self.sessions.get(session_id)
-        if row is None:
-            return JSONResponse({"detail": "no such session"}, 404)
-        alerts = [each for each in self.alerts.values() if each["session_id"] == session_id]
-        return JSONResponse(made_up.timeline(row, alerts, text=text))
+    async def _serve(self, app: FastAPI) -> None:
+        self._serving = AsyncExitStack()
+        self._port = await self._serving.enter_async_context(serve(app, port=self._port))
 
-    async def _said(self, session_id: str, first: int, last: int) -> Response:
-        return JSONResponse({"turns": made_up.said(first, last) if session_id in self.sessions else []})
+    def _made(self, tokens: Collection[str]) -> FastAPI:
+        """As a role that starts makes it."""
+        http = _http(tokens)
+        made = memory_api(self._store, _embedder(), Policy(), http, topic_prefix="test", live=self._page)
+        return create_api(
+            ready=lambda: (True, "ready"),
+            registry=CollectorRegistry(),
+            routers=made.routers,
+            access=access_of(http),
+            endpoints=[_Ticking(self._page.hub)],
+            limits=http,
+        )
 
-    async def _search(self, q: str, kind: str) -> Response:
-        found = {"kind": kind, "session_id": "a/b", "turn": 3, "user_id": "user-1", "app_id": "support", "score": 0.7}
-        return JSONResponse({"hits": [found | {"text": f"{q} {made_up.HOSTILE}"}]})
-
-    async def _deed(self, alert_id: str, deed: str, request: Request) -> Response:
-        if self.refuses:
-            return JSONResponse({"detail": "Kafka does not answer"}, self.refuses)
-        self.deeds.append((deed, alert_id, await request.json()))
-        return JSONResponse({"topic": "turns.v1", "partition": 0, "offset": len(self.deeds)}, 202)
+    async def _remember(self, profile: ProfileUpdated, spoken: Sequence[Turn]) -> None:
+        embedder, topic, episode = _embedder(), made_up.topic(profile), made_up.episode(profile)
+        turns = SessionVectorMemory(self._store, embedder)
+        users = UserMemory(self._store, embedder)
+        await turns.add_turns(spoken, embedder.embed([each.content for each in spoken]))
+        await TopicMemory(self._store, embedder, turns).add_changes(
+            [LoggedChange(topic, 0)], embedder.embed([topic.title])
+        )
+        await users.add_facts(list(zip(made_up.facts(profile), (0, 1), strict=True)))
+        await users.add_episodes([(episode, 0)])
+        modes = [transition(len(spoken) * n // 10, mode) for n, mode in ((4, Mode.WATCH), (5, Mode.CRITICAL))]
+        board = self._page.board
+        board.take_profile(structs.replace(profile, mode_transitions=modes), self._at_ms)
+        for first in range(0, len(spoken) // 2, 10):
+            board.take_segment(segment(profile.session_id, first, first + 9, app=profile.app_id), self._at_ms)
 
 
-def _frame(name: str, data: Mapping[str, Any]) -> bytes:
-    return f"event: {name}\ndata: {json.dumps(data)}\nid: 1\n\n".encode()
+def _http(names: Collection[str]) -> HttpSettings:
+    tokens = [
+        ApiToken(token=SecretStr(token_of(name)), name=name, role=role, apps=apps, text=text)
+        for name, (role, apps, text) in _HOLDERS.items()
+        if name in names
+    ]
+    return HttpSettings(tokens=tokens, mcp=False)

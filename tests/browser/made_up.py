@@ -1,158 +1,144 @@
-"""Made-up sessions, alerts and timelines as the live page is told them; nothing here was said by anybody."""
+"""Made-up sessions and alerts as the log has them, and what is remembered of one; nothing here was said by anybody."""
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
-Row = dict[str, Any]
+from msgspec import structs
 
-AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
-MODES = ("calm", "watch", "elevated", "critical")
+from models.events import (
+    AlertChanged,
+    AlertStatus,
+    EpisodeCompressed,
+    FactChanged,
+    Mode,
+    ProfileUpdated,
+    Role,
+    Severity,
+    SignalShare,
+    Slope,
+    TopicChanged,
+    Turn,
+    TurnShare,
+)
+from models.user_events import FactCategory, SessionTurns
+from streams.api.live.messages import RoleRow
+from tests import live_made
+from tests.api_tenants import topic_of, user_events_of
+from tests.live_made import AT
+
 HOSTILE = '<img src=x onerror="window.injected=1"><script>window.injected=1</script>'
 """Shown as it stands, or the page is broken. `window.injected` tells."""
+TURNS = 42
+"""Of a session of which everything is remembered."""
+_APPS = ("support", "tutor", "companion")
+_MODES = ((0.75, Mode.CRITICAL), (0.55, Mode.ELEVATED), (0.35, Mode.WATCH))
 
 
-def mode_of(risk: float) -> str:
-    """The mode of a risk, without hysteresis."""
-    return MODES[sum(risk >= limit for limit in (0.35, 0.55, 0.75))]
-
-
-def session(number: int, *, risk: float | None = None, session_id: str | None = None, **others: object) -> Row:
-    """A session; the same number gives the same one."""
+def session(
+    number: int, *, risk: float | None = None, session_id: str | None = None, points: int = 8, **more: Any
+) -> ProfileUpdated:
+    """A session's profile; the same number gives the same one."""
     chance = random.Random(number)
     end = chance.betavariate(1.3, 4) if risk is None else risk
-    spark = [
-        min(1.0, max(0.0, end * (0.35 + 0.65 * i / 39) + 0.07 * math.sin(i / 3 + number) * chance.random()))
-        for i in range(39)
-    ]
-    turns = chance.randint(3, 400)
-    return {
-        "session_id": session_id or f"session-{number:05}",
-        "app_id": chance.choice(("support", "tutor", "companion")),
-        "user_id": f"user-{number % 997}",
-        "risk": end,
-        "peak_risk": max(end, *spark),
-        "slope": chance.uniform(-0.01, 0.02),
-        "mode": mode_of(end),
-        "turns": turns,
-        "last_turn": turns,
-        "started_at": _at(-chance.randint(3_000, 30_000)),
-        "updated_at": _at(-chance.randint(0, 2_000)),
-        "open": True,
-        "spark": [*spark, end],
-        "alert": None,
-    } | others
+    scores = [end * (0.35 + 0.65 * n / points) * (1 - 0.1 * chance.random()) for n in range(1, points)]
+    turns: int = more.pop("turns", chance.randint(points, 400))
+    made = live_made.profile(
+        session_id or f"session-{number:05}",
+        app=more.pop("app", _APPS[number % 3]),
+        user=f"user-{number % 997}",
+        at=AT - timedelta(seconds=chance.randint(0, 2_000)),
+        scores=[*scores, end],
+        first=turns - points,
+        mode=next((mode for limit, mode in _MODES if end >= limit), Mode.CALM),
+        slope=Slope(chance.uniform(-0.01, 0.02), 0.01, points),
+    )
+    return structs.replace(made, **more)
 
 
-def alert(number: int, of: Mapping[str, Any], **others: object) -> Row:
-    """An alert on a session."""
+def alert(number: int, of: ProfileUpdated, **more: Any) -> AlertChanged:
+    """An alert on a session: every third number a critical one, which the model judged."""
     critical = number % 3 == 0
-    return {
-        "alert_id": f"alert-{number:04}",
-        "session_id": of["session_id"],
-        "app_id": of["app_id"],
-        "user_id": of["user_id"],
-        "severity": "critical" if critical else "warning",
-        "status": "firing",
-        "cause": "raised",
-        "reason": "probability 0.91 is above 0.68; strongest: pressure, repeated demands, risk slope"
+    made = live_made.alert(
+        of.session_id,
+        f"alert-{number:04}",
+        app=of.app_id,
+        user=of.user_id,
+        at=AT - timedelta(minutes=number),
+        evidence=(12, 18, 27, 30),
+        judged=critical,
+        turn=30,
+        severity=Severity.CRITICAL if critical else Severity.WARNING,
+        reason="escalates with probability 0.91; strongest: pressure, repeated demands"
         if critical
-        else "risk rose for 12 turns; strongest: tone, risk slope",
-        "score": 0.83 if critical else 0.61,
-        "probability": 0.91 if critical else None,
-        "turn": 30,
-        "evidence": [12, 18, 27, 30],
-        "fired_at": _at(-60 * number),
-        "updated_at": _at(-30 * number),
-        "trace_id": f"{number:032x}",
-        "label": None,
-    } | others
+        else "risk rose for 12 turns",
+        score=0.91 if critical else 0.61,
+        signals=[
+            SignalShare(name, share, share)
+            for name, share in (("pressure", 0.41), ("repeated_demands", 0.27), ("risk_slope", 0.19), ("tone", 0.13))
+        ],
+    )
+    if made.escalation is not None:
+        added = [TurnShare(turn, 0.9 - (30 - turn) ** 2 / 120) for turn in range(15, 31)]
+        made = structs.replace(made, escalation=structs.replace(made.escalation, turns=added))
+    return structs.replace(made, **more)
 
 
-def timeline(of: Mapping[str, Any], alerts: list[Row], *, turns: int = 42, text: bool = False) -> Row:
-    """Everything about one session."""
-    risks = [max(0.0, min(1.0, 0.1 + 0.75 / (1 + math.exp(-(i - 20) / 4)) + 0.05 * math.sin(i))) for i in range(turns)]
-    evidence = {turn: each["alert_id"] for each in alerts for turn in each["evidence"]}
-    return {
-        "session": of,
-        "turns": [
-            {
-                "turn": i,
-                "role": "user" if i % 2 == 0 else "assistant",
-                "timestamp": _at(60 * i),
-                "risk": risk,
-                "evidence": [evidence[i]] if i in evidence else [],
-            }
-            for i, risk in enumerate(risks)
-        ],
-        "modes": [
-            {"turn": 17, "from_mode": "calm", "to_mode": "watch", "at": _at(60 * 17)},
-            {"turn": 22, "from_mode": "watch", "to_mode": "elevated", "at": _at(60 * 22)},
-            {"turn": 27, "from_mode": "elevated", "to_mode": "critical", "at": _at(60 * 27)},
-        ],
-        "segments": [
-            {"first_turn": 0, "last_turn": 9, "tokens_before": 1840, "tokens_after": 120},
-            {"first_turn": 10, "last_turn": 19, "tokens_before": 2010, "tokens_after": 131},
-        ],
-        "topics": [
-            {
-                "topic": f"topic-{i}",
-                "title": f"{HOSTILE} title {i}" if text else None,
-                "importance": 0.9 - i / 5,
-                "message_count": 12 - 3 * i,
-                "state": ("active", "kept", "gone")[i],
-            }
-            for i in range(3)
-        ],
-        "facts": [
-            {"category": "identity", "key": "name", "value": f"{HOSTILE} value" if text else None, "active": True},
-            {"category": "preference", "key": "editor", "value": "a plain one" if text else None, "active": False},
-        ],
-        "episodes": [
-            {"episode": 0, "first_turn": 0, "last_turn": 19, "summary": f"{HOSTILE} summary" if text else None}
-        ],
-        "alerts": [
-            each
-            | {
-                "signals": [
-                    {"name": "pressure", "share": 0.41},
-                    {"name": "repeated_demands", "share": 0.27},
-                    {"name": "risk_slope", "share": 0.19},
-                    {"name": "tone", "share": 0.13},
-                ],
-                "contributions": [{"turn": turn, "weight": 0.9 - (30 - turn) ** 2 / 120} for turn in range(15, 31)],
-                "counterfactual": "Without turns 18 and 27 the probability would have been 0.52, below 0.68.",
-            }
-            for each in alerts
-        ],
-    }
+def acknowledged(of: AlertChanged) -> AlertChanged:
+    """What the session's role makes of an acknowledgement."""
+    return structs.replace(of, status=AlertStatus.ACKNOWLEDGED, cause="acknowledged")
 
 
-def said(first: int, last: int, turns: int = 42) -> list[Row]:
-    """Text of turns, hostile to a page."""
+def risk_at(turn: int, turns: int = TURNS) -> float:
+    """The risk of a turn in a conversation that grows worse in its middle."""
+    return max(0.0, min(1.0, 0.1 + 0.75 / (1 + math.exp((turns / 2 - turn) / 4)) + 0.05 * math.sin(turn)))
+
+
+def said(of: ProfileUpdated, turns: int = TURNS) -> Iterator[Turn]:
+    """What was said in a session, hostile to a page."""
+    for number in range(turns):
+        yield Turn(
+            session_id=of.session_id,
+            user_id=of.user_id,
+            app_id=of.app_id,
+            turn=number,
+            role=(Role.USER, Role.ASSISTANT)[number % 2],
+            content=f"What was said in turn {number}. {HOSTILE}",
+            timestamp=AT + timedelta(minutes=number),
+            risk=risk_at(number, turns),
+        )
+
+
+def topic(of: ProfileUpdated) -> TopicChanged:
+    """What it was about."""
+    made = topic_of("a", of.session_id)
+    return structs.replace(made, app_id=of.app_id, user_id=of.user_id, title=f"{HOSTILE} title", message_count=12)
+
+
+def facts(of: ProfileUpdated) -> list[FactChanged]:
+    """What it told of its user: one that holds, one that was put right since."""
+    made = structs.replace(user_events_of("a", of.user_id, of.session_id)[0], app_id=of.app_id)
     return [
-        {
-            "turn": i,
-            "role": "user" if i % 2 == 0 else "assistant",
-            "content": f"What was said in turn {i}. {HOSTILE}",
-            "timestamp": _at(60 * i),
-        }
-        for i in range(first, min(last, turns - 1) + 1)
+        structs.replace(made, value=f"{HOSTILE} value"),
+        structs.replace(made, category=FactCategory.PREFERENCE, key="editor", value="a plain one", active=False),
     ]
 
 
-ROLES: list[Row] = [
-    {"role": "sessions", "state": "ready", "detail": "ready", "lag_records": 0},
-    {"role": "memory", "state": "ready", "detail": "ready", "lag_records": 12},
-    {"role": "index", "state": "not_ready", "detail": "recovering 3 of 4 partitions", "lag_records": 12_840},
-    {"role": "archive", "state": "away", "detail": "nothing answers", "lag_records": None},
-    {"role": "judge", "state": "unknown", "detail": "", "lag_records": None},
+def episode(of: ProfileUpdated) -> EpisodeCompressed:
+    """Its turns in short."""
+    made = user_events_of("a", of.user_id, of.session_id)[1]
+    turns = [SessionTurns(of.session_id, list(range(20)))]
+    return structs.replace(made, app_id=of.app_id, turns=turns, summary=f"{HOSTILE} summary")
+
+
+ROLES = [
+    RoleRow(role="sessions", state="ready", detail="ready", lag_records=0),
+    RoleRow(role="memory", state="ready", detail="ready", lag_records=12),
+    RoleRow(role="index", state="not_ready", detail="recovering 3 of 4 partitions", lag_records=12_840),
+    RoleRow(role="archive", state="away", detail="http://127.0.0.1:8703 does not answer (ConnectError)"),
+    RoleRow(role="judge", state="unknown", detail="not asked yet"),
 ]
-
-
-def _at(seconds: float) -> str:
-    return (AT + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")

@@ -120,25 +120,24 @@ async def test_the_tools_answer_for_models_and_programs(asking: Any) -> None:
     assert context.structured_content["tokens"] <= 100
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "told"),
-    [
+async def test_what_is_wrong_is_told_to_the_model(asking: Any) -> None:
+    """As a tool's failure, which it can mend, without what it had sent; another tenant's app among them."""
+    wrong: list[tuple[str, dict[str, Any], str]] = [
         ("list_facts", {"user_id": "u", "app_id": "b"}, "does not read the app"),
         ("list_facts", {}, "user_id"),
         ("get_context", {"user_id": "u", "query": ""}, "query"),
         ("search_memory", {"user_id": "u", "query": "x", "top_k": 0}, "top_k"),
         ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "does not know"),
         ("drop_everything", {}, "no such tool"),
-    ],
-)
-async def test_what_is_wrong_is_told_to_the_model(asking: Any, tool: str, arguments: dict[str, Any], told: str) -> None:
-    """As a tool's failure, which it can mend, without what it had sent; another tenant's app among them."""
+    ]
     async with asking() as client:
-        result = await client.call_tool(tool, arguments)
+        results = [await client.call_tool(tool, arguments) for tool, arguments, _ in wrong]
 
-    assert result.is_error
-    assert told in text_of(result)
-    assert "private" not in text_of(result)
+    assert [told for *_, told in wrong] == [
+        told if told in text_of(result) else text_of(result) for result, (*_, told) in zip(results, wrong, strict=True)
+    ]
+    assert all(result.is_error for result in results)
+    assert [result for result in results if "private" in text_of(result)] == []
 
 
 async def test_an_empty_memory_is_no_failure(asking: Any) -> None:

@@ -69,10 +69,10 @@ def test_sql_loads_nothing_unsigned_on_any_connection(tmp_path: Path) -> None:
 
 def test_what_the_process_has_checked_is_not_checked_again(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB is asked to check once."""
-    asked: list[dict[str, str]] = []
+    asked: list[dict[str, Any]] = []
     real = duckdb.connect
 
-    def connect(*, config: dict[str, str]) -> Any:
+    def connect(*, config: dict[str, Any]) -> Any:
         asked.append(config)
         return real(config=config)
 

@@ -15,7 +15,7 @@ from models.errors import InvalidRecord, StoreUnavailable
 from models.events import AlertLabelled, SessionErased
 from models.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from streams.api.live.board import Board
-from streams.api.live.feed import _controls, take, trace_of
+from streams.api.live.feed import _controls, take
 from streams.api.live.hub import Hub
 from streams.api.live.roles import MOST_DETAIL, RoleWatch, role_addresses
 from streams.live_settings import LiveSettings
@@ -94,21 +94,6 @@ def test_turns_are_passed_over_unread() -> None:
     turns = [record(TURNS, encode(said(n, "hello"))) for n in range(5)]
 
     assert _controls([*turns, label, record(TURNS, None), erased]) == [label, erased]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        b"",
-        b"00-" + b"0" * 32 + b"-b7ad6b7169203331-01",
-        b"00-short-b7ad6b7169203331-01",
-        b"\xff\xfe",
-        b"00-" + b"g" * 32,
-    ],
-)
-def test_an_invalid_trace_is_none(value: bytes) -> None:
-    """Anybody may send headers."""
-    assert trace_of([("traceparent", value), ("other", b"x")]) is None
 
 
 # --- roles

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import encode
-from models.events import DeadLetter, FactChanged
+from models.codec import decode_input, encode
+from models.errors import InvalidRecord
+from models.events import DeadLetter, FactChanged, Turn
 from models.masking_policy import MaskingPolicy
 from models.policy import IntakePolicy, Policy
 from models.policy_digest import policy_digest
@@ -18,7 +19,7 @@ from models.topics import DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
 from streams.lake.landed import land_all
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker, without_bytes
-from tests.api_doubles import said
+from tests.api_doubles import AT, said
 from tests.unit.test_erasure import example
 
 SECRETS = ("ann@example.org", "+41 44 668 18 00", "4111 1111 1111 1111", "GB82 WEST 1234 5698 7654 32")
@@ -34,6 +35,8 @@ EVERYWHERE = MaskingPolicy(at_archive=True, at_index=True)
         ("Ann.O'Neil+x@mail.example.co.uk!", "[email]!"),
         ("(ann@example.org)", "([email])"),
         ("IBAN DE89370400440532013000.", "IBAN [iban]."),
+        ("no AB12 GB82WEST12345698765432 DE89 3704 0044 0532 0130 00 of", "no AB12 [iban] [iban] of"),
+        ("12 34567" * 9_000, "[phone]"),
         ("4111-1111-1111-1111 and 378282246310005", "[card] and [card]"),
         ("order 4111111111111112", "order 4111111111111112"),
         ("0000 0000 0000 0000", "0000 0000 0000 0000"),
@@ -71,23 +74,37 @@ def record(topic: Topic, value: bytes, key: bytes = b"s") -> ConsumerRecord:
 
 def test_records_keep_ids_codes_and_figures() -> None:
     """Words, and what is in no class, are masked: metadata, fields that a producer added, escaped or not."""
-    turn = msgspec.structs.replace(said(1, PII, app="a", user=SECRETS[0], session=SECRETS[1]), metadata={"mail": PII})
+    turn = msgspec.structs.replace(said(1, PII, app="a", user=SECRETS[0], session=SECRETS[1]), metadata={"id": PII})
     value = encode(turn)
-    value = value[:-1] + rb',"added":{"deep":["ann\u0040example.org",5]}}'
+    value = value[:-1] + rb',"added":{"key":["ann\u0040example.org",5]},"source":"ann@example.org"}'
     masked = msgspec.json.decode(RecordMasker(EVERYWHERE).value(TURNS, value))
 
-    assert (masked["content"], masked["metadata"]["mail"], masked["added"]) == (
-        MASKED,
-        MASKED,
-        {"deep": ["[email]", 5]},
-    )
+    assert (masked["content"], masked["metadata"]["id"]) == (MASKED, MASKED)
+    assert (masked["added"], masked["source"]) == ({"key": ["[email]", 5]}, "[email]")
     assert (masked["user_id"], masked["session_id"], masked["turn"]) == (SECRETS[0], SECRETS[1], 1)
 
 
 @pytest.mark.parametrize("value", [b"{", b"\xff@", b'"ann@example.org', b"[" * 5_000])
 def test_what_is_no_json_is_nobodys_event(value: bytes) -> None:
-    """It goes on as it is, and is refused where it always was."""
-    assert RecordMasker(EVERYWHERE).value(TURNS, value) is value
+    """Nothing of it goes on, and it is refused as it always was."""
+    masked = RecordMasker(EVERYWHERE).value(TURNS, value)
+
+    assert masked == b""
+    for each in (value, masked):
+        with pytest.raises(InvalidRecord):
+            decode_input(each, b"s", AT, IntakePolicy())
+
+
+@pytest.mark.parametrize("added", [b"1e999", b'"\xff"', b"[" * 900 + b"]" * 900], ids=["number", "text", "depth"])
+def test_a_field_that_cannot_be_read_hides_nothing(added: bytes) -> None:
+    """A turn with one that no event names is a turn, and its words are masked all the same."""
+    value = encode(said(1, PII, app="a", user="u", session="s"))[:-1] + b',"added":' + added + b"}"
+    masked = RecordMasker(EVERYWHERE).value(TURNS, value)
+    turn = decode_input(masked, b"s", AT, IntakePolicy())
+
+    assert isinstance(turn, Turn)
+    assert turn.content == MASKED
+    assert [] == [secret for secret in SECRETS if secret.encode() in masked]
 
 
 def test_the_archive_lands_no_secret() -> None:

@@ -36,8 +36,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "TURNTIDE_HTTP__TOKENS",
             json.dumps([{"token": _SECRET, "rolle": "admin"}]),
-            ["http.tokens.0.rolle", "not permitted"],
+            ["http.tokens.0.rolle", "role is perhaps meant"],
         ),
+        ("TURNTIDE_HTTP__TOKENS", json.dumps([{_SECRET: "admin"}]), ["http.tokens.0 (", "There are token, apps"]),
         ("TURNTIDE_ICEBERG__PROPERTIES", f"token={_SECRET}", ["iceberg.properties", "no JSON"]),
         ("TURNTIDE_KAFKA__SASL_PASSWORD", "", []),
     ],

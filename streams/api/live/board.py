@@ -66,8 +66,8 @@ class Board:
         """Alert → session."""
         self._changed: dict[tuple[str, str], int] = {}
         """Kind and name → version of the last change, in order of versions."""
-        self._gone: dict[str, str] = {}
-        """Session → app."""
+        self._gone: dict[str, frozenset[str]] = {}
+        """Session → apps that were told of it."""
         self._erased: dict[str, int] = {}
         """Session → time of records, ms, up to which nothing counts."""
 
@@ -80,10 +80,13 @@ class Board:
     def take_profile(self, profile: ProfileUpdated, at_ms: int) -> None:
         """A session's profile."""
         found = self._known(profile.session_id, profile.app_id, profile.user_id, at_ms)
-        if found is not None:
-            found.take_profile(profile)
-            self._touch(_SESSION, profile.session_id)
-            self._make_room()
+        if found is None:
+            return
+        if found.profile is not None and found.app_id != profile.app_id:
+            self._hand_over(profile.session_id, found)
+        found.take_profile(profile)
+        self._touch(_SESSION, profile.session_id)
+        self._make_room()
 
     def take_alert(self, alert: AlertChanged, at_ms: int, trace_id: str | None = None) -> None:
         """A change of an alert."""
@@ -169,14 +172,15 @@ class Board:
         return [] if found is None or found.profile is None else list(found.profile.mode_transitions)
 
     def segments(self, session_id: str) -> list[SegmentCompacted]:
-        """The session's segments, without their summaries, in order of turns."""
+        """The session's segments, without their summaries, in order of turns; none of an app that had it before."""
         found = self._sessions.get(session_id)
-        return [] if found is None else sorted(found.segments.values(), key=lambda each: each.first_turn)
+        mine = [] if found is None else [each for each in found.segments.values() if each.app_id == found.app_id]
+        return sorted(mine, key=lambda each: each.first_turn)
 
     def alerts(self, session_id: str) -> list[KnownAlert]:
-        """The session's alerts, the last that changed last."""
+        """The session's alerts, the last that changed last; likewise."""
         found = self._sessions.get(session_id)
-        return [] if found is None else list(found.alerts.values())
+        return [] if found is None else found.alerts_of_app()
 
     def alert(self, alert_id: str) -> KnownAlert | None:
         """One alert."""
@@ -197,7 +201,7 @@ class Board:
         sessions, gone, alerts, read = list[Row](), list[str](), list[AlertRow](), version
         for (kind, name), changed in names[::-1][:most]:
             if kind == _GONE:
-                if may_read(self._gone[name]):
+                if any(map(may_read, self._gone[name])):
                     gone.append(name)
             else:
                 alert = self.alert(name) if kind == _ALERT else None
@@ -247,11 +251,21 @@ class Board:
 
     def _drop(self, session_id: str) -> None:
         known = self._sessions.pop(session_id)
+        apps = known.apps()
         for alert_id in list(known.alerts):
             self._drop_alert(known, alert_id)
         self._changed.pop((_SESSION, session_id), None)
-        self._gone.pop(session_id, None)
-        self._gone[session_id] = known.app_id
+        self._tell_gone(session_id, apps)
+
+    def _hand_over(self, session_id: str, known: KnownSession) -> None:
+        """The session is another app's from now on: for who reads the one before it is gone, but for its alerts."""
+        self._tell_gone(session_id, known.apps())
+        for alert_id in known.alerts:
+            self._touch(_ALERT, alert_id)
+
+    def _tell_gone(self, session_id: str, apps: frozenset[str]) -> None:
+        before = self._gone.pop(session_id, frozenset())
+        self._gone[session_id] = apps | before
         self._touch(_GONE, session_id)
         for name in list(self._gone)[: max(0, len(self._gone) - self._most)]:
             self._forget(name)

@@ -7,7 +7,6 @@ does not mind. Turns are passed over unread but for the few records that are lab
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from time import monotonic, time
@@ -22,6 +21,7 @@ from models.envelope import tag_of
 from models.errors import InvalidRecord
 from models.events import AlertChanged, AlertLabelled, EraseRequested, ProfileUpdated, SegmentCompacted, SessionErased
 from models.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
+from models.trace_context import traceparent_of
 from streams.api.live.board import Board
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
@@ -39,7 +39,6 @@ WITHOUT_TOPICS_S = 5.0
 RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
 _MS = timedelta(milliseconds=1)
 _LABELLED, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encode()
-_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _control: msgspec.json.Decoder[AlertLabelled | SessionErased] = msgspec.json.Decoder(AlertLabelled | SessionErased)
 
 
@@ -167,7 +166,8 @@ def take(board: Board, topic: Topic, record: ConsumerRecord) -> None:
         case ProfileUpdated() as profile:
             board.take_profile(profile, record.timestamp)
         case AlertChanged() as alert:
-            board.take_alert(alert, record.timestamp, trace_of(record.headers))
+            trace = traceparent_of(record.headers)
+            board.take_alert(alert, record.timestamp, None if trace is None else trace.trace_id)
         case SegmentCompacted() as segment:
             board.take_segment(segment, record.timestamp)
         case EraseRequested() as request:
@@ -187,16 +187,3 @@ def _take_control(board: Board, record: ConsumerRecord) -> None:
         alert = board.alert(event.alert_id)
         if alert is not None and alert.event.session_id == event.session_id:
             board.take_label(event.alert_id, escalating=event.escalating)
-
-
-def trace_of(headers: Iterable[tuple[str, bytes]]) -> str | None:
-    """The trace that a record belongs to, by its `traceparent` (W3C); None without a valid one.
-
-    >>> trace_of([("traceparent", b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")])
-    '0af7651916cd43dd8448eb211c80319c'
-    """
-    for name, value in headers:
-        found = _TRACEPARENT.fullmatch(value) if name == "traceparent" else None
-        if found and found[1].strip(b"0"):
-            return found[1].decode()
-    return None

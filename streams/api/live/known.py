@@ -79,6 +79,14 @@ class KnownSession:
         """Whether an alert is not resolved."""
         return any(each.event.status is not AlertStatus.RESOLVED for each in self.alerts.values())
 
+    def apps(self) -> frozenset[str]:
+        """Apps that may know of it: a session id that two use is of the one that began it, until it is released."""
+        return frozenset({self.app_id, *(each.event.app_id for each in self.alerts.values())})
+
+    def alerts_of_app(self) -> list[KnownAlert]:
+        """The alerts of the app that has the session now, the last that changed last."""
+        return [each for each in self.alerts.values() if each.event.app_id == self.app_id]
+
     def take_profile(self, profile: ProfileUpdated) -> None:
         """Become as the profile says; one that began at another time is of another life of the session."""
         if self.started_at != profile.started_at:
@@ -122,7 +130,7 @@ class KnownSession:
 
     def _alert(self) -> RowAlert | None:
         """The gravest that is not resolved, of several the latest; else the last."""
-        events = [each.event for each in self.alerts.values()]
+        events = [each.event for each in self.alerts_of_app()]
         if not events:
             return None
         best = max((each for each in events if each.status is not AlertStatus.RESOLVED), key=_gravity, default=None)

@@ -105,9 +105,14 @@ async def _asked(client: httpx.AsyncClient, role: str, url: str) -> RoleRow:
         async with asyncio.timeout(WITHIN_S):
             answer = await client.get(f"{url}/readyz")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
-        return RoleRow(role=role, state="away", detail=f"{url} does not answer ({type(error).__name__})")
+        return RoleRow(role=role, state="away", detail=f"{_place(url)} does not answer ({type(error).__name__})")
     ready = answer.status_code == HTTPStatus.OK
     return RoleRow(role=role, state="ready" if ready else "not_ready", detail=answer.text[:MOST_DETAIL])
+
+
+def _place(url: str) -> str:
+    """Host and port, without the user and password that an address may hold."""
+    return url.partition("://")[2].partition("/")[0].rpartition("@")[2] or "its address in live.roles"
 
 
 class KafkaLags:

@@ -92,7 +92,7 @@ def _add_standing(router: APIRouter, parts: LiveParts) -> None:
         asked_by = caller()
         apps = None if asked_by.apps is None else sorted(asked_by.apps)
         answer = Me(name=asked_by.name, role=asked_by.role.value, text=asked_by.text, apps=apps, tokens=parts.tokens)
-        return json_answer(answer, headers={"Cache-Control": "no-store"})
+        return json_answer(answer)
 
     @router.get(
         stream.PATH.removeprefix(PREFIX),
