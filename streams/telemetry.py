@@ -18,6 +18,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from models.errors import ConfigurationError
 from models.metrics import METRICS, Kind, Metric
+from streams.memory_limit import memory_limit_bytes
 from streams.telemetry_settings import TelemetrySettings
 from streams.tracing import tracing
 
@@ -109,6 +110,7 @@ class Metrics:
         self._collectors = {metric.name: (metric, _collector(metric, self.registry)) for metric in METRICS}
         ProcessCollector(registry=self.registry)
         self.gauge("build_info", version=metadata.version("turntide")).set(1)
+        self.gauge("memory_limit_bytes").set(memory_limit_bytes())
 
     def configure(self, settings: TelemetrySettings) -> None:
         """Take the settings over; once, before anything is counted."""

@@ -86,10 +86,14 @@ def lock_files(settings: Settings) -> Iterator[Path]:
 
 
 def holder(file: Path) -> Held | None:
-    """Who has the lock on a file; None for nobody. The lock is only asked for, and given back at once."""
+    """Who has the lock on a file; None for nobody. The lock is only asked for, and given back at once.
+
+    Raises:
+        PermissionError: This user may not look.
+    """
     try:
         opened = os.open(file, os.O_RDONLY)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
         pid = _record_lock(opened)

@@ -82,5 +82,13 @@ def writable(place: Path) -> bool:
 
 
 def existing(place: Path) -> Path:
-    """The place, or the nearest one above it that exists: what is missing is made when it is needed."""
-    return next(each for each in (place, *place.absolute().parents) if each.exists())
+    """The place, or the nearest one above it that this user sees: what is missing is made when it is needed."""
+    return next(each for each in (place, *place.absolute().parents) if _is_seen(each))
+
+
+def _is_seen(place: Path) -> bool:
+    """Below a folder that is closed to this user nothing is."""
+    try:
+        return place.exists()
+    except PermissionError:
+        return False

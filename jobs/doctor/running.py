@@ -57,6 +57,12 @@ def verdicts(
 _SILENT = "what it asks does not answer: look at its address, its network and the firewall, or raise --within"
 
 
+_CLOSED = (
+    "run this as the user that runs the workers; if you are, give it the folder (chown, chmod u+rwx), or set "
+    "TURNTIDE_DATA_DIR to another place"
+)
+
+
 def _told_once(found: Mapping[str, Verdict], other: str, verdict: Verdict) -> Verdict:
     if verdict.status is Status.FAIL and other in found and found[other].status is Status.FAIL:
         return Verdict(Status.WARN, f"not looked at: {other} fails", f"mend `{other}` first")
@@ -76,6 +82,8 @@ def guarded(check: Check, settings: Settings) -> Verdict:
     except TurntideError as error:
         said = str(error)
         return Verdict(Status.FAIL, said, "see what it says, then run `turntide doctor` again")
+    except PermissionError as error:
+        return Verdict(Status.FAIL, f"{error.filename or 'a file'} is closed to this user", _CLOSED)
     except (OSError, duckdb.Error, RuntimeError, ValueError) as error:
         # Its message may hold what must not be shown.
         return Verdict(Status.FAIL, f"{type(error).__name__} while it looked", "run the role itself: its log says more")

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jobs.monitoring.board import Board, Panel
-from jobs.monitoring.expressions import Labels, WrongExpression, asked, labels_of
+from jobs.monitoring.expressions import Labels, WrongExpression, asked, labels_of, values_asked
 from jobs.monitoring.known import METRIC_NAMED, SERIES, names_of
 from jobs.monitoring.rules import Alert, Rules
 from jobs.monitoring.runbooks import FIRST_COMMANDS, FOLDER, HEADINGS, INDEX, commands_in, path_of, section
 from models.metrics import METRICS
 
 SEVERITIES = ("page", "ticket")
+_OPEN_LABELS = frozenset({"partition", "route", "sink", "topic", "version"})
+"""Their values are of the installation; those of all others stand in the catalogue's texts."""
 
 _LEGEND_LABEL = re.compile(r"{{\s*(\w+)\s*}}")
 _TEMPLATE_LABEL = re.compile(r"\$labels\.(\w+)")
@@ -79,6 +81,17 @@ def _of_alert(alert: Alert, known: Mapping[str, Labels]) -> Iterator[str]:
     named = {label for text in alert.annotations.values() for label in _TEMPLATE_LABEL.findall(text)}
     if missing := named - labels:
         yield f"its annotations name labels that it has not: {', '.join(sorted(missing))}"
+    yield from _undocumented(alert.expression)
+
+
+def _undocumented(expression: str) -> Iterator[str]:
+    """Values of labels that the catalogue does not speak of: a series by such a one may never come to be."""
+    for name, label, value in values_asked(expression):
+        metric = METRIC_NAMED.get(name)
+        if metric is None or label not in metric.labels or label in _OPEN_LABELS:
+            continue
+        if not re.search(rf"\b{value}\b", f"{metric.help} {metric.what_to_do}"):
+            yield f'{name} has no {label}="{value}" by what the catalogue says of it'
 
 
 def _of_runbook(alert: Alert, directory: Path) -> Iterator[str]:
@@ -105,6 +118,7 @@ def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: Rules) -> Iterat
             continue
         if missing := set(_LEGEND_LABEL.findall(query.legend)) - labels:
             yield f"its legend names labels that it has not: {', '.join(sorted(missing))}"
+        yield from _undocumented(query.expression)
     alerts = {alert.name: alert for alert in rules.alerts}
     shown = _series_of(panel, rules)
     for name in panel.alerts:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import promql_parser as promql
 
@@ -14,6 +15,15 @@ Labels = frozenset[str]
 _GRAFANA = {"$__rate_interval": "5m", "$__range": "1h"}
 _KEEPING = ("and", "unless")
 _PICKING = ("topk", "bottomk")
+_WORD = re.compile(r"\w+")
+
+
+class Asked(NamedTuple):
+    """A value of a label that an expression names."""
+
+    series: str
+    label: str
+    value: str
 
 
 class WrongExpression(TurntideError):  # noqa: N818 - it is a finding, like `InvalidRecord`
@@ -45,6 +55,25 @@ def asked(expression: str) -> tuple[str, ...]:
     def visit(node: Any) -> None:
         if isinstance(node, promql.VectorSelector) and node.name:
             found[node.name] = None
+
+    promql.walk(parse(expression), visit)
+    return tuple(found)
+
+
+def values_asked(expression: str) -> tuple[Asked, ...]:
+    """Values of labels that it names, in order; patterns only where they are a choice of plain words.
+
+    >>> values_asked('a_total{result=~"lost|late", job!~".+-x"}')
+    (Asked(series='a_total', label='result', value='lost'), Asked(series='a_total', label='result', value='late'))
+    """
+    found: list[Asked] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, promql.VectorSelector) and node.name:
+            for matcher in node.matchers.matchers:
+                words = matcher.value.split("|")
+                if all(_WORD.fullmatch(word) for word in words):
+                    found.extend(Asked(node.name, matcher.name, word) for word in words)
 
     promql.walk(parse(expression), visit)
     return tuple(found)

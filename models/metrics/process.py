@@ -15,6 +15,12 @@ PROCESS_METRICS = (
         means="Always 1; the label says which release runs.",
         do="Two releases for longer than a roll-out takes: it is stuck.",
     ),
+    gauge(
+        "memory_limit_bytes",
+        "bytes",
+        means="Memory that the process may take: its container's limit, or else all of the machine's.",
+        do="process_resident_memory_bytes near it: the process will be killed; raise the limit or add workers.",
+    ),
     counter(
         "energy_joules_total",
         "joules",

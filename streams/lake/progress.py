@@ -55,7 +55,7 @@ class Progress:
         self._moves: dict[Place, Move] = {}
         self._holes: dict[Place, int] = {}
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: object) -> bool:
         return place in self._moves
 
     def __iter__(self) -> Iterator[Place]:

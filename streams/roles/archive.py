@@ -38,14 +38,14 @@ from streams.kafka.causes import NO_TRACES
 from streams.kafka.client import client_options, require_topic
 from streams.lake.buffer import Buffer, hole
 from streams.lake.catalog import paths_of
-from streams.lake.landed import Landing, land_all
+from streams.lake.landed import land_all
 from streams.lake.mined import FOLDER
 from streams.lake.progress import Move, Place, Progress, Verdict
-from streams.lake.schema import ABSENT, EXPIRED, TABLES
+from streams.lake.schema import ABSENT, EXPIRED
 from streams.lake.writer import LakeWriter
 from streams.masking.records import RecordMasker, masker_of, without_bytes
+from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_undecodable
 from streams.roles.archive_upkeep import Upkeep
-from streams.roles.measures import event_time_of, show_event_time_lag, show_lags
 from streams.settings import Settings
 from streams.telemetry import metrics, stage
 from streams.tracing import tracing
@@ -55,7 +55,6 @@ from streams.wiring import policy_of
 log = structlog.get_logger(__name__)
 
 _POLL_MS = 250
-_SHOW_EVERY_S = 1.0
 _MAX_POLL_INTERVAL_MS = 60 * 60 * 1000
 """An erasure writes files anew, and nothing is polled meanwhile; what stands still is the watchdog's matter."""
 
@@ -119,8 +118,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._buffer = Buffer()
         self._oldest_s: float | None = None
-        self._shown_s = monotonic()
         self._progress = Progress()
+        self._lags = Lags(self._consumer, self._progress, topics)
         self._one_at_a_time = asyncio.Lock()
         mined = settings.data_dir / FOLDER
         withdrawn = partial(withdraw_now, settings)
@@ -173,17 +172,14 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         landed: dict[Place, Move] = {}
         async with self._one_at_a_time:
             for partition, records in polled.items():
-                place = Place(partition.topic, partition.partition)
-                await self._take(place, records)
-                if place in self._progress:  # else it moved to another worker since
-                    show_event_time_lag(place.partition, event_time_of(records[-1]))
-            if polled:
-                metrics.histogram("batch_turns").observe(sum(map(len, polled.values())))
+                await self._take(Place(partition.topic, partition.partition), records)
+            count_polled(polled, self._progress)
             if self._is_due():
                 landed = await self._land()
             await self._upkeep.maintain()
         await self._tell_group(landed)
-        self._show_lags()
+        self._lags.show()
+        metrics.gauge("ready").set(self.ready()[0])
 
     # --- taking
 
@@ -205,7 +201,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         topic = self._topics[place.topic]
         if self._mask is not None:
             records = self._mask.records(topic, records)
-        self._keep(land_all(topic, place.topic, records, self._intake))
+        landing = land_all(topic, place.topic, records, self._intake)
+        self._buffer.take(landing.rows)
+        self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
+        tell_undecodable(landing.skipped)
         self._buffer.moves[place] = self._progress.advance(place, next_offset)
         if self._oldest_s is None:
             self._oldest_s = monotonic()
@@ -221,20 +220,6 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._buffer.skip(hole(place, next_offset, start - 1, EXPIRED))
         return start
-
-    def _keep(self, landing: Landing) -> None:
-        self._buffer.take(landing.rows)
-        self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
-        for row in landing.skipped:
-            if row.value is not None:
-                log.error(
-                    "archive_undecodable",
-                    topic=row.topic,
-                    partition=row.kafka_partition,
-                    offset=row.first_offset,
-                    reason=row.reason,
-                    detail=row.detail,
-                )
 
     # --- landing
 
@@ -258,13 +243,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
             log.warning("archive_fenced", error=str(error))
             await self._seek_to_catalog(list(self._progress))
             return {}
-        for name, files in landed.items():
-            topic = TABLES[name].topic.name
-            metrics.counter("archive_rows_total", topic=topic).inc(files.rows)
-            metrics.counter("archive_files_total", topic=topic).inc(files.files)
-            metrics.counter("archive_bytes_total", topic=topic).inc(files.bytes)
+        count_landed(landed, buffer.moves, self._topics)
         for place, move in buffer.moves.items():
-            metrics.counter("records_total", topic=self._topics[place.topic].name).inc(move.next - move.standing)
             self._progress.landed(place, move)
         log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
         return buffer.moves
@@ -276,22 +256,6 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._progress}
         with suppress(KafkaError):
             await self._consumer.commit(owned)
-
-    def _show_lags(self) -> None:
-        """How far each partition is behind, also while rows wait; and whether all is well. Once a second."""
-        if monotonic() - self._shown_s < _SHOW_EVERY_S:
-            return
-        self._shown_s, assigned = monotonic(), self._consumer.assignment()
-        metrics.gauge("ready").set(self.ready()[0])
-        lags: dict[TopicPartition, int] = {}
-        for place in self._progress:
-            partition = TopicPartition(place.topic, place.partition)
-            end = self._consumer.highwater(partition) if partition in assigned else None
-            if end is not None:
-                lags[partition] = max(0, end - self._progress[place].standing)
-                labels = {"topic": self._topics[place.topic].name, "partition": str(place.partition)}
-                metrics.gauge("archive_lag_records", **labels).set(lags[partition])
-        show_lags(lags)
 
     # --- rebalances
 

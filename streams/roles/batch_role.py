@@ -63,7 +63,7 @@ class BatchRole(ABC):
         self._one_at_a_time = asyncio.Lock()
         self.traces: Traces = NO_TRACES
         self._current: frozenset[TP] = frozenset()
-        self._shown = ShownPartitions()
+        self.shown = ShownPartitions()
         self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.watchdog = Watchdog(settings.kafka.stall_after)
         self._log_ends = LogEnds(self._ask_log_ends)
@@ -95,6 +95,9 @@ class BatchRole(ABC):
 
     async def on_idle(self) -> None:  # noqa: B027 - a role may have nothing to do
         """Once a second, between batches."""
+
+    def show(self) -> None:  # noqa: B027 - likewise
+        """Show what the role holds; once a second, between batches: more often nobody looks, and it costs."""
 
     # --- running
 
@@ -219,7 +222,6 @@ class BatchRole(ABC):
         count_records(admitted, self.short_names)
         for partition, last in {tp.partition: records[-1] for tp, records in admitted.items()}.items():
             show_event_time_lag(partition, self.event_time(partition, last))
-        self.show_lags(self._lags())
 
     def event_time(self, partition: int, last: ConsumerRecord) -> datetime:  # noqa: ARG002 - a role may ask for it
         """How far a partition is in event time.
@@ -240,7 +242,7 @@ class BatchRole(ABC):
         }
 
     def show_lags(self, lags: Mapping[TP, int]) -> None:
-        """Show how far behind the role is; after each batch, and every second, so that one that is stuck is seen."""
+        """Show how far behind the role is; every second, also while a batch is stuck."""
         show_lags(lags)
 
     async def fence(self) -> None:
@@ -284,13 +286,13 @@ class BatchRole(ABC):
     async def _heartbeat(self) -> None:
         metrics.gauge("ready").set(self.ready()[0])
         try:
-            if self.consumer.flow_active:
-                self._shown.keep(tp.partition for tp in self.consumer.assignment())
-            if self.consumer_ready():
+            if self.consumer_ready() and self.consumer.flow_active:
+                self.shown.keep(tp.partition for tp in self.consumer.assignment())
                 self.show_lags(self._lags())
             await self.consumer.heal()
             async with self._one_at_a_time:
                 if not self._failure.done() and self.consumer.recovered.is_set():
+                    self.show()
                     await self.on_idle()
         except Exception as error:
             if not self._failure.done():

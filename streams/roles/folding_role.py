@@ -105,8 +105,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         """Count what the role's outputs say."""
 
     @abstractmethod
-    def show(self, number: int) -> None:
-        """Show what a partition's state holds; called when that has changed."""
+    def show_partition(self, number: int) -> None:
+        """Show what a partition's state holds."""
 
     # --- state
 
@@ -132,8 +132,6 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         await require_whole(self.settings, rule, committed=committed, entities=self._entities)
         self.folds = {number: self.new_fold(self._entities(number)) for number in partitions}
         self._last_record_s = dict.fromkeys(partitions, monotonic())
-        for number in partitions:
-            self._show(number)
 
     def _entities(self, number: int) -> Mapping[str, Parts]:
         return self._table.partition(number).entities
@@ -209,13 +207,14 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
             if isinstance(event, DeadLetter):
                 metrics.counter("dead_letters_total", reason=event.reason).inc()
         self.count(partition, folded)
-        self._show(partition)
 
-    def _show(self, partition: int) -> None:
-        table, label = self._table.partition(partition), str(partition)
-        metrics.gauge("state_entries", partition=label).set(len(table.entities))
-        metrics.gauge("state_bytes", partition=label).set(table.size_bytes)
-        self.show(partition)
+    def show(self) -> None:
+        """Every partition's state."""
+        for number in self.folds.keys() & self.shown.owned:
+            table, label = self._table.partition(number), str(number)
+            metrics.gauge("state_entries", partition=label).set(len(table.entities))
+            metrics.gauge("state_bytes", partition=label).set(table.size_bytes)
+            self.show_partition(number)
 
     async def _fold_one_by_one(
         self, partition: int, arrivals: Sequence[_Arrival], records: Sequence[ConsumerRecord]

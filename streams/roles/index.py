@@ -93,6 +93,7 @@ class IndexRole(BatchRole):
         self._store = store
         self._beats = 0
         self._caught_up = False
+        self._ends_at_start: Mapping[TP, int] | None = None
         self._erased: dict[str, int] = {}
         keep_turns = policy.memory.stored_vectors
         self._memory = SessionVectorMemory(store, embedder, keep_turns=keep_turns)
@@ -124,7 +125,7 @@ class IndexRole(BatchRole):
 
     async def on_assigned(self, partitions: list[int]) -> None:  # noqa: ARG002 - of whichever partitions
         """All state is in the store; readers wait until what is in the log is there too."""
-        self._caught_up = False
+        self._caught_up, self._ends_at_start = False, None
 
     def ready(self) -> tuple[bool, str]:
         """As every role, and once what was in the log at the start is indexed."""
@@ -251,7 +252,7 @@ class IndexRole(BatchRole):
 
     async def on_idle(self) -> None:
         """Report the size of the index now and then; a store that is down is the batch's matter."""
-        self._caught_up = self._caught_up or not await self._behind()
+        self._caught_up = self._caught_up or await self._has_caught_up()
         self._beats += 1
         if self._beats % COUNT_EVERY_BEATS == 1:
             with suppress(StoreUnavailable):
@@ -266,8 +267,9 @@ class IndexRole(BatchRole):
         for topic, lag in behind.items():
             metrics.gauge("index_lag_records", topic=topic).set(lag)
 
-    async def _behind(self) -> bool:
-        """Whether the log holds records that are not indexed."""
+    async def _has_caught_up(self) -> bool:
+        """Whether what was in the log at the start is indexed; of what comes meanwhile there is always some."""
         ledger = self.consumer.ledger
-        ends = await self.consumer.highwaters(*ledger.places())
-        return any((ledger.processed(tp) or 0) < end for tp, end in ends.items())
+        if self._ends_at_start is None:
+            self._ends_at_start = await self.consumer.highwaters(*ledger.places())
+        return all((ledger.processed(tp) or 0) >= end for tp, end in self._ends_at_start.items())

@@ -74,13 +74,17 @@ def show_lags(lags: Mapping[Place, int]) -> None:
 
 
 class ShownPartitions:
-    """Drops the gauges of partitions that moved: a lag that stays here would look like a role that stands still."""
+    """Drops the gauges of partitions that moved: a lag that stays here would look like a role that stands still.
+
+    Attributes:
+        owned: Partitions that are this worker's.
+    """
 
     def __init__(self) -> None:
-        self._shown: frozenset[int] = frozenset()
+        self.owned: frozenset[int] = frozenset()
 
     def keep(self, owned: Iterable[int]) -> None:
         """Only these are this worker's now."""
-        shown, self._shown = self._shown, frozenset(owned)
-        for moved in shown - self._shown:
+        shown, self.owned = self.owned, frozenset(owned)
+        for moved in shown - self.owned:
             metrics.forget_partition(moved)

@@ -86,7 +86,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         for work, units in spent.items():
             metrics.counter("app_memory_energy_units_total", cause=work).inc(units)
 
-    def show(self, number: int) -> None:
+    def show_partition(self, number: int) -> None:
         """What waits, and how much of everything there is."""
         fold, partition = self.folds[number], str(number)
         metrics.gauge("compaction_backlog_turns", partition=partition).set(fold.users.waiting_turns)

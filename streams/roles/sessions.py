@@ -101,7 +101,7 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
                     metrics.counter("topic_history_bytes_total").inc(event.compaction.bytes_before)
                     metrics.counter("topic_packed_bytes_total").inc(event.compaction.bytes_after)
 
-    def show(self, number: int) -> None:
+    def show_partition(self, number: int) -> None:
         """Open sessions by mode."""
         for mode, sessions in self.folds[number].open_by_mode.items():
             metrics.gauge("open_sessions", mode=mode.value, partition=str(number)).set(sessions)

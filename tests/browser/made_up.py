@@ -93,6 +93,11 @@ def acknowledged(of: AlertChanged) -> AlertChanged:
     return structs.replace(of, status=AlertStatus.ACKNOWLEDGED, cause="acknowledged")
 
 
+def resolved(of: AlertChanged) -> AlertChanged:
+    """What the session's role makes of it when the risk has fallen."""
+    return structs.replace(of, status=AlertStatus.RESOLVED, cause="resolved")
+
+
 def risk_at(turn: int, turns: int = TURNS) -> float:
     """The risk of a turn in a conversation that grows worse in its middle."""
     return max(0.0, min(1.0, 0.1 + 0.75 / (1 + math.exp((turns / 2 - turn) / 4)) + 0.05 * math.sin(turn)))

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import deque
 
 from playwright.sync_api import CDPSession, Page
 
+from models.events import AlertChanged
 from tests.browser.chromium import chromium
 from tests.browser.live_server import LiveServer
-from tests.browser.made_up import alert, session
+from tests.browser.made_up import alert, resolved, session
+from tests.browser.tab import Tab
 
 _SESSIONS, _FRAMES_PER_S, _SESSIONS_PER_FRAME = 10_000, 20, 3
 _LOOK_EVERY_S = 10.0
@@ -27,8 +30,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to look")
     minutes = parser.parse_args().minutes
     with LiveServer() as server, chromium() as browser:
-        server.put([session(number) for number in range(_SESSIONS)])
+        server.push([session(number) for number in range(_SESSIONS)])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
+        Tab(page).begin(server.url, "operator")
         page.goto(server.url)
         page.get_by_text(f"{_SESSIONS:,} sessions").wait_for()
         paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
@@ -38,17 +42,16 @@ def main() -> None:
 
 def _watch(server: LiveServer, page: Page, tools: CDPSession, seconds: float) -> None:
     tools.send("Performance.enable")
-    began, looked, frame = time.monotonic(), -_LOOK_EVERY_S, 0
+    began, looked, frame, firing = time.monotonic(), -_LOOK_EVERY_S, 0, deque[AlertChanged]()
     while (passed := time.monotonic() - began) < seconds:
         numbers = range(frame * _SESSIONS_PER_FRAME, (frame + 1) * _SESSIONS_PER_FRAME)
         rows = [session(n % _SESSIONS, risk=(n * 7919 % 1000) / 1000, turns=n) for n in numbers]
-        raised = [alert(frame, rows[0])] if frame % _FRAMES_PER_S == 0 else []
-        solved = [
-            each | {"status": "resolved"}
-            for each in list(server.alerts.values())[-2 * _ALERTS_KEPT : -_ALERTS_KEPT]
-            if each["status"] == "firing"
-        ]
-        server.push(rows, raised + solved)
+        if frame % _FRAMES_PER_S == 0:
+            firing.append(alert(frame, rows[0]))
+            server.push(alerts=[firing[-1]])
+        if len(firing) > _ALERTS_KEPT:
+            server.push(alerts=[resolved(firing.popleft())])
+        server.push(rows)
         frame += 1
         if passed - looked >= _LOOK_EVERY_S:
             looked = passed

@@ -10,9 +10,11 @@ import httpx
 import pytest
 from fastapi import APIRouter, Request
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 
 from streams.api.health import create_api, serve
-from streams.http_settings import HttpSettings
+from streams.api.security import access_of
+from streams.http_settings import ApiToken, HttpSettings
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
 SETTINGS = HttpSettings(
@@ -78,3 +80,16 @@ async def test_connections_are_bounded(port: int) -> None:
 
     assert refused.startswith(b"HTTP/1.1 503")
     assert after.status_code == 200
+
+
+async def test_an_address_is_the_connections_not_what_a_client_says() -> None:
+    """`X-Forwarded-For` would give each guess at a token an address, and so a limit, of its own."""
+    settings = HttpSettings(tokens=[ApiToken(token=SecretStr("a-token-of-somebody"))], failed_tokens_per_minute=2)
+    app = create_api(
+        ready=lambda: (True, ""), registry=CollectorRegistry(), access=access_of(settings), limits=settings
+    )
+    async with serve(app) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        guesses = [{"Authorization": f"Bearer {n}", "X-Forwarded-For": f"192.0.2.{n}"} for n in range(3)]
+        statuses = [(await client.get("/v1/index", headers=each)).status_code for each in guesses]
+
+    assert statuses == [401, 401, 429]

@@ -144,7 +144,7 @@ def settings_of(secured: Secured, way: str, data_dir: Path, **more: Any) -> Sett
     return load_settings(kafka={**secured.ways[way], **more}, topic_prefix=f"by-{way.lower()}", data_dir=data_dir)
 
 
-@pytest.mark.parametrize("way", ["SCRAM", "PLAIN", "TLS", "SCRAMTLS"])
+@pytest.mark.parametrize("way", ["SCRAM", "TLS", "SCRAMTLS"])
 async def test_every_client_gets_through(secured: Secured, way: str, tmp_path: Path) -> None:
     """Admin, producer, consumer, and a role with Faust's own client."""
     settings = settings_of(secured, way, tmp_path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from models.topics import TOPICS
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings
 from tests.browser.chromium import chromium
+from tests.tools import has
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -67,8 +67,8 @@ def read_until(process: subprocess.Popen[str], said: str) -> list[psutil.Process
 
 @contextmanager
 def live_page(url: str) -> Iterator[Page | None]:
-    """The queue of alerts in a browser; None where there is no browser, and no CI that insists on one."""
-    if shutil.which("chromium") is None and not os.environ.get("CI"):
+    """The queue of alerts in a browser; None, and a warning, where there is none (see `tests.tools.has`)."""
+    if not has("chromium"):
         yield None
         return
     with chromium() as browser, browser.new_page() as page:

@@ -11,10 +11,12 @@ import pytest
 from pydantic import SecretStr
 
 from models.codec import encode
+from models.erase_events import EraseRequested
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from streams.api import audit_log
 from streams.api.audit_log import BatchedAudit
+from streams.api.mcp import McpEndpoint
 from streams.http_settings import ApiToken, HttpSettings, TokenRole
 from streams.telemetry import metrics
 from tests.api_audit import Log, audited_app
@@ -59,6 +61,36 @@ async def test_who_read_what_of_whom_and_never_the_words() -> None:
     assert {"support desk"} == {event.by for event in log.events}
     written = b"".join(map(encode, log.events))
     assert not any(secret in written for secret in (TOKEN.encode(), QUERY.encode(), b"forgotten", b"pelicans"))
+
+
+async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of_it() -> None:
+    """A deed that broke off may be done all the same; a tool that refuses answers 200 like every tool."""
+    log = Log()
+    app, served = audited_app(HttpSettings(), log)
+    endpoint = next(each for each in app.state.endpoints if isinstance(each, McpEndpoint))
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    call = {"name": "list_facts", "arguments": {"user_id": 7}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with endpoint.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        told = await client.post("/mcp", json=asked, headers=accept)
+        served.erasures.request = _breaks  # type: ignore[method-assign]
+        broken = await client.post("/v1/erase", json={"user_id": "u"})
+        served.erasures.request = _is_cancelled  # type: ignore[method-assign]
+        with pytest.raises(asyncio.CancelledError):
+            await client.post("/v1/erase", json={"user_id": "u"})
+    await served.close()
+
+    assert (told.status_code, broken.status_code) == (200, 500)
+    assert [(each.kind, each.status) for each in log.events] == [("text_read", 422), ("acted", 500), ("acted", 504)]
+
+
+async def _breaks(_request: EraseRequested) -> None:
+    raise RuntimeError
+
+
+async def _is_cancelled(_request: EraseRequested) -> None:
+    raise asyncio.CancelledError
 
 
 @pytest.mark.parametrize(("required", "status"), [(True, 503), (False, 200)])

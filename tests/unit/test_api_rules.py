@@ -172,10 +172,14 @@ async def test_everything_has_a_rule() -> None:
 
 
 async def test_nobody_is_let_in_without_a_token() -> None:
-    """401, but for what is open."""
+    """401, but for what is open; nothing else is kept by browsers or proxies."""
     async with asking() as asked:
         answers = {name: await asked.client.request(*name.split(" ")) for name in RULES}
+        read = await asked.client.get("/v1/users/u/facts", headers=asked.bearer("reader"))
 
+    kept = [answer for answer in (*answers.values(), read) if answer.headers.get("cache-control") != "no-store"]
+    assert {answer.url.path for answer in kept} <= {"/livez", "/readyz", "/openapi.json", "/live", "/live/{name}"}
+    assert (read.status_code, read.headers["x-content-type-options"]) == (200, "nosniff")
     assert {name for name, rule in RULES.items() if rule.role == OPEN} == {
         name for name, answer in answers.items() if answer.status_code != 401
     }

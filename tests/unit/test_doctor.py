@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 from jobs.doctor import CHECKS, cluster, doctor, redacted, serving, setting_rows
 from jobs.doctor.checks import RESTS_ON, RUNBOOKS
-from jobs.doctor.running import verdicts
+from jobs.doctor.running import guarded, verdicts
 from jobs.role_groups import RoleGroup
 from jobs.verdict import Status, Verdict
 from models.errors import ConfigurationError
@@ -119,6 +120,25 @@ def test_disk_that_cannot_be_written(tmp_path: Path) -> None:
     verdict = CHECKS["disk"](load_settings(data_dir=tmp_path / "file" / "data"))
 
     assert Status.FAIL is verdict.status
+
+
+def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a user that may not look into it; what a check finds closed is named, with what to do."""
+
+    def look(place: Path) -> bool:
+        if place.name == "data":
+            raise PermissionError(13, "closed", str(place))
+        return place == tmp_path
+
+    monkeypatch.setattr(Path, "exists", look)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    disk = CHECKS["disk"](load_settings(data_dir=tmp_path / "data"))
+    other = guarded(
+        lambda settings: Verdict(Status.OK, str(settings.data_dir.exists())), load_settings(data_dir="data")
+    )
+
+    assert (disk.status, f"{tmp_path} cannot be written to" in disk.detail) == (Status.FAIL, True)
+    assert (other.status, other.detail) == (Status.FAIL, "data is closed to this user")
 
 
 def test_missing_data_directory_is_fine(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from aiokafka.structs import ConsumerRecord
@@ -228,3 +229,22 @@ async def test_an_index_that_is_up_to_date_waits_until_it_is_asked(role: Quiet) 
     await role.take(due("r", "s"))
 
     assert (waiting, [("vectors turns", 1)]) == (1, [(each.store, each.removed) for each in role.told[0][1]])
+
+
+async def test_an_index_under_traffic_gets_ready(role: Quiet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once what was in the log at the start is in: there is always something newer, and nobody need wait for it."""
+    place, done = TP("turns", 0), iter((0, 9, 10))
+    ends = iter((10, 19, 20))
+
+    async def end_of_log(*_: TP) -> dict[TP, int]:
+        return {place: next(ends)}
+
+    ledger = SimpleNamespace(places=lambda: [place], processed=lambda _: next(done))
+    monkeypatch.setattr(Quiet, "consumer", SimpleNamespace(ledger=ledger, highwaters=end_of_log))
+    await role.on_assigned([0])
+    seen = []
+    for _ in range(3):
+        await role.on_idle()
+        seen.append(role._caught_up)
+
+    assert seen == [False, False, True]

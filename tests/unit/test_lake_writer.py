@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events import AlertStatus
 from models.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
+from streams.lake import catalog
 from streams.lake.catalog import open_reader
 from streams.lake.progress import Place
 from streams.lake.views import VIEWS
@@ -270,3 +272,14 @@ def test_a_catalog_that_is_being_created_is_no_archive_yet(tmp_path: Path) -> No
 
     with pytest.raises(ConfigurationError, match="no archive at"):
         open_reader(paths(tmp_path))
+
+
+def test_the_engine_leaves_memory_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer takes half of what its process may, and 4 GiB at the most; the rest it spills."""
+    limits = []
+    for allowed_bytes in (1 * 1024**3, 64 * 1024**3):
+        monkeypatch.setattr(catalog, "memory_limit_bytes", lambda allowed=allowed_bytes: allowed)
+        with closing(LakeWriter(paths(tmp_path))) as writer:
+            limits += writer.con.execute("SELECT current_setting('memory_limit')").fetchone() or ()
+
+    assert limits == ["512.0 MiB", "4.0 GiB"]

@@ -139,6 +139,26 @@ def test_only_apps_that_may_be_read_are_told() -> None:
     assert page.gone == ["gone-b"]
 
 
+def test_a_session_id_that_another_app_takes_over_shows_it_nothing_of_the_one_before() -> None:
+    """Ids are the producers': the new app is told of no old alert or segment, the old one that its session is gone."""
+    board, later = Board(), AT + timedelta(days=2)
+    board.take_profile(profile("1", app="a"), 1)
+    board.take_alert(alert("1", app="a"), 2)
+    known = board.version
+    board.take_profile(profile("1", app="b", at=later, started_at=later), 3)
+    board.take_segment(segment("1", app="a", at=later), 4)
+    old = [board.since(known, lambda app: app == "a", most=1) for known in (known, known + 1)]
+    new = board.since(known, lambda app: app == "b", MOST)
+    board.erase_session("1", 5)
+    erased = [board.since(new.upto, app.__eq__, MOST).gone for app in "abc"]
+
+    assert (board.alerts("1"), board.segments("1")) == ([], [])
+    assert [(page.gone, [row.alert_id for row in page.alerts]) for page in old] == [(["1"], []), ([], ["alert-1"])]
+    assert [(row.app_id, row.alert) for row in new.sessions] == [("b", None)]
+    assert (new.gone, new.alerts) == ([], [])
+    assert erased == [["1"], ["1"], []]
+
+
 class Reader:
     """Applies pages of a board, as a page in a browser does."""
 

@@ -115,7 +115,7 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
     async def lags() -> Mapping[str, int]:
         return {"sessions": 7}
 
-    addresses = {name: f"http://{name}:1" for name in ("sessions", "memory", "archive")}
+    addresses = {name: f"http://me:a-password@{name}:1" for name in ("sessions", "memory", "archive")}
     hub = Hub(Board(), LiveSettings())
     watch = RoleWatch(addresses, hub, lags)
     first = [row.state for row in hub._roles]
@@ -127,6 +127,7 @@ async def test_roles_are_asked_all_at_once_and_told_as_they_are() -> None:
         (row.role, row.state, row.lag_records) for row in rows
     ]
     assert rows[1].detail.startswith("recovering")
+    assert rows[2].detail == "archive:1 does not answer (ConnectError)"
     assert len(rows[1].detail) == MOST_DETAIL
 
 

@@ -250,11 +250,13 @@ async def test_a_silent_stream_is_kept_open_by_pings() -> None:
 # --- who does not read
 
 
-async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go() -> None:
+async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand changes later each still holds one piece of one frame; then it is dropped, others never wait."""
     board = board_of(2_000)
     hub = Hub(board, LiveSettings())
-    hub.stall_s = 0.2
+    loop, later_s = asyncio.get_running_loop(), [0.0]
+    now_s = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now_s() + later_s[0])
     stuck = [Client(hub) for _ in range(40)]
     for client in stuck:
         client.reads.clear()
@@ -269,6 +271,7 @@ async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go() -> N
     assert frames <= hubs.CACHED_BYTES
     assert [0] * 40 == [len(client.body) for client in stuck]
     assert hub.streams == 41
+    later_s[0] = hub.stall_s
     await asyncio.wait_for(asyncio.gather(*[client.answering for client in stuck]), 10)
     alive = hub.streams
     reader.leave()

@@ -197,16 +197,17 @@ def test_a_role_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["turntide worker index" in told[0], "check --url" in told[1]] == [True, True]
 
 
-@pytest.mark.usefixtures("served")
-def test_export_of_one_app_and_of_all(tmp_path: Path) -> None:
-    """A file that only its owner reads, or standard output; all of it, conflicts too."""
+def test_export_of_one_app_and_of_all(served: Served, tmp_path: Path) -> None:
+    """A file that only its owner reads, whatever apps are called, or standard output; all of it, conflicts too."""
+    served.apps.known.append(memory(1, "An app names itself as it likes.", app="../../up"))
+    served.apps.standings.append(space("../../up", memories=1))
     file = tmp_path / "all.json"
     told = printed("export", "--all", "-o", str(file))
     written = json.loads(file.read_bytes())
     one = json.loads(turntide("export", ODD).stdout)
 
-    assert (told["spaces"], told["memories"], file.stat().st_mode & 0o777) == (2, 3, 0o600)
-    assert [each["appId"] for each in written["spaces"]] == [".", ODD]
-    assert {**written["spaces"][1], "exportedAt": ""} == {**one, "exportedAt": ""}
+    assert (told["spaces"], told["memories"], file.stat().st_mode & 0o777) == (3, 4, 0o600)
+    assert [each["appId"] for each in written["spaces"]] == [".", "../../up", ODD]
+    assert {**written["spaces"][2], "exportedAt": ""} == {**one, "exportedAt": ""}
     assert [(each["id"], each["conflictsWith"]) for each in one["memories"]] == [(1, [2]), (2, [])]
     assert list(tmp_path.iterdir()) == [file]

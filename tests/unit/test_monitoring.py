@@ -53,6 +53,7 @@ def altered(**changes: Any) -> Rules:
         ({"expression": "sum by (topic) (turntide_ready) == 0"}, "has no label topic"),
         ({"expression": "sum by (job) (turntide_ready) > turntide_ready"}, "its sides never match"),
         ({"expression": "sum by (job"}, "is no PromQL"),
+        ({"expression": 'turntide_audit_records_total{result="failed"} > 0'}, 'has no result="failed"'),
         ({"expression": "sum(up) == 0"}, "its annotations name labels that it has not: job"),
         ({"labels": {"severity": "urgent"}}, "severity must be one of page, ticket"),
         ({"annotations": {**LIKED.annotations, "runbook_url": "x.md"}}, "runbook_url must be deploy/runbooks/"),

@@ -71,6 +71,7 @@ def test_a_wrong_variable_names_its_field(
         ("t.toml", b"[kafka]\nreplication = []\n", "kafka.replication"),
         ("t.toml", b'kafka = "a:1"\n', "kafka (TURNTIDE_KAFKA)"),
         ("missing.toml", None, "No such file"),
+        ("t.toml", b"a = " + b"[" * 5_000, "nested too deeply"),
     ],
 )
 def test_a_wrong_file(
@@ -94,13 +95,22 @@ def test_a_wrong_file(
         ("TURNTIDE_KAFKA__BOOTSTRAP__HOST", "a:1", "TURNTIDE_KAFKA__BOOTSTRAP"),
         ("TURNTIDE_DATADIR", "x", "TURNTIDE_DATA_DIR"),
         ("TURNTIDE_ZZZZZZ", "x", None),
+        ("TURNTIDE_HTTP", '{"hots": "x"}', "http.host"),
     ],
 )
 def test_misspelt_variables_are_found(variable: str, value: str, meant: str | None) -> None:
-    """By name, with the setting that was perhaps meant."""
+    """By name, also in the JSON of a section, with the setting that was perhaps meant."""
     (found,) = unknown_variables(Settings, {variable: value, "PATH": "x"})
 
-    assert (variable, meant) == (found.name, found.meant)
+    assert (variable, meant) == (found.name.partition(":")[0], found.meant)
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("90", 90), ("1.5", 1.5), ("PT2M", 120), ("00:01:00", 60)])
+def test_durations_of_the_environment(monkeypatch: pytest.MonkeyPatch, value: str, seconds: float) -> None:
+    """As the message for a wrong one says that they are written."""
+    monkeypatch.setenv("TURNTIDE_KAFKA__STALL_AFTER", value)
+
+    assert load_settings().kafka.stall_after.total_seconds() == seconds
 
 
 def test_variables_of_others_are_left_alone() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import Event
 from typing import Any
 
 import pytest
@@ -118,6 +119,30 @@ def test_a_collector_that_takes_nothing_is_counted(exporter: InMemorySpanExporte
 
     assert failed() == before + 1
     assert exporter.get_finished_spans() == ()
+
+
+def test_a_silent_collector_keeps_no_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role that ends does not wait for a request that nobody answers."""
+    answers, closed = Event(), Event()
+
+    class Silent(InMemorySpanExporter):
+        def export(self, spans: Any) -> SpanExportResult:
+            answers.wait(60)
+            return super().export(spans)
+
+        def shutdown(self) -> None:
+            closed.set()
+
+    monkeypatch.setattr("streams.otel_spans._CLOSE_WITHIN_S", 0)
+    told = Tracing()
+    told.start(TelemetrySettings(sample_ratio=1), "x", exporter=Silent())
+    with told.batch({}, {}):
+        pass
+    told.stop()
+
+    assert closed.is_set()
+    assert not answers.is_set()
+    answers.set()
 
 
 def test_without_a_collector_nothing_is_traced() -> None:

@@ -142,7 +142,10 @@ _PROCESS = Row(
     (
         Panel(
             title="Memory",
-            queries=(Query(f"process_resident_memory_bytes{{{_HERE}}}", "{{instance}}"),),
+            queries=(
+                Query(f"process_resident_memory_bytes{{{_HERE}}}", "{{instance}}"),
+                Query(series("memory_limit_bytes", _HERE), "{{instance}}, limit"),
+            ),
             unit="bytes",
             alerts=("TurntideMemoryHigh",),
         ),

@@ -22,7 +22,7 @@ const bars = (signals) => {
     const bar = el("i");
     bar.style.width = `${(Math.abs(share) / most) * 100}%`;
     if (share < 0) bar.className = "less";
-    return el("li", {}, el("span", { class: "name" }, name), el("span", { class: "track", "aria-hidden": "true" }, bar), el("span", { class: "number" }, share.toFixed(2)));
+    return el("li", {}, el("span", { class: "name" }, name.replaceAll("_", " ")), el("span", { class: "track", "aria-hidden": "true" }, bar), el("span", { class: "number" }, share.toFixed(2)));
   }));
 };
 
@@ -30,11 +30,11 @@ const part = (title, content) => (content ? el("section", {}, el("h3", {}, title
 
 /** The card; `pick(turn)` makes its evidence turns buttons, `actions` are put below its head. */
 export const alertCard = (alert, { pending = null, pick = null, actions = null, linked = true } = {}) => {
-  const label = labelText(alert.label);
+  const label = labelText(alert.label), judged = typeof alert.probability === "number";
   const evidence = alert.evidence?.length
     ? el("span", { class: "evidence-turns" }, ...alert.evidence.map((turn) => (pick
-      ? el("button", { type: "button", class: "chip", onclick: () => pick(turn) }, `◆ ${turn}`)
-      : el("span", { class: "chip" }, `◆ ${turn}`))))
+      ? el("button", { type: "button", class: "chip", "aria-label": `Turn ${turn}, evidence`, onclick: () => pick(turn) }, `◆ ${turn}`)
+      : el("a", { class: "chip", href: address(["session", alert.session_id], { turn: String(turn) }), "aria-label": `Turn ${turn}, evidence` }, `◆ ${turn}`))))
     : null;
   return el("article", { class: "alert-card", "data-kind": alert.severity },
     el("header", {}, mark(alert.severity), el("span", { class: "status" }, standing(alert, pending)), el("span", { class: "faint" }, `${ago(alert.fired_at)} ago`)),
@@ -45,16 +45,15 @@ export const alertCard = (alert, { pending = null, pick = null, actions = null, 
       ["App", alert.app_id],
       ["User", alert.user_id],
       ["Cause", alert.cause],
-      ["Score", ratio(alert.score)],
-      ["Probability", typeof alert.probability === "number" ? ratio(alert.probability) : null],
+      judged ? ["Probability", ratio(alert.probability)] : ["Score", ratio(alert.score)],
       ["Turn", String(alert.turn)],
       ["Evidence turns", evidence],
       ["Fired", moment(alert.fired_at)],
-      ["Changed", moment(alert.updated_at)],
+      ["Changed", alert.updated_at === alert.fired_at ? null : moment(alert.updated_at)],
       ["Label", label],
       ["Trace", alert.trace_id ? el("code", {}, alert.trace_id) : null],
     ]),
-    part("Signals", alert.signals?.length ? bars(alert.signals) : null),
-    part("What each turn added", alert.contributions?.length ? drawContributions(alert.contributions, alert.evidence ?? [], WIDTH) : null),
-    part("What it would have taken", typeof alert.counterfactual === "string" ? el("p", {}, alert.counterfactual) : null));
+    part("Signals, share of the score", alert.signals?.length ? bars(alert.signals) : null),
+    part("What each turn added, in log-odds", alert.contributions?.length ? drawContributions(alert.contributions, alert.evidence ?? [], WIDTH) : null),
+    part("Counterfactual", typeof alert.counterfactual === "string" ? el("p", {}, alert.counterfactual) : null));
 };

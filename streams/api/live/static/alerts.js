@@ -46,7 +46,7 @@ export class Alerts {
       make: () => this.#row(),
       key: (alert) => alert.alert_id,
       latest: (alert) => context.board.alerts.get(alert.alert_id),
-      rowHeight: () => (NARROW.matches ? 62 : 34),
+      rowHeight: () => (NARROW.matches ? 78 : 42),
       selected: (alert) => { this.kept.key = alert.alert_id; this.#card(); },
       open: (alert) => { location.hash = address(["session", alert.session_id]); },
     });
@@ -144,8 +144,8 @@ export class Alerts {
     const busy = Boolean(pending);
     this.aside.replaceChildren(alertCard(alert, { pending, actions: el("p", { class: "buttons" },
       button("a", "Acknowledge", () => deeds.acknowledge(alert), busy || alert.status !== "firing"),
-      button("t", "True", () => deeds.label(alert, true), busy),
-      button("f", "False", () => deeds.label(alert, false), busy)) }));
+      button("t", "True alert", () => deeds.label(alert, true), busy),
+      button("f", "False alert", () => deeds.label(alert, false), busy)) }));
     if (focused) this.aside.querySelector(`[data-deed="${focused}"]`)?.focus();
   }
 }

@@ -6,7 +6,7 @@ import * as client from "./client.js";
 import { Deeds } from "./deeds.js";
 import { el, setText } from "./dom.js";
 import { count, readAddress, several, timeOfDay } from "./format.js";
-import { Health } from "./health.js";
+import { Health, ill } from "./health.js";
 import { helpDialog, listen } from "./keys.js";
 import { Search } from "./search.js";
 import { Session } from "./session.js";
@@ -101,19 +101,25 @@ const lockedOut = (reason) => {
   askToken(main, reason, begin);
 };
 
+/** A number beside the name of a view, where there is something to look at. */
+const badge = (id, number, what) => {
+  const node = byId(id);
+  node.hidden = number === 0;
+  setText(node, count(number));
+  node.setAttribute("aria-label", `${number} ${what}`);
+};
+
 const listenToBoard = () => context.board.subscribe((changed) => {
   if (changed.alerts) {
     context.deeds.settle(context.board.alerts);
-    const number = waiting(context.board.alerts), badge = byId("waiting");
-    badge.hidden = number === 0;
-    setText(badge, count(number));
-    badge.setAttribute("aria-label", `${number} firing`);
+    badge("waiting", waiting(context.board.alerts), "firing");
     const { fresh } = changed;
     if (fresh.length && performance.now() - spoken > SAY_AGAIN_MS) {
       spoken = performance.now();
       context.say(fresh.length === 1 ? `New ${fresh[0].severity} alert: ${fresh[0].reason}` : `${several(fresh.length, "new alert")}`);
     }
   }
+  if (changed.roles) badge("ill", ill(context.board.roles), "not ready");
   view?.update(changed);
 });
 
@@ -149,7 +155,12 @@ const begin = async () => {
 };
 
 const grounds = ["auto", "light", "dark"], ground = byId("ground");
-const nameGround = () => { ground.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[document.documentElement.dataset.ground ?? "auto"]; };
+const nameGround = () => {
+  const chosen = document.documentElement.dataset.ground ?? "auto";
+  ground.replaceChildren(el("span", { "aria-hidden": "true" }, "◐ "), chosen);
+  ground.setAttribute("aria-label", `Colours: ${chosen}`);
+  ground.title = chosen === "auto" ? "Colours: as the system has them" : `Colours: ${chosen}`;
+};
 ground.addEventListener("click", () => {
   const { dataset } = document.documentElement;
   const next = grounds[(grounds.indexOf(dataset.ground ?? "auto") + 1) % grounds.length];

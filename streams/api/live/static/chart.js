@@ -61,7 +61,7 @@ export const drawChart = (detail, width, { picked, over } = {}) => {
 
   for (const band of bandsOf(detail.modes, first, last)) {
     const from = x(band.first), wide = Math.max(1, x(band.last) - from);
-    node.append(svg("rect", { class: "band", "data-kind": band.mode, x: from, y: TOP, width: wide, height: low - TOP }),
+    node.append(svg("rect", { class: "band", "data-kind": band.mode, x: from, y: TOP, width: wide, height: low - TOP }, svg("title", {}, `${band.mode}, turns ${band.first}–${band.last}`)),
       svg("rect", { class: "band-strip", "data-kind": band.mode, x: from, y: TOP - 4, width: wide, height: 4 }));
     if (wide > LEAST_BAND) node.append(text(from + 3, TOP - 9, band.mode, { class: "band-name", "data-kind": band.mode }));
   }
@@ -72,7 +72,7 @@ export const drawChart = (detail, width, { picked, over } = {}) => {
   for (const segment of detail.segments) {
     const from = x(segment.first_turn), wide = Math.max(2, x(segment.last_turn) - from - 1);
     node.append(svg("rect", { class: "segment", x: from, y: low + 6, width: wide, height: 6 },
-      svg("title", {}, `turns ${segment.first_turn}-${segment.last_turn} compacted: ${count(segment.tokens_before)} to ${count(segment.tokens_after)} tokens`)));
+      svg("title", {}, `turns ${segment.first_turn}–${segment.last_turn} compacted: ${count(segment.tokens_before)} to ${count(segment.tokens_after)} tokens`)));
   }
   for (const alert of detail.alerts) {
     node.append(svg("line", { class: "alert-line", "data-kind": alert.severity, x1: x(alert.turn), x2: x(alert.turn), y1: TOP, y2: low }),

@@ -13,6 +13,9 @@ export class Refused extends Error {
   }
 }
 
+/** Whether asking again may help. */
+export const mayPass = ({ status }) => status === 0 || status === 429 || status >= 500;
+
 export const token = {
   get() { try { return sessionStorage.getItem(KEY); } catch { return this.kept ?? null; } },
   set(value) { try { sessionStorage.setItem(KEY, value); } catch { this.kept = value; } },
@@ -55,17 +58,26 @@ const query = (parameters) => {
   return kept.size ? `?${kept}` : "";
 };
 
+/**
+ * An id as one part of a path. Browsers take a part of dots alone for a way up, however it is encoded; and what ends in
+ * `/text` is answered as the text of the session before it.
+ */
+const part = (id) => {
+  if (/^\.{1,2}$|\/text$/.test(id)) throw new Refused(400, `the id “${id}” cannot stand in an address; “turntide query” shows the session`);
+  return encodeURIComponent(id);
+};
+
 const read = async (path, options) => (await open(path, options)).json();
 const write = (path, body) =>
   read(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
-const alertPath = (alert, deed) => `/alerts/${encodeURIComponent(alert.alert_id)}/${deed}`;
+const alertPath = (alert, deed) => `/alerts/${part(alert.alert_id)}/${deed}`;
 
 export const me = () => read("/me");
 export const stream = (signal) => open("/stream", { signal, headers: { Accept: "text/event-stream" } });
-export const session = (id, { text = false, signal } = {}) =>
-  read(`/sessions/${encodeURIComponent(id)}${query({ text: text ? "true" : "" })}`, { signal });
-export const turns = (id, first, last, signal) =>
-  read(`/sessions/${encodeURIComponent(id)}/text${query({ first, last })}`, { signal });
+export const session = async (id, { text = false, signal } = {}) =>
+  read(`/sessions/${part(id)}${query({ text: text ? "true" : "" })}`, { signal });
+export const turns = async (id, first, last, signal) =>
+  read(`/sessions/${part(id)}/text${query({ first, last })}`, { signal });
 export const search = (parameters, signal) => read(`/search${query(parameters)}`, { signal });
 export const acknowledge = (alert) => write(alertPath(alert, "acknowledge"), { session_id: alert.session_id });
 export const label = (alert, right, reason) =>

@@ -6,6 +6,9 @@ import { mark } from "./marks.js";
 
 const WORDS = { ready: "ready", not_ready: "not ready", away: "away", unknown: "unknown" };
 
+/** How many roles do not do their work; those not asked yet do not count. */
+export const ill = (roles) => roles.filter(({ state }) => state === "not_ready" || state === "away").length;
+
 /** The view. */
 export class Health {
   title = "Health";
@@ -16,9 +19,9 @@ export class Health {
     this.body = el("tbody");
     this.none = el("p", { class: "pad faint" }, "The roles have not been asked yet.");
     this.table = el("div", { class: "wide pad", tabindex: "0", role: "region", "aria-label": "Roles" }, el("table", { class: "roles" },
-      el("thead", {}, el("tr", {}, ...["Role", "State", "Behind", "Reason"].map((head) => el("th", { scope: "col" }, head)))), this.body));
+      el("thead", {}, el("tr", {}, ...["Role", "State", "Behind", "Reason"].map((head) => el("th", { scope: "col", class: head === "Behind" ? "amount" : null }, head)))), this.body));
     main.append(el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Health")), this.none, this.table,
-      el("p", { class: "pad faint" }, "“turntide doctor” says what to do; “behind” counts records that wait in Kafka."));
+      el("p", { class: "pad faint" }, "“Behind” counts records that wait in Kafka. “turntide doctor” says what to do about a role that is not ready."));
     this.#show();
   }
 
@@ -36,6 +39,6 @@ export class Health {
     this.table.hidden = roles.length === 0;
     this.body.replaceChildren(...roles.map(({ role, state, detail, lag_records: lag }) => el("tr", {},
       el("th", { scope: "row" }, role), el("td", {}, mark(state, WORDS[state] ?? state)),
-      el("td", { class: "number" }, typeof lag === "number" ? count(lag) : "–"), el("td", {}, detail ?? ""))));
+      el("td", { class: "amount" }, count(lag)), el("td", { class: "words" }, detail === state ? "" : detail))));
   }
 }

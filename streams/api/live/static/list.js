@@ -32,6 +32,8 @@ export class VirtualList {
     root.addEventListener("keydown", (event) => {
       if (event.target === root && !event.ctrlKey && !event.metaKey && !event.altKey && this.key(event.key)) event.preventDefault();
     });
+    // Who comes by keyboard sees where they are: the mark of the focus is on the selected row.
+    root.addEventListener("focus", () => { if (root.matches(":focus-visible")) this.move(0); });
     this.body.addEventListener("click", (event) => this.#clicked(event));
     this.sizes = new ResizeObserver(() => this.schedule());
     this.sizes.observe(root);
@@ -97,7 +99,6 @@ export class VirtualList {
     this.#frame = 0;
     this.#measure();
     const height = this.#rowHeight, { scrollTop, clientHeight } = this.root;
-    this.body.style.height = `${this.items.length * height}px`;
     this.root.setAttribute("aria-rowcount", String(this.items.length + (this.header ? 1 : 0)));
     const needed = Math.min(this.items.length, Math.ceil(clientHeight / height) + 2 * SPARE_ROWS);
     const first = Math.max(0, Math.min(this.items.length - needed, Math.floor(scrollTop / height) - SPARE_ROWS));
@@ -121,7 +122,14 @@ export class VirtualList {
 
   get #headHeight() { return this.header?.offsetHeight ?? 0; }
 
-  #measure() { this.#rowHeight = this.parts.rowHeight(); }
+  /** Before anything scrolls: a grid scrolls no further than its rows reach. */
+  #measure() {
+    const before = this.#rowHeight, top = this.root.scrollTop;
+    this.#rowHeight = this.parts.rowHeight();
+    const height = `${this.items.length * this.#rowHeight}px`;
+    if (this.body.style.height !== height) this.body.style.height = height;
+    if (before && before !== this.#rowHeight) this.root.scrollTop = top * (this.#rowHeight / before); // the same rows
+  }
 
   #inView(index) {
     const top = index * this.#rowHeight;

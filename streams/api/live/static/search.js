@@ -51,7 +51,7 @@ export class Search {
     try {
       const { hits } = await client.search({ q, kind: this.kind.value, app_id: this.app.value, limit: String(MOST) }, abort.signal);
       this.hits.replaceChildren(...hits.map(hit));
-      setText(this.state, hits.length ? `${several(hits.length, "answer")}, the nearest first.` : "Nothing like it is remembered.");
+      setText(this.state, hits.length === MOST ? `The ${MOST} nearest.` : hits.length ? `${several(hits.length, "answer")}, the nearest first.` : "Nothing like it is remembered.");
     } catch (error) {
       if (error.name === "AbortError") return;
       setText(this.state, "No answer.");
@@ -60,8 +60,9 @@ export class Search {
   }
 }
 
-const hit = ({ kind, session_id: session, turn, user_id: user, app_id: app, score, text }) => el("li", {},
-  el("p", { class: "faint" }, el("span", { class: "number" }, ratio(score)), ` ${kind} · ${app}${user ? ` · ${user}` : ""}`,
-    session ? " · " : null, session ? el("a", { href: address(["session", session]) }, session) : null,
-    typeof turn === "number" ? ` · turn ${turn}` : null),
-  el("p", { class: "text" }, text));
+const hit = ({ session_id: session, turn, user_id: user, app_id: app, score, text }) => {
+  const at = typeof turn === "number" ? String(turn) : "";
+  const place = session ? el("a", { href: address(["session", session], { turn: at }) }, at ? `${session}, turn ${at}` : session) : null;
+  const rest = [app, user, `score ${ratio(score)}`].filter(Boolean).join(" · ");
+  return el("li", {}, el("p", { class: "faint" }, place, place && " · ", rest), el("p", { class: "text" }, text));
+};

@@ -10,6 +10,7 @@ import { Turns } from "./turns.js";
 
 const READ_EVERY_MS = 2000;
 const MOST_TRIES = 5;
+const LEGEND = [["▲", "alert"], ["◆", "evidence"], ["▬", "compacted"]];
 
 /** The view. */
 export class Session {
@@ -22,8 +23,9 @@ export class Session {
   #lastRead = 0;
   #tries = 0;
 
-  constructor(main, context, { parts }) {
+  constructor(main, context, { parts, parameters }) {
     this.context = context;
+    this.wanted = parameters.get("turn");
     this.id = parts.slice(1).join("/");
     this.title = this.id;
     this.turns = new Turns(context, (first, last) => client.turns(this.id, first, last, this.#abort.signal));
@@ -32,6 +34,7 @@ export class Session {
     this.legend = el("p", { class: "faint legend" }, "\u00a0");
     this.textButton = el("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "x", onclick: () => this.#unmask() }, "Show text");
     this.textNote = el("span", { class: "faint" });
+    this.stored = el("span", { class: "faint" });
     this.memories = el("div", { class: "memories" });
     this.alerts = el("div", { class: "alert-cards" });
     this.state = el("p", { class: "pad faint" }, "Loading …");
@@ -41,7 +44,7 @@ export class Session {
     this.body = el("div", { class: "session", hidden: true },
       this.head,
       el("section", { class: "panel" }, el("h2", {}, "Risk by turn"), this.chart, this.legend),
-      el("section", { class: "panel turns-panel" }, el("div", { class: "panel-head" }, el("h2", {}, "Turns"), this.textNote, this.textButton), this.turns.node),
+      el("section", { class: "panel turns-panel" }, el("div", { class: "panel-head" }, el("h2", {}, "Turns ", this.stored), this.textNote, this.textButton), this.turns.node),
       el("section", { class: "panel" }, el("h2", {}, "Alerts"), this.alerts),
       this.memories);
     this.head.append(el("p", { class: "figures" }, this.mode.node, this.risk.node), this.facts);
@@ -134,19 +137,28 @@ export class Session {
       this.#top(this.context.board.sessions.get(this.id) ?? detail.session);
       this.#draw();
       this.turns.set(detail.turns);
+      const read = detail.turns.length, of = this.row.turns;
+      setText(this.stored, read < of ? `${count(read)} of ${count(of)}` : "");
+      if (this.wanted !== null && detail.turns.length) this.turns.pick(Number(this.wanted));
+      this.wanted = null;
       this.#remembered(text === this.#text ? detail : { ...detail, ...masked(detail) });
       this.#cards();
       if (this.#behind()) this.#stale = true;
     } catch (error) {
       if (error.name === "AbortError") return;
       if (error.status === 404) this.#gone();
-      else this.context.refused(error, `The session was not read: ${error.message}.`);
-      if (!this.#detail && error.status !== 404) { setText(this.state, `Not read: ${error.message}. Trying again.`); this.#stale = true; }
+      else this.#unread(error);
     } finally {
       this.#reading = false;
       this.#lastRead = performance.now();
       if (text !== this.#text) this.#stale = true;
     }
+  }
+
+  #unread(error) {
+    this.#stale = client.mayPass(error);
+    if (this.#detail || error.status === 401) this.context.refused(error, `The session was not read: ${error.message}.`);
+    else setText(this.state, `Not read: ${error.message}.${this.#stale ? " Trying again." : ""}`);
   }
 
   #gone() {
@@ -174,7 +186,8 @@ export class Session {
     const byTurn = new Map(this.#detail.turns.map((turn) => [turn.turn, turn]));
     const over = (turn) => {
       const found = byTurn.get(turn);
-      setText(this.legend, found ? `Turn ${turn}, ${found.role}: risk ${ratio(found.risk)}${found.evidence.length ? ", evidence" : ""}` : "▲ alert   ◆ evidence   ▬ compacted segment");
+      if (found) setText(this.legend, `Turn ${turn}, ${found.role}: risk ${ratio(found.risk)}${found.evidence.length ? ", evidence" : ""}`);
+      else this.legend.replaceChildren(...LEGEND.map(([shape, what]) => el("span", {}, el("i", { class: what, "aria-hidden": "true" }, shape), ` ${what}`)));
     };
     over(null);
     this.chart.replaceChildren(drawChart(this.#detail, width, { picked: (turn) => this.turns.pick(turn), over }));
@@ -199,20 +212,22 @@ export class Session {
     const button = (name, text, does, off) => el("button", { type: "button", "data-deed": `${name} ${alert.alert_id}`, disabled: off, onclick: does }, text);
     return alertCard(alert, { pending, linked: false, pick: (turn) => this.turns.pick(turn), actions: el("p", { class: "buttons" },
       button("a", "Acknowledge", () => deeds.acknowledge(known()), Boolean(pending) || alert.status !== "firing"),
-      button("t", "True", () => deeds.label(known(), true), Boolean(pending)),
-      button("f", "False", () => deeds.label(known(), false), Boolean(pending))) });
+      button("t", "True alert", () => deeds.label(known(), true), Boolean(pending)),
+      button("f", "False alert", () => deeds.label(known(), false), Boolean(pending))) });
   }
 
   #remembered({ topics = [], facts = [], episodes = [], segments = [] } = {}) {
     const hidden = (value) => (value === null || value === undefined ? el("span", { class: "masked-word" }, "masked") : value);
+    const words = (text) => ({ class: "words", text: hidden(text) }), amount = (text) => ({ class: "amount", text });
+    const cell = (tag, given, more = {}) => el(tag, { ...more, class: given.class ?? null }, given.text ?? given);
     const table = (title, heads, rows) => el("section", { class: "panel" }, el("h2", {}, title), rows.length
-      ? el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))))))
+      ? el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, el("tr", {}, ...heads.map((head) => cell("th", head, { scope: "col" })))), el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((each) => cell("td", each)))))))
       : el("p", { class: "faint" }, "None."));
     this.memories.replaceChildren(
-      table("Topics", ["Title", "Importance", "Messages", "State"], topics.map((t) => [hidden(t.title), ratio(t.importance), count(t.message_count), t.state])),
-      table("Facts", ["Category", "Key", "Value", "State"], facts.map((f) => [f.category, f.key, hidden(f.value), f.active ? "active" : "superseded"])),
-      table("Episodes", ["Turns", "Summary"], episodes.map((e) => [`${e.first_turn}-${e.last_turn}`, hidden(e.summary)])),
-      table("Compacted segments", ["Turns", "Tokens"], segments.map((s) => [`${s.first_turn}-${s.last_turn}`, `${count(s.tokens_before)} → ${count(s.tokens_after)}`])));
+      table("Topics", ["Title", amount("Importance"), amount("Messages"), "State"], topics.map((t) => [words(t.title), amount(ratio(t.importance)), amount(count(t.message_count)), t.state])),
+      table("Facts", ["Category", "Key", "Value", "State"], facts.map((f) => [f.category, f.key, words(f.value), f.active ? "active" : "superseded"])),
+      table("Episodes", ["Turns", "Summary"], episodes.map((e) => [`${e.first_turn}–${e.last_turn}`, words(e.summary)])),
+      table("Compacted segments", ["Turns", amount("Tokens before"), amount("after")], segments.map((s) => [`${s.first_turn}–${s.last_turn}`, amount(count(s.tokens_before)), amount(count(s.tokens_after))])));
   }
 }
 

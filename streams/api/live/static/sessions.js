@@ -67,7 +67,9 @@ export class Sessions {
     this.text = parameters.get("id") ?? "";
     this.sort = COLUMNS.find((column) => column.sort && column.name === parameters.get("sort")) ?? COLUMNS[0];
     this.paused = false;
-    main.append(this.#toolbar(), this.grid = el("div", { class: "grid sessions", "aria-label": "Sessions" }), this.empty = el("p", { class: "pad faint", hidden: true }));
+    this.none = el("span");
+    this.all = el("button", { type: "button", onclick: () => this.#clear() }, "Show all");
+    main.append(this.#toolbar(), this.grid = el("div", { class: "grid sessions", "aria-label": "Sessions" }), this.empty = el("p", { class: "pad faint", hidden: true }, this.none, " ", this.all));
     this.list = new VirtualList(this.grid, this.#header(), {
       make: makeRow,
       key: (row) => row.session_id,
@@ -111,13 +113,20 @@ export class Sessions {
     this.search = el("input", { type: "search", placeholder: "part of an id", maxlength: "200", spellcheck: "false", oninput: () => { this.text = this.search.value.trim(); changed(); } });
     this.search.value = this.text;
     this.apps = select([["", "all apps"]], "", { onchange: () => { this.app = this.apps.value; changed(); } });
-    const modes = select([["", "all modes"], ...MODES.map((mode) => [mode, mode])], this.mode, { onchange: () => { this.mode = modes.value; changed(); } });
+    const modes = this.modes = select([["", "all modes"], ...MODES.map((mode) => [mode, mode])], this.mode, { onchange: () => { this.mode = modes.value; changed(); } });
     this.sorts = select(COLUMNS.filter((column) => column.sort).map((column) => [column.name, column.title.toLowerCase()]), this.sort.name, { onchange: () => this.#sortBy(this.sorts.value) });
     this.pauseButton = el("button", { type: "button", "aria-pressed": "false", "aria-keyshortcuts": "p", onclick: () => this.#pause() }, "Pause");
     this.counted = el("span", { class: "counted faint" });
     return el("div", { class: "tools" }, el("h1", { tabindex: "-1" }, "Sessions"), this.counted,
       labelled("Session", this.search), labelled("App", this.apps), labelled("Mode", modes),
       labelled("Sorted by", this.sorts, { class: "field narrow-only" }), this.pauseButton);
+  }
+
+  #clear() {
+    this.search.value = this.text = this.app = this.apps.value = this.mode = this.modes.value = "";
+    this.#remember();
+    this.#order();
+    this.grid.focus({ preventScroll: true });
   }
 
   #header() {
@@ -183,6 +192,7 @@ export class Sessions {
     setText(this.counted, `${shown === sessions.size ? all : `${count(shown)} of ${all}`}${this.paused ? ", paused" : complete ? "" : " …"}`);
     this.empty.hidden = shown > 0;
     this.grid.hidden = shown === 0;
-    setText(this.empty, !complete ? "Loading …" : sessions.size ? "No session is like that: change the filter." : "No session has been seen yet. They appear as turns arrive: `turntide produce` or `turntide demo` make some.");
+    this.all.hidden = !complete || !sessions.size;
+    setText(this.none, !complete ? "Loading …" : sessions.size ? "No session is like that." : "No session has been seen yet. They appear as turns arrive: `turntide produce` or `turntide demo` make some.");
   }
 }

@@ -16,8 +16,8 @@ export const askToken = (main, said, given) => {
     token.set(value);
     given();
   } },
-  el("h1", { tabindex: "-1" }, "Token"), problem,
-  el("p", {}, "This page takes an operator's or admin's token (http.tokens). It is kept until this tab is closed."),
+  el("h1", { tabindex: "-1" }, "Sign in with a token"), problem,
+  el("p", {}, "This page takes an operator's or admin's token (setting http.tokens). It is kept until this tab is closed."),
   el("label", { for: "token" }, "Token"), input,
   el("p", { class: "buttons" }, el("button", { type: "submit", class: "main" }, "Open"))));
   input.focus();

@@ -6,6 +6,7 @@ import { VirtualList, cells } from "./list.js";
 import { Meter } from "./marks.js";
 
 const PAGE = 200;
+const NARROW = matchMedia("(max-width: 44rem)");
 
 /** Text of turns, fetched by pages as they come into sight and forgotten when it is hidden. */
 class Texts {
@@ -49,7 +50,7 @@ export class Turns {
     this.list = new VirtualList(this.grid, header(), {
       make: () => this.#row(),
       key: (turn) => turn.turn,
-      rowHeight: () => (this.#texts ? 44 : 28),
+      rowHeight: () => (!this.#texts ? 28 : NARROW.matches ? 66 : 44),
       selected: (turn) => this.#show(turn),
       inSight: (first, last) => this.#inSight(first, last),
     });
@@ -74,7 +75,7 @@ export class Turns {
       : null;
     this.grid.classList.toggle("masked", !shown);
     this.list.render();
-    this.#show(this.list.selectedItem);
+    if (this.list.selectedItem) this.list.select(this.list.selectedIndex); // rows are higher now: stay at it
   }
 
   stop() { this.list.stop(); this.#texts = null; }
@@ -94,7 +95,7 @@ export class Turns {
       render: (turn) => {
         setText(number, String(turn.turn));
         setText(role, turn.role);
-        meter.show(turn.risk, modeOf(turn.risk));
+        meter.show(turn.risk, turn.evidence.length ? "evidence" : "turn"); // no mode: that is the session's
         const text = this.#texts?.of(turn.turn);
         setText(said, this.#texts ? text ?? "…" : "masked");
         setText(evidence, turn.evidence.length ? "◆ alert" : "");
@@ -112,9 +113,6 @@ export class Turns {
       el("p", { class: this.#texts ? "text" : "faint" }, this.#texts ? text ?? "This turn's text is not stored any more, or still on its way." : "The text is masked."));
   }
 }
-
-/** A colour for a turn's own risk: turns have no mode. */
-const modeOf = (risk) => (typeof risk !== "number" ? "calm" : risk >= 0.75 ? "critical" : risk >= 0.5 ? "elevated" : risk >= 0.25 ? "watch" : "calm");
 
 const header = () => el("div", { role: "rowgroup", class: "head" }, el("div", { role: "row", class: "row", "aria-rowindex": "1" },
   ...[["turn", "Turn"], ["role", "Role"], ["risk", "Risk"], ["said", "Text"], ["evidence", "Evidence"], ["time", "Time"]].map(([name, title]) => el("div", { role: "columnheader", class: `cell ${name}` }, title))));

@@ -1,0 +1,91 @@
+"""What the archive role counts, shows and logs of its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from time import monotonic
+
+import structlog
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+
+from models.topics import Topic
+from streams.lake.progress import Move, Place, Progress
+from streams.lake.schema import TABLES, Skipped
+from streams.lake.writer import LandedFiles
+from streams.roles.measures import event_time_of, show_event_time_lag, show_lags
+from streams.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+_SHOW_EVERY_S = 1.0
+
+
+def count_polled(polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Progress) -> None:
+    """One poll's records, and how late the last of each partition are that has not moved to another worker since."""
+    for partition, records in polled.items():
+        if Place(partition.topic, partition.partition) in owned:
+            show_event_time_lag(partition.partition, event_time_of(records[-1]))
+    if polled:
+        metrics.histogram("batch_turns").observe(sum(map(len, polled.values())))
+
+
+def count_landed(files: Mapping[str, LandedFiles], moves: Mapping[Place, Move], topics: Mapping[str, Topic]) -> None:
+    """One landing.
+
+    Args:
+        files: What was written, by table.
+        moves: How far it brought each partition.
+        topics: By full name.
+    """
+    for name, written in files.items():
+        topic = TABLES[name].topic.name
+        metrics.counter("archive_rows_total", topic=topic).inc(written.rows)
+        metrics.counter("archive_files_total", topic=topic).inc(written.files)
+        metrics.counter("archive_bytes_total", topic=topic).inc(written.bytes)
+    for place, move in moves.items():
+        metrics.counter("records_total", topic=topics[place.topic].name).inc(move.next - move.standing)
+
+
+def tell_undecodable(skipped: Iterable[Skipped]) -> None:
+    """A log line for each record that is kept as bytes because nothing else can be made of it."""
+    for row in skipped:
+        if row.value is not None:
+            log.error(
+                "archive_undecodable",
+                topic=row.topic,
+                partition=row.kafka_partition,
+                offset=row.first_offset,
+                reason=row.reason,
+                detail=row.detail,
+            )
+
+
+class Lags:
+    """How far each partition is behind, also while rows wait to be landed.
+
+    Args:
+        consumer: Knows where the log ends.
+        progress: Knows what is landed.
+        topics: By full name.
+    """
+
+    def __init__(self, consumer: AIOKafkaConsumer, progress: Progress, topics: Mapping[str, Topic]) -> None:
+        self._consumer = consumer
+        self._progress = progress
+        self._topics = topics
+        self._shown_s = monotonic()
+
+    def show(self) -> None:
+        """At most once a second."""
+        if monotonic() - self._shown_s < _SHOW_EVERY_S:
+            return
+        self._shown_s, assigned = monotonic(), self._consumer.assignment()
+        lags: dict[TopicPartition, int] = {}
+        for place in self._progress:
+            partition = TopicPartition(place.topic, place.partition)
+            end = self._consumer.highwater(partition) if partition in assigned else None
+            if end is not None:
+                lags[partition] = max(0, end - self._progress[place].standing)
+                labels = {"topic": self._topics[place.topic].name, "partition": str(place.partition)}
+                metrics.gauge("archive_lag_records", **labels).set(lags[partition])
+        show_lags(lags)
