@@ -63,7 +63,9 @@ async def test_who_read_what_of_whom_and_never_the_words() -> None:
     assert not any(secret in written for secret in (TOKEN.encode(), QUERY.encode(), b"forgotten", b"pelicans"))
 
 
-async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of_it() -> None:
+async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A deed that broke off may be done all the same; a tool that refuses answers 200 like every tool."""
     log = Log()
     app, served = audited_app(HttpSettings(), log)
@@ -74,9 +76,9 @@ async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of
     accept = {"Accept": "application/json, text/event-stream"}
     async with endpoint.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         told = await client.post("/mcp", json=asked, headers=accept)
-        served.erasures.request = _breaks  # type: ignore[method-assign]
+        monkeypatch.setattr(served.erasures, "request", _breaks)
         broken = await client.post("/v1/erase", json={"user_id": "u"})
-        served.erasures.request = _is_cancelled  # type: ignore[method-assign]
+        monkeypatch.setattr(served.erasures, "request", _is_cancelled)
         with pytest.raises(asyncio.CancelledError):
             await client.post("/v1/erase", json={"user_id": "u"})
     await served.close()

@@ -72,7 +72,7 @@ RULES: dict[str, Rule] = {
     **{f"GET /live{what}": Rule(OPEN) for what in ("", "/{name}")},
     **{f"GET /v1/live/{what}": Rule(READER) for what in ("me",)},
     **{f"GET /v1/live/{what}": Rule(OPERATOR) for what in ("stream", "sessions/{session_id}")},
-    **{f"GET /v1/live/{what}": Rule(OPERATOR, True, "text_read") for what in ("sessions/{session_id}/text", "search")},
+    **{f"GET /v1/live/{what}": Rule(OPERATOR, True, "text_read") for what in ("texts/{session_id}", "search")},
     **{
         f"POST /v1/live/alerts/{{alert_id}}/{what}": Rule(OPERATOR, False, "acted") for what in ("acknowledge", "label")
     },

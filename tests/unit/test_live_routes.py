@@ -131,7 +131,7 @@ async def served() -> AsyncIterator[Watched]:
 ASKED = {
     "/v1/live/me": ("GET", None),
     "/v1/live/search?q=pelicans": ("GET", None),
-    "/v1/live/sessions/session-a/text": ("GET", None),
+    "/v1/live/texts/session-a": ("GET", None),
     "/v1/live/sessions/session-a": ("GET", None),
     "/v1/live/sessions/session-a?text=true": ("GET", None),
     "/v1/live/alerts/alert-a/acknowledge": ("POST", {"session_id": "session-a"}),
@@ -204,7 +204,7 @@ async def test_another_tenants_session_is_unknown(served: Watched) -> None:
             await client.post("/v1/live/alerts/alert-b/label", json={"session_id": "session-b", "label": True}),
         ]
         named = [await client.get(f"/v1/live/{path}") for path in ("search?q=pelicans&app_id=b", "stream?app_id=b")]
-        text = await client.get("/v1/live/sessions/session-b/text")
+        text = await client.get("/v1/live/texts/session-b")
         found = [
             await client.get(f"/v1/live/search?q=canary-of-b+name+pelicans&kind={kind}")
             for kind in ("turns", "episodes", "facts", "memories")
@@ -241,7 +241,7 @@ async def test_ids_and_text_of_anything_are_data(served: Watched) -> None:
     path = f"/v1/live/sessions/{quote(ODD, safe='')}"
     async with served.client("all") as client:
         timeline = await client.get(path)
-        text = await client.get(f"{path}/text?first=7&last=7")
+        text = await client.get(f"/v1/live/texts/{quote(ODD, safe='')}?first=7&last=7")
         acknowledged = await client.post(
             f"/v1/live/alerts/{quote('alert/../odd', safe='')}/acknowledge", json={"session_id": ODD}
         )

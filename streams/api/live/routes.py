@@ -1,6 +1,6 @@
 """Data of the live page: `/v1/live`, for operators; text only with the permission for it, and audited.
 
-A session id may hold slashes: the route that ends in `text` comes first.
+A session id may hold slashes, so it ends a path: text has a path of its own.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _add_sessions(router: APIRouter, parts: LiveParts) -> None:
     guarded = [Depends(require_operator)]
 
     @router.get(
-        "/sessions/{session_id:path}/text",
+        "/texts/{session_id:path}",
         responses=openapi.answer(Said, examples.SAID),
         dependencies=[*guarded, *READS_TEXT],
     )

@@ -59,11 +59,10 @@ const query = (parameters) => {
 };
 
 /**
- * An id as one part of a path. Browsers take a part of dots alone for a way up, however it is encoded; and what ends in
- * `/text` is answered as the text of the session before it.
+ * An id as one part of a path. Browsers take a part of dots alone for a way up, however it is encoded.
  */
 const part = (id) => {
-  if (/^\.{1,2}$|\/text$/.test(id)) throw new Refused(400, `the id “${id}” cannot stand in an address; “turntide query” shows the session`);
+  if (/^\.{1,2}$/.test(id)) throw new Refused(400, `the id “${id}” cannot stand in an address; “turntide query” shows the session`);
   return encodeURIComponent(id);
 };
 
@@ -77,7 +76,7 @@ export const stream = (signal) => open("/stream", { signal, headers: { Accept: "
 export const session = async (id, { text = false, signal } = {}) =>
   read(`/sessions/${part(id)}${query({ text: text ? "true" : "" })}`, { signal });
 export const turns = async (id, first, last, signal) =>
-  read(`/sessions/${part(id)}/text${query({ first, last })}`, { signal });
+  read(`/texts/${part(id)}${query({ first, last })}`, { signal });
 export const search = (parameters, signal) => read(`/search${query(parameters)}`, { signal });
 export const acknowledge = (alert) => write(alertPath(alert, "acknowledge"), { session_id: alert.session_id });
 export const label = (alert, right, reason) =>
