@@ -48,10 +48,17 @@ class ApiToken(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _admin_is_a_role(cls, given: Any) -> Any:
-        """`"admin": true` of 0.1.0 is the role of that name."""
+        """`"admin": true` of 0.1.0 is the role of that name.
+
+        Raises:
+            ValueError: `admin` is neither true nor false: nobody's role is guessed.
+        """
         if isinstance(given, dict) and "admin" in given:
             given = dict(given)
-            if given.pop("admin") is True:
+            admin = given.pop("admin")
+            if not isinstance(admin, bool):
+                raise ValueError('admin is true or false; better name the role: "role": "admin"')
+            if admin:
                 given.setdefault("role", TokenRole.ADMIN)
         return given
 

@@ -188,6 +188,12 @@ def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytes
     assert access_of(settings.http).holder(ADMIN) == Caller(frozenset({"a"}), TokenRole.ADMIN)
 
 
+def test_no_role_is_guessed() -> None:
+    """An `admin` that is neither true nor false is refused: a reader's token would surprise its holder."""
+    with pytest.raises(ValidationError, match="true or false"):
+        ApiToken.model_validate({"token": ADMIN, "admin": "yes"})
+
+
 def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of an answer must not tell which token was near, nor how near."""
     compared: list[bytes] = []
