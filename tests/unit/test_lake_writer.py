@@ -275,7 +275,7 @@ def test_a_catalog_that_is_being_created_is_no_archive_yet(tmp_path: Path) -> No
 
 
 def test_the_engine_leaves_memory_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer takes half of what its process may, and 4 GiB at the most; the rest it spills."""
+    """It takes half of what its process may, and 4 GiB at the most; the rest it spills."""
     limits: list[str] = []
     for allowed_bytes in (1 * 1024**3, 64 * 1024**3):
         monkeypatch.setattr(catalog, "memory_limit_bytes", lambda allowed=allowed_bytes: allowed)
