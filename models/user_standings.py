@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
+from models.errors import RecoveryFailed
 from models.partition import Parts
 from models.user_state import UserHead, read_head
 
@@ -26,7 +28,8 @@ class UserStandings:
         self._waiting: dict[str, int] = {}
         for key, parts in entities.items():
             if key.startswith(_PREFIX) and parts:
-                self.note(key, read_head(parts))
+                with suppress(RecoveryFailed):  # one user's damaged state is that user's matter, when it is folded
+                    self.note(key, read_head(parts))
 
     def note(self, key: str, head: UserHead) -> None:
         """A user was written; of one who was erased the head says nothing."""
