@@ -205,4 +205,10 @@ def test_archive_commands(archive: LakeWriter) -> None:
         f"{place}: 1 offsets below 150 are neither archived nor skipped: 5-5"
     ]
     assert json.loads(status.stdout)["partitions"][0]["next_offset"] == 150
-    assert set(json.loads(merged.stdout)) == {"merged_files", "deleted_files", "orphans", "expired_snapshots", "settled"}
+    assert set(json.loads(merged.stdout)) == {
+        "merged_files",
+        "deleted_files",
+        "orphans",
+        "expired_snapshots",
+        "settled",
+    }
