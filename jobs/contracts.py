@@ -9,6 +9,7 @@ import typer
 
 from jobs.cli import examples
 from jobs.contract_documents import documents
+from jobs.generated_files import differing, write_differing
 from jobs.output import Output, OutputFormat
 from jobs.view_contract import NAME, breaks, views_contract
 from models.errors import ConfigurationError
@@ -17,6 +18,7 @@ _EXIT_DRIFT = 1
 
 Directory = Annotated[Path, typer.Option("--directory", help="Folder of the contracts.")]
 _DIRECTORY = Path("deploy") / "contracts"
+_SCHEMAS = Path("schemas")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,14 +36,8 @@ def write(directory: Directory = _DIRECTORY, output: OutputFormat = OutputFormat
             f"readers rely on what {directory / NAME} promises: {'; '.join(lost)}. Keep it, or raise VIEWS_VERSION"
         )
     generated = _generated()
-    changed = drift(directory)
-    for name in changed:
-        path = directory / name
-        if name in generated:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(generated[name], encoding="utf-8")
-        else:
-            path.unlink()
+    changed = differing(directory, generated, only_json_of=_SCHEMAS)
+    write_differing(directory, generated, changed)
     _show(changed, output)
 
 
@@ -62,16 +58,7 @@ def _generated() -> dict[str, str]:
 
 def drift(directory: Path) -> dict[str, str]:
     """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
-    generated = _generated()
-    found: dict[str, str] = {}
-    for name, text in generated.items():
-        path = directory / name
-        if not path.is_file():
-            found[name] = "missing"
-        elif path.read_text(encoding="utf-8") != text:
-            found[name] = "changed"
-    schemas = {f"schemas/{path.name}" for path in (directory / "schemas").glob("*.json")}
-    return found | dict.fromkeys(sorted(schemas - generated.keys()), "left over")
+    return differing(directory, _generated(), only_json_of=_SCHEMAS)
 
 
 def _show(changed: dict[str, str], output: OutputFormat) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
+from jobs.generated_files import differing, write_differing
 from jobs.monitoring.boards import BOARDS, UNSHOWN
 from jobs.monitoring.rules import OPERATORS, for_the_operator, read
 from jobs.monitoring.runbooks import FOLDER, INDEX, index
@@ -40,15 +41,9 @@ app = typer.Typer(
 @app.command(epilog=examples("turntide monitoring write", "turntide monitoring write --directory ops --output json"))
 def write(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
     """Write the dashboards, the index of the runbooks and the rules for Kubernetes where they differ."""
-    changed = drift(directory)
     generated = documents(directory)
-    for name in changed:
-        path = directory / name
-        if name in generated:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(generated[name], encoding="utf-8")
-        else:
-            path.unlink()
+    changed = differing(directory, generated, only_json_of=_DASHBOARDS)
+    write_differing(directory, generated, changed)
     printed = Output(output)
     printed.rows("monitoring", [{"file": name, "state": state} for name, state in changed.items()])
     if not changed:
@@ -82,13 +77,4 @@ def documents(directory: Path) -> dict[str, str]:
 
 def drift(directory: Path) -> dict[str, str]:
     """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
-    generated = documents(directory)
-    found: dict[str, str] = {}
-    for name, text in generated.items():
-        path = directory / name
-        if not path.is_file():
-            found[name] = "missing"
-        elif path.read_text(encoding="utf-8") != text:
-            found[name] = "changed"
-    there = {str(_DASHBOARDS / path.name) for path in (directory / _DASHBOARDS).glob("*.json")}
-    return found | dict.fromkeys(sorted(there - generated.keys()), "left over")
+    return differing(directory, documents(directory), only_json_of=_DASHBOARDS)

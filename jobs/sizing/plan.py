@@ -6,14 +6,16 @@ number of workers, which partitions allow: no two of them share state. That is a
 
 from __future__ import annotations
 
+from datetime import timedelta
 from math import ceil
 
 from msgspec import Struct, field
 
-from models.topics import TOPICS, Cleanup
+from models.topics import TOPICS, TURNS, Topic
 
 KAFKA = "kafka"
 _INDEX_OF_ONE_MACHINE_GB = 50
+_DAY = timedelta(days=1)
 _DAY_S = 86_400
 _DAY_MINUTES = 1_440
 _HOURS_A_MONTH = 730
@@ -167,9 +169,8 @@ def _partitions(workers: int) -> int:
 def _storage(load: Load, cost: Cost) -> tuple[float, float, float]:
     """GB in Kafka with all copies, in the index, and of the archive per day."""
     longer = max(0.0, (load.turn_bytes or cost.turn_bytes) - cost.turn_bytes)
-    kept = sum(cost.topic_bytes.get(topic.name, 0.0) * _kept_days(topic.retention, topic.cleanup) for topic in TOPICS)
-    (turns,) = (topic for topic in TOPICS if topic.name == "turns.v1")
-    kept += longer * cost.text_copies * _kept_days(turns.retention, turns.cleanup)
+    kept = sum(cost.topic_bytes.get(topic.name, 0.0) * _kept_days(topic) for topic in TOPICS)
+    kept += longer * cost.text_copies * _kept_days(TURNS)
     stretch = (cost.turn_bytes + longer) / cost.turn_bytes
     index = (cost.index_bytes + longer) * load.index_days
     archive = cost.archive_bytes * stretch
@@ -177,9 +178,8 @@ def _storage(load: Load, cost: Cost) -> tuple[float, float, float]:
     return kept * a_day * load.replication, index * a_day, archive * a_day
 
 
-def _kept_days(retention: object, cleanup: Cleanup) -> float:
-    days = getattr(retention, "days", None)
-    return _COMPACTED_DAYS if days is None or cleanup is Cleanup.COMPACT else float(days)
+def _kept_days(topic: Topic) -> float:
+    return _COMPACTED_DAYS if topic.retention is None else topic.retention / _DAY
 
 
 def _limits(workers: dict[str, int], index_gb: float) -> list[str]:

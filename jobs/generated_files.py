@@ -1,0 +1,36 @@
+"""Files that are made of the code and kept in the repository: what differs from it, and writing that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def differing(directory: Path, generated: Mapping[str, str], *, only_json_of: Path) -> dict[str, str]:
+    """Files that differ from what the code says: path below the folder -> missing, changed or left over.
+
+    Args:
+        directory: Where they are kept.
+        generated: Path below the folder -> text.
+        only_json_of: A folder below it whose JSON files are all generated: others there are left over.
+    """
+    found: dict[str, str] = {}
+    for name, text in generated.items():
+        path = directory / name
+        if not path.is_file():
+            found[name] = "missing"
+        elif path.read_text(encoding="utf-8") != text:
+            found[name] = "changed"
+    there = {str(only_json_of / path.name) for path in (directory / only_json_of).glob("*.json")}
+    return found | dict.fromkeys(sorted(there - generated.keys()), "left over")
+
+
+def write_differing(directory: Path, generated: Mapping[str, str], changed: Mapping[str, str]) -> None:
+    """Write what is missing or changed, and remove what is left over (`differing`)."""
+    for name in changed:
+        path = directory / name
+        if name in generated:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(generated[name], encoding="utf-8")
+        else:
+            path.unlink()
