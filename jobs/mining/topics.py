@@ -1,13 +1,15 @@
 """What conversations are about: clusters of their topics, which grow, are new or risky, and who goes in circles.
 
 Texts are the titles and summaries of a session's topics and the key words of its segments. A text leaves this module as
-a vector and marks of its words (`topic_names`); the words that name a cluster are looked up in the archive again.
+a vector and marks of its words (`topic_names`); the words that name a cluster are looked up in the archive again. Of a
+day with more texts than the policy wants, whole sessions are drawn by lot: shares stay what they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import ibis
 import polars as pl
@@ -56,15 +58,27 @@ def _sessions(tables: Tables) -> ir.Table:
     return joined.mutate(returns=joined.returns.fill_null(0), alerted=joined.alerted.fill_null(False))
 
 
-def refine(frames: Frames, _policy: ArchivePolicy) -> Frames:
-    """Texts become vectors and marks."""
-    texts = frames["texts"].sort("session_id", "place", "text")
+def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
+    """Texts become vectors and marks; of a day with too many of them, those of some sessions."""
+    lots = _lots(frames["texts"], policy.topics.day_texts)
+    chosen = lots.filter("drawn").select("day", "session_id")
+    texts = frames["texts"].join(chosen, on=["day", "session_id"]).sort("session_id", "place", "text")
     return {
         "texts": texts.drop("text").with_columns(
             vector=kept_vectors(texts["text"].to_list()), marks=marks_of(texts["text"])
         ),
+        "drawn": lots.group_by("day").agg(sessions=pl.col("drawn").sum(), of=pl.len()).sort("day"),
         "sessions": frames["sessions"].sort("session_id"),
     }
+
+
+def _lots(texts: pl.DataFrame, most: int) -> pl.DataFrame:
+    """`day, session_id, drawn`: in an order by lot, the same in every run, sessions until their day has enough texts."""
+    sessions = texts.group_by("day", "session_id").agg(texts=pl.len())
+    lot = pl.Series([crc32(session.encode()) for session in sessions["session_id"]], dtype=pl.UInt32)
+    before = pl.col("texts").cum_sum().over("day") - pl.col("texts")
+    ordered = sessions.with_columns(lot=lot).sort("day", "lot", "session_id")
+    return ordered.select("day", "session_id", drawn=before < most)
 
 
 def find(frames: Frames, asked: Asked) -> Found:
@@ -93,7 +107,7 @@ def find(frames: Frames, asked: Asked) -> Found:
             "novelty": Shown("Novelty by day", "Texts far from all topics of the earlier period.", _novelty(texts)),
             **circles.tables,
         },
-        notes=_notes(texts, asked),
+        notes=_notes(texts, frames["drawn"], asked),
     )
 
 
@@ -184,11 +198,20 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _notes(texts: pl.DataFrame, asked: Asked) -> list[str]:
+def _notes(texts: pl.DataFrame, drawn: pl.DataFrame, asked: Asked) -> list[str]:
+    notes = []
+    sessions, of = drawn["sessions"].sum(), drawn["of"].sum()
+    if sessions < of:
+        notes.append(
+            f"Clusters are of {sessions:,} of {of:,} sessions, drawn by lot day by day until a day had "
+            f"{asked.policy.topics.day_texts:,} texts; a rare topic may be missed. Evidence queries look at all of them."
+        )
     if texts["novel"].dtype != pl.Null:
-        return ["Shares before are of the half of the earlier sessions from which it was not learnt what is novel."]
-    since, until = asked.period.earlier
-    return [f"{since} to {until} has too few sessions to say what is new."]
+        notes.append("Shares before are of the half of the earlier sessions from which it was not learnt what is novel.")
+    else:
+        since, until = asked.period.earlier
+        notes.append(f"{since} to {until} has too few sessions to say what is new.")
+    return notes
 
 
 JOB = Job(
@@ -197,7 +220,7 @@ JOB = Job(
     question="What are conversations about, what grows or is new, and who goes in circles?",
     grouped="session",
     reads=("topics", "compactions", "alerts"),
-    version=1,
+    version=2,
     heavy=heavy,
     find=find,
     refine=refine,

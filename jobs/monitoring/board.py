@@ -11,6 +11,8 @@ from streams.telemetry import PREFIX
 
 WINDOW = "$__rate_interval"
 """Grafana's own: four scrapes, or more where the picture is coarse."""
+_WIDTH = 8
+"""Of a panel that says nothing else: three stand beside each other."""
 
 
 class Shows(StrEnum):
@@ -41,7 +43,7 @@ class Panel(Struct, frozen=True, kw_only=True):
     unit: str = "short"
     alerts: tuple[str, ...] = ()
     shows: Shows = Shows.LINES
-    width: int = 8
+    width: int = _WIDTH
 
 
 class Row(Struct, frozen=True):
@@ -76,6 +78,24 @@ def rate(metric: str, *by: str, where: str = "") -> str:
     'sum by (job) (rate(turntide_turns_folded_total[$__rate_interval]))'
     """
     return f"sum by ({', '.join(by)}) (rate({series(metric, where)}[{WINDOW}]))"
+
+
+def per_second(
+    title: str,
+    metric: str,
+    *by: str,
+    where: str = "",
+    legend: str = "",
+    alerts: tuple[str, ...] = (),
+    width: int = _WIDTH,
+) -> Panel:
+    """How fast a counter rises, a line for each value of its labels; `legend` where their values do not name it.
+
+    >>> per_second("Deliveries", "sink_deliveries_total", "sink", "result").queries[0].legend
+    '{{sink}} {{result}}'
+    """
+    query = Query(rate(metric, *by, where=where), legend or " ".join(f"{{{{{label}}}}}" for label in by))
+    return Panel(title=f"{title}, a second", queries=(query,), unit="ops", alerts=alerts, width=width)
 
 
 def total(metric: str, *by: str, where: str = "") -> str:

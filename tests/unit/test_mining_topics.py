@@ -21,7 +21,7 @@ from jobs.mining.topic_growth import cluster_table, members
 from jobs.mining.topic_names import marks_of
 from jobs.mining.topics import JOB
 from jobs.mining.topics_pictures import pictures
-from models.archive_policy import AnonymityPolicy, ArchivePolicy
+from models.archive_policy import AnonymityPolicy, ArchivePolicy, TopicMining
 from models.topics import CONVERSATION_TOPICS
 from streams.lake.catalog import LakePaths, reading
 from streams.lake.writer import LakeWriter
@@ -136,6 +136,24 @@ def test_a_growing_cluster_is_told_from_one_that_stays() -> None:
     assert set(grown["group"]) <= set(new)
 
 
+def test_of_a_day_with_too_many_texts_whole_sessions_are_drawn() -> None:
+    """The same ones in every run; a day with fewer texts keeps all of its sessions."""
+    busy, calm = texts(OLD, sessions=40), texts(OLD, sessions=5, seed=1)
+    calm = calm.with_columns(day=pl.lit(WEEK.until))
+    rows = pl.concat([busy, calm]).drop("vector", "marks")
+    frames = {"texts": rows, "sessions": rows.select("day", "session_id").unique()}
+
+    made, again = (
+        JOB.refine({**frames, "texts": order}, ArchivePolicy(topics=TopicMining(day_texts=50)))
+        for order in (rows, rows.reverse())
+    )
+
+    assert made["texts"].equals(again["texts"])
+    assert made["texts"].group_by("session_id").len()["len"].unique().to_list() == [3]
+    assert made["drawn"].rows() == [(WEEK.since, 17, 40), (WEEK.until, 5, 5)]
+    assert made["sessions"].height == 45
+
+
 def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
     """Sessions of 100 turns."""
     frame = pl.DataFrame({"returns": list(returns), "alerted": list(alerted)}).with_row_index("n")
@@ -233,6 +251,22 @@ def test_clusters_of_too_few_users_are_not_shown(place: LakePaths, tmp_path: Pat
         [],
         dict.fromkeys(("topics", "topic_days", "novelty", "cycling"), 0),
     )
+
+
+def test_a_sample_is_called_one(place: LakePaths, tmp_path: Path) -> None:
+    """Clusters are of some sessions; what needs no texts is of all."""
+    sampled = ArchivePolicy(topics=TopicMining(day_texts=60))
+
+    section = mined(JOB, place, tmp_path, policy=sampled).section
+
+    assert "Clusters are of 42 of 70 sessions" in section.notes[0]
+    assert {figure.name: figure.sessions for figure in section.figures} == {
+        "topic_clusters": 42,
+        "topics_per_session": 70,
+        "novel_texts_ratio": 42,
+        "topic_returns_per_100_turns": 70,
+        "cycling_sessions_ratio": 70,
+    }
 
 
 def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:

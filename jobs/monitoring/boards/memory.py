@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from jobs.monitoring.board import Board, Panel, Query, Row, quantile, rate, total
+from jobs.monitoring.board import Board, Panel, Query, Row, per_second, quantile, rate, total
 
 _USERS = Row(
     "Users",
     (
-        Panel(
-            title="Changes of facts, a second",
-            queries=(Query(rate("fact_changes_total", "cause"), "{{cause}}"),),
-            unit="ops",
-        ),
-        Panel(title="Episodes, a second", queries=(Query(rate("episodes_total", "job"), "episodes"),), unit="ops"),
+        per_second("Changes of facts", "fact_changes_total", "cause"),
+        per_second("Episodes", "episodes_total", "job", legend="episodes"),
         Panel(
             title="Tokens of summaries by tokens of their turns",
             queries=(
@@ -30,11 +26,7 @@ _USERS = Row(
             queries=(Query(rate("requests_answered_total", "result"), "{{result}}"),),
             unit="ops",
         ),
-        Panel(
-            title="Prompts put together, a second",
-            queries=(Query(rate("contexts_total", "result"), "{{result}}"),),
-            unit="ops",
-        ),
+        per_second("Prompts put together", "contexts_total", "result"),
     ),
 )
 
@@ -50,16 +42,8 @@ _APPS = Row(
             ),
             unit="ops",
         ),
-        Panel(
-            title="Conversations of which no memory was made, a second",
-            queries=(Query(rate("app_memories_skipped_total", "reason"), "{{reason}}"),),
-            unit="ops",
-        ),
-        Panel(
-            title="Compactions, a second",
-            queries=(Query(rate("app_memory_compactions_total", "result", "reason"), "{{result}} {{reason}}"),),
-            unit="ops",
-        ),
+        per_second("Conversations of which no memory was made", "app_memories_skipped_total", "reason"),
+        per_second("Compactions", "app_memory_compactions_total", "result", "reason"),
         Panel(
             title="Conversations that wait to become a memory",
             queries=(Query(total("app_memories_waiting", "job"), "waiting"),),
@@ -71,11 +55,7 @@ _APPS = Row(
                 Query(total("app_memory_spaces_used", "job"), "with memories"),
             ),
         ),
-        Panel(
-            title="Energy units, a second",
-            queries=(Query(rate("app_memory_energy_units_total", "cause"), "{{cause}}"),),
-            unit="ops",
-        ),
+        per_second("Energy units", "app_memory_energy_units_total", "cause"),
         Panel(
             title="Seconds of work on spaces, a second",
             queries=(Query(rate("app_memory_work_seconds_total", "job"), "{{job}}"),),
@@ -91,48 +71,23 @@ _PROJECTS = Row(
             title="Projects and their memories",
             queries=(Query(total("projects", "job"), "projects"), Query(total("project_memories", "job"), "memories")),
         ),
-        Panel(
-            title="Changes of items, a second",
-            queries=(Query(rate("project_item_changes_total", "cause"), "{{cause}}"),),
-            unit="ops",
-        ),
-        Panel(
-            title="Consolidations, a second",
-            queries=(Query(rate("project_consolidations_total", "cause"), "{{cause}}"),),
-            unit="ops",
-        ),
-        Panel(
-            title="Tokens reclaimed, a second",
-            queries=(Query(rate("project_tokens_reclaimed_total", "job"), "tokens"),),
-            unit="ops",
-        ),
-        Panel(
-            title="Accesses, a second",
-            queries=(Query(rate("project_accesses_total", "result"), "{{result}}"),),
-            unit="ops",
-        ),
+        per_second("Changes of items", "project_item_changes_total", "cause"),
+        per_second("Consolidations", "project_consolidations_total", "cause"),
+        per_second("Tokens reclaimed", "project_tokens_reclaimed_total", "job", legend="tokens"),
+        per_second("Accesses", "project_accesses_total", "result"),
     ),
 )
 
 _MODELS = Row(
     "Language models",
     (
-        Panel(
-            title="Calls, a second",
-            queries=(Query(rate("llm_calls_total", "service", "result"), "{{service}} {{result}}"),),
-            unit="ops",
-            alerts=("TurntideLlmFailing",),
-        ),
+        per_second("Calls", "llm_calls_total", "service", "result", alerts=("TurntideLlmFailing",)),
         Panel(
             title="Time of a call, p99",
             queries=(Query(quantile(0.99, "llm_call_seconds", "service"), "{{service}}"),),
             unit="s",
         ),
-        Panel(
-            title="Tokens, a second",
-            queries=(Query(rate("llm_tokens_total", "service", "direction"), "{{service}} {{direction}}"),),
-            unit="ops",
-        ),
+        per_second("Tokens", "llm_tokens_total", "service", "direction"),
         Panel(
             title="Cost in a day",
             queries=(Query("sum by (service) (increase(turntide_llm_cost_total[1d]))", "{{service}}"),),

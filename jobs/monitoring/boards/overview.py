@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.monitoring.board import Board, Panel, Query, Row, Shows, most, rate, total
+from jobs.monitoring.board import Board, Panel, Query, Row, Shows, most, per_second, total
 
 _THERE = Row(
     "Is everything there",
@@ -39,12 +39,7 @@ _THERE = Row(
 _FLOW = Row(
     "Does it keep up",
     (
-        Panel(
-            title="Records done, a second",
-            queries=(Query(rate("records_total", "job"), "{{job}}"),),
-            unit="ops",
-            alerts=("TurntideStalled",),
-        ),
+        per_second("Records done", "records_total", "job", alerts=("TurntideStalled",)),
         Panel(
             title="How long the oldest waiting record has waited",
             queries=(Query("job:turntide_waiting_seconds:max", "{{job}}"),),
@@ -71,24 +66,9 @@ _FLOW = Row(
             unit="s",
             alerts=("TurntideBacklog",),
         ),
-        Panel(
-            title="Turns folded, a second",
-            queries=(Query(rate("turns_folded_total", "job"), "{{job}}"),),
-            unit="ops",
-            alerts=("TurntideAlertSilence",),
-        ),
-        Panel(
-            title="Dead letters, a second",
-            queries=(Query(rate("dead_letters_total", "job", "reason"), "{{job}} {{reason}}"),),
-            unit="ops",
-            alerts=("TurntideDeadLetters",),
-        ),
-        Panel(
-            title="Fold errors, a second",
-            queries=(Query(rate("fold_errors_total", "job"), "{{job}}"),),
-            unit="ops",
-            alerts=("TurntideFoldErrors",),
-        ),
+        per_second("Turns folded", "turns_folded_total", "job", alerts=("TurntideAlertSilence",)),
+        per_second("Dead letters", "dead_letters_total", "job", "reason", alerts=("TurntideDeadLetters",)),
+        per_second("Fold errors", "fold_errors_total", "job", alerts=("TurntideFoldErrors",)),
         Panel(
             title="Releases that run",
             queries=(Query("count by (version) (turntide_build_info)", "{{version}}"),),
@@ -111,12 +91,7 @@ _TOLD = Row(
             queries=(Query(most("sink_lag_records", "sink"), "{{sink}}"),),
             alerts=("TurntideSinkFailing",),
         ),
-        Panel(
-            title="Deliveries, a second",
-            queries=(Query(rate("sink_deliveries_total", "sink", "result"), "{{sink}} {{result}}"),),
-            unit="ops",
-            alerts=("TurntideSinkFailing",),
-        ),
+        per_second("Deliveries", "sink_deliveries_total", "sink", "result", alerts=("TurntideSinkFailing",)),
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.monitoring.board import WINDOW, Board, Panel, Query, Row, quantile, rate, series, total
+from jobs.monitoring.board import WINDOW, Board, Panel, Query, Row, per_second, quantile, rate, series, total
 
 _HERE = 'job="$job", instance=~"$instance"'
 _HTTP = f'{_HERE}, route!~"/livez|/readyz|/metrics"'
@@ -10,12 +10,7 @@ _HTTP = f'{_HERE}, route!~"/livez|/readyz|/metrics"'
 _BATCHES = Row(
     "Batches",
     (
-        Panel(
-            title="Records done by topic, a second",
-            queries=(Query(rate("records_total", "topic", where=_HERE), "{{topic}}"),),
-            unit="ops",
-            alerts=("TurntideStalled",),
-        ),
+        per_second("Records done by topic", "records_total", "topic", where=_HERE, alerts=("TurntideStalled",)),
         Panel(
             title="Time of a batch in each stage, p99",
             queries=(Query(quantile(0.99, "stage_seconds", "stage", where=_HERE), "{{stage}}"),),
@@ -78,11 +73,7 @@ _STATE = Row(
             queries=(Query(total("recovery_remaining_records", "instance", where=_HERE), "{{instance}}"),),
             alerts=("TurntideRecoverySlow",),
         ),
-        Panel(
-            title="Changelog records applied, a second",
-            queries=(Query(rate("recovery_records_total", "instance", where=_HERE), "{{instance}}"),),
-            unit="ops",
-        ),
+        per_second("Changelog records applied", "recovery_records_total", "instance", where=_HERE),
         Panel(
             title="Time from assignment to ready, p99 of a day",
             queries=(
@@ -112,11 +103,7 @@ _SERVING = Row(
             unit="s",
             alerts=("TurntideHttpSlow",),
         ),
-        Panel(
-            title="Requests and connections refused, a second",
-            queries=(Query(rate("http_refused_total", "reason", where=_HERE), "{{reason}}"),),
-            unit="ops",
-        ),
+        per_second("Requests and connections refused", "http_refused_total", "reason", where=_HERE),
         Panel(
             title="Live streams, and those lost in a quarter of an hour",
             queries=(
@@ -128,12 +115,7 @@ _SERVING = Row(
             ),
             alerts=("TurntideLiveStreamDrops",),
         ),
-        Panel(
-            title="Audit records, a second",
-            queries=(Query(rate("audit_records_total", "result", where=_HERE), "{{result}}"),),
-            unit="ops",
-            alerts=("TurntideAuditFailing",),
-        ),
+        per_second("Audit records", "audit_records_total", "result", where=_HERE, alerts=("TurntideAuditFailing",)),
     ),
 )
 
@@ -164,11 +146,7 @@ _PROCESS = Row(
             queries=(Query(rate("energy_joules_total", "instance", where=_HERE), "{{instance}}"),),
             unit="watt",
         ),
-        Panel(
-            title="Spans of traces, a second",
-            queries=(Query(rate("trace_spans_total", "result", where=_HERE), "{{result}}"),),
-            unit="ops",
-        ),
+        per_second("Spans of traces", "trace_spans_total", "result", where=_HERE),
     ),
 )
 

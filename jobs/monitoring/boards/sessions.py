@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from jobs.monitoring.board import WINDOW, Board, Panel, Query, Row, quantile, rate, total
+from jobs.monitoring.board import WINDOW, Board, Panel, Query, Row, per_second, quantile, rate, total
 
 _RISK = Row(
     "Risk",
     (
         Panel(title="Open sessions by mode", queries=(Query(total("open_sessions", "mode"), "{{mode}}"),)),
-        Panel(
-            title="Sessions that enter a mode, a second",
-            queries=(Query(rate("mode_transitions_total", "mode"), "{{mode}}"),),
-            unit="ops",
-        ),
-        Panel(
-            title="Alert changes, a second",
-            queries=(Query(rate("alerts_total", "cause", "severity"), "{{cause}} {{severity}}"),),
-            unit="ops",
-            alerts=("TurntideAlertStorm", "TurntideAlertSilence"),
+        per_second("Sessions that enter a mode", "mode_transitions_total", "mode"),
+        per_second(
+            "Alert changes", "alerts_total", "cause", "severity", alerts=("TurntideAlertStorm", "TurntideAlertSilence")
         ),
         Panel(
             title="Share of turns that are hardly English",
@@ -26,10 +19,10 @@ _RISK = Row(
             ),
             unit="percentunit",
         ),
-        Panel(
-            title="Turns for which the scorer gave no number, a second",
-            queries=(Query(rate("risks_not_a_number_total", "job"), "{{job}}"),),
-            unit="ops",
+        per_second(
+            "Turns for which the scorer gave no number",
+            "risks_not_a_number_total",
+            "job",
             alerts=("TurntideScorerNotANumber",),
         ),
     ),
@@ -38,13 +31,7 @@ _RISK = Row(
 _JUDGE = Row(
     "Judge",
     (
-        Panel(
-            title="Judgements, a second",
-            queries=(Query(rate("judgements_total", "result"), "{{result}}"),),
-            unit="ops",
-            alerts=("TurntideJudgeFailing",),
-            width=12,
-        ),
+        per_second("Judgements", "judgements_total", "result", alerts=("TurntideJudgeFailing",), width=12),
         Panel(
             title="Time of a judgement",
             queries=tuple(Query(quantile(share, "judgement_seconds"), f"p{share * 100:g}") for share in (0.5, 0.99)),
@@ -57,12 +44,7 @@ _JUDGE = Row(
 _TOPICS = Row(
     "Conversation topics",
     (
-        Panel(
-            title="Changes of topics, a second",
-            queries=(Query(rate("topic_changes_total", "cause"), "{{cause}}"),),
-            unit="ops",
-            width=12,
-        ),
+        per_second("Changes of topics", "topic_changes_total", "cause", width=12),
         Panel(
             title="Packed size by original size",
             queries=(

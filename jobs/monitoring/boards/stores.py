@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.monitoring.board import Board, Panel, Query, Row, most, rate, total
+from jobs.monitoring.board import Board, Panel, Query, Row, most, per_second, rate, total
 
 _INDEX = Row(
     "Index",
@@ -13,11 +13,7 @@ _INDEX = Row(
             alerts=("TurntideIndexBehind",),
         ),
         Panel(title="Points", queries=(Query(most("index_points", "job"), "points"),)),
-        Panel(
-            title="Calls to vector store or embedder made again, a second",
-            queries=(Query(rate("index_retries_total", "job"), "{{job}}"),),
-            unit="ops",
-        ),
+        per_second("Calls to vector store or embedder made again", "index_retries_total", "job"),
     ),
 )
 
@@ -29,27 +25,14 @@ _ARCHIVE = Row(
             queries=(Query(total("archive_lag_records", "topic"), "{{topic}}"),),
             alerts=("TurntideArchiveBehind",),
         ),
-        Panel(
-            title="Rows landed, a second",
-            queries=(Query(rate("archive_rows_total", "topic"), "{{topic}}"),),
-            unit="ops",
-            alerts=("TurntideArchiveBehind",),
-        ),
-        Panel(
-            title="Files landed, a second",
-            queries=(Query(rate("archive_files_total", "topic"), "{{topic}}"),),
-            unit="ops",
-        ),
+        per_second("Rows landed", "archive_rows_total", "topic", alerts=("TurntideArchiveBehind",)),
+        per_second("Files landed", "archive_files_total", "topic"),
         Panel(
             title="Bytes landed, a second",
             queries=(Query(rate("archive_bytes_total", "topic"), "{{topic}}"),),
             unit="Bps",
         ),
-        Panel(
-            title="Upkeep: runs, a second",
-            queries=(Query(rate("archive_upkeep_total", "result"), "{{result}}"),),
-            unit="ops",
-        ),
+        per_second("Upkeep: runs", "archive_upkeep_total", "result"),
         Panel(
             title="Upkeep: 1 since one did not settle",
             queries=(Query(most("archive_unsettled", "job"), "{{job}}"),),
