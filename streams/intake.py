@@ -6,7 +6,7 @@ The live role, replay and tests take this same way in, so that all see the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from math import isnan
 from typing import Generic, NamedTuple, TypeVar
 
@@ -22,6 +22,7 @@ from models.partition import Arrival
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import score_text
 from models.text.language import is_probably_english
+from streams.kafka.times import appended_at
 from streams.ports import Embedder, TurnScorer, Vectors
 from streams.telemetry import metrics, stage
 
@@ -113,8 +114,8 @@ def topic_text(title: str, summary: str | None) -> str:
 def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Arrival]:
     """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order."""
 
-    def arrival(record: ConsumerRecord, appended_at: datetime) -> Arrival:
-        return Arrival(decode_input(record.value, record.key, appended_at, rules), _place(record), appended_at)
+    def arrival(record: ConsumerRecord, received_at: datetime) -> Arrival:
+        return Arrival(decode_input(record.value, record.key, received_at, rules), _place(record), received_at)
 
     return _decode(records, arrival, above)
 
@@ -122,8 +123,8 @@ def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int
 def decode_commands(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Command]:
     """Commands and dead letters of the records of `commands.v1` above an offset, each in log order."""
 
-    def command(record: ConsumerRecord, appended_at: datetime) -> Command:
-        return Command(decode_command(record.value, record.key, appended_at, rules), _place(record), appended_at)
+    def command(record: ConsumerRecord, received_at: datetime) -> Command:
+        return Command(decode_command(record.value, record.key, received_at, rules), _place(record), received_at)
 
     return _decode(records, command, above)
 
@@ -138,7 +139,7 @@ def _decode(
             if record.offset <= above:
                 continue
             try:
-                arrivals.append(read(record, _appended_at(record)))
+                arrivals.append(read(record, appended_at(record)))
             except InvalidRecord as reason:
                 dead.append(dead_letter(record, "decode", reason))
     return Decoded(arrivals, dead)
@@ -146,10 +147,6 @@ def _decode(
 
 def _place(record: ConsumerRecord) -> Position:
     return Position(record.topic, record.partition, record.offset)
-
-
-def _appended_at(record: ConsumerRecord) -> datetime:
-    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
 
 
 def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) -> DeadLetter:
@@ -166,7 +163,7 @@ def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) 
         key=record.key,
         value=record.value,
         headers=list(record.headers),
-        appended_at=_appended_at(record),
+        appended_at=appended_at(record),
     )
     return fitting_dead_letter(letter)
 

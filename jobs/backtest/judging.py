@@ -26,6 +26,7 @@ from models.events import (
 )
 from models.partition import Arrival
 from models.policy import Policy
+from streams.kafka.times import appended_at
 from streams.ports import Embedder
 from streams.replay import Feed, Replay
 
@@ -151,10 +152,10 @@ class Judging(Replay):
             if seen.open:
                 last, records = self._ends[seen.partition], ending[seen.partition]
                 end = SessionEnded(session_id=session_id, timestamp=seen.ended_at)
-                appended_at = datetime.fromtimestamp(last.timestamp / 1000, UTC)
+                received_at = appended_at(last)
                 offset = last.offset + 1 + len(records)
                 records.append(
-                    record_of(end, last.topic, partition=seen.partition, offset=offset, appended_at=appended_at)
+                    record_of(end, last.topic, partition=seen.partition, offset=offset, appended_at=received_at)
                 )
         for partition, records in ending.items():
             self.fold(partition, records)

@@ -73,7 +73,7 @@ def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
 
 
 def _lots(texts: pl.DataFrame, most: int) -> pl.DataFrame:
-    """`day, session_id, drawn`: in an order by lot, the same in every run, sessions until their day has enough texts."""
+    """`day, session_id, drawn`: in an order by lot, ever the same, sessions until their day has enough texts."""
     sessions = texts.group_by("day", "session_id").agg(texts=pl.len())
     lot = pl.Series([crc32(session.encode()) for session in sessions["session_id"]], dtype=pl.UInt32)
     before = pl.col("texts").cum_sum().over("day") - pl.col("texts")
@@ -204,10 +204,12 @@ def _notes(texts: pl.DataFrame, drawn: pl.DataFrame, asked: Asked) -> list[str]:
     if sessions < of:
         notes.append(
             f"Clusters are of {sessions:,} of {of:,} sessions, drawn by lot day by day until a day had "
-            f"{asked.policy.topics.day_texts:,} texts; a rare topic may be missed. Evidence queries look at all of them."
+            f"{asked.policy.topics.day_texts:,} texts; a rare topic may be missed. Evidence queries look at them all."
         )
     if texts["novel"].dtype != pl.Null:
-        notes.append("Shares before are of the half of the earlier sessions from which it was not learnt what is novel.")
+        notes.append(
+            "Shares before are of the half of the earlier sessions from which it was not learnt what is novel."
+        )
     else:
         since, until = asked.period.earlier
         notes.append(f"{since} to {until} has too few sessions to say what is new.")

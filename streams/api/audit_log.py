@@ -18,7 +18,8 @@ from models.envelope import headers_for
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from models.topics import AUDIT
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Record
+from streams.kafka.producer_on_demand import ProducerOnDemand
 from streams.settings import Settings
 from streams.telemetry import metrics
 
@@ -145,9 +146,8 @@ class KafkaAudit(BatchedAudit):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(self._to_kafka, required=settings.http.audit_required)
-        self._settings = settings
         self._topic = AUDIT.full_name(settings.topic_prefix)
-        self._producer: Producer | None = None
+        self._producer = ProducerOnDemand(settings)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -156,36 +156,12 @@ class KafkaAudit(BatchedAudit):
             async with super().running():
                 yield
         finally:
-            await self._disconnect()
+            await self._producer.close()
 
     async def _to_kafka(self, events: Sequence[AccessAudited]) -> None:
         # All of a batch under the first one's key: their order among each other means nothing.
-        try:
-            producer = await self._connected()
-            partition = await producer.partition_of(self._topic, events[0].id.encode())
-            records = [Record(event.id.encode(), encode(event), headers_for(event)) for event in events]
-            await acknowledged(await producer.write(self._topic, partition, records))
-        except Exception as error:
-            await self._disconnect()  # a producer that failed once may be unfit for ever
-            if isinstance(error, DeliveryFailed):
-                raise
-            raise DeliveryFailed(f"cannot write to {self._topic}: {type(error).__name__}") from error
-
-    async def _connected(self) -> Producer:
-        if self._producer is None:
-            producer = Producer(self._settings)
-            try:
-                await producer.start()
-            except BaseException:
-                await producer.stop()
-                raise
-            self._producer = producer
-        return self._producer
-
-    async def _disconnect(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await producer.stop()
+        records = [Record(event.id.encode(), encode(event), headers_for(event)) for event in events]
+        await self._producer.write(self._topic, events[0].id.encode(), records)
 
 
 def _count(result: str, records: int) -> None:

@@ -12,7 +12,6 @@ from time import monotonic
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
-from aiokafka.errors import KafkaError
 
 from models.app_events import AdminCommand, CommandResult, MemoriesRead
 from models.codec import encode
@@ -26,7 +25,8 @@ from streams.api.apps_ports import AppMemories
 from streams.api.ports import CommandSender
 from streams.api.problems import unavailable
 from streams.api.projects_ports import Projects
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Record
+from streams.kafka.producer_on_demand import ProducerOnDemand
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -48,10 +48,8 @@ class KafkaCommands:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
         self._prefix = settings.topic_prefix
-        self._producer: Producer | None = None
-        self._connecting = asyncio.Lock()
+        self._producer = ProducerOnDemand(settings)
 
     async def send(self, command: AdminCommand | ProjectCommand) -> Position:
         """Write a command under the key of whose memory it is; on return the log has it, and where.
@@ -72,35 +70,12 @@ class KafkaCommands:
         Raises:
             DeliveryFailed: The log did not confirm it. It may still be there: ask again.
         """
-        name = f"{self._prefix}.{topic}"
-        try:
-            producer = await self._connected()
-            partition = await producer.partition_of(name, record.key or b"")
-            (written,) = await acknowledged(await producer.write(name, partition, [record]))
-        except (DeliveryFailed, KafkaError) as error:
-            await self.close()  # a producer that failed once may be unfit for ever: the next command gets another
-            if isinstance(error, DeliveryFailed):
-                raise
-            raise DeliveryFailed(f"cannot write to {name}: {error!r}.") from error
-        return Position(topic, partition, int(written.offset))
+        (written,) = await self._producer.write(f"{self._prefix}.{topic}", record.key or b"", [record])
+        return Position(topic, written.partition, written.offset)
 
     async def close(self) -> None:
         """Disconnect; a later command connects again."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await producer.stop()
-
-    async def _connected(self) -> Producer:
-        async with self._connecting:
-            if self._producer is None:
-                producer = Producer(self._settings)
-                try:
-                    await producer.start()
-                except BaseException:
-                    await producer.stop()
-                    raise
-                self._producer = producer
-            return self._producer
+        await self._producer.close()
 
 
 _Command = TypeVar("_Command", bound=AdminCommand | ProjectDeed)

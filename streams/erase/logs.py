@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
@@ -18,6 +17,7 @@ from models.policy import IntakePolicy
 from models.topics import COMMANDS, TURNS, Topic
 from streams.kafka.client import admin, consumer, require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.times import appended_at
 from streams.settings import Settings
 
 _POLL_MS = 500
@@ -175,11 +175,6 @@ async def opened(settings: Settings, intake: IntakePolicy) -> AsyncIterator[Logs
             yield Logs(settings, intake, reader=reader, admin_client=admin_client, producer=producer)
         finally:
             await producer.stop()
-
-
-def appended_at(record: ConsumerRecord) -> datetime:
-    """The record's time in the log."""
-    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
 
 
 _DECODERS: Mapping[Topic, Callable[..., Any]] = {TURNS: decode_input, COMMANDS: decode_command}

@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from models.memory.facts import PREFIX as FACT_PART
 from models.topics import Cleanup, Topic
-from streams.erase.logs import Extent, Logs, appended_at
+from streams.erase.logs import Extent, Logs
 from streams.erase.readers import Positions
 from streams.erase.traces import Record as Trace
 from streams.erase.traces import Traces
 from streams.kafka.producer import Record
+from streams.kafka.times import appended_at
 from streams.state.changelog import name_of
 
 Concerns = Callable[[Struct], bool]

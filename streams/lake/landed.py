@@ -19,7 +19,7 @@ import base64
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -32,6 +32,7 @@ from models.errors import InvalidRecord
 from models.events import Control, Turn
 from models.policy import IntakePolicy
 from models.topics import COMMANDS, TURNS, Topic
+from streams.kafka.times import appended_at, appended_ms
 from streams.lake.rows import Landed, Rows
 from streams.lake.schema import ERASED, FORGETTING, TABLE_OF, TABLES, Skipped
 
@@ -121,8 +122,8 @@ def _plain_events(topic: Topic, records: Sequence[KafkaRecord], intake: IntakePo
     """The events that are kept just as they are, None for records that `land` must look at."""
     values = [record.value for record in records]
     if topic is TURNS:
-        appended_ms = [record.timestamp for record in records]
-        found: list[Any] = list(plain_turns(values, [record.key for record in records], appended_ms, intake))
+        received_ms = [appended_ms(record) for record in records]
+        found: list[Any] = list(plain_turns(values, [record.key for record in records], received_ms, intake))
     else:
         found = list(_decoded(topic, records, intake))
     for row, value in enumerate(values):
@@ -156,7 +157,7 @@ def _take(landing: Landing, topic: Topic, events: Sequence[Struct], records: Seq
             kept,
             [record.partition for record in of],
             [record.offset for record in of],
-            [record.timestamp * 1_000 for record in of],
+            [appended_ms(record) * 1_000 for record in of],
             [len(record.value or b"") for record in of],
         )
 
@@ -170,13 +171,12 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
         record: The record.
         intake: Which input is a turn; the same rules as the sessions role.
     """
-    appended_at = _appended_at(record)
     try:
         event = _decode(topic, record, intake)
     except InvalidRecord as error:
-        return _skipped(topic, full_name, record, appended_at, error)
+        return _skipped(topic, full_name, record, error)
     if type(event) in _FORGETTING:
-        return _skipped(topic, full_name, record, appended_at, InvalidRecord(ERASED, "carries out an erasure"))
+        return _skipped(topic, full_name, record, InvalidRecord(ERASED, "carries out an erasure"))
     value = record.value or b""
     exact = None
     if _NUL_ESCAPE in value:
@@ -184,24 +184,20 @@ def land(topic: Topic, full_name: str, record: KafkaRecord, intake: IntakePolicy
             exact = event.content.encode()
         event = _without_nul(event)
     extra = _extra(event, value) if isinstance(event, Turn | Control) else None
-    return Landed(event, record.partition, record.offset, appended_at, len(value), extra, exact)
-
-
-def _appended_at(record: KafkaRecord) -> datetime:
-    return datetime.fromtimestamp(record.timestamp / 1000, UTC)
+    return Landed(event, record.partition, record.offset, appended_at(record), len(value), extra, exact)
 
 
 def _decode(topic: Topic, record: KafkaRecord, intake: IntakePolicy) -> Struct:
     if topic is TURNS:
-        return decode_input(record.value, record.key, _appended_at(record), intake)
+        return decode_input(record.value, record.key, appended_at(record), intake)
     if topic is COMMANDS:
-        return decode_command(record.value, record.key, _appended_at(record), intake)
+        return decode_command(record.value, record.key, appended_at(record), intake)
     if record.value is None:
         raise InvalidRecord(TOMBSTONE, "a deleted key, nothing to keep")
     return decode_output(topic, record.value)
 
 
-def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: datetime, error: InvalidRecord) -> Skipped:
+def _skipped(topic: Topic, full_name: str, record: KafkaRecord, error: InvalidRecord) -> Skipped:
     # The names in a key are nobody's business where its record is good, or has a dead letter.
     unwanted = topic in (TURNS, COMMANDS) or error.reason in (ERASED, TOMBSTONE)
     return Skipped(
@@ -213,7 +209,7 @@ def _skipped(topic: Topic, full_name: str, record: KafkaRecord, appended_at: dat
         detail=error.detail.replace(NUL, NUL_SHOWN),
         key=None if unwanted else record.key,
         value=None if unwanted else record.value,
-        appended_at=appended_at,
+        appended_at=appended_at(record),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from aiokafka.structs import ConsumerRecord
 
+from streams.kafka.times import appended_at
 from streams.telemetry import metrics
 
 
@@ -37,10 +38,7 @@ def event_time_of(record: ConsumerRecord) -> datetime:
             except ValueError:
                 break
             return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
-    try:
-        return datetime.fromtimestamp(record.timestamp / 1000, UTC)
-    except (OSError, OverflowError, ValueError):
-        return datetime.now(UTC)
+    return min(appended_at(record), datetime.now(UTC))
 
 
 def show_event_time_lag(partition: int, event_time: datetime) -> None:

@@ -88,14 +88,19 @@ class _Ticking:
 class LiveServer:
     """Routes, tokens, board and memories as they are served, on a thread of their own.
 
+    Args:
+        most_pages: Pages at once, where it is not the default; that many connections and some more are taken then.
+
     Attributes:
         log: Where acknowledgements and labels go.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_pages: int | None = None) -> None:
         self.log = Log()
         self._loop = asyncio.new_event_loop()
-        self._page = LivePage(load_settings(http=_http(_HOLDERS)), self.log)
+        self._limits = {} if most_pages is None else {"max_connections": most_pages + 100}
+        live = {} if most_pages is None else {"max_streams": most_pages}
+        self._page = LivePage(load_settings(http=self._http(_HOLDERS), live=live), self.log)
         self._page.hub.set_roles(made_up.ROLES)
         self._store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
         self._serving: AsyncExitStack | None = None
@@ -127,6 +132,11 @@ class LiveServer:
         assert self._serving
         self._run(self._serving.aclose())
         self._serving = None
+
+    @property
+    def streams(self) -> int:
+        """How many pages watch now."""
+        return self._page.hub.streams
 
     def push(
         self, sessions: Iterable[ProfileUpdated] = (), alerts: Iterable[AlertChanged] = (), gone: Iterable[str] = ()
@@ -169,7 +179,7 @@ class LiveServer:
 
     def _made(self, tokens: Collection[str]) -> FastAPI:
         """As a role that starts makes it."""
-        http = _http(tokens)
+        http = self._http(tokens)
         made = memory_api(self._store, _embedder(), Policy(), http, topic_prefix="test", live=self._page)
         return create_api(
             ready=lambda: (True, "ready"),
@@ -196,11 +206,10 @@ class LiveServer:
         for first in range(0, len(spoken) // 2, 10):
             board.take_segment(segment(profile.session_id, first, first + 9, app=profile.app_id), self._at_ms)
 
-
-def _http(names: Collection[str]) -> HttpSettings:
-    tokens = [
-        ApiToken(token=SecretStr(token_of(name)), name=name, role=role, apps=apps, text=text)
-        for name, (role, apps, text) in _HOLDERS.items()
-        if name in names
-    ]
-    return HttpSettings(tokens=tokens, mcp=False)
+    def _http(self, names: Collection[str]) -> HttpSettings:
+        tokens = [
+            ApiToken(token=SecretStr(token_of(name)), name=name, role=role, apps=apps, text=text)
+            for name, (role, apps, text) in _HOLDERS.items()
+            if name in names
+        ]
+        return HttpSettings(tokens=tokens, mcp=False, **self._limits)

@@ -121,6 +121,16 @@ def test_the_edge_of_the_future_is_the_same(apart_ms: int, shift_us: int) -> Non
     assert_same(TURNS, records)
 
 
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=4))
+def test_whatever_a_producer_calls_its_time_a_turn_lands(times_ms: list[int]) -> None:
+    """As each alone, and in a row or among the refusals; the last day that a column has is in the year 9999."""
+    records = [Record(0, n, at_ms, b"s-1", encode(turn(n))) for n, at_ms in enumerate(times_ms)]
+
+    assert_same(TURNS, records)
+    rows = one_by_one(TURNS, records)
+    assert rows.records + len(rows.skipped) >= len(records)
+
+
 @pytest.mark.parametrize("of", list(OUTPUTS), ids=[of.name for of in OUTPUTS])
 @given(st.data())
 def test_outputs_land_as_each_alone(of: Topic, data: st.DataObject) -> None:

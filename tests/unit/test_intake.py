@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+import pytest
 from aiokafka.structs import ConsumerRecord
 
 from models.codec import encode
 from models.events import InputEvent, RestoredMessage, Role, TopicRestored, Turn
 from models.policy import Policy
 from streams.embed.wordllama import WordLlamaEmbedder
-from streams.intake import Intake
+from streams.intake import Intake, decode
 from streams.ports import Vectors
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -84,3 +85,13 @@ def test_restored_topics_alone_need_no_scorer() -> None:
 
     assert (risk, without) == (None, None)
     assert np.linalg.norm(with_words) > 0.99
+
+
+@pytest.mark.parametrize("at_ms", [-1, -(2**63), 2**63 - 1])
+def test_a_record_with_an_impossible_time_is_read(at_ms: int) -> None:
+    """What a producer writes there stops no role; a turn from before 1970's log comes from the future."""
+    record = ConsumerRecord("t", 0, 7, at_ms, 0, b"s", encode(said("hello")), None, 1, 1, ())
+
+    decoded = decode([record], Policy().intake)
+
+    assert [arrival.position.offset for arrival in decoded.arrivals] + [letter.offset for letter in decoded.dead] == [7]
