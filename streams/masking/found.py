@@ -16,14 +16,20 @@ from stdnum.exceptions import ValidationError
 from models.masking_policy import MaskedKind, MaskingPolicy
 
 _EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
-_CARD = re.compile(r"(?<![\w.,+-])\d(?:[ -]?\d){12,18}(?![\w-])(?![.,]\d)")
-_IBAN = re.compile(r"(?<!\w)[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}(?!\w)")
+_CARD = re.compile(
+    r"(?<![\w.,+-])(?:\d{4}\.(?:\d{4}\.\d{4}\.\d{4}|\d{6}\.\d{5})|\d(?:[ -]?\d){12,18})(?![\w-])(?![.,]\d)"
+)
+"""Dots only between a card's usual groups: else many a decimal would be one."""
+_IBAN = re.compile(r"(?<!\w)[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}(?!\w)")
 _CARD_DIGITS = range(13, 20)
-_MOST_SPACES_BACK = 8
+_GAP = re.compile("[ -]")
+_MOST_GAPS_BACK = 8
 _MOST_DIGITS = 10_000
 """Of a text whose numbers are looked at one by one: 256 kB of them take half a minute."""
 _NUMBER = re.compile(r"\+?\d(?:[ ().\-/]{0,3}\d){6,}")
-CANDIDATE = re.compile(r"[@0-9](?:(?<=@)|(?<=[0-9])(?:[ ().\-/]{0,3}[0-9]){6}|(?<=[A-Za-z]{2}[0-9])[0-9] ?[A-Za-z0-9])")
+CANDIDATE = re.compile(
+    r"[@0-9](?:(?<=@)|(?<=[0-9])(?:[ ().\-/]{0,3}[0-9]){6}|(?<=[A-Za-z]{2}[0-9])[0-9][ -]?[A-Za-z0-9])"
+)
 """What every text with anything to mask has: most have nothing, and are told by this alone. Digits are ASCII's."""
 
 
@@ -92,14 +98,12 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
     after = 0
     while (found := _IBAN.search(text, after)) is not None:
         start, end = found.span()
-        word = text.find(" ", start, end)
-        after = end if word < 0 else word  # where the next one may begin
-        for _ in range(_MOST_SPACES_BACK):
-            if _is_iban(text[start:end]):
-                yield start, end
-                after = end
-                break
-            if (end := text.rfind(" ", start, end)) < 0:
+        gaps = [gap.start() for gap in _GAP.finditer(text, start, end)]
+        after = gaps[0] if gaps else end  # where the next one may begin
+        for last in [end, *gaps[:-_MOST_GAPS_BACK:-1]]:
+            if _is_iban(text[start:last]):
+                yield start, last
+                after = last
                 break
 
 
