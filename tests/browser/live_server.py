@@ -99,7 +99,7 @@ class LiveServer:
         self.log = Log()
         self._loop = asyncio.new_event_loop()
         self._limits = {} if most_pages is None else {"max_connections": most_pages + 100}
-        live = {} if most_pages is None else {"max_streams": most_pages}
+        live = {} if most_pages is None else {"max_streams": most_pages, "max_streams_per_token": most_pages}
         self._page = LivePage(load_settings(http=self._http(_HOLDERS), live=live), self.log)
         self._page.hub.set_roles(made_up.ROLES)
         self._store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")

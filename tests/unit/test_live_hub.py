@@ -340,16 +340,27 @@ async def test_one_stream_too_many_is_refused() -> None:
     client = Client(hub)
     await client.take(1)
     with pytest.raises(Problem) as refused:
-        hub.require_room()
+        hub.require_room("")
     others = [Client(hub) for _ in range(2)]  # at the same time
     await asyncio.gather(*[other.answering for other in others])
     client.leave()
     await client.answering
-    hub.require_room()
+    hub.require_room("")
 
     assert (refused.value.status, "Retry-After" in refused.value.headers) == (503, True)
     assert [True] * 2 == [b"too_many_streams" in other.body for other in others]
     assert drops() - before == 3
+
+
+async def test_one_token_leaves_room_to_others() -> None:
+    """It has its share of the places, and no more."""
+    hub = Hub(Board(), LiveSettings(max_streams=3, max_streams_per_token=1))
+
+    with hub.watching("desk"):
+        with pytest.raises(Problem, match="max_streams_per_token"):
+            hub.require_room("desk")
+        hub.require_room("night")
+    hub.require_room("desk")
 
 
 async def test_streams_end_when_the_server_stops() -> None:
@@ -361,7 +372,7 @@ async def test_streams_end_when_the_server_stops() -> None:
     hub.end()
     await asyncio.wait_for(asyncio.gather(*[client.answering for client in clients]), 5)
     with pytest.raises(Problem):
-        hub.require_room()
+        hub.require_room("")
 
     assert [True] * 3 == [client.ended for client in clients]
     assert hub.streams == 0

@@ -9,10 +9,11 @@ the same apps.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
@@ -71,9 +72,9 @@ class Hub:
         self.stall_s = settings.stall_timeout.total_seconds()
         self.ended = False
         self._board = board
-        self._most = settings.max_streams
+        self._settings = settings
         self._clock = clock
-        self._streams = 0
+        self._streams = Counter[str]()
         self._told = 0
         self._behind = False
         self._roles: tuple[RoleRow, ...] = ()
@@ -87,7 +88,7 @@ class Hub:
     @property
     def streams(self) -> int:
         """How many watch now."""
-        return self._streams
+        return self._streams.total()
 
     @property
     def joined(self) -> asyncio.Event:
@@ -145,30 +146,40 @@ class Hub:
 
     # --- readers
 
-    def require_room(self) -> None:
+    def require_room(self, token: str) -> None:
         """Refuse one reader too many.
+
+        Args:
+            token: Name of the reader's.
 
         Raises:
             Problem: 503.
         """
-        if self.ended or self._streams >= self._most:
-            metrics.counter("live_stream_drops_total").inc()
-            detail = f"{self._most} pages are open already (live.max_streams)"
-            raise unavailable(detail, code="too_many_streams", retry_after_s=_RETRY_S)
+        most, of_token = self._settings.max_streams, self._settings.max_streams_per_token
+        if self.ended or self.streams >= most:
+            self._refuse(f"{most} pages are open already (live.max_streams)")
+        if self._streams[token] >= of_token:
+            self._refuse(f"{of_token} pages of this token are open already (live.max_streams_per_token)")
+
+    def _refuse(self, detail: str) -> NoReturn:
+        metrics.counter("live_stream_drops_total").inc()
+        raise unavailable(detail, code="too_many_streams", retry_after_s=_RETRY_S)
 
     @contextmanager
-    def watching(self) -> Iterator[Place]:
+    def watching(self, token: str) -> Iterator[Place]:
         """Be counted while the context is open; yields where to begin."""
-        self._streams += 1
+        self._count(token, +1)
         self._joined.set()
-        metrics.gauge("live_streams").set(self._streams)
         try:
             yield Place(knows=0, began=self._board.version, snapshot=True, roles=self._roles_version)
         finally:
-            self._streams -= 1
-            if self._streams == 0:
+            self._count(token, -1)
+            if not self.streams:
                 self._joined.clear()
-            metrics.gauge("live_streams").set(self._streams)
+
+    def _count(self, token: str, more: int) -> None:
+        self._streams[token] += more
+        metrics.gauge("live_streams").set(self.streams)
 
     def next(self, at: Place, apps: Apps) -> tuple[Place, bytes, bool] | None:
         """What the reader is to be sent now, where it is then, and whether to ask again at once.

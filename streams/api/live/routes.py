@@ -105,7 +105,8 @@ def _add_standing(router: APIRouter, parts: LiveParts) -> None:
         """Sessions, alerts and roles as they are (`snapshot`, in pieces), then what changes (`changes`, `roles`)."""
         asked_by = caller()
         app = asked_by.app_of(app_id)
-        return stream.LiveStream(parts.hub, asked_by.apps if app is None else frozenset({app}))
+        apps = asked_by.apps if app is None else frozenset({app})
+        return stream.LiveStream(parts.hub, apps, token=asked_by.name)
 
     @router.get(
         "/search",

@@ -29,12 +29,13 @@ class LiveStream(Response):
     Args:
         hub: What makes the frames.
         apps: Whose rows are read; None for all.
+        token: Name of the reader's.
         clock: Seconds, never going back.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, hub: Hub, apps: Apps, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, hub: Hub, apps: Apps, *, token: str = "", clock: Callable[[], float] = monotonic) -> None:
         # No `Response.__init__`: it would give the answer a length.
         self.status_code = 200
         self.background = None
@@ -43,16 +44,17 @@ class LiveStream(Response):
         del self.headers["content-length"]
         self._hub = hub
         self._apps = apps
+        self._token = token
         self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         try:
-            self._hub.require_room()
+            self._hub.require_room(self._token)
         except Problem as problem:
             await problem.response()(scope, receive, send)
             return
-        with self._hub.watching() as place:  # nothing is waited for in between: no two take the last place
+        with self._hub.watching(self._token) as place:  # nothing is waited for in between: no two take the last place
             await self._until_it_leaves(place, receive, send)
 
     async def _until_it_leaves(self, place: Place, receive: Receive, send: Send) -> None:
