@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import psutil
 import pytest
 from pytest_socket import disable_socket, enable_socket
 
@@ -26,6 +28,20 @@ if sys.dont_write_bytecode:
     os.environ.update(with_bytecode(os.environ))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode, sys.pycache_prefix = False, os.environ["PYTHONPYCACHEPREFIX"]
+
+_MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes folders below it that are this user's alone
+_FILES_BYTES, _PROCESSES_BYTES = 6 * 1024**3, 6 * 1024**3
+
+
+def _has_room_for_files() -> bool:
+    free, available = shutil.disk_usage(_MEMORY).free, psutil.virtual_memory().available
+    return free > _FILES_BYTES and available > _FILES_BYTES + _PROCESSES_BYTES
+
+
+# Stores flush every write, and a disk takes its time for each. Processes are killed here, machines are not: what is in
+# memory outlives them just as well.
+if _MEMORY.is_dir() and _has_room_for_files():
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 # What is imported and collected stays until the end: it is not looked through for garbage, now or in every test.
 gc.disable()

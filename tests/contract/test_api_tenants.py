@@ -56,8 +56,14 @@ WITHOUT_A_CASE = {"/openapi.json", "/livez", "/readyz", "/metrics"}
 
 
 _OF_PROJECTS = tuple(path for path in CASES if path.startswith("/v1/projects"))
-GROUPS = [*((path,) for path in CASES if path not in _OF_PROJECTS), _OF_PROJECTS]
-"""Paths that are asked of one role: those of projects are many and read the same views."""
+_READS = tuple(
+    path
+    for path, asks in CASES.items()
+    if path in ("/v1/retrieve", "/v1/context", "/v1/search")
+    or (path not in _OF_PROJECTS and {ask.method for ask in asks("b")} == {"GET"})
+)
+GROUPS = [_READS, *((path,) for path in CASES if path not in {*_READS, *_OF_PROJECTS}), _OF_PROJECTS]
+"""Paths that are asked of one role, for filling one takes long: what reads, each that changes something, projects."""
 
 
 _EMBEDDER = cache(WordLlamaEmbedder)
