@@ -136,6 +136,10 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
     def _entities(self, number: int) -> Mapping[str, Parts]:
         return self._table.partition(number).entities
 
+    def owned_folds(self) -> Iterator[tuple[int, _Fold]]:
+        """Number and fold of each partition that is this worker's; one that was taken away stays until the next."""
+        return ((number, fold) for number, fold in self.folds.items() if number in self.shown.owned)
+
     def silent_s(self, number: int) -> float:
         """Seconds since a partition's last record."""
         return monotonic() - self._last_record_s[number]
@@ -210,7 +214,7 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
 
     def show(self) -> None:
         """Every partition's state."""
-        for number in self.folds.keys() & self.shown.owned:
+        for number, _ in self.owned_folds():
             table, label = self._table.partition(number), str(number)
             metrics.gauge("state_entries", partition=label).set(len(table.entities))
             metrics.gauge("state_bytes", partition=label).set(table.size_bytes)

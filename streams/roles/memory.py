@@ -100,7 +100,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         """Go on with work of spaces that waited for energy, or in vain for an answer, and of projects."""
         now = datetime.now(UTC)
         topic = COMMANDS.full_name(self.settings.topic_prefix)
-        for number, fold in self.folds.items():
+        for number, fold in self.owned_folds():
             spaces = self._reminders.choose(fold.standings.due(now), monotonic(), DUE_PER_BEAT)
             projects = self._project_reminders.choose(fold.projects.due(now), monotonic(), DUE_PER_BEAT)
             events: list[WorkDue | ProjectWorkDue] = [

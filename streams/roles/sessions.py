@@ -127,7 +127,7 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
     async def on_idle(self) -> None:
         """Move the clock of partitions where nothing arrives but something is due."""
         now = datetime.now(UTC)
-        for number, fold in self.folds.items():
+        for number, fold in self.owned_folds():
             deadline = fold.next_deadline()
             silent_s = self.silent_s(number)
             # After a jump of the clock more is due than one record closes: the rest need not wait for each other.
