@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import multiprocessing
 import socket
 import threading
@@ -20,10 +21,11 @@ import httpx
 import psutil
 
 from streams.api.live.stream import PATH
+from streams.telemetry import configure_logging
 from tests.browser.live_server import LiveServer, token_of
 from tests.browser.made_up import session
 
-_SESSIONS, _PER_SECOND, _SESSIONS_PER_FRAME = 1_000, 20, 3
+_SESSIONS, _PER_SECOND, _SESSIONS_PER_FRAME = 10_000, 20, 3
 _AT_ONCE = 100
 _LOOK_EVERY_S = 5.0
 _RECEIVED_BYTES = 4_096
@@ -38,6 +40,8 @@ def main() -> None:
     parser.add_argument("--let-in", type=int, help="live.max_streams; none: the default")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to look after all have connected")
     asked = parser.parse_args()
+    configure_logging(level="error")
+    logging.disable()  # a line for each that is let go
     with LiveServer(asked.let_in) as server:
         server.push([session(number) for number in range(_SESSIONS)])
         reader = _Reader(server.url)

@@ -1,6 +1,7 @@
 """Does the page's memory stay flat? `python -m tests.browser.memory_over_time --minutes 10` prints what it takes.
 
-10,000 sessions, 60 changes a second in 20 frames, alerts that come and go, and somebody who walks through the views.
+10,000 sessions, 60 changes a second in 20 frames, alerts that come and go beside as many old ones as a page keeps, and
+somebody who walks through the views.
 Each line is measured after a collection, so what grows is kept by the page.
 """
 
@@ -21,7 +22,7 @@ from tests.browser.tab import Tab
 _SESSIONS, _FRAMES_PER_S, _SESSIONS_PER_FRAME = 10_000, 20, 3
 _LOOK_EVERY_S = 10.0
 _VIEWS = ("#/sessions", "#/session/session-00001", "#/alerts", "#/health")
-_ALERTS_KEPT = 40
+_ALERTS_FIRING, _ALERTS_BEFORE = 40, 5_000
 
 
 def main() -> None:
@@ -30,7 +31,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="how long to look")
     minutes = parser.parse_args().minutes
     with LiveServer() as server, chromium() as browser:
-        server.push([session(number) for number in range(_SESSIONS)])
+        rows = [session(number) for number in range(_SESSIONS)]
+        server.push(rows, [resolved(alert(number, rows[number])) for number in range(_ALERTS_BEFORE)])
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         Tab(page).begin(server.url, "operator")
         page.goto(server.url)
@@ -47,9 +49,9 @@ def _watch(server: LiveServer, page: Page, tools: CDPSession, seconds: float) ->
         numbers = range(frame * _SESSIONS_PER_FRAME, (frame + 1) * _SESSIONS_PER_FRAME)
         rows = [session(n % _SESSIONS, risk=(n * 7919 % 1000) / 1000, turns=n) for n in numbers]
         if frame % _FRAMES_PER_S == 0:
-            firing.append(alert(frame, rows[0]))
+            firing.append(alert(_ALERTS_BEFORE + frame, rows[0]))
             server.push(alerts=[firing[-1]])
-        if len(firing) > _ALERTS_KEPT:
+        if len(firing) > _ALERTS_FIRING:
             server.push(alerts=[resolved(firing.popleft())])
         server.push(rows)
         frame += 1

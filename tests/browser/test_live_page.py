@@ -12,7 +12,7 @@ from models.events import AlertAcknowledged, AlertChanged, AlertLabelled
 from streams.api.live.page import CONTENT_SECURITY_POLICY
 from tests.browser.axe import see_no_violation
 from tests.browser.live_server import LiveServer, token_of
-from tests.browser.made_up import HOSTILE, acknowledged, alert, session
+from tests.browser.made_up import HOSTILE, acknowledged, alert, resolved, session
 from tests.browser.tab import Tab
 
 HOSTILE_ID = f"chat/2026?x=1#{HOSTILE}"
@@ -205,6 +205,18 @@ def test_a_new_alert_is_told_and_stands_in_the_queue(page: Page, server: LiveSer
     expect(page.get_by_role("status").first).to_have_text(f"New critical alert: {HOSTILE}")
     page.keyboard.press("2")
     expect(page.locator(f"{ROWS} .reason")).to_have_text(HOSTILE)
+
+
+def test_a_tab_that_nobody_looks_at_counts_alerts_in_its_title(tab: Tab, server: LiveServer) -> None:
+    """Browsers draw no frames for it."""
+    page = tab.page
+    page.goto(f"{server.url}#/sessions")
+    expect(page).to_have_title("Sessions – Turntide")
+    page.evaluate("window.requestAnimationFrame = () => 0")
+    firing = three_with_alerts(server)
+    expect(page).to_have_title("(3) Sessions – Turntide")
+    server.push(alerts=[resolved(each) for each in firing])
+    expect(page).to_have_title("Sessions – Turntide")
 
 
 def test_it_comes_back_after_the_server_was_away(page: Page, server: LiveServer) -> None:

@@ -53,7 +53,7 @@ const show = ({ first = false } = {}) => {
   main.replaceChildren();
   main.dataset.view = name;
   view = new VIEWS[name](main, context, address);
-  document.title = `${view.title} – Turntide`;
+  nameTab();
   for (const each of nav.querySelectorAll("a")) {
     const here = each.dataset.view === (name === "session" ? "sessions" : name);
     if (here) each.setAttribute("aria-current", "page"); else each.removeAttribute("aria-current");
@@ -72,6 +72,13 @@ const refuseToken = () => {
   client.token.forget();
   askToken(main, "The address held a token. It was not used: addresses stay in histories and logs. Withdraw that token, and type another one here.", begin);
   return true;
+};
+
+/** With the number of alerts that fire, which a tab in the background shows, too. */
+const nameTab = () => {
+  const firing = waiting(context.board.alerts);
+  const title = `${firing ? `(${count(firing)}) ` : ""}${view?.title ?? "Live"} – Turntide`;
+  if (document.title !== title) document.title = title;
 };
 
 const standing = ({ state, since, pauseMs: pause }) => {
@@ -97,6 +104,7 @@ const lockedOut = (reason) => {
   leave.hidden = true;
   notice.hidden = true;
   standing({ state: "locked" });
+  nameTab();
   client.token.forget();
   askToken(main, reason, begin);
 };
@@ -113,6 +121,7 @@ const listenToBoard = () => context.board.subscribe((changed) => {
   if (changed.alerts) {
     context.deeds.settle(context.board.alerts);
     badge("waiting", waiting(context.board.alerts), "firing");
+    nameTab();
     const { fresh } = changed;
     if (fresh.length && performance.now() - spoken > SAY_AGAIN_MS) {
       spoken = performance.now();

@@ -1,6 +1,8 @@
-// What is known: the latest of each session and alert, and the roles. Views hear of changes once a frame.
+// What is known: the latest of each session and alert, and the roles. Views hear of changes once a frame, or once a
+// second in a tab that nobody looks at, where no frame comes.
 
 const MOST_ALERTS = 5_000;
+const UNSEEN_MS = 1_000;
 
 export class Board {
   sessions = new Map();
@@ -22,7 +24,7 @@ export class Board {
     if (data.roles?.length) { this.roles = data.roles; this.#note("roles"); }
   }
 
-  /** Calls `hear({sessions, alerts, roles, fresh})` at most once a frame; returns how to end it. */
+  /** Calls `hear({sessions, alerts, roles, fresh})` with what changed; returns how to end it. */
   subscribe(hear) {
     this.#hearers.add(hear);
     return () => this.#hearers.delete(hear);
@@ -82,11 +84,14 @@ export class Board {
   #note(what) {
     if (this.#changed) { this.#changed[what] = true; return; }
     this.#changed = { [what]: true };
-    requestAnimationFrame(() => {
-      const changed = { ...this.#changed, fresh: this.#fresh };
-      this.#changed = null;
-      this.#fresh = [];
-      for (const hear of this.#hearers) hear(changed);
-    });
+    const frame = requestAnimationFrame(() => { clearTimeout(unseen); this.#tell(); });
+    const unseen = setTimeout(() => { cancelAnimationFrame(frame); this.#tell(); }, UNSEEN_MS);
+  }
+
+  #tell() {
+    const changed = { ...this.#changed, fresh: this.#fresh };
+    this.#changed = null;
+    this.#fresh = [];
+    for (const hear of this.#hearers) hear(changed);
   }
 }
