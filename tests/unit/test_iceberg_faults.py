@@ -100,48 +100,6 @@ def test_what_a_dead_publisher_wrote_goes_though_its_rows_were_erased(archive: A
     assert archive.holding(CANARY) == []
 
 
-def test_the_slower_of_two_publishers_starts_again(archive: Archive) -> None:
-    """Its commit is refused rather than put on top, where each row would be twice; its files go."""
-    archive.writer.land(buffer_of([turn(0)]), now=NOW)
-    archive.publish("turns")
-    archive.writer.land(buffer_of([turn(1), turn(2)], first=1, expected=1), now=NOW)
-    committing = SqlCatalog.commit_table
-    quicker: list[int] = []
-
-    def overtaken(catalog: SqlCatalog, *arguments: Any) -> Any:
-        if not quicker:
-            quicker.append(0)
-            quicker.append(archive.publish("turns")["turns"].rows_added)
-        return committing(catalog, *arguments)
-
-    with patch.object(SqlCatalog, "commit_table", overtaken):
-        slower = archive.publish("turns")["turns"]
-
-    assert (quicker[1], slower.rows_added) == (2, 0)
-    assert archive.turns() == [("s-1", 0), ("s-1", 1), ("s-1", 2)]
-    assert len(list((archive.tables / "warehouse").rglob("*.parquet"))) == 2
-
-
-def test_the_slower_of_two_makers_of_a_table_uses_the_other_ones(archive: Archive) -> None:
-    """Both saw none; the rows are there once."""
-    archive.writer.land(buffer_of([turn(0)]), now=NOW)
-    looking = tables.found
-    quicker: list[int] = []
-
-    def overtaken(*arguments: Any) -> Any:
-        found = looking(*arguments)
-        if not quicker:
-            quicker.append(0)
-            quicker.append(archive.publish("turns")["turns"].rows_added)
-        return found
-
-    with patch.object(tables, "found", overtaken):
-        slower = archive.publish("turns")["turns"]
-
-    assert (quicker[1], slower.rows_added) == (1, 0)
-    assert archive.turns() == [("s-1", 0)]
-
-
 def test_a_slower_publisher_does_not_bring_back_what_was_erased(archive: Archive) -> None:
     """It read the archive before; the erasure's own publishing moves the marks, so that its commit is refused."""
     archive.writer.land(buffer_of([turn(0)]), now=NOW)
@@ -164,27 +122,6 @@ def test_a_slower_publisher_does_not_bring_back_what_was_erased(archive: Archive
     assert archive.holding(CANARY) == []
 
 
-def test_an_unknown_outcome_is_seen_in_the_marks(archive: Archive) -> None:
-    """The commit landed, its answer was lost: nothing is published a second time."""
-    archive.writer.land(buffer_of([turn(0)]), now=NOW)
-    archive.publish("facts", "turns")
-    archive.writer.land(buffer_of([turn(1)], first=1, expected=1), now=NOW)
-    committing = SqlCatalog.commit_table
-    lost: list[bool] = []
-
-    def answer_lost(catalog: SqlCatalog, *arguments: Any) -> Any:
-        answer = committing(catalog, *arguments)
-        if not lost:
-            lost.append(True)
-            raise CommitStateUnknownException
-        return answer
-
-    with patch.object(SqlCatalog, "commit_table", answer_lost):
-        archive.publish("turns")
-
-    assert archive.turns() == [("s-1", 0), ("s-1", 1)]
-
-
 def test_always_overtaken_it_gives_up_and_says_so(archive: Archive) -> None:
     """Rather than try for ever."""
     archive.writer.land(buffer_of([turn(0)]), now=NOW)
@@ -196,25 +133,6 @@ def test_always_overtaken_it_gives_up_and_says_so(archive: Archive) -> None:
         pytest.raises(StoreUnavailable, match=r"turntide\.turns: others committed"),
     ):
         archive.publish("turns")
-
-
-def test_a_tag_that_keeps_erased_rows_is_named(archive: Archive) -> None:
-    """An erasure must not be told to be complete; once the tag is dropped, the next run completes it."""
-    archive.writer.land(buffer_of([turn(0), turn(0, session_id=f"s-{CANARY}", content=CANARY)]), now=NOW)
-    first = archive.publish("turns")["turns"].snapshot_id
-    assert first is not None
-    archive.table("turns").manage_snapshots().create_tag(first, "quarterly").commit()
-    erase(archive.writer, _CANARIES, now=NOW)
-
-    with pytest.raises(ConfigurationError, match="quarterly keeps a snapshot"):
-        archive.publish("turns")
-    with pytest.raises(ConfigurationError, match="quarterly keeps a snapshot"):
-        archive.publish("turns")
-    archive.table("turns").manage_snapshots().remove_tag("quarterly").commit()
-    archive.publish("turns")
-
-    assert archive.holding(CANARY) == []
-    assert archive.turns() == [("s-1", 0)]
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
