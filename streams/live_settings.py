@@ -21,8 +21,8 @@ class LiveSettings(BaseModel):
     )
     max_sessions: int = Field(20_000, ge=100, description="Sessions kept for the page; the longest silent go first.")
     max_streams: int = Field(256, ge=1, description="Pages open at once; further ones get 503.")
-    max_streams_per_token: int = Field(
-        128, ge=1, description="Of these for one token, so that it leaves room to others."
+    max_streams_per_token: int | None = Field(
+        None, ge=1, description="Of these for one token, where there are tokens; none: half of them."
     )
     stall_timeout: timedelta = Field(
         timedelta(seconds=15),

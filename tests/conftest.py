@@ -40,7 +40,7 @@ def _has_room_for_files() -> bool:
 
 # Stores flush every write, and a disk takes its time for each. Processes are killed here, machines are not: what is in
 # memory outlives them just as well.
-if _MEMORY.is_dir() and _has_room_for_files():
+if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and _has_room_for_files():
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 # What is imported and collected stays until the end: it is not looked through for garbage, now or in every test.

@@ -128,8 +128,7 @@ async def measure(plan: LivePlan) -> LiveReport:
     spark = [RiskPoint(n, _NOW, 0.1, 0.123 + n / 100, Mode.CALM, "model") for n in range(40)]
     for name in names:
         board.take_profile(structs.replace(_profile(name, 40, 0.5), risk_points=spark), 1)
-    pages_in_all = plan.pages + plan.stuck
-    hub = Hub(board, LiveSettings(max_streams=pages_in_all, max_streams_per_token=pages_in_all))
+    hub = Hub(board, LiveSettings(max_streams=plan.pages + plan.stuck))
     ticking, memory = asyncio.create_task(hub.run()), [_resident_mb()]
     began_s = perf_counter()
     pages = [_Page(hub, stuck=False) for _ in range(plan.pages)]

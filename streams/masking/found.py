@@ -17,13 +17,16 @@ from models.masking_policy import MaskedKind, MaskingPolicy
 
 _EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _CARD = re.compile(
-    r"(?<![\w.,+-])(?:\d{4}\.(?:\d{4}\.\d{4}\.\d{4}|\d{6}\.\d{5})|\d(?:[ -]?\d){12,18})(?![\w-])(?![.,]\d)"
+    r"(?<![\w.,+-])(?:[3-6]\d{3}\.(?:\d{4}\.\d{4}\.\d{4})|3[47]\d\d\.\d{6}\.\d{5}|\d(?:[ -]?\d){12,18})"
+    r"(?![\w-])(?![.,]\d)"
 )
-"""Dots only between a card's usual groups: else many a decimal would be one."""
+"""Dots only between a card's usual groups: else many a decimal or date would be one."""
 _IBAN = re.compile(r"(?<!\w)[A-Za-z]{2}\d{2}(?:[ -]?[A-Za-z0-9]){11,30}(?!\w)")
+_UNCHECKED_IBAN = re.compile(r"(?<!\w)[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]){11,30}(?!\w)")
+_IBAN_CHARS = 15
+"""The shortest has so many."""
 _CARD_DIGITS = range(13, 20)
 _GAP = re.compile("[ -]")
-_MOST_GAPS_BACK = 8
 _MOST_DIGITS = 10_000
 """Of a text whose numbers are looked at one by one: 256 kB of them take half a minute."""
 _NUMBER = re.compile(r"\+?\d(?:[ ().\-/]{0,3}\d){6,}")
@@ -89,7 +92,7 @@ def _is_full_of_digits(text: str) -> bool:
 
 def _without_ibans(text: str) -> str:
     if _is_full_of_digits(text):
-        return _IBAN.sub("[iban]", text)
+        return _UNCHECKED_IBAN.sub("[iban]", text)
     return _replaced(text, _ibans(text), "[iban]")
 
 
@@ -100,7 +103,7 @@ def _ibans(text: str) -> Iterator[tuple[int, int]]:
         start, end = found.span()
         gaps = [gap.start() for gap in _GAP.finditer(text, start, end)]
         after = gaps[0] if gaps else end  # where the next one may begin
-        for last in [end, *gaps[:-_MOST_GAPS_BACK:-1]]:
+        for last in [end, *(gap for gap in reversed(gaps) if gap >= start + _IBAN_CHARS)]:
             if _is_iban(text[start:last]):
                 yield start, last
                 after = last

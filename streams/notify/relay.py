@@ -1,21 +1,22 @@
 """Role `notify`: alert changes from the topic to the sinks.
 
 Each sink has a consumer group of its own, so that one that is down does not hold up the others. An offset is committed
-after delivery: a sink that refuses stops the role, which goes on from there when it starts again. The first start
-delivers what the topic still holds.
+after delivery: a sink that refuses is tried again with the same alerts, after longer and longer pauses, until it takes
+them. The first start delivers what the topic still holds.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.codec import decode_output
-from models.errors import ConfigurationError, InvalidRecord
+from models.errors import ConfigurationError, InvalidRecord, StoreUnavailable
 from models.events import AlertChanged
 from models.topics import ALERTS
 from streams.api.health import create_api, serve
@@ -35,6 +36,8 @@ log = structlog.get_logger(__name__)
 
 _POLL_MS = 500
 _MAX_RECORDS = 100
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+"""Before a sink that refused is asked again, each twice the one before: Kafka waits five minutes for the next poll."""
 
 
 async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertSink] | None = None) -> None:
@@ -47,7 +50,6 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
 
     Raises:
         ConfigurationError: No sink is configured, or the topic is missing.
-        StoreUnavailable: A sink refused for good; its offset has not passed.
     """
     found = configured_sinks(settings.notify) if sinks is None else sinks
     if not found:
@@ -125,8 +127,28 @@ class _Relay:
             heartbeat_interval_ms=int(kafka.heartbeat_interval.total_seconds() * 1000),
         ) as client:
             self._log_ends = LogEnds(partial(unread_ends, client))
+            metrics.counter("sink_deliveries_total", sink=self._sink.name, result="failed").inc(0)
+            refused = 0
             while not stop.is_set():
-                await self._deliver_polled(client)
+                try:
+                    if await self._deliver_polled(client):
+                        refused = 0
+                except StoreUnavailable as error:
+                    self._read_again(client)
+                    pause_s = min(_FIRST_PAUSE_S * 2**refused, _LONGEST_PAUSE_S)
+                    refused += 1
+                    told = {"sink": self._sink.name, "times": refused, "again_s": pause_s, "reason": str(error)}
+                    log.error("sink_refused", **told)  # noqa: TRY400 - where it was raised says nothing
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(pause_s):
+                            await stop.wait()
+
+    def _read_again(self, client: AIOKafkaConsumer) -> None:
+        """What was not delivered comes with the next poll."""
+        assigned = client.assignment()
+        for place, offset in self._committed.items():
+            if place in assigned:
+                client.seek(place, offset)
 
     async def standing(self) -> dict[str, Standing]:
         """Partitions with unread alerts; none while alerts are delivered, which has time-outs of its own."""
@@ -137,7 +159,12 @@ class _Relay:
             for tp, end in (await self._log_ends.known()).items()
         }
 
-    async def _deliver_polled(self, client: AIOKafkaConsumer) -> None:
+    async def _deliver_polled(self, client: AIOKafkaConsumer) -> bool:
+        """Whether there was anything to deliver.
+
+        Raises:
+            StoreUnavailable: The sink did not take it.
+        """
         polled = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
         self._delivering = bool(polled)
         for partition, records in polled.items():
@@ -161,6 +188,7 @@ class _Relay:
             )
             self._show_lags(client)
         self._delivering = False
+        return bool(polled)
 
     async def _deliver(self, records: Sequence[ConsumerRecord], traces: Traces) -> dict[str, str]:
         """Hand alerts over; returns the trace ids of those that have one, by the id of the event."""

@@ -292,6 +292,8 @@ class BatchRole(ABC):
             await self.consumer.heal()
             async with self._one_at_a_time:
                 if not self._failure.done() and self.consumer.recovered.is_set():
+                    # Again: while this waited, partitions may have gone.
+                    self.shown.keep(tp.partition for tp in self.consumer.assignment())
                     self.show()
                     await self.on_idle()
         except Exception as error:

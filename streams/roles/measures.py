@@ -38,7 +38,8 @@ def event_time_of(record: ConsumerRecord) -> datetime:
             except ValueError:
                 break
             return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
-    return min(appended_at(record), datetime.now(UTC))
+    now = datetime.now(UTC)
+    return min(appended_at(record), now) if record.timestamp > 0 else now
 
 
 def show_event_time_lag(partition: int, event_time: datetime) -> None:

@@ -199,20 +199,32 @@ async def test_nothing_to_acknowledge(settings: Settings, name: str) -> None:
 
 
 class Recorder:
-    """A sink that keeps what it is given, refuses while told to, and stops the relay after `until` changes."""
+    """A sink that keeps what it is given, refuses so many times, and stops the relay after `until` changes.
 
-    def __init__(self, name: str, *, stop: asyncio.Event, until: int, refuses: bool = False) -> None:
+    Attributes:
+        wait_for: It refuses until this one has everything, too.
+        stops_when_refusing: The relay, by its first refusal.
+    """
+
+    def __init__(self, name: str, *, stop: asyncio.Event, until: int, refuses: int = 0) -> None:
         self.name = name
         self.delivered: list[str] = []
         self.traced: dict[str, str] = {}
         self._stop = stop
         self._until = until
         self._refuses = refuses
+        self.refused = 0
+        self.wait_for: Recorder | None = None
+        self.stops_when_refusing = False
 
     async def deliver(self, alerts: Sequence[AlertChanged], trace_ids: Mapping[str, str] = NO_TRACE_IDS) -> None:
         """Keep the ids."""
         self.traced |= trace_ids
-        if self._refuses:
+        waiting = self.wait_for is not None and len(self.wait_for.delivered) < self._until
+        if self.refused < self._refuses or waiting:
+            self.refused += 1
+            if self.stops_when_refusing:
+                self._stop.set()
             raise StoreUnavailable(f"{self.name} is down")
         self.delivered += [change.id for change in alerts]
         if len(self.delivered) >= self._until:
@@ -248,14 +260,34 @@ async def test_relay_delivers_and_commits(settings: Settings) -> None:
     assert metrics.registry.get_sample_value("turntide_sink_lag_records", {"sink": "first", "partition": "0"}) == 0
 
 
-async def test_refusing_sink_keeps_its_offset(settings: Settings) -> None:
-    """The role stops, its offset has not passed, and once the sink is well it gets everything."""
+async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: Settings) -> None:
+    """It gets all in order once it is well, though more came meanwhile; the other one has had everything by then."""
+    await write(settings, ALERTS, [alert(1)])
+    stop, waits = asyncio.Event(), asyncio.Event()
+    well = Recorder("well", stop=waits, until=2)
+    broken = Recorder("broken", stop=stop, until=2, refuses=2)
+    broken.wait_for = well
+    failed = metrics.counter("sink_deliveries_total", sink="broken", result="failed")
+    running = asyncio.create_task(relay.run(settings, stop=stop, sinks=[broken, well]))
+    await write(settings, ALERTS, [alert(2)])
+    async with asyncio.timeout(60):
+        await running
+
+    assert (well.delivered, broken.delivered) == (["change-1", "change-2"],) * 2
+    assert broken.refused == 2
+    assert failed._value.get() >= 2
+    assert await committed(settings, broken) == 2
+
+
+async def test_a_sink_that_refuses_to_the_end_keeps_its_offset(settings: Settings) -> None:
+    """The role ends when it is told to; the next one delivers."""
     await write(settings, ALERTS, [alert(1)])
     stop = asyncio.Event()
-    broken = Recorder("broken", stop=stop, until=1, refuses=True)
-    with pytest.raises(StoreUnavailable, match="broken is down"):
-        await relay.run(settings, stop=stop, sinks=[broken])
+    broken = Recorder("broken", stop=stop, until=1, refuses=1)
+    broken.stops_when_refusing = True
+    await relay.run(settings, stop=stop, sinks=[broken])
     offset = await committed(settings, broken)
+    stop = asyncio.Event()
     mended = Recorder("broken", stop=stop, until=1)
     await relay.run(settings, stop=stop, sinks=[mended])
 

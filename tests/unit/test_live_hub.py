@@ -354,7 +354,7 @@ async def test_one_stream_too_many_is_refused() -> None:
 
 async def test_one_token_leaves_room_to_others() -> None:
     """It has its share of the places, and no more."""
-    hub = Hub(Board(), LiveSettings(max_streams=3, max_streams_per_token=1))
+    hub = Hub(Board(), LiveSettings(max_streams=3))  # one each
 
     with hub.watching("desk"):
         with pytest.raises(Problem, match="max_streams_per_token"):

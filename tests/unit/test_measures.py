@@ -32,7 +32,8 @@ def test_a_header_counts_first_and_nonsense_is_now() -> None:
     began = datetime.now(UTC)
 
     assert event_time_of(record(b"2026-01-05T08:00:00")) == WRITTEN.replace(hour=8)
-    assert began <= event_time_of(record(None, at_ms=2**63 - 1)) <= datetime.now(UTC)
+    for at_ms in (2**63 - 1, -(2**63), -1):
+        assert began <= event_time_of(record(None, at_ms=at_ms)) <= datetime.now(UTC)
 
 
 def test_gauges_of_a_partition_that_moved_are_dropped() -> None:

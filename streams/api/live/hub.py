@@ -150,15 +150,16 @@ class Hub:
         """Refuse one reader too many.
 
         Args:
-            token: Name of the reader's.
+            token: Name of the reader's; empty where none are asked for.
 
         Raises:
             Problem: 503.
         """
-        most, of_token = self._settings.max_streams, self._settings.max_streams_per_token
+        most = self._settings.max_streams
+        of_token = self._settings.max_streams_per_token or max(1, most // 2)
         if self.ended or self.streams >= most:
             self._refuse(f"{most} pages are open already (live.max_streams)")
-        if self._streams[token] >= of_token:
+        if token and self._streams[token] >= of_token:
             self._refuse(f"{of_token} pages of this token are open already (live.max_streams_per_token)")
 
     def _refuse(self, detail: str) -> NoReturn:

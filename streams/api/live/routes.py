@@ -106,7 +106,7 @@ def _add_standing(router: APIRouter, parts: LiveParts) -> None:
         asked_by = caller()
         app = asked_by.app_of(app_id)
         apps = asked_by.apps if app is None else frozenset({app})
-        return stream.LiveStream(parts.hub, apps, token=asked_by.name)
+        return stream.LiveStream(parts.hub, apps, token=asked_by.name if parts.tokens else "")
 
     @router.get(
         "/search",

@@ -29,7 +29,7 @@ class LiveStream(Response):
     Args:
         hub: What makes the frames.
         apps: Whose rows are read; None for all.
-        token: Name of the reader's.
+        token: Name of the reader's; empty where none are asked for.
         clock: Seconds, never going back.
     """
 
