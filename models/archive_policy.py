@@ -133,8 +133,8 @@ class TopicMining(Section, frozen=True, kw_only=True):
     fitted_texts: AtLeastTwo = 50_000
     """Texts from which the clusters are learnt, evenly over all; the others only join. It bounds time and memory."""
     day_texts: AtLeastOne = 100_000
-    """Of a day with more, whole sessions are drawn by lot until there are so many: two weeks take about 3 GB then, and
-    a session in every hundred is still hundreds of sessions on such a day."""
+    """Of a day with more, whole sessions are drawn by lot until there are so many, and of the days beside it as large a
+    share: two weeks take about 3 GB then, and a session in every hundred is still hundreds a day."""
     session_share: Ratio = 0.2
     """A session is about a cluster if so much of its texts is: a session of 400 turns touches nearly every one."""
     novelty_clusters: AtLeastTwo = 200

@@ -1,8 +1,10 @@
 """What conversations are about: clusters of their topics, which grow, are new or risky, and who goes in circles.
 
 Texts are the titles and summaries of a session's topics and the key words of its segments. A text leaves this module as
-a vector and marks of its words (`topic_names`); the words that name a cluster are looked up in the archive again. Of a
-day with more texts than the policy wants, whole sessions are drawn by lot: shares stay what they are.
+a vector and marks of its words (`topic_names`); the words that name a cluster are looked up in the archive again.
+
+Of a day with more texts than the policy wants, only the sessions with the lowest lots are kept. Each session has its
+lot by its id, so days are compared at the lowest rate of them all: a busy day counts as much as it is busy.
 """
 
 from __future__ import annotations
@@ -61,24 +63,26 @@ def _sessions(tables: Tables) -> ir.Table:
 def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
     """Texts become vectors and marks; of a day with too many of them, those of some sessions."""
     lots = _lots(frames["texts"], policy.topics.day_texts)
-    chosen = lots.filter("drawn").select("day", "session_id")
+    chosen = lots.filter("drawn").select("day", "session_id", "lot")
     texts = frames["texts"].join(chosen, on=["day", "session_id"]).sort("session_id", "place", "text")
     return {
         "texts": texts.drop("text").with_columns(
             vector=kept_vectors(texts["text"].to_list()), marks=marks_of(texts["text"])
         ),
-        "drawn": lots.group_by("day").agg(sessions=pl.col("drawn").sum(), of=pl.len()).sort("day"),
+        "lots": lots.group_by("day")
+        .agg(below=pl.col("lot").filter(~pl.col("drawn")).min(), sessions=pl.len())
+        .sort("day"),
         "sessions": frames["sessions"].sort("session_id"),
     }
 
 
 def _lots(texts: pl.DataFrame, most: int) -> pl.DataFrame:
-    """`day, session_id, drawn`: in an order by lot, ever the same, sessions until their day has enough texts."""
+    """`day, session_id, lot, drawn`: by their lots, ever the same, sessions until their day has enough texts."""
     sessions = texts.group_by("day", "session_id").agg(texts=pl.len())
     lot = pl.Series([crc32(session.encode()) for session in sessions["session_id"]], dtype=pl.UInt32)
     before = pl.col("texts").cum_sum().over("day") - pl.col("texts")
     ordered = sessions.with_columns(lot=lot).sort("day", "lot", "session_id")
-    return ordered.select("day", "session_id", drawn=before < most)
+    return ordered.select("day", "session_id", "lot", drawn=before < most)
 
 
 def find(frames: Frames, asked: Asked) -> Found:
@@ -86,8 +90,13 @@ def find(frames: Frames, asked: Asked) -> Found:
     if not frames["texts"].height:
         return Found(notes=["No session of the period has topics or segments: the layers may be off."])
     earlier = asked.parts(asked.period.earlier)
-    before = earlier.get("texts", frames["texts"].clear())
-    texts = clustered(frames["texts"], before, asked.policy)
+    lots = pl.concat([frames["lots"], earlier.get("lots", frames["lots"].clear())])
+    here, before = (
+        _at_one_rate(each, lots) for each in (frames["texts"], earlier.get("texts", frames["texts"].clear()))
+    )
+    if not here.height:
+        return Found(notes=["No session with topics or segments was drawn."])
+    texts = clustered(here, before, asked.policy)
     sessions = frames["sessions"]
     words = _words(texts, asked)
     table = cluster_table(texts, sessions, words, asked.policy)
@@ -107,8 +116,14 @@ def find(frames: Frames, asked: Asked) -> Found:
             "novelty": Shown("Novelty by day", "Texts far from all topics of the earlier period.", _novelty(texts)),
             **circles.tables,
         },
-        notes=_notes(texts, frames["drawn"], asked),
+        notes=_notes(texts, lots, asked),
     )
+
+
+def _at_one_rate(texts: pl.DataFrame, lots: pl.DataFrame) -> pl.DataFrame:
+    """The sessions whose lots were low enough on every day that is compared."""
+    below = lots["below"].min()
+    return (texts if below is None else texts.filter(pl.col("lot") < below)).drop("lot")
 
 
 def _words(texts: pl.DataFrame, asked: Asked) -> Words:
@@ -198,13 +213,14 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _notes(texts: pl.DataFrame, drawn: pl.DataFrame, asked: Asked) -> list[str]:
+def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: Asked) -> list[str]:
     notes = []
-    sessions, of = drawn["sessions"].sum(), drawn["of"].sum()
-    if sessions < of:
+    sessions, of = texts["session_id"].n_unique(), lots["sessions"].sum()
+    if lots["below"].count():
         notes.append(
-            f"Clusters are of {sessions:,} of {of:,} sessions, drawn by lot day by day until a day had "
-            f"{asked.policy.topics.day_texts:,} texts; a rare topic may be missed. Evidence queries look at them all."
+            f"Clusters, and the counts of sessions beside them, are of {sessions:,} of the {of:,} sessions of both "
+            f"periods, drawn by lot so that no day has more than {asked.policy.topics.day_texts:,} texts; a rare topic "
+            "may be missed. Evidence queries look at them all."
         )
     if texts["novel"].dtype != pl.Null:
         notes.append(

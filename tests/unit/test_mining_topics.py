@@ -19,7 +19,7 @@ from jobs.mining.topic_clusters import clustered
 from jobs.mining.topic_cycling import cycling
 from jobs.mining.topic_growth import cluster_table, members
 from jobs.mining.topic_names import marks_of
-from jobs.mining.topics import JOB
+from jobs.mining.topics import JOB, _at_one_rate
 from jobs.mining.topics_pictures import pictures
 from models.archive_policy import AnonymityPolicy, ArchivePolicy, TopicMining
 from models.topics import CONVERSATION_TOPICS
@@ -150,8 +150,34 @@ def test_of_a_day_with_too_many_texts_whole_sessions_are_drawn() -> None:
 
     assert made["texts"].equals(again["texts"])
     assert made["texts"].group_by("session_id").len()["len"].unique().to_list() == [3]
-    assert made["drawn"].rows() == [(WEEK.since, 17, 40), (WEEK.until, 5, 5)]
+    assert dict(made["texts"].group_by("day").len().iter_rows()) == {WEEK.since: 51, WEEK.until: 15}
+    lots = made["lots"].rows_by_key("day", named=True, unique=True)
+    kept = made["texts"].filter(pl.col("day") == WEEK.since)["lot"]
+    assert kept.max() < lots[WEEK.since]["below"]
+    assert (lots[WEEK.since]["sessions"], lots[WEEK.until]["below"]) == (40, None)
     assert made["sessions"].height == 45
+
+
+def test_a_busy_day_that_was_cut_short_makes_no_topic_grow() -> None:
+    """A tenth of the sessions is about chess, before and now; one day of now has three times as many sessions."""
+    policy = ArchivePolicy(topics=TopicMining(day_texts=300))
+    days = [(WEEK.since, 100, 1), (WEEK.until, 300, 2), (WEEK.earlier.since, 100, 3), (WEEK.earlier.until, 100, 4)]
+    made = {}
+    for day, sessions, seed in days:
+        rows = texts(["garden"] * 9 + ["chess"], sessions=sessions, users=sessions, seed=seed)
+        rows = rows.with_columns(day=pl.lit(day), user_id=pl.col("user_id") + str(seed)).drop("vector", "marks")
+        of = rows.select("day", "session_id", "user_id").unique().with_columns(alerted=False)
+        made[day] = JOB.refine({"texts": rows, "sessions": of}, policy)
+    here, earlier = (
+        {name: pl.concat([made[day][name] for day in (period.since, period.until)]) for name in ("texts", "lots")}
+        for period in (WEEK, WEEK.earlier)
+    )
+    lots = pl.concat([here["lots"], earlier["lots"]])
+    now, then = _at_one_rate(here["texts"], lots), _at_one_rate(earlier["texts"], lots)
+    by_day = dict(now.group_by("day").agg(pl.col("session_id").n_unique()).iter_rows())
+
+    assert 2 < by_day[WEEK.until] / by_day[WEEK.since] < 4
+    assert 0.7 < then["session_id"].n_unique() / (2 * by_day[WEEK.since]) < 1.4
 
 
 def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
@@ -259,14 +285,12 @@ def test_a_sample_is_called_one(place: LakePaths, tmp_path: Path) -> None:
 
     section = mined(JOB, place, tmp_path, policy=sampled).section
 
-    assert "Clusters are of 42 of 70 sessions" in section.notes[0]
-    assert {figure.name: figure.sessions for figure in section.figures} == {
-        "topic_clusters": 42,
-        "topics_per_session": 70,
-        "novel_texts_ratio": 42,
-        "topic_returns_per_100_turns": 70,
-        "cycling_sessions_ratio": 70,
-    }
+    sessions = {figure.name: figure.sessions for figure in section.figures}
+    assert "of the 140 sessions of both periods, drawn by lot" in section.notes[0]
+    assert 10 < sessions.pop("topic_clusters") == sessions.pop("novel_texts_ratio") < 50
+    assert sessions == dict.fromkeys(
+        ("topics_per_session", "topic_returns_per_100_turns", "cycling_sessions_ratio"), 70
+    )
 
 
 def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:
