@@ -77,7 +77,9 @@ def list_alerts(
         typer.echo(explained(alert))
         if alert.alert_id in said:
             typer.echo(alert_labels.explained(said[alert.alert_id]))
-    printed.message(f"{len(shown)} alerts; `turntide alerts ack ID` acknowledges one")
+    firing = any(alert.status is AlertStatus.FIRING for alert in shown)
+    advice = "`turntide alerts ack ID` acknowledges one" if firing else "`turntide alerts label ID` says what was right"
+    printed.message(f"{len(shown)} alerts{f'; {advice}' if shown else ''}")
 
 
 @app.command(epilog=examples("turntide alerts ack 1b4e28ba-… --by anna --note 'looking at it'"))
@@ -151,7 +153,10 @@ async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) 
     if alert is None:
         raise ConfigurationError(f"no alert has the id {alert_id}: `turntide alerts list` shows them")
     if alert.status is AlertStatus.RESOLVED:
-        raise ConfigurationError(f"alert {alert_id} is resolved since {alert.timestamp.isoformat()}: nothing to do")
+        raise ConfigurationError(
+            f"alert {alert_id} is resolved since {alert.timestamp.isoformat()}: nothing to do. `turntide alerts label` "
+            "says whether it was right"
+        )
     event = AlertAcknowledged(
         session_id=alert.session_id, timestamp=datetime.now(UTC), alert_id=alert_id, by=by, note=note
     )

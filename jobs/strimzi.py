@@ -37,6 +37,9 @@ _WRITE = ("Write", "Describe")
 _PURGE = ("Delete", "DescribeConfigs", "AlterConfigs")
 """What an erasure does to topics: it cuts records off and has the broker clean sooner."""
 
+_RESET = ("Delete", "Create")
+"""What `turntide reset` does to a role's changelog."""
+
 Resource = dict[str, Any]
 
 
@@ -49,6 +52,7 @@ class Access(Struct, frozen=True, kw_only=True):
         groups: Consumer groups that it joins, without the prefix; a name that ends with `*` is the beginning of some.
         asks_groups: It asks how far every group is: `roles` those of Turntide's roles, `all` everybody's.
         purges: It cuts off and cleans all topics.
+        resets: It looks at every topic's configuration, and deletes and makes changelogs.
     """
 
     reads: tuple[Topic, ...] = ()
@@ -56,6 +60,7 @@ class Access(Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] = ()
     asks_groups: Literal["roles", "all"] | None = None
     purges: bool = False
+    resets: bool = False
 
 
 def _owned(role: str) -> tuple[Topic, ...]:
@@ -94,10 +99,12 @@ ACCESS: dict[str, Access] = {
         purges=True,
     ),
     "notify": Access(reads=(ALERTS,), groups=("notify.*",)),
+    # A person: `doctor`, `dlq`, `alerts`, `erase`, `reset`.
+    "operator": Access(reads=TOPICS, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
     "producer": Access(writes=(TURNS,)),
     "keda": Access(asks_groups="roles"),
 }
-"""By user: the roles, whoever sends turns, and what scales the roles by their lag."""
+"""By user: the roles, whoever looks after them and sends turns, and what scales the roles by their lag."""
 
 
 def topic_resources(settings: Settings, cluster: str) -> Iterator[Resource]:
@@ -173,6 +180,8 @@ def _on_topic(access: Access, topic: Topic) -> tuple[str, ...]:
         *(_READ if topic in access.reads else ()),
         *(_WRITE if topic in access.writes else ()),
         *(_PURGE if access.purges else ()),
+        *(("DescribeConfigs",) if access.resets else ()),
+        *(_RESET if access.resets and not topic.public else ()),
     )
     return tuple(dict.fromkeys(operations))
 

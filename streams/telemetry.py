@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from time import perf_counter, process_time
+from time import monotonic, perf_counter, process_time
 from typing import Any, Literal
 
 import structlog
@@ -29,6 +29,7 @@ _QUIET = (
     *("aiokafka", "faust", "httpcore", "httpx", "kafka", "mcp", "mode", "openai", "qdrant_client", "uvicorn"),
     *("opentelemetry", "wordllama"),
 )
+_SAY_AGAIN_S, _MOST_SAID = 10.0, 1_000
 _WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
 
 
@@ -219,6 +220,29 @@ def _withhold_turn_text(_logger: WrappedLogger, _method: str, event: EventDict) 
     return {key: "<withheld>" if key in _WITHHELD_KEYS else value for key, value in event.items()}
 
 
+class _Calm(logging.Filter):
+    """Kafka's client says the same hundreds of times a second while its broker is away: once in ten seconds will do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith("aiokafka"):
+            return True
+        what, now_s = (record.name, str(record.msg)), monotonic()
+        last_s, held_back = self._said.get(what, (-_SAY_AGAIN_S, 0))
+        if now_s - last_s < _SAY_AGAIN_S:
+            self._said[what] = last_s, held_back + 1
+            return False
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        self._said[what] = now_s, 0
+        if held_back:
+            record.msg = f"{record.msg} (and {held_back} more since)"
+        return True
+
+
 def _renderer(log_format: Literal["console", "json"]) -> list[Processor]:
     # Plain tracebacks in both: the fancy ones print local variables, and those hold turns.
     if log_format == "json":
@@ -259,6 +283,7 @@ def configure_logging(
     )
     handler: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
+    handler.addFilter(_Calm())
     # Replaced, not added to: importing wordllama gives the root logger a handler of its own.
     logging.root.handlers = [handler]
     logging.root.setLevel(level.upper())

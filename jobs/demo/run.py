@@ -117,7 +117,7 @@ def _refuse_used(data_dir: Path) -> None:
 @contextmanager
 def _terminable() -> Iterator[None]:
     """SIGTERM takes the same way out as Ctrl-C, so that everything is cleaned up."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGINT itself may be ignored, in a script
     try:
         yield
     finally:

@@ -50,6 +50,14 @@ def _index(directory: Path, alerts: Sequence[Alert]) -> Iterator[str]:
     yield ""
     yield "One page for each alert of `deploy/prometheus/rules`. Made by `turntide monitoring write`; do not edit."
     yield "`deploy/monitoring.md` says how all of it is used."
+    yield ""
+    yield "On Kubernetes `turntide …` runs where it may do what is asked, and `curl` on your machine beside a"
+    yield "`kubectl port-forward` to the role:"
+    yield ""
+    yield "```sh"
+    yield "kubectl scale deployment/turntide-ops --replicas=1"
+    yield "kubectl exec -it deployment/turntide-ops -- turntide doctor"
+    yield "```"
     for severity, title in (("page", "Somebody is woken up"), ("ticket", "In the morning")):
         yield from ("", f"## {title}", "", "| alert | fires after | meaning |", "|---|---|---|")
         for alert in alerts:

@@ -80,6 +80,12 @@ STORE_METRICS = (
         means="Erasures that are asked for and not proved, as the archive worker sees it that carries them out.",
         do="Above zero for an hour: the archive role's log names the role it waits for, `turntide erase --status` too.",
     ),
+    gauge(
+        "erasure_oldest_pending_seconds",
+        "seconds",
+        means="How long ago the oldest erasure was asked for that is not proved; 0 if none is pending.",
+        do="Above an hour: as erasures_pending.",
+    ),
     counter(
         "sink_deliveries_total",
         "alerts",

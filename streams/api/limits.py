@@ -73,8 +73,11 @@ class Limits:
         except TimeoutError as error:
             if not deadline.expired():
                 raise
+            changed = "" if scope["method"] == "GET" else "; what it was to change may be changed still"
             raise Problem(
-                HTTPStatus.GATEWAY_TIMEOUT, "timeout", f"no answer within {self._timeout_s:g} s: ask for less, or later"
+                HTTPStatus.GATEWAY_TIMEOUT,
+                "timeout",
+                f"no answer within {self._timeout_s:g} s: ask for less, or later{changed}",
             ) from error
         finally:
             self._under_way -= 1

@@ -7,6 +7,7 @@ a worker that died, or whose erasure waited in vain for a role, begins it anew.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from time import monotonic
@@ -91,7 +92,7 @@ class Executor:
         while True:
             await records.refresh(logs)
             await self._clear(logs, records)
-            metrics.gauge("erasures_pending").set(len(records.pending))
+            _show(records.pending)
             for request in sorted(records.pending, key=lambda each: self._tried_s.get(each.request_id, 0.0)):
                 if monotonic() >= self._tried_s.get(request.request_id, 0.0):
                     await self._carry_out(request, logs, readers, records)
@@ -151,3 +152,10 @@ def _summary(proof: ErasureProved) -> dict[str, int]:
         "removed": sum(store.removed for store in proof.stores),
         "remaining": sum(store.remaining for store in proof.stores),
     }
+
+
+def _show(pending: Sequence[EraseRequested]) -> None:
+    metrics.gauge("erasures_pending").set(len(pending))
+    oldest = min((request.timestamp for request in pending), default=None)
+    age_s = 0.0 if oldest is None else (datetime.now(UTC) - oldest).total_seconds()
+    metrics.gauge("erasure_oldest_pending_seconds").set(max(0.0, age_s))

@@ -5,6 +5,7 @@ Faust takes the same options through `streams.kafka.app`; everything else that t
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -90,14 +91,24 @@ async def _running(
     try:
         await started.start()
     except (KafkaError, OSError) as error:
-        await stop()
+        await _stopped(stop)
         raise StoreUnavailable(
             f"Kafka at {kafka.bootstrap} {why_unreachable(kafka, error)} `turntide kafka start` runs a local broker."
         ) from error
     try:
         yield client
     finally:
+        await _stopped(stop)
+
+
+async def _stopped(stop: Callable[[], Awaitable[object]]) -> None:
+    """Stop a client. While its broker is away aiokafka cancels tasks of its own and lets that out: nobody meant us."""
+    try:
         await stop()
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
 
 
 @asynccontextmanager

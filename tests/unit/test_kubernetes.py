@@ -20,6 +20,8 @@ from tests.tools import FOLDER, kept, tool
 
 OVERLAYS = ("small", "production")
 WORKLOADS = ("Deployment", "StatefulSet")
+OPS = "turntide-ops"
+"""Where people run commands: no role."""
 BEYOND = 443
 """HTTPS beyond the cluster."""
 REACHES: dict[str, set[int | str]] = {
@@ -27,10 +29,11 @@ REACHES: dict[str, set[int | str]] = {
     "memory": set(),
     "enrich": {BEYOND},
     "judge": {BEYOND},
-    "index": {6333, "http"},
+    "index": {6333, "http", BEYOND},
     "archive": {5432, BEYOND},
     "notify": {9093, BEYOND},
-    "api": {6333, "http"},
+    "api": {6333, "http", BEYOND},
+    "ops": {6333, 5432, "http", BEYOND},
 }
 """Role → ports that it reaches, beside those of every role."""
 EVERY_ROLE_REACHES: set[int | str] = {53, 9093, 4318}
@@ -43,7 +46,7 @@ def _found(overlay: str) -> list[Document]:
 
 def _workloads(overlay: str) -> dict[str, Document]:
     found = of_kind(_found(overlay), *WORKLOADS)
-    return {name.removeprefix("turntide-"): each for name, each in found.items()}
+    return {name.removeprefix("turntide-"): each for name, each in found.items() if name != OPS}
 
 
 def _worker(workload: Document) -> Document:
@@ -135,6 +138,9 @@ def test_every_role_has_what_it_needs(overlay: str, monkeypatch: pytest.MonkeyPa
         assert ("TURNTIDE_WORKER_ID" in own) is (workload["kind"] == "StatefulSet") is (role in {"sessions", "memory"})
         assert f"turntide-{role}" in of_kind(found, "Service")
     assert not of_kind(found, "Secret")
+    ops = of_kind(found, "Deployment")[OPS]
+    assert (ops["spec"]["replicas"], [name for name in _worker(ops) if name.endswith("Probe")]) == (0, [])
+    assert {each["name"]: each for each in _worker(ops)["env"]}["TURNTIDE_KAFKA__SASL_USERNAME"]["value"] in users
     budgets = of_kind(found, "PodDisruptionBudget")
     selected = [each["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"] for each in budgets.values()]
     assert sorted(selected) == sorted(f"turntide-{role}" for role in ROLES)

@@ -90,7 +90,8 @@ def test_no_user_may_do_more_than_it_needs() -> None:
     may_read = {name for name, access in ACCESS.items() if topics.TURNS in access.reads}
     changelogs = {topic for topic in TOPICS if not topic.public}
 
-    assert may_read == {"sessions", "index", "api", "archive"}
+    assert may_read == {"sessions", "index", "api", "archive", "operator"}
+    assert {name for name, access in ACCESS.items() if access.resets} == {"operator"}
     assert {name for name, access in ACCESS.items() if access.purges} == {"archive"}
     assert {name for name, access in ACCESS.items() if changelogs & set(access.writes)} == {
         "sessions",

@@ -13,7 +13,7 @@ from prometheus_client import generate_latest
 
 from models.errors import ConfigurationError
 from models.metrics import METRICS
-from streams.telemetry import Metrics, configure_logging, metrics, stage
+from streams.telemetry import Metrics, _Calm, configure_logging, metrics, stage
 
 SAID = "what the user really said"
 
@@ -146,3 +146,28 @@ def test_no_line_holds_a_turns_text(capsys: pytest.CaptureFixture[str], log_form
     assert SAID not in written
     assert "Traceback" in written
     assert "withheld" in written
+
+
+def test_kafkas_client_repeats_itself_once_in_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how often it was; what others say is never held back."""
+    now = [0.0]
+    monkeypatch.setattr("streams.telemetry.monotonic", lambda: now[0])
+    calm, said = _Calm(), []
+
+    def say(name: str, message: str) -> None:
+        record = logging.LogRecord(name, logging.ERROR, "", 0, message, ("b1:9092",), None)
+        if calm.filter(record):
+            said.append(record.getMessage())
+
+    for at_s in (0.0, 0.1, 9.9, 10.0, 10.1):
+        now[0] = at_s
+        say("aiokafka.conn", "no broker at %s")
+        say("turntide", "mine, %s")
+    say("aiokafka.conn", "something else of %s")
+
+    assert [each for each in said if "mine" not in each] == [
+        "no broker at b1:9092",
+        "no broker at b1:9092 (and 2 more since)",
+        "something else of b1:9092",
+    ]
+    assert len([each for each in said if "mine" in each]) == 5

@@ -52,6 +52,11 @@ _ARCHIVE = Row(
         Panel(
             title="Erasures asked for and not proved",
             queries=(Query(most("erasures_pending", "job"), "{{job}}"),),
+        ),
+        Panel(
+            title="How long the oldest of them is pending",
+            queries=(Query(most("erasure_oldest_pending_seconds", "job"), "{{job}}"),),
+            unit="s",
             alerts=("TurntideErasuresOverdue",),
         ),
     ),

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import structlog
 from fastapi import APIRouter
 
 from streams.api.live.board import Board
@@ -23,6 +24,8 @@ from streams.settings import Settings
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import TopicMemory
 from streams.vectors.user_memory import UserMemory
+
+log = structlog.get_logger(__name__)
 
 
 class LivePage:
@@ -76,7 +79,10 @@ class LivePage:
     async def running(self) -> AsyncIterator[None]:
         """Follow the log, tick, and look after the roles while the context is open."""
         self.hub.begin()
-        tasks = [asyncio.create_task(part.run()) for part in (self._feed, self.hub, self._roles)]
+        parts = {"feed": self._feed.run(), "hub": self.hub.run(), "roles": self._roles.run()}
+        tasks = [asyncio.create_task(part, name=name) for name, part in parts.items()]
+        for task in tasks:
+            task.add_done_callback(self._ended)
         try:
             yield
         finally:
@@ -84,6 +90,12 @@ class LivePage:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A page that stands still must say so."""
+        if not self.hub.ended:
+            error = None if task.cancelled() else task.exception()
+            log.error("live_page_stopped", part=task.get_name(), error=type(error).__name__)
 
     def end(self) -> None:
         """End all streams: the server waits for answers that are under way."""
