@@ -23,6 +23,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from models.errors import Stalled
+from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -118,7 +119,13 @@ class LogEnds:
         self._ask = ask
         self._clock = clock
         self._asked_s = clock()
+        self._answered_s = self._asked_s
         self._known: Mapping[Any, int] = {}
+
+    @property
+    def silent_s(self) -> float:
+        """For how long no broker has answered; below `ASK_EVERY_S` while one does."""
+        return self._clock() - self._answered_s
 
     async def known(self) -> Mapping[Any, int]:
         """As of the last time that the broker answered; a broker that does not is no stall."""
@@ -126,6 +133,7 @@ class LogEnds:
             try:
                 async with asyncio.timeout(_ANSWER_WITHIN_S):
                     self._known = await self._ask()
+                self._answered_s = self._clock()
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
@@ -133,6 +141,7 @@ class LogEnds:
             except Exception as error:  # noqa: BLE001 - what was known before serves on
                 log.debug("log_ends_unknown", error=type(error).__name__)
             self._asked_s = self._clock()
+        metrics.gauge("kafka_silent_seconds").set(self.silent_s)
         return self._known
 
 

@@ -52,6 +52,12 @@ STATE_METRICS = (
         means="1 when every assigned partition is recovered.",
         do="0 for minutes: read /readyz, it says why.",
     ),
+    gauge(
+        "kafka_silent_seconds",
+        "seconds",
+        means="For how long no broker has answered this worker; below 20 while one does. A role stays ready meanwhile.",
+        do="Minutes: look at the brokers and the network, `turntide doctor --check broker`. Roles go on by themselves.",
+    ),
     counter(
         "batches_refused_total",
         "batches",

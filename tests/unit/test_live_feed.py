@@ -142,7 +142,7 @@ async def test_roles_are_told_without_kafka() -> None:
     async with httpx.AsyncClient(transport=transport) as client:
         (row,) = await watch.look(client)
 
-    assert (row.state, row.lag_records) == ("ready", None)
+    assert (row.state, row.lag_records, row.detail) == ("ready", None, "ready; Kafka does not answer")
 
 
 def test_where_roles_answer() -> None:

@@ -328,7 +328,7 @@ async def test_a_stream_takes_no_place_among_requests() -> None:
     async with served.client("all") as client:
         beside = [(await client.get("/v1/live/me")).status_code for _ in range(3)]
     await asyncio.wait({answering}, timeout=0.1)
-    still = not answering.done()
+    still, watching = not answering.done(), dict(served.page.hub._streams)
     left.set()
     await asyncio.wait_for(answering, 5)
     await served.store.close()
@@ -337,6 +337,7 @@ async def test_a_stream_takes_no_place_among_requests() -> None:
     rows = msgspec.json.decode(data.removeprefix(b"data: "))["sessions"]
 
     assert (beside, still, messages[0]["status"]) == ([200] * 3, True, 200)
+    assert watching == {"ops-a": 1}, "each token has its share of the places"
     assert headers[b"content-type"].startswith(b"text/event-stream")
     assert (headers[b"cache-control"], b"content-length" in headers) == (b"no-store", False)
     assert (event, number.startswith(b"id: "), rest) == (b"event: snapshot", True, [b"", b""])

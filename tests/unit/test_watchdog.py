@@ -10,6 +10,7 @@ import pytest
 
 from models.errors import Stalled
 from streams import watchdog as module
+from streams.telemetry import metrics
 from streams.watchdog import LogEnds, Standing, Watchdog, watched
 
 LIMIT_S = 120
@@ -144,3 +145,5 @@ async def test_the_broker_is_asked_now_and_then_and_may_fail() -> None:
         known += [await ends.known(), await ends.known()]
 
     assert known == [{}, {"t": 5}, {"t": 5}, *[{"t": 9}] * 6]
+    assert ends.silent_s == 2 * module.ASK_EVERY_S
+    assert metrics.gauge("kafka_silent_seconds")._value.get() == 2 * module.ASK_EVERY_S

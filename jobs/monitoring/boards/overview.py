@@ -28,6 +28,13 @@ _THERE = Row(
             width=6,
         ),
         Panel(
+            title="How long no broker has answered",
+            queries=(Query(most("kafka_silent_seconds", "job"), "{{job}}"),),
+            unit="s",
+            alerts=("TurntideKafkaAway",),
+            width=6,
+        ),
+        Panel(
             title="Starts in half an hour",
             queries=(Query('sum by (job) (changes(process_start_time_seconds{job=~"turntide-.+"}[30m]))', "{{job}}"),),
             alerts=("TurntideRestarting",),

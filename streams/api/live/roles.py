@@ -12,6 +12,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
+from msgspec import structs
 
 from models.errors import TurntideError
 from streams.api.live.hub import Hub
@@ -87,17 +88,19 @@ class RoleWatch:
         """How each role is now."""
         asking = asyncio.gather(*[_asked(client, role, url) for role, url in self._addresses.items()])
         lags, rows = await asyncio.gather(self._known_lags(), asking)
-        return [
-            RoleRow(role=row.role, state=row.state, detail=row.detail, lag_records=lags.get(row.role)) for row in rows
-        ]
+        if lags is None:
+            # They are ready, and nothing reaches them.
+            return [structs.replace(row, detail=f"{row.detail}; Kafka does not answer") for row in rows]
+        return [structs.replace(row, lag_records=lags.get(row.role)) for row in rows]
 
-    async def _known_lags(self) -> Mapping[str, int]:
+    async def _known_lags(self) -> Mapping[str, int] | None:
+        """None where Kafka does not answer."""
         try:
             async with asyncio.timeout(LAG_WITHIN_S):
                 return await self._lags()
         except (TurntideError, KafkaError, OSError, TimeoutError) as error:
             log.debug("live_lags_unknown", error=type(error).__name__)
-            return {}
+            return None
 
 
 async def _asked(client: httpx.AsyncClient, role: str, url: str) -> RoleRow:
