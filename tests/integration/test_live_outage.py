@@ -1,0 +1,57 @@
+"""The live page after its broker was away: it follows the log again, by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from jobs.broker.local_kafka import LocalKafka
+from jobs.topics import apply_topics
+from models.codec import encode
+from models.envelope import headers_for
+from models.topics import PROFILES
+from streams.api.live.board import Board
+from streams.api.live.feed import Feed
+from streams.kafka.producer import Producer, Record, acknowledged
+from streams.settings import Settings, load_settings
+from tests.fault_driver import until
+from tests.live_made import profile
+
+
+async def tell(settings: Settings, session_id: str) -> None:
+    """Write a session's profile."""
+    producer, event = Producer(settings), profile(session_id)
+    await producer.start()
+    topic = PROFILES.full_name(settings.topic_prefix)
+    await acknowledged(await producer.write(topic, 0, [Record(b"k", encode(event), headers_for(event))]))
+    await producer.stop()
+
+
+@pytest.mark.kafka
+async def test_the_page_goes_on_after_its_broker_was_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is away the feed fails and tries again; what comes after its return is shown."""
+    monkeypatch.setattr("streams.api.live.feed.LOOK_AROUND_S", 1.0)
+    monkeypatch.setattr("streams.api.live.feed.LONGEST_RETRY_S", 1.0)
+    board = Board()
+    with LocalKafka(tmp_path / "broker") as broker, capture_logs() as logs:
+        settings = load_settings(kafka={"bootstrap": broker.bootstrap, "partitions": 1}, data_dir=tmp_path)
+        await apply_topics(settings)
+        following = asyncio.create_task(Feed(settings, board).run())
+        await tell(settings, "before")
+        await until(lambda: board.row("before"), "a session on the board")
+        await asyncio.to_thread(broker.kill)
+        await until(
+            lambda: following.done() or any(each["event"] == "live_feed_failed" for each in logs), "a feed that fails"
+        )
+        await asyncio.to_thread(broker.restart)
+        await tell(settings, "after")
+        await until(lambda: following.done() or board.row("after"), "the session that came after the outage")
+        ended = following.done()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+    assert not ended
+    assert board.row("before") is not None
