@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,9 +34,8 @@ def topics(
     import asyncio
 
     from jobs.bench.ground import own_ground
-    from jobs.bench.machine import envelope
     from jobs.bench.topics import FULL, QUICK, measure
-    from jobs.bench.topics_table import held_row, show
+    from jobs.bench.topics_table import show
     from jobs.eval.topics_dialogues import parse_conditions, read_dialogues
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
@@ -52,12 +52,7 @@ def topics(
             say=printed.message,
         )
     )
-    if output is OutputFormat.TABLE:
-        show(printed, report)
-    elif output is OutputFormat.CSV:
-        printed.rows("held", [held_row(figure) for figure in report.held])
-    else:
-        printed.record(envelope(report))
+    _print(report, printed, output, show)
 
 
 def retrieve(
@@ -128,10 +123,8 @@ def memories(
     import asyncio
     from tempfile import TemporaryDirectory
 
-    from jobs.bench.machine import envelope
     from jobs.bench.memories import QUICK, Size, measure
     from jobs.bench.memories_table import show
-    from jobs.bench.topics_table import held_row
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
@@ -141,12 +134,7 @@ def memories(
         report = asyncio.run(
             measure(Path(folder), policy_of(settings), embedder_of(settings), size, say=printed.message)
         )
-    if output is OutputFormat.TABLE:
-        show(printed, report)
-    elif output is OutputFormat.CSV:
-        printed.rows("held", [held_row(figure) for figure in report.held])
-    else:
-        printed.record(envelope(report))
+    _print(report, printed, output, show)
 
 
 def project(
@@ -159,15 +147,21 @@ def project(
     Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
     it is held to. --output csv prints these alone.
     """
-    from jobs.bench.machine import envelope
     from jobs.bench.project import QUICK, Size, measure
     from jobs.bench.project_table import show
-    from jobs.bench.topics_table import held_row
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
     printed = Output(output)
     report = measure(policy_of(load_settings()), QUICK if quick else Size(), say=printed.message)
+    _print(report, printed, output, show)
+
+
+def _print(report: Any, printed: Output, output: OutputFormat, show: Callable[[Output, Any], None]) -> None:
+    """As a table, as the figures that are held to a limit alone, or whole."""
+    from jobs.bench.machine import envelope
+    from jobs.bench.topics_table import held_row
+
     if output is OutputFormat.TABLE:
         show(printed, report)
     elif output is OutputFormat.CSV:
