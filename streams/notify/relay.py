@@ -128,16 +128,15 @@ class _Relay:
         ) as client:
             self._log_ends = LogEnds(partial(unread_ends, client))
             metrics.counter("sink_deliveries_total", sink=self._sink.name, result="failed").inc(0)
-            refused = 0
+            pause_s = 0.0
             while not stop.is_set():
                 try:
                     if await self._deliver_polled(client):
-                        refused = 0
+                        pause_s = 0.0
                 except StoreUnavailable as error:
                     self._read_again(client)
-                    pause_s = min(_FIRST_PAUSE_S * 2**refused, _LONGEST_PAUSE_S)
-                    refused += 1
-                    told = {"sink": self._sink.name, "times": refused, "again_s": pause_s, "reason": str(error)}
+                    pause_s = min(2 * pause_s or _FIRST_PAUSE_S, _LONGEST_PAUSE_S)
+                    told = {"sink": self._sink.name, "again_s": pause_s, "reason": str(error)}
                     log.error("sink_refused", **told)  # noqa: TRY400 - where it was raised says nothing
                     with suppress(TimeoutError):
                         async with asyncio.timeout(pause_s):
