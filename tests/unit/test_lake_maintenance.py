@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,6 @@ from pathlib import Path
 from unittest.mock import patch
 from uuid import uuid4
 
-import duckdb
 import pytest
 
 from streams.lake import maintenance
@@ -25,8 +23,6 @@ from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
 """Far enough that everything written by the wall clock is old."""
-_ROUNDS = 16
-"""With scans of the catalog on connections of their own, most runs of as many find a wrong read."""
 
 
 @pytest.fixture
@@ -123,43 +119,6 @@ def test_nothing_goes_before_its_time(writer: LakeWriter, keep: timedelta) -> No
     assert kept.deleted_files == 0
     assert gone.deleted_files >= replaced == FILES_TO_MERGE
     assert gone.expired_snapshots + kept.expired_snapshots >= snapshots - 1
-
-
-def test_readers_do_not_notice_landings_and_merges(writer: LakeWriter) -> None:
-    """Whatever moment a reader asks: whole landings, rows and offsets of one moment, twice the same."""
-    done = threading.Event()
-    wrong: list[object] = []
-    asked: list[int] = []
-    sql = (
-        "SELECT (SELECT coalesce(max(next_offset), 0) FROM raw.offsets), count(*), count(DISTINCT kafka_offset), "
-        "coalesce(max(kafka_offset) + 1, 0) FROM raw.turns"
-    )
-
-    def read() -> None:
-        reader = open_reader(writer.paths)
-        while not done.is_set() or not asked:
-            try:
-                reader.execute("BEGIN")
-                first, second = reader.execute(sql).fetchall()[0], reader.execute(sql).fetchall()[0]
-                reader.execute("ROLLBACK")
-            except duckdb.Error as error:
-                wrong.append(error)
-                break
-            if first != second or len(set(first)) != 1 or first[0] % 3:
-                wrong.append((first, second))
-            asked.append(first[0])
-        reader.close()
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    for n in range(_ROUNDS):
-        land(writer, range(3 * n, 3 * n + 3))
-        maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
-    done.set()
-    thread.join()
-
-    assert wrong == []
-    assert asked
 
 
 def test_past_offsets_leave_the_catalog(writer: LakeWriter) -> None:

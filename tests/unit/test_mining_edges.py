@@ -65,15 +65,17 @@ PERIODS = {
 def test_no_job_raises_at_the_edges(tmp_path: Path, build: Callable[[Path], LakePaths]) -> None:
     """Every job of every period, its pictures too; figures are numbers or nothing."""
     place = build(tmp_path / "archive")
+    # After its end every archive is alike.
+    periods = [period for name, period in PERIODS.items() if build is alone or name != "after the end"]
     results = [
         (job_of(name), mined(job_of(name), place, tmp_path / "mined", period=period))
-        for period in PERIODS.values()
+        for period in periods
         for name in job_names()
     ]
     drawn = [picture.chart.to_dict() for job, result in results for picture in job.pictures(result.tables)]
     figures = [figure for _, result in results for figure in result.section.figures]
 
-    assert len(PERIODS) * len(job_names()) == len(results)
+    assert len(periods) * len(job_names()) == len(results)
     assert all("$schema" in chart for chart in drawn)
     assert [] == [figure.name for figure in figures if figure.value is not None and not isfinite(figure.value)]
     if build is alone:
