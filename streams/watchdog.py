@@ -23,6 +23,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from models.errors import Stalled
+from streams.kafka.client import is_cancelled
 from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -135,8 +136,7 @@ class LogEnds:
                     self._known = await self._ask()
                 self._answered_s = self._clock()
             except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
+                if is_cancelled():
                     raise  # else: the consumer was closed while it was asked
             except Exception as error:  # noqa: BLE001 - what was known before serves on
                 log.debug("log_ends_unknown", error=type(error).__name__)

@@ -215,8 +215,8 @@ def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
 
 def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: Asked) -> list[str]:
     notes = []
-    sessions, of = texts["session_id"].n_unique(), lots["sessions"].sum()
     if lots["below"].count():
+        sessions, of = texts["session_id"].n_unique(), lots["sessions"].sum()
         notes.append(
             f"Clusters, and the counts of sessions beside them, are of {sessions:,} of the {of:,} sessions of both "
             f"periods, drawn by lot so that no day has more than {asked.policy.topics.day_texts:,} texts; a rare topic "

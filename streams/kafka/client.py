@@ -106,9 +106,14 @@ async def _stopped(stop: Callable[[], Awaitable[object]]) -> None:
     try:
         await stop()
     except asyncio.CancelledError:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
+        if is_cancelled():
             raise
+
+
+def is_cancelled() -> bool:
+    """Whether the running task itself was cancelled, and not something inside the client that it waits for."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 @asynccontextmanager

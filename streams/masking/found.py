@@ -17,7 +17,7 @@ from models.masking_policy import MaskedKind, MaskingPolicy
 
 _EMAIL = re.compile(r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
 _CARD = re.compile(
-    r"(?<![\w.,+-])(?:[3-6]\d{3}\.(?:\d{4}\.\d{4}\.\d{4})|3[47]\d\d\.\d{6}\.\d{5}|\d(?:[ -]?\d){12,18})"
+    r"(?<![\w.,+-])(?:[3-6]\d{3}(?:\.\d{4}){3}|3[47]\d\d\.\d{6}\.\d{5}|\d(?:[ -]?\d){12,18})"
     r"(?![\w-])(?![.,]\d)"
 )
 """Dots only between a card's usual groups: else many a decimal or date would be one."""
