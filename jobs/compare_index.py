@@ -155,7 +155,7 @@ async def _each(asked: Iterable[_Asked], read: Callable[[_Asked], Awaitable[_Ans
 
 @asynccontextmanager
 async def _reader(settings: Settings, index_url: str | None) -> AsyncIterator[_Reader | str]:
-    url = index_url or f"http://{settings.http.host}:{settings.http.index_port}"
+    url = index_url or settings.http.index_url
     async with httpx.AsyncClient(base_url=url, timeout=_ANSWER_WITHIN_S, headers=_token(settings)) as client:
         try:
             size = await _ask(client, "/v1/index", _Size)

@@ -36,7 +36,7 @@ def mcp(
 ) -> None:
     """Serve memory of users and projects to an MCP client that starts this command."""
     settings = load_settings()
-    asyncio.run(_serve(url or f"http://{settings.http.host}:{settings.http.index_port}", _token(variable)))
+    asyncio.run(_serve(url or settings.http.index_url, _token(variable)))
 
 
 mcp.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli

@@ -115,7 +115,7 @@ def role_api(
         ConfigurationError: The address is none, or the token is empty.
     """
     settings = load_settings()
-    address = url or f"http://{settings.http.host}:{settings.http.index_port}"
+    address = url or settings.http.index_url
     token = os.environ.get(token_variable)
     if token is not None and not token.strip():
         raise ConfigurationError(f"{token_variable} is empty: give it an admin token of http.tokens, or unset it")

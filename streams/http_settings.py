@@ -116,3 +116,8 @@ class HttpSettings(BaseModel):
         "TIKTOKEN_CACHE_DIR).",
     )
     mcp: bool = Field(True, description="Whether the index role serves its tools at /mcp (extra `mcp`).")
+
+    @property
+    def index_url(self) -> str:
+        """Where the index role of this machine is asked."""
+        return f"http://{self.host}:{self.index_port}"

@@ -6,6 +6,8 @@ from datetime import timedelta
 
 from pydantic import BaseModel, Field
 
+LIVE_PATH = "/live"
+
 
 class LiveSettings(BaseModel):
     """The live page: sessions by risk, alerts, health of the roles; served where memory is read."""

@@ -49,7 +49,12 @@ def demo(
     if output is OutputFormat.CSV:
         raise ConfigurationError("the demo prints a table or json: choose one of them for --output")
     folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-demo-"))).resolve()
-    summary = run(Options(data_dir=folder, speed=speed, keep=keep), Stage(output, view=view))
+    stage = Stage(output, view=view)
+    try:
+        summary = run(Options(data_dir=folder, speed=speed, keep=keep), stage)
+    except KeyboardInterrupt:
+        stage.interrupted(folder)
+        raise
     if not summary.as_expected:
         raise typer.Exit(_EXIT_UNEXPECTED)
 

@@ -22,7 +22,7 @@ from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.project_questions import ProjectRecalled, ask_project, load_project_questions
 from jobs.demo.questions import Recalled, ask, load_questions
 from jobs.demo.report import render_report
-from jobs.demo.stage import LIVE_PATH, Stage
+from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary, summarise, tidy_archive
 from jobs.demo.watch import watching
@@ -30,6 +30,7 @@ from jobs.role_process import RoleFailed, RoleProcess
 from jobs.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
 from streams.archive_settings import ArchiveSettings
+from streams.live_settings import LIVE_PATH
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.wiring import policy_of
 
@@ -212,7 +213,7 @@ async def _perform(
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
-    stage.page(_index(roles).url + LIVE_PATH)
+    stage.page(f"{_index(roles).url}{LIVE_PATH}/")
     stage.step("play", COMPRESSED_CLOCK)
     async with watching(settings, state, tell=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)

@@ -8,6 +8,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -24,13 +25,12 @@ from jobs.demo.view import progress_line, render
 from jobs.demo.wording import line
 from jobs.output import OutputFormat
 from models.events import OutputEvent
+from streams.live_settings import LIVE_PATH
 from streams.settings import Settings
 
 _FRAMES_PER_S = 6.0
 _PROGRESS_EVERY_S = 5.0
 _INDENT = 10
-LIVE_PATH = "/live/"
-"""Of the page that the index role serves."""
 
 
 class Stage:
@@ -145,6 +145,10 @@ class Stage:
             ("Remove all of it again:", f"rm -r {folder}"),
         ]
 
+    def interrupted(self, folder: Path) -> None:
+        """Say what is left of a demo that did not end."""
+        self._console.print(Text(f"stopped; what was written stays in {folder} until you remove it"), soft_wrap=True)
+
     def kept(self, settings: Settings, urls: Mapping[str, str]) -> None:
         """Say what stays up, how to use it and how to stop it."""
         environment = {
@@ -156,7 +160,7 @@ class Stage:
         self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")
         self._console.print(Text(f"  export {exports}", style="cyan"), soft_wrap=True)
         self._console.print(Text(f"  {_command()} alerts list", style="cyan"), soft_wrap=True)
-        self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PATH}", style="cyan"), soft_wrap=True)
+        self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PATH}/", style="cyan"), soft_wrap=True)
         for role, url in urls.items():
             self._console.print(Text(f"  {role:<9} {url}/metrics", style="dim"), soft_wrap=True)
 

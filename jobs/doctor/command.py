@@ -73,7 +73,12 @@ def _print(printed: Output, settings: list[dict[str, object]], found: dict[str, 
     if whole:
         printed.rows("settings", settings)
         printed.message("kafka.bootstrap is set by TURNTIDE_KAFKA__BOOTSTRAP, others likewise, or in TURNTIDE_CONFIG")
+    on_a_line_each = printed.form is OutputFormat.TABLE  # paths would fold the other columns
+    runbooks = {row["check"]: row.pop("runbook") for row in checks} if on_a_line_each else {}
     printed.rows("checks", checks)
+    for name, runbook in runbooks.items():
+        if runbook:
+            printed.text(f"more on {name}: {runbook}")
 
 
 def _row(name: str, verdict: Verdict) -> dict[str, object]:

@@ -30,7 +30,7 @@ async def read_body(request: Request, decoder: msgspec.json.Decoder[_Message]) -
     try:
         asked = decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise undecodable(error) from None
+        raise undecodable(error, decoder.type) from None
     note_ids(lambda name: getattr(asked, name, None))
     return asked
 

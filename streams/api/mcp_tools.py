@@ -188,7 +188,7 @@ def _arguments(given: Mapping[str, Any], kind: type[_Arguments]) -> _Arguments:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        raise undecodable(error) from None
+        raise undecodable(error, kind) from None
 
 
 def _search(asked: SearchMemoryArguments, kind: str) -> SearchMemory:

@@ -93,10 +93,14 @@ def invalid_field(field: str, detail: str) -> Problem:
     return invalid_request([FieldError(field, detail)])
 
 
-def undecodable(error: Exception) -> Problem:
+def undecodable(error: Exception, asked: object) -> Problem:
     """422 for a body that msgspec refused.
 
     Only those of its messages are passed on that are made of our own schema: some quote the input.
+
+    Args:
+        error: What msgspec said.
+        asked: The type that was asked for.
     """
     text = str(error)
     at = _AT.search(text)
@@ -104,10 +108,16 @@ def undecodable(error: Exception) -> Problem:
     if reason.startswith(("Expected ", "Object missing required field ")):
         return invalid_field(field, reason)
     if reason.startswith("Object contains unknown field"):
-        return invalid_field(field, "has a field that this request does not know; GET /openapi.json lists them")
+        return invalid_field(field, f"has a field that this request does not know; {_known_fields(asked, field)}")
     if isinstance(error, msgspec.ValidationError):
         return invalid_field(field, "is none of the values that are allowed here")
     return invalid_field("", "the body is no JSON in UTF-8")
+
+
+def _known_fields(asked: object, field: str) -> str:
+    if field or not isinstance(asked, type) or not issubclass(asked, msgspec.Struct):
+        return "GET /openapi.json lists them"
+    return f"it knows {', '.join(each.encode_name for each in msgspec.structs.fields(asked))}"
 
 
 def unavailable(detail: str, *, code: str = "unavailable", retry_after_s: int = RETRY_AFTER_S) -> Problem:

@@ -28,10 +28,11 @@ from models.errors import ConfigurationError
 from streams.api.own_machine import is_loopback
 from streams.api.problems import Problem
 from streams.http_settings import HttpSettings, TokenRole
+from streams.live_settings import LIVE_PATH
 
 OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json"})
 """What everybody may read."""
-OPEN_FOLDER = "/live"
+OPEN_FOLDER = LIVE_PATH
 """The live page's own files: they hold no data, and a browser asks for them without a token."""
 PROBE_PATHS = frozenset({"/livez", "/readyz"})
 """What an orchestrator asks, however often."""

@@ -127,7 +127,7 @@ async def test_what_is_wrong_is_told_to_the_model(asking: Any) -> None:
         ("list_facts", {}, "user_id"),
         ("get_context", {"user_id": "u", "query": ""}, "query"),
         ("search_memory", {"user_id": "u", "query": "x", "top_k": 0}, "top_k"),
-        ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "does not know"),
+        ("search_memory", {"user_id": "u", "query": "x", "private text": 1}, "it knows query, user_id, app_id, top_k"),
         ("drop_everything", {}, "no such tool"),
     ]
     async with asking() as client:

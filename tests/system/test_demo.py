@@ -147,14 +147,15 @@ def test_plays_to_its_end_and_leaves_only_files(tmp_path: Path) -> None:
 
 
 async def test_ctrl_c_cleans_up_on_a_cluster_that_was_there_before(tmp_path: Path, kafka: str) -> None:
-    """Interrupted in the middle of the play it ends its roles, deletes its topics and says so by its exit code."""
+    """Interrupted in the middle of the play it ends its roles, deletes its topics, and says so and what stays."""
     with demo(tmp_path / "demo", environment={"TURNTIDE_KAFKA": kafka}) as process:
         children = read_until(process, "segment   parcel")
         ours = await demo_topics(kafka)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=_WITHIN_S)
+        _, told = process.communicate(timeout=_WITHIN_S)
 
     assert process.returncode == _INTERRUPTED
+    assert f"stays in {tmp_path / 'demo'} until you remove it" in told
     assert len(ours) == len(TOPICS)
     assert await demo_topics(kafka) & ours == set()
     assert alive(children) == []

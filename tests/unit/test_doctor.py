@@ -77,6 +77,17 @@ def test_runbooks_are_there() -> None:
     assert {*RUNBOOKS, *RESTS_ON, *RESTS_ON.values()} <= {*CHECKS}
 
 
+def test_a_runbook_stands_on_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For people: its path would fold the columns. Programs find it beside its check."""
+    name = next(iter(RUNBOOKS))
+    monkeypatch.setitem(CHECKS, name, lambda _settings: Verdict(Status.FAIL, "full", "make room"))
+    shown = CliRunner().invoke(_app, ["--check", name]).stdout.splitlines()
+    (told,) = json.loads(CliRunner().invoke(_app, ["--check", name, "--output", "json"]).stdout)["checks"]
+
+    assert told["runbook"] == f"deploy/runbooks/{RUNBOOKS[name]}.md"
+    assert [line for line in shown if told["runbook"] in line] == [f"more on {name}: {told['runbook']}"]
+
+
 def test_a_check_that_hangs_does_not_hang_the_others() -> None:
     """It has failed when its time is over, and what rests on it is not blamed too."""
     never = Event()

@@ -80,9 +80,9 @@ def test_a_worker_can_have_the_role() -> None:
 
 @pytest.mark.parametrize(("judge", "runs"), [({}, False), (SERVER, True)])
 async def test_all_roles_have_a_judge_where_one_is_configured(
-    monkeypatch: pytest.MonkeyPatch, judge: dict[str, Any], *, runs: bool
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], judge: dict[str, Any], *, runs: bool
 ) -> None:
-    """Beside those that always run."""
+    """Beside those that always run; and where the page is, is told."""
     started: list[WorkerRole] = []
 
     async def note(role: WorkerRole, _environment: object, _stop: object) -> None:
@@ -92,6 +92,7 @@ async def test_all_roles_have_a_judge_where_one_is_configured(
     await working._supervise(load_settings(judge=judge), asyncio.Event())
 
     assert (WorkerRole.JUDGE in started, WorkerRole.SESSIONS in started) == (runs, True)
+    assert capsys.readouterr().err.endswith(" http://127.0.0.1:8702/live/\n")
 
 
 def test_doctor_prints_no_secret() -> None:

@@ -15,8 +15,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from streams.api.problems import Problem
+from streams.live_settings import LIVE_PATH
 
-PATH = "/live"
 STATIC = Path(__file__).with_name("static")
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -71,15 +71,15 @@ def page_router(folder: Path = STATIC) -> APIRouter:
     """Routes of the page's files; not part of the contract, which is about data."""
     router, files = APIRouter(include_in_schema=False), static_files(folder)
 
-    @router.api_route(PATH, methods=["GET", "HEAD"])
+    @router.api_route(LIVE_PATH, methods=["GET", "HEAD"])
     async def moved() -> Response:
-        return RedirectResponse(f"{PATH}/", HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))
+        return RedirectResponse(f"{LIVE_PATH}/", HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))
 
-    @router.api_route(PATH + "/{name:path}", methods=["GET", "HEAD"])
+    @router.api_route(LIVE_PATH + "/{name:path}", methods=["GET", "HEAD"])
     async def file(request: Request, name: str) -> Response:
         found = files.get(name or _INDEX)
         if found is None:
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {PATH}/")
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {LIVE_PATH}/")
         headers = {**HEADERS, "ETag": found.etag}
         if found.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
