@@ -153,7 +153,7 @@ async def require_topic(kafka: KafkaSettings, topic: str) -> list[int]:
         if found is None or found["error_code"]:
             raise ConfigurationError(
                 f"topic {topic} does not exist at {kafka.bootstrap}: run `turntide topics apply`, "
-                "or check TURNTIDE_TOPIC_PREFIX"
+                "or check TURNTIDE_TOPIC_PREFIX and what this user of Kafka may read"
             )
         return sorted(partition["partition"] for partition in found["partitions"])
 

@@ -18,7 +18,6 @@ import polars as pl
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.broker.local_kafka import LocalKafka
 from jobs.role_process import RoleProcess, environment_of
 from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
@@ -33,8 +32,9 @@ from streams.kafka.producer import Record
 from streams.lake.catalog import open_reader, paths_of
 from streams.settings import KafkaSettings, Settings, StateSettings
 from tests.fault_driver import until
+from tests.guarded_kafka import GuardedKafka
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
 HERS, HIS = "xylocarpquill", "ptarmiganflute"
 """Words that only Anna, or only Bert, ever says; compared without case."""
@@ -65,14 +65,14 @@ SAID = (
 
 
 @pytest.fixture(scope="module")
-def eager_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalKafka]:
+def eager_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
     """A broker of this module's own, whose files are searched."""
-    with LocalKafka(tmp_path_factory.mktemp("eager"), properties=EAGER) as broker:
+    with GuardedKafka(tmp_path_factory.mktemp("eager"), EAGER) as broker:
         yield broker
 
 
 @pytest.fixture
-async def settings(eager_kafka: LocalKafka, topic_prefix: str, tmp_path: Path) -> Settings:
+async def settings(eager_kafka: GuardedKafka, topic_prefix: str, tmp_path: Path) -> Settings:
     """Two partitions, so that both users stand on each; state on disk."""
     settings = Settings(
         kafka=KafkaSettings(bootstrap=eager_kafka.bootstrap, partitions=2),
@@ -81,6 +81,7 @@ async def settings(eager_kafka: LocalKafka, topic_prefix: str, tmp_path: Path) -
         state=StateSettings(store="rocksdb"),
     )
     await apply_topics(settings)
+    await eager_kafka.allow(settings)
     return settings
 
 
@@ -118,10 +119,13 @@ def spoken() -> Iterator[Record]:
 
 
 @asynccontextmanager
-async def working(settings: Settings, folder: Path) -> AsyncIterator[dict[str, RoleProcess]]:
-    """All roles, ready, stopped at the end."""
+async def working(settings: Settings, broker: GuardedKafka, folder: Path) -> AsyncIterator[dict[str, RoleProcess]]:
+    """All roles, each as its own user of the broker, ready, stopped at the end."""
     eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S", "TURNTIDE_ARCHIVE__MERGE_EVERY": "PT2S"}
-    roles = {name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment=eager) for name in ROLES}
+    roles = {
+        name: RoleProcess(name, settings, log=folder / f"{name}.log", extra_environment={**eager, **broker.login(name)})
+        for name in ROLES
+    }
     try:
         for role in roles.values():
             role.start()
@@ -145,10 +149,10 @@ async def remembered(settings: Settings) -> bool:
     return all(counts) and len(letters) == 2
 
 
-def erased(settings: Settings, *options: str) -> ErasureProved:
+def erased(settings: Settings, broker: GuardedKafka, *options: str) -> ErasureProved:
     """`turntide erase`, as an operator runs it."""
     command = [sys.executable, "-m", "jobs.cli", "erase", "--user", "anna", "--yes", "--output", "json", *options]
-    environment = {**os.environ, **environment_of(settings)}
+    environment = {**os.environ, **environment_of(settings), **broker.login("operator")}
     environment.pop("TURNTIDE_KAFKA", None)
     done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
     assert done.returncode == 0, done.stderr.decode()
@@ -174,19 +178,20 @@ def asked(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
         return con.execute(sql).fetchall()
 
 
-async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka: LocalKafka, tmp_path: Path) -> None:
+async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka: GuardedKafka, tmp_path: Path) -> None:
     """No byte of hers in topics, changelogs, state, vectors and archive; all of his; a second run removes nothing.
 
-    Her ids stay for a while in keys of changelogs' null records, which a recovery needs (`streams.erase.purge`).
+    Her ids stay for a while in keys of changelogs' null records, which a recovery needs (`streams.erase.purge`). All of
+    it is done by users of Kafka who may do no more than they need.
     """
     kafka_log = eager_kafka.home / "log"
-    async with working(settings, tmp_path / "logs"):
+    async with working(settings, eager_kafka, tmp_path / "logs"):
         await send_to_turns(settings, spoken())
         await until(partial(remembered, settings), "facts, episodes, memories and dead letters of both")
         before = {name: bool(holding(folder, HERS)) for name, folder in places(settings, kafka_log).items()}
-        proof = await asyncio.to_thread(erased, settings, "--purge-logs")
+        proof = await asyncio.to_thread(erased, settings, eager_kafka, "--purge-logs")
         await until(lambda: not holding(kafka_log, HERS), "nothing of hers in the broker's files", within_s=30)
-        again = await asyncio.to_thread(erased, settings)
+        again = await asyncio.to_thread(erased, settings, eager_kafka)
         after = {name: holding(folder, HERS) for name, folder in places(settings, kafka_log).items()}
         tasted = {name: holding(folder, TASTE) for name, folder in places(settings, kafka_log).items()}
         memories = await valued(settings, MEMORIES, HIS)
@@ -196,7 +201,7 @@ async def test_nothing_of_an_erased_user_is_left(settings: Settings, eager_kafka
 
     assert before == dict.fromkeys(before, True)
     assert after == {name: [] for name in after}
-    assert (in_logs, named) == ([], [])
+    assert (in_logs, named, eager_kafka.denied()) == ([], [], set())
     assert tasted == {name: [] for name in tasted}
     remaining = {store.store: store.expires_at is not None for store in proof.stores if store.remaining}
     assert remaining == {"keys sessions-state.v1": True, "keys memory-state.v1": True}
@@ -224,7 +229,7 @@ def places(settings: Settings, kafka_log: Path) -> dict[str, Path]:
     }
 
 
-async def test_a_quiet_partition_is_cleaned_when_it_is_due(settings: Settings, eager_kafka: LocalKafka) -> None:
+async def test_a_quiet_partition_is_cleaned_when_it_is_due(settings: Settings, eager_kafka: GuardedKafka) -> None:
     """Kafka leaves the file that is open alone until the next record comes: the archive role writes one."""
     proved = datetime.now(UTC) - PROFILES.compacted_within - timedelta(hours=1)
     left = ErasedStore(store="log profiles.v1", looked_at=2, removed=0, remaining=1, expires_at=proved)

@@ -1,0 +1,120 @@
+"""A broker that asks who somebody is, and lets each user do what `deploy/kubernetes/topics/users.yaml` gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct
+
+from jobs.broker.config import HOST, free_port
+from jobs.broker.local_kafka import LocalKafka
+from jobs.strimzi import ACCESS, user_resources
+from streams.kafka.client import admin
+from streams.settings import KafkaSettings, Settings
+
+_SASL = "org.apache.kafka.common.security"
+_SECRET = token_hex()
+_DENIED = re.compile(r"Principal = User:(\S+) is Denied operation = (\w+) .* on resource = (\S+)")
+_RESOURCES = {"topic": 2, "group": 3, "cluster": 4}
+_PATTERNS = {"literal": 3, "prefix": 4}
+_OPERATIONS = {
+    "Read": 3,
+    "Write": 4,
+    "Create": 5,
+    "Delete": 6,
+    "Describe": 8,
+    "DescribeConfigs": 10,
+    "AlterConfigs": 11,
+}
+"""Codes of Kafka's protocol (KIP-140)."""
+_ALLOW = 3
+
+
+class GuardedKafka(LocalKafka):
+    """One broker with a plain listener for tests, who may do everything, and one for users of `jobs.strimzi.ACCESS`.
+
+    Args:
+        folder: Where its files are.
+        properties: Further properties of the broker.
+    """
+
+    def __init__(self, folder: Path, properties: Mapping[str, str | int] | None = None) -> None:
+        plain, controller, self._guarded = free_port(), free_port(), free_port()
+        listeners = f"PLAINTEXT://{HOST}:{plain},GUARDED://{HOST}:{self._guarded},CONTROLLER://{HOST}:{controller}"
+        guarded: dict[str, str | int] = {
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "controller.quorum.bootstrap.servers": f"{HOST}:{controller}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
+            "listener.name.guarded.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.guarded.scram-sha-512.sasl.jaas.config": f"{_SASL}.scram.ScramLoginModule required;",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+        super().__init__(
+            folder,
+            port=plain,
+            properties={**(properties or {}), **guarded},
+            format_options=tuple(f"--add-scram=SCRAM-SHA-512=[name={name},password={_SECRET}]" for name in ACCESS),
+        )
+
+    def login(self, user: str) -> dict[str, str]:
+        """Environment with which a process is this user."""
+        return {f"TURNTIDE_KAFKA__{name.upper()}": value for name, value in self._way(user).items()}
+
+    def user(self, user: str, settings: Settings) -> Settings:
+        """The same settings, as this user."""
+        kafka = KafkaSettings.model_validate({**settings.kafka.model_dump(), **self._way(user)})
+        return settings.model_copy(update={"kafka": kafka})
+
+    def _way(self, user: str) -> dict[str, str]:
+        return {
+            "bootstrap": f"{HOST}:{self._guarded}",
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_username": user,
+            "sasl_password": _SECRET,
+        }
+
+    async def allow(self, settings: Settings) -> None:
+        """Give every user its rights on the topics and groups of these settings, as Strimzi's operator would."""
+        async with admin(settings.kafka) as client:
+            answer = await client._send_request(_CreateAcls(_rights(settings)))
+        assert {error for error, _ in answer.creation_responses} == {0}, answer
+
+    def denied(self) -> set[tuple[str, str, str]]:
+        """User, operation and resource of everything that was refused."""
+        return set(_DENIED.findall(self.log.read_text(errors="replace")))
+
+
+class _CreateAcls(CreateAclsRequest):  # type: ignore[misc]
+    """Many at once; the client's own takes one."""
+
+    def __init__(self, creations: Iterable[tuple[int, str, int, str, str, int, int]]) -> None:
+        self._creations = list(creations)
+
+    def build(self, request_struct_class: type[CreateAclsRequestStruct]) -> CreateAclsRequestStruct:
+        """In the version that the broker speaks."""
+        return request_struct_class(self._creations)
+
+
+def _rights(settings: Settings) -> Iterator[tuple[int, str, int, str, str, int, int]]:
+    for name, resource in zip(ACCESS, user_resources(settings, "turntide"), strict=True):
+        rules: list[dict[str, Any]] = resource["spec"]["authorization"]["acls"]
+        for rule in rules:
+            what = rule["resource"]
+            kind, pattern = _RESOURCES[what["type"]], _PATTERNS[what.get("patternType", "literal")]
+            for operation in rule["operations"]:
+                yield (
+                    kind,
+                    what.get("name", "kafka-cluster"),
+                    pattern,
+                    f"User:{name}",
+                    "*",
+                    _OPERATIONS[operation],
+                    _ALLOW,
+                )

@@ -1,0 +1,143 @@
+"""Each role as its own user of Kafka, with the rights of `jobs.strimzi` and no more; erasing is in `tests/system`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from jobs.role_process import environment_of
+from jobs.sending import send_to_turns
+from jobs.topics import apply_topics
+from models.errors import DeliveryFailed
+from models.events import AlertChanged
+from models.topics import ALERTS, AUDIT, TURNS
+from streams.api.audit_log import KafkaAudit
+from streams.api.commands import KafkaCommands
+from streams.api.live.roles import KafkaLags
+from streams.api.live.service import LivePage
+from streams.http_settings import HttpSettings
+from streams.kafka.producer import Producer, acknowledged
+from streams.roles.api import ApiRole
+from streams.settings import Settings, load_settings
+from streams.vectors.server import ServerStore
+from streams.wiring import ROLES, policy_of
+from tests.fault_driver import _loaded, events, recorded, said, until
+from tests.guarded_kafka import GuardedKafka
+from tests.openai_stand_in import standing_in
+from tests.watching import free_port, receiving
+
+pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")]
+
+_HARMFUL = json.dumps({"harmful": True, "probability": 0.98})
+_FOLDING = ("sessions", "judge", "notify")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
+    """A broker of this module's own."""
+    with GuardedKafka(tmp_path_factory.mktemp("guarded")) as broker:
+        yield broker
+
+
+@asynccontextmanager
+async def working(guarded: GuardedKafka, settings: Settings) -> AsyncIterator[str]:
+    """The roles in this process, each as its user; gives the address of the api role."""
+    stop, port = asyncio.Event(), free_port()
+    served = guarded.user("api", settings).model_copy(update={"http": HttpSettings(api_port=port, mcp=False)})
+    commands, embedder = KafkaCommands(served), _loaded("wordllama")
+    api = ApiRole(
+        served,
+        policy_of(served),
+        embedder,
+        ServerStore(AsyncQdrantClient(":memory:"), embedder=embedder.name),
+        commands=commands,
+        audit=KafkaAudit(served),
+        live=LivePage(served, commands),
+    )
+    tasks = [asyncio.ensure_future(ROLES[role](guarded.user(role, settings), stop)) for role in _FOLDING]
+    tasks.append(asyncio.ensure_future(api.run(stop)))
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop.set()
+        await asyncio.wait(tasks)
+        await commands.close()
+    for task in tasks:
+        task.result()
+
+
+def operator(guarded: GuardedKafka, settings: Settings, *command: str) -> Any:
+    """What a command of `turntide` prints for the operator."""
+    environment = {**os.environ, **environment_of(settings), **guarded.login("operator")}
+    environment.pop("TURNTIDE_KAFKA", None)
+    line = [sys.executable, "-m", "jobs.cli", *command, "--output", "json"]
+    done = subprocess.run(line, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+async def test_nobody_is_refused_what_it_needs(guarded: GuardedKafka, topic_prefix: str, tmp_path: Path) -> None:
+    """Turns come, an alert fires, is judged, told, acknowledged on the live page, audited; an operator looks after it.
+
+    What is not needed is refused, and the broker's log tells of it: of the rest it tells nothing.
+    """
+    with standing_in() as model, receiving() as receiver:
+        model.say = lambda _system, _user: _HARMFUL
+        settings = load_settings(
+            kafka={"bootstrap": guarded.bootstrap, "partitions": 1},
+            topic_prefix=topic_prefix,
+            data_dir=tmp_path,
+            judge={"kind": "openai", "openai": {"base_url": model.base_url, "model": "guard"}},
+            notify={"webhook_url": f"{receiver.url}/hook"},
+            http={"sessions_port": 0, "judge_port": 0, "notify_port": 0},
+        )
+        await apply_topics(settings)
+        await guarded.allow(settings)
+
+        async def changes(cause: str) -> list[AlertChanged]:
+            return [change for change in await events(settings, ALERTS) if change.cause == cause]
+
+        async with working(guarded, settings) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+            await send_to_turns(guarded.user("producer", settings), [recorded(said(n, risk=0.95)) for n in range(12)])
+            (raised,) = await until(lambda: changes("raised"), "the alert")
+            place = f"/v1/live/alerts/{raised.alert_id}/acknowledge"
+
+            async def taken() -> bool:
+                return (await client.post(place, json={"session_id": "s"})).is_success
+
+            await until(taken, "the page knows the alert")
+            await until(lambda: changes("acknowledged"), "the sessions role was told")
+            await until(lambda: changes("judged"), "the judge's answer")
+            await until(lambda: receiver.told, "a person is told")
+            await until(lambda: events(settings, AUDIT), "the audit of it")
+            for user in ("api", "keda"):
+                await until(
+                    KafkaLags(guarded.user(user, settings), {"sessions": ""}), f"{user} knows how far roles are"
+                )
+            checked = ("broker", "topics", "clock", "workers")
+            found = operator(guarded, settings, "doctor", *(part for name in checked for part in ("--check", name)))
+            listed = operator(guarded, settings, "alerts", "list")
+        done = operator(guarded, settings, "reset", "sessions", "--from-beginning", "--yes")
+    before = guarded.denied()
+    producer, topic = Producer(guarded.user("enrich", settings)), TURNS.full_name(topic_prefix)
+    await producer.start()
+    with pytest.raises(DeliveryFailed, match="ACLs"):
+        await acknowledged(await producer.write(topic, 0, [recorded(said(12))]))
+    await producer.stop()
+
+    assert (found["ok"], [check["check"] for check in found["checks"]]) == (True, [*checked])
+    assert [row["alert_id"] for row in listed] == [raised.alert_id]
+    assert done["changelog"]
+    assert before == set()
+    assert guarded.denied() == {("enrich", "DESCRIBE", f"Topic:LITERAL:{topic}")}
