@@ -155,24 +155,25 @@ async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
     places = [TopicPartition(alerts, number) for number in await require_topic(settings.kafka, alerts)]
     async with running(settings) as role, consumer(settings.kafka, auto_offset_reset="earliest") as client:
         client.assign(places)
+        traffic, turns = Traffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
         due_s: dict[tuple[str, int], float] = {}
-        sending = asyncio.create_task(_send(settings, round(seconds * TURNS_PER_S), due_s))
+        sending = asyncio.create_task(_send(settings, traffic, turns, due_s))
         try:
-            return await _receive(client, due_s, sending)
+            return await _receive(client, due_s, sending, sum(map(traffic.alarms, range(_WARM_UP_TURNS, turns))))
         except TimeoutError:
             raise BenchFailed(f"no alert for {_ALERT_WITHIN_S:g} s:\n{role.log_tail()}") from None
         finally:
             sending.cancel()
 
 
-async def _send(settings: Settings, turns: int, due_s: dict[tuple[str, int], float]) -> None:
+async def _send(settings: Settings, traffic: Traffic, turns: int, due_s: dict[tuple[str, int], float]) -> None:
     """Warm up, then note when each alarming turn is due; send all of them on time."""
-    topic, traffic = TURNS.full_name(settings.topic_prefix), Traffic()
+    topic = TURNS.full_name(settings.topic_prefix)
     producer = AIOKafkaProducer(**client_options(settings.kafka))
     await producer.start()
     try:
         began_s, began = perf_counter(), datetime.now(UTC)
-        for n in range(_WARM_UP_TURNS + turns):
+        for n in range(turns):
             after_s = n / TURNS_PER_S
             if (early_s := began_s + after_s - perf_counter()) > 0:
                 await asyncio.sleep(max(early_s, _TICK_S))
@@ -186,10 +187,10 @@ async def _send(settings: Settings, turns: int, due_s: dict[tuple[str, int], flo
 
 
 async def _receive(
-    client: AIOKafkaConsumer, due_s: dict[tuple[str, int], float], sending: asyncio.Task[None]
+    client: AIOKafkaConsumer, due_s: dict[tuple[str, int], float], sending: asyncio.Task[None], alerts: int
 ) -> list[float]:
     latencies_ms: dict[tuple[str, int], float] = {}
-    while not sending.done() or len(latencies_ms) < len(due_s):
+    while len(latencies_ms) < alerts:
         if sending.done():
             sending.result()
         async with asyncio.timeout(_ALERT_WITHIN_S):
@@ -199,4 +200,5 @@ async def _receive(
         if isinstance(alert, AlertChanged) and (alert.session_id, alert.turn) in due_s:
             cause = alert.session_id, alert.turn
             latencies_ms.setdefault(cause, (received_s - due_s[cause]) * 1000)
+    await sending
     return list(latencies_ms.values())

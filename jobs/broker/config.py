@@ -8,11 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 HOST = "127.0.0.1"
-_PORTS = range(20_000, 32_000)
+PORTS = range(20_000, 32_000)
 """Below every system's ephemeral range: there, a client that retries a killed broker can be given the
 broker's own port and connect to itself, and the broker cannot come back."""
 _MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 _COMPACTION_BUFFER_BYTES = 16 * 1024 * 1024
+
+
+_given: set[int] = set()
+"""Ports that this process was told of: whoever was may not have bound its own yet."""
 
 
 def port_is_free(port: int) -> bool:
@@ -27,10 +31,11 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """`preferred` if it is free, else a random free loopback port."""
-    port = preferred or secrets.choice(_PORTS)
-    while not port_is_free(port):
-        port = secrets.choice(_PORTS)
+    """`preferred` if it is free, else a random free loopback port that this function has not given before."""
+    port = preferred or secrets.choice(PORTS)
+    while not port_is_free(port) or (port in _given and port != preferred):
+        port = secrets.choice(PORTS)
+    _given.add(port)
     return port
 
 

@@ -38,9 +38,9 @@ class ByUser:
         squares = float((sums**2).sum())
         if len(sums) < 2 or squares <= np.finfo(np.float64).eps * len(sums):  # noqa: PLR2004 - one user varies by nothing
             return 1.0
-        # With t² = (n - 1) r / (1 - r); in this form no user's weight divides by nothing.
-        explained = float(sums.sum()) ** 2 / squares / len(sums)
-        return float(stats.beta.sf(min(1.0, explained), 0.5, (len(sums) - 1) / 2))
+        # With t² = (n - 1) (1 - u) / u: no user's weight divides by nothing, and equal sums are told as such.
+        unexplained = float(((sums - sums.mean()) ** 2).sum()) / squares
+        return float(stats.beta.cdf(min(1.0, unexplained), (len(sums) - 1) / 2, 0.5))
 
     def chance(self, group: ArrayLike, values: ArrayLike) -> float:
         """p-value, two-sided, that sessions of a group have other values than the rest."""

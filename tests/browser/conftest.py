@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.chromium import chromium
 from tests.browser.live_server import LiveServer
 from tests.browser.tab import Tab
 
 _SMALL_LAPTOP: ViewportSize = {"width": 1280, "height": 800}
+expect.set_options(timeout=30_000)  # a busy machine
 
 
 @pytest.fixture(scope="module")

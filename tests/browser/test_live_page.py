@@ -265,6 +265,8 @@ def test_a_token_is_asked_for_and_stays_out_of_addresses(tab: Tab, server: LiveS
     expect(page.get_by_text("The token is not valid any more.")).to_be_visible(timeout=15_000)
     assert page.evaluate("sessionStorage.length") == 0
     assert page.locator(ROWS).count() == 0
+    server.stop()
+    server.start()
 
 
 def test_every_view_is_accessible_and_fits_a_telephone(page: Page, server: LiveServer) -> None:

@@ -26,7 +26,7 @@ from tests.traced import TRACE_ID
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 KEY = b"k" * 32
-RETRY = Retry(pauses=(timedelta(seconds=1), timedelta(seconds=2)), timeout=timedelta(seconds=0.3))
+PAUSES = timedelta(seconds=1), timedelta(seconds=2)
 
 
 class Received(NamedTuple):
@@ -105,14 +105,28 @@ def pauses() -> list[float]:
     return []
 
 
+Making = Callable[[timedelta], AlertSink]
+
+
 @pytest.fixture(params=[webhook, alertmanager])
-async def sink(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[float]) -> AsyncIterator[AlertSink]:
-    """Each sink there is."""
+def making(request: pytest.FixtureRequest, receiver: Receiver, pauses: list[float]) -> Making:
+    """Each sink there is, by how long it waits for an answer."""
 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    made: AlertSink = request.param(receiver.url, lambda name, url: Poster(name, url, retry=RETRY, pause=pause))
+    def made(timeout: timedelta) -> AlertSink:
+        retry = Retry(pauses=PAUSES, timeout=timeout)
+        sink: AlertSink = request.param(receiver.url, lambda name, url: Poster(name, url, retry=retry, pause=pause))
+        return sink
+
+    return made
+
+
+@pytest.fixture
+async def sink(making: Making) -> AsyncIterator[AlertSink]:
+    """A patient one."""
+    made = making(timedelta(seconds=30))
     yield made
     await made.close()
 
@@ -139,10 +153,12 @@ async def test_repeats_can_be_told(sink: AlertSink, receiver: Receiver) -> None:
 
 
 @pytest.mark.parametrize("trouble", [500, 503, 429, 408, None])
-async def test_tries_again(sink: AlertSink, receiver: Receiver, pauses: list[float], trouble: int | None) -> None:
+async def test_tries_again(making: Making, receiver: Receiver, pauses: list[float], trouble: int | None) -> None:
     """Server errors and time-outs pass: the second try, after a pause, delivers."""
     receiver.answers = [trouble]
+    sink = making(timedelta(seconds=30 if trouble else 1))
     await sink.deliver([alert(1)])
+    await sink.close()
 
     assert [request.event_id for request in receiver.received] == ["id-1", "id-1"]
     assert pauses == [1.0]

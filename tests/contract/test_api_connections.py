@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import httpx
-import pytest
 from fastapi import APIRouter, Request
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -17,21 +17,20 @@ from streams.api.security import access_of
 from streams.http_settings import ApiToken, HttpSettings
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
-SETTINGS = HttpSettings(
-    head_timeout=timedelta(milliseconds=150), request_timeout=timedelta(milliseconds=150), max_connections=8
-)
+IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=150), request_timeout=timedelta(milliseconds=150))
+BOUNDED = HttpSettings(max_connections=8)
 
 
-@pytest.fixture
-async def port() -> AsyncIterator[int]:
-    """Of a role that reads bodies and has little patience."""
+@asynccontextmanager
+async def serving(settings: HttpSettings) -> AsyncIterator[int]:
+    """Port of a role that reads bodies."""
     router = APIRouter(prefix="/v1")
 
     @router.post("/read")
     async def read(request: Request) -> int:
         return len(await request.body())
 
-    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routers=[router], limits=SETTINGS)
+    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routers=[router], limits=settings)
     async with serve(app) as found:
         yield found
 
@@ -49,10 +48,10 @@ async def _until_closed(port: int, *sent: bytes) -> bytes:
     return told
 
 
-async def test_whoever_sends_no_whole_head_is_let_go(port: int) -> None:
+async def test_whoever_sends_no_whole_head_is_let_go() -> None:
     """Nothing at all, half a head, half a second head, half a body: each is closed, and probes are answered."""
     whole = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    async with serving(IMPATIENT) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
         slow = asyncio.gather(
             _until_closed(port),
             _until_closed(port, HEAD),
@@ -68,14 +67,14 @@ async def test_whoever_sends_no_whole_head_is_let_go(port: int) -> None:
     assert body.startswith(b"HTTP/1.1 504")
 
 
-async def test_connections_are_bounded(port: int) -> None:
+async def test_connections_are_bounded() -> None:
     """One more than may be open is told so, and a closed one makes room."""
-    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(SETTINGS.max_connections)]
-    refused = await _until_closed(port)
-    for _, writer in held:
-        writer.close()
-        await writer.wait_closed()
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+    async with serving(BOUNDED) as port, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(BOUNDED.max_connections)]
+        refused = await _until_closed(port)
+        for _, writer in held:
+            writer.close()
+            await writer.wait_closed()
         after = await client.get("/livez")
 
     assert refused.startswith(b"HTTP/1.1 503")

@@ -49,10 +49,22 @@ def server() -> Iterator[StandIn]:
 @pytest.fixture
 async def llm(server: StandIn) -> AsyncIterator[OpenAiLlm]:
     """A client that does not try twice."""
-    retry = Retry(timeout=timedelta(seconds=0.3), tries=1)
-    client = OpenAiLlm(server.base_url, "small", guard=Guard("model", judge, retry))
+    client = client_of(server, timedelta(seconds=30))
     yield client
     await client.close()
+
+
+@pytest.fixture
+async def impatient(server: StandIn) -> AsyncIterator[OpenAiLlm]:
+    """One for a server that may never answer."""
+    client = client_of(server, timedelta(seconds=0.3))
+    yield client
+    await client.close()
+
+
+def client_of(server: StandIn, timeout: timedelta) -> OpenAiLlm:
+    """A client that waits so long for its only try."""
+    return OpenAiLlm(server.base_url, "small", guard=Guard("model", judge, Retry(timeout=timeout, tries=1)))
 
 
 @pytest.fixture(params=["extractive", "llm", "llm that fails"])
@@ -103,12 +115,12 @@ async def test_a_model_that_does_not_stop_is_cut(server: StandIn, llm: OpenAiLlm
 
 
 @pytest.mark.parametrize("mode", EVERY_TROUBLE)
-async def test_the_default_serves_when_the_model_fails(server: StandIn, llm: OpenAiLlm, mode: Mode) -> None:
+async def test_the_default_serves_when_the_model_fails(server: StandIn, impatient: OpenAiLlm, mode: Mode) -> None:
     """The very summary that it would have made, and the record says whose it is."""
     server.say = lambda _system, _user: json.dumps({"summary": "User asked about vector databases."})
     server.mode = mode
     default = ExtractiveSummariser(Policy())
-    made = await LlmSummariser(llm, default, Policy()).summarise(TURNS)
+    made = await LlmSummariser(impatient, default, Policy()).summarise(TURNS)
 
     assert (made.text, made.summarised_by) == ((await default.summarise(TURNS)).text, "extractive")
     assert made.fell_back
@@ -250,12 +262,12 @@ async def test_no_more_is_taken_than_an_event_holds(server: StandIn, llm: OpenAi
 
 
 @pytest.mark.parametrize("mode", EVERY_TROUBLE)
-async def test_a_model_that_fails_finds_nothing(server: StandIn, llm: OpenAiLlm, mode: Mode) -> None:
+async def test_a_model_that_fails_finds_nothing(server: StandIn, impatient: OpenAiLlm, mode: Mode) -> None:
     """The rules' facts are stored already."""
     server.say = lambda _system, _user: json.dumps({"facts": [fact()]})
     server.mode = mode
 
-    assert await LlmFactExtractor(llm).extract("My name is Mira") is None
+    assert await LlmFactExtractor(impatient).extract("My name is Mira") is None
 
 
 @pytest.mark.parametrize("content", ["", " \n\t"])

@@ -27,7 +27,7 @@ from streams.wiring import ROLES
 from tests import erase_child
 from tests.fault_driver import recorded, said, send, sessions_role, until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.1S"}
 TURNS_EACH = 4

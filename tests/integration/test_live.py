@@ -53,11 +53,10 @@ class Events:
         return {}
 
 
-def in_status(status: str) -> Callable[[str, dict[str, Any]], bool]:
-    """Whether an event tells of the session's alert in this state."""
-    return lambda _, data: any(
-        each["session_id"] == SESSION and each["status"] == status for each in data.get("alerts", ())
-    )
+def told(**fields: Any) -> Callable[[str, dict[str, Any]], bool]:
+    """Whether an event tells of the session's alert with these fields."""
+    wanted = {"session_id": SESSION, **fields}
+    return lambda _, data: any(wanted.items() <= each.items() for each in data.get("alerts", ()))
 
 
 @pytest.mark.kafka
@@ -95,14 +94,14 @@ async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(
                 await send(settings, [recorded(said(n, session_id=SESSION, risk=0.95)) for n in range(12)])
                 rows = await events.until(lambda _, data: bool(data.get("sessions")))
                 if not page.board.alerts(SESSION):
-                    await events.until(in_status("firing"))
+                    await events.until(told(status="firing"))
                 (known,) = page.board.alerts(SESSION)
                 said_of = f"alerts/{known.event.alert_id}"
                 deeds = [
                     await client.post(f"{said_of}/acknowledge", json={"session_id": SESSION}),
                     await client.post(f"{said_of}/label", json={"session_id": SESSION, "label": True}),
                 ]
-                acknowledged = await events.until(in_status("acknowledged"))
+                acknowledged = await events.until(told(status="acknowledged", label=True))
                 labelled = page.board.alert(known.event.alert_id)
                 lag = await events.until(lambda name, data: name == "roles" and data["roles"][0]["lag_records"] == 0)
                 erased = SessionErased(session_id=SESSION, timestamp=datetime.now(UTC), request_id="r")

@@ -136,14 +136,14 @@ async def test_an_idle_partition_gets_a_tick_and_closes_what_is_due(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing arrives any more: the role itself writes the record that moves the clock, once."""
-    monkeypatch.setattr("streams.roles.sessions.IDLE_BEFORE_TICK", timedelta(seconds=1))
+    monkeypatch.setattr("streams.roles.sessions.IDLE_BEFORE_TICK", timedelta(seconds=3))
     await produce(settings, [0, 1], start=datetime.now(UTC) - timedelta(hours=2))
     episodes: list[Any] = []
     async with running(settings), asyncio.timeout(60):
         while not episodes:
             await asyncio.sleep(0.2)  # poll the topic
             episodes = await events(settings, EPISODES)
-        await asyncio.sleep(3)  # time for a second tick, were it sent
+        await asyncio.sleep(5)  # time for a second tick, were it sent
     log = read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))
     keys = [record.key async for record in log]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobs.mining.by_user import ByUser, exact_chance, false_discovery_rates
@@ -22,6 +22,7 @@ def chance(sessions: Sessions, *, times: int = 1) -> float:
 
 
 @given(SESSIONS, st.integers(2, 5))
+@example([(5, True, False), (5, True, True), (12, False, False), (5, True, True), *[(12, False, False)] * 2], 5)
 def test_saying_it_again_is_no_evidence(sessions: Sessions, times: int) -> None:
     """Users who do the same so many times over prove as much as if they had done it once."""
     assert chance(sessions) == pytest.approx(chance(sessions, times=times))

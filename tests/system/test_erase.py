@@ -34,7 +34,7 @@ from streams.settings import KafkaSettings, Settings, StateSettings
 from tests.fault_driver import until
 from tests.guarded_kafka import GuardedKafka
 
-pytestmark = [pytest.mark.kafka, pytest.mark.system]
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(600)]
 
 HERS, HIS = "xylocarpquill", "ptarmiganflute"
 """Words that only Anna, or only Bert, ever says; compared without case."""

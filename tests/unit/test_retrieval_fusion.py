@@ -111,9 +111,9 @@ def test_fusion_keeps_what_was_found(lexical: dict[Place, float], dense: dict[Pl
     assert average >= -1e-9
 
 
-@given(bm25)
+@given(st.dictionaries(places, st.integers(1, 5_000).map(lambda hundredths: hundredths / 100), max_size=40))
 def test_one_ranking_alone_keeps_its_order(lexical: dict[Place, float]) -> None:
-    """Nothing but the scale changes where the other says nothing."""
+    """Nothing but the scale changes where the other says nothing; scores one rounding apart may come to be equal."""
     scores, _ = fuse(lexical, {}, POLICY)
 
     assert [lexical[place] for place, _ in ranked(scores)] == sorted(lexical.values(), reverse=True)
