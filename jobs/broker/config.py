@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,9 +15,8 @@ broker's own port and connect to itself, and the broker cannot come back."""
 _MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 _COMPACTION_BUFFER_BYTES = 16 * 1024 * 1024
 
-
-_given: set[int] = set()
-"""Ports that this process was told of: whoever was may not have bound its own yet."""
+_given: deque[int] = deque(maxlen=100)
+"""Ports that were given last: whoever has one may not have bound it yet."""
 
 
 def port_is_free(port: int) -> bool:
@@ -31,11 +31,11 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """`preferred` if it is free, else a random free loopback port that this function has not given before."""
+    """`preferred` if it is free, else a random free loopback port that was not given just before."""
     port = preferred or secrets.choice(PORTS)
     while not port_is_free(port) or (port in _given and port != preferred):
         port = secrets.choice(PORTS)
-    _given.add(port)
+    _given.append(port)
     return port
 
 

@@ -16,6 +16,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from jobs.broker import config
 from jobs.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka
 from jobs.broker.ready import answers
 
@@ -215,3 +216,12 @@ def test_foreground_ends_with_its_signal(tmp_path: Path) -> None:
 
         assert foreground.wait(30) == 0
         assert not broker.is_running()
+
+
+def test_no_port_is_given_twice_before_it_is_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several are drawn before the first child listens; one that is asked for by number is given again."""
+    monkeypatch.setattr(config, "PORTS", config.PORTS[:400])
+    given = [config.free_port() for _ in range(80)]
+
+    assert len(set(given)) == len(given)
+    assert config.free_port(given[0]) == given[0]
