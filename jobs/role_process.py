@@ -152,7 +152,12 @@ class RoleProcess:
         """
         try:
             async with httpx.AsyncClient() as client, asyncio.timeout(within_s):
-                while not await self._answers(client):  # noqa: ASYNC110 - another process does not tell
+                while True:
+                    answers = await self._answers(client)
+                    if not self.running():  # whoever answered has its port
+                        raise RoleFailed(f"role {self.role} ended while starting:\n{self.log_tail()}")
+                    if answers:
+                        return
                     await asyncio.sleep(_POLL_S)
         except TimeoutError as error:
             raise RoleFailed(f"role {self.role} is not ready after {within_s:g} s:\n{self.log_tail()}") from error
@@ -161,10 +166,8 @@ class RoleProcess:
         try:
             answer = await client.get(f"{self.url}/readyz")
         except httpx.TransportError:
-            answer = None
-        if not self.running():  # whoever answered has its port
-            raise RoleFailed(f"role {self.role} ended while starting:\n{self.log_tail()}")
-        return answer is not None and answer.status_code == httpx.codes.OK
+            return False
+        return answer.status_code == httpx.codes.OK
 
     def log_tail(self) -> str:
         """The end of what it wrote."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pydantic import BaseModel, Field
 
 LIVE_PATH = "/live"
+"""Folder of the page's files; the page itself is at its slash."""
 
 
 class LiveSettings(BaseModel):

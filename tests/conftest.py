@@ -29,7 +29,7 @@ hypothesis.settings.load_profile("turntide")
 # Test processes draw ports before they are bound: each from its own.
 broker_config.PORTS = broker_config.PORTS[int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) :: 16]
 
-# Hundreds of child processes import the same modules; so do both test processes in the next run.
+# Hundreds of child processes import the same modules; so do the test processes of the next run.
 if sys.dont_write_bytecode:
     os.environ.update(with_bytecode(os.environ))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from secrets import token_hex
@@ -12,6 +15,7 @@ from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct
 
 from jobs.broker.config import HOST, free_port
 from jobs.broker.local_kafka import LocalKafka
+from jobs.role_process import environment_of
 from jobs.strimzi import ACCESS, user_resources
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings, Settings
@@ -85,6 +89,15 @@ class GuardedKafka(LocalKafka):
         async with admin(settings.kafka) as client:
             answer = await client._send_request(_CreateAcls(_rights(settings)))
         assert {error for error, _ in answer.creation_responses} == {0}, answer
+
+    def operator(self, settings: Settings, *command: str) -> bytes:
+        """What a command of `turntide` prints as JSON for the operator."""
+        environment = {**os.environ, **environment_of(settings), **self.login("operator")}
+        environment.pop("TURNTIDE_KAFKA", None)
+        line = [sys.executable, "-m", "jobs.cli", *command, "--output", "json"]
+        done = subprocess.run(line, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()
+        return done.stdout
 
     def denied(self) -> set[tuple[str, str, str]]:
         """User, operation and resource of everything that was refused."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import httpx
 import msgspec
 
+from jobs.broker.config import free_port
 from tests.tools import tool
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -81,13 +81,6 @@ def receiving() -> Iterator[Receiver]:
         receiver.server.shutdown()
         receiver.server.server_close()
         thread.join()
-
-
-def free_port() -> int:
-    """A port that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

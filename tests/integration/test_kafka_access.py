@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +13,7 @@ import httpx
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from jobs.role_process import environment_of
+from jobs.broker.config import free_port
 from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
 from models.errors import DeliveryFailed
@@ -35,7 +32,7 @@ from streams.wiring import ROLES, policy_of
 from tests.fault_driver import _loaded, events, recorded, said, until
 from tests.guarded_kafka import GuardedKafka
 from tests.openai_stand_in import standing_in
-from tests.watching import free_port, receiving
+from tests.watching import receiving
 
 pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")]
 
@@ -77,16 +74,6 @@ async def working(guarded: GuardedKafka, settings: Settings) -> AsyncIterator[st
         task.result()
 
 
-def operator(guarded: GuardedKafka, settings: Settings, *command: str) -> Any:
-    """What a command of `turntide` prints for the operator."""
-    environment = {**os.environ, **environment_of(settings), **guarded.login("operator")}
-    environment.pop("TURNTIDE_KAFKA", None)
-    line = [sys.executable, "-m", "jobs.cli", *command, "--output", "json"]
-    done = subprocess.run(line, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
 async def test_nobody_is_refused_what_it_needs(guarded: GuardedKafka, topic_prefix: str, tmp_path: Path) -> None:
     """Turns come, an alert fires, is judged, told, acknowledged on the live page, audited; an operator looks after it.
 
@@ -108,6 +95,9 @@ async def test_nobody_is_refused_what_it_needs(guarded: GuardedKafka, topic_pref
         async def changes(cause: str) -> list[AlertChanged]:
             return [change for change in await events(settings, ALERTS) if change.cause == cause]
 
+        async def asked(*command: str) -> Any:
+            return json.loads(await asyncio.to_thread(guarded.operator, settings, *command))
+
         async with working(guarded, settings) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
             await send_to_turns(guarded.user("producer", settings), [recorded(said(n, risk=0.95)) for n in range(12)])
             (raised,) = await until(lambda: changes("raised"), "the alert")
@@ -126,9 +116,9 @@ async def test_nobody_is_refused_what_it_needs(guarded: GuardedKafka, topic_pref
                     KafkaLags(guarded.user(user, settings), {"sessions": ""}), f"{user} knows how far roles are"
                 )
             checked = ("broker", "topics", "clock", "workers")
-            found = operator(guarded, settings, "doctor", *(part for name in checked for part in ("--check", name)))
-            listed = operator(guarded, settings, "alerts", "list")
-        done = operator(guarded, settings, "reset", "sessions", "--from-beginning", "--yes")
+            found = await asked("doctor", *(part for name in checked for part in ("--check", name)))
+            listed = await asked("alerts", "list")
+        done = await asked("reset", "sessions", "--from-beginning", "--yes")
     before = guarded.denied()
     producer, topic = Producer(guarded.user("enrich", settings)), TURNS.full_name(topic_prefix)
     await producer.start()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
@@ -18,7 +15,7 @@ import polars as pl
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.role_process import RoleProcess, environment_of
+from jobs.role_process import RoleProcess
 from jobs.sending import send_to_turns
 from jobs.topics import apply_topics
 from models.codec import encode
@@ -151,12 +148,8 @@ async def remembered(settings: Settings) -> bool:
 
 def erased(settings: Settings, broker: GuardedKafka, *options: str) -> ErasureProved:
     """`turntide erase`, as an operator runs it."""
-    command = [sys.executable, "-m", "jobs.cli", "erase", "--user", "anna", "--yes", "--output", "json", *options]
-    environment = {**os.environ, **environment_of(settings), **broker.login("operator")}
-    environment.pop("TURNTIDE_KAFKA", None)
-    done = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)  # noqa: S603
-    assert done.returncode == 0, done.stderr.decode()
-    return msgspec.json.decode(done.stdout, type=ErasureProved)
+    printed = broker.operator(settings, "erase", "--user", "anna", "--yes", *options)
+    return msgspec.json.decode(printed, type=ErasureProved)
 
 
 def holding(folder: Path, word: str) -> list[str]:
