@@ -1,7 +1,7 @@
 """`turntide worker ROLE` with one slow call, for tests that stop it in there.
 
 Arguments: the role, and what is slow: `score` and `embed` block the event loop, `sink` (writing outputs) and `store`
-(the vector store's upsert) wait in it. The slow call says so on standard output.
+(the vector store's upsert) wait in it. The slow call, the first of its kind, says so on standard output.
 """
 
 from __future__ import annotations
@@ -16,22 +16,30 @@ from jobs import cli
 from streams.embed.wordllama import WordLlamaEmbedder
 from streams.kafka import producer
 from streams.ports import Point
-from streams.roles import sessions
+from streams.roles import folding_role
 from streams.scorers.trained import TrainedScorer
 from streams.vectors import edge
 from streams.vectors.edge import EdgeStore
 
 SLOW_S = 3.0
 ENTERED = "in the slow call"
+_once = iter([SLOW_S])
+
+
+def _entered() -> float:
+    """Say so; gives how long this call takes, in seconds."""
+    slow_s = next(_once, 0.0)
+    if slow_s:
+        sys.stdout.write(ENTERED + "\n")
+        sys.stdout.flush()
+    return slow_s
 
 
 def _slow(kind: type[Any], name: str) -> None:
     plain = getattr(kind, name)
 
     def slowed(self: Any, *arguments: Any) -> Any:
-        sys.stdout.write(ENTERED + "\n")
-        sys.stdout.flush()
-        time.sleep(SLOW_S)
+        time.sleep(_entered())
         return plain(self, *arguments)
 
     setattr(kind, name, slowed)
@@ -39,9 +47,7 @@ def _slow(kind: type[Any], name: str) -> None:
 
 async def _slow_sink(pending: Iterable[asyncio.Future[Any]]) -> list[Any]:
     """The broker has them, but says so late."""
-    sys.stdout.write(ENTERED + "\n")
-    sys.stdout.flush()
-    await asyncio.sleep(SLOW_S)
+    await asyncio.sleep(_entered())
     return await producer.acknowledged(pending)
 
 
@@ -50,9 +56,7 @@ class SlowStore(EdgeStore):
 
     async def upsert(self, collection: str, points: Sequence[Point]) -> None:
         """As the store, after a while."""
-        sys.stdout.write(ENTERED + "\n")
-        sys.stdout.flush()
-        await asyncio.sleep(SLOW_S)
+        await asyncio.sleep(_entered())
         await super().upsert(collection, points)
 
 
@@ -64,7 +68,7 @@ def main(role: str, slow: str) -> None:
         case "embed":
             _slow(WordLlamaEmbedder, "embed")
         case "sink":
-            sessions.acknowledged = _slow_sink  # type: ignore[attr-defined]
+            folding_role.acknowledged = _slow_sink  # type: ignore[attr-defined]
         case _:
             edge.EdgeStore = SlowStore  # type: ignore[misc]
     sys.argv = ["turntide", "worker", role]

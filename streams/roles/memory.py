@@ -98,7 +98,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
 
     async def on_idle(self) -> None:
         """Go on with work of spaces that waited for energy, or in vain for an answer, and of projects."""
-        now = datetime.now(UTC)
+        now, pending = datetime.now(UTC), []
         topic = COMMANDS.full_name(self.settings.topic_prefix)
         for number, fold in self.owned_folds():
             spaces = self._reminders.choose(fold.standings.due(now), monotonic(), DUE_PER_BEAT)
@@ -107,10 +107,9 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
                 *(WorkDue(app_id=space.app_id, user_id=space.user_id, timestamp=now) for space in spaces),
                 *(ProjectWorkDue(app_id=due.app_id, project_id=due.project_id, timestamp=now) for due in projects),
             ]
-            if not events:
-                continue
             records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
-            await acknowledged(await self.producer.write(topic, number, records))
+            pending += await self.producer.write(topic, number, records)
+        await acknowledged(pending)
 
 
 def _count(event: OutputEvent) -> None:

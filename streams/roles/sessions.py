@@ -125,8 +125,8 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
         return self.folds[partition].watermark
 
     async def on_idle(self) -> None:
-        """Move the clock of partitions where nothing arrives but something is due."""
-        now = datetime.now(UTC)
+        """Move the clock of partitions where nothing arrives but something is due; batches and a stop wait for it."""
+        now, pending = datetime.now(UTC), []
         for number, fold in self.owned_folds():
             deadline = fold.next_deadline()
             silent_s = self.silent_s(number)
@@ -136,10 +136,6 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
                 continue
             tick = ClockTicked(session_id=f"clock-{number}", timestamp=now)
             record = Record(tick.session_id.encode(), encode(tick), headers_for(tick))
-            await acknowledged(
-                await self.producer.write(
-                    TURNS.full_name(self.settings.topic_prefix),
-                    number,
-                    [record] * (TICKS_WHEN_BEHIND if behind else 1),
-                )
-            )
+            ticks = [record] * (TICKS_WHEN_BEHIND if behind else 1)
+            pending += await self.producer.write(TURNS.full_name(self.settings.topic_prefix), number, ticks)
+        await acknowledged(pending)
