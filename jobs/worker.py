@@ -21,7 +21,7 @@ import typer
 
 from jobs.bytecode import with_bytecode
 from jobs.cli import examples
-from streams.live_settings import LIVE_PATH
+from streams.live_settings import LIVE_PAGE
 from streams.settings import Settings, load_settings
 from streams.settings_read import unknown_variables
 
@@ -145,7 +145,7 @@ async def _supervise(settings: Settings, stop: asyncio.Event) -> None:
         roles.append(WorkerRole.JUDGE)
     environment = {**with_bytecode(os.environ), "TURNTIDE_WORKER_ID": worker_id_of(settings)}
     if settings.live.enabled and settings.http.index_port:
-        typer.echo(f"live page, once it is up: {settings.http.index_url}{LIVE_PATH}/", err=True)
+        typer.echo(f"live page, once it is up: {settings.http.index_url}{LIVE_PAGE}", err=True)
     async with asyncio.TaskGroup() as group:
         for role in roles:
             group.create_task(_keep_running(role, environment, stop))

@@ -7,7 +7,9 @@ from datetime import timedelta
 from pydantic import BaseModel, Field
 
 LIVE_PATH = "/live"
-"""Folder of the page's files; the page itself is at its slash."""
+"""Folder of the page's files."""
+LIVE_PAGE = f"{LIVE_PATH}/"
+"""The page itself."""
 
 
 class LiveSettings(BaseModel):

@@ -13,14 +13,14 @@ from typing import Any
 
 from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct
 
-from jobs.broker.config import HOST, free_port
+from jobs.broker.config import HOST
 from jobs.broker.local_kafka import LocalKafka
 from jobs.role_process import environment_of
 from jobs.strimzi import ACCESS, user_resources
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings, Settings
+from tests.broker_listeners import Listeners, scram
 
-_SASL = "org.apache.kafka.common.security"
 _SECRET = token_hex()
 _DENIED = re.compile(r"Principal = User:(\S+) is Denied operation = (\w+) .* on resource = (\S+)")
 _RESOURCES = {"topic": 2, "group": 3, "cluster": 4}
@@ -47,21 +47,17 @@ class GuardedKafka(LocalKafka):
     """
 
     def __init__(self, folder: Path, properties: Mapping[str, str | int] | None = None) -> None:
-        plain, controller, self._guarded = free_port(), free_port(), free_port()
-        listeners = f"PLAINTEXT://{HOST}:{plain},GUARDED://{HOST}:{self._guarded},CONTROLLER://{HOST}:{controller}"
+        listeners = Listeners({"GUARDED": "SASL_PLAINTEXT"})
+        self._guarded = listeners.ports["GUARDED"]
         guarded: dict[str, str | int] = {
-            "listeners": listeners,
-            "advertised.listeners": listeners,
-            "controller.quorum.bootstrap.servers": f"{HOST}:{controller}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
-            "listener.name.guarded.sasl.enabled.mechanisms": "SCRAM-SHA-512",
-            "listener.name.guarded.scram-sha-512.sasl.jaas.config": f"{_SASL}.scram.ScramLoginModule required;",
+            **listeners.properties,
+            **scram("GUARDED"),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
         }
         super().__init__(
             folder,
-            port=plain,
+            port=listeners.plain,
             properties={**(properties or {}), **guarded},
             format_options=tuple(f"--add-scram=SCRAM-SHA-512=[name={name},password={_SECRET}]" for name in ACCESS),
         )

@@ -30,7 +30,7 @@ from jobs.role_process import RoleFailed, RoleProcess
 from jobs.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
 from streams.archive_settings import ArchiveSettings
-from streams.live_settings import LIVE_PATH
+from streams.live_settings import LIVE_PAGE
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.wiring import policy_of
 
@@ -213,7 +213,7 @@ async def _perform(
     began_s = time.monotonic()
     await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
     stage.done(f"ready after {time.monotonic() - began_s:.0f} s")
-    stage.page(f"{_index(roles).url}{LIVE_PATH}/")
+    stage.page(f"{_index(roles).url}{LIVE_PAGE}")
     stage.step("play", COMPRESSED_CLOCK)
     async with watching(settings, state, tell=stage.event) as watch, turns_sender(settings) as to_turns:
         play = Play(to_turns, state, schedule([s.conversation for s in state.sessions.values()]), speed=options.speed)

@@ -25,7 +25,7 @@ from jobs.demo.view import progress_line, render
 from jobs.demo.wording import line
 from jobs.output import OutputFormat
 from models.events import OutputEvent
-from streams.live_settings import LIVE_PATH
+from streams.live_settings import LIVE_PAGE
 from streams.settings import Settings
 
 _FRAMES_PER_S = 6.0
@@ -160,7 +160,7 @@ class Stage:
         self._console.print("\n[bold]Kafka and the roles stay up; Ctrl-C here stops them.[/] In another terminal:")
         self._console.print(Text(f"  export {exports}", style="cyan"), soft_wrap=True)
         self._console.print(Text(f"  {_command()} alerts list", style="cyan"), soft_wrap=True)
-        self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PATH}/", style="cyan"), soft_wrap=True)
+        self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PAGE}", style="cyan"), soft_wrap=True)
         for role, url in urls.items():
             self._console.print(Text(f"  {role:<9} {url}/metrics", style="dim"), soft_wrap=True)
 

@@ -28,12 +28,10 @@ from models.errors import ConfigurationError
 from streams.api.own_machine import is_loopback
 from streams.api.problems import Problem
 from streams.http_settings import HttpSettings, TokenRole
-from streams.live_settings import LIVE_PATH
+from streams.live_settings import LIVE_PAGE, LIVE_PATH
 
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json"})
-"""What everybody may read."""
-OPEN_FOLDER = LIVE_PATH
-"""The live page's own files: they hold no data, and a browser asks for them without a token."""
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", LIVE_PATH})
+"""What everybody may read. So are the live page's files: they hold no data, a browser asks for them without a token."""
 PROBE_PATHS = frozenset({"/livez", "/readyz"})
 """What an orchestrator asks, however often."""
 METRICS_PATH = "/metrics"
@@ -161,7 +159,7 @@ def is_open(path: str) -> bool:
     >>> is_open("/live/app.js"), is_open("/live"), is_open("/livelihood"), is_open("/v1/live/me")
     (True, True, False, False)
     """
-    return path in OPEN_PATHS or path == OPEN_FOLDER or path.startswith(f"{OPEN_FOLDER}/")
+    return path in OPEN_PATHS or path.startswith(LIVE_PAGE)
 
 
 def digest_of(token: str) -> bytes:

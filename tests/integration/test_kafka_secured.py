@@ -14,7 +14,7 @@ from aiokafka.structs import ConsumerRecord
 from cryptography.hazmat.primitives import serialization
 from faust.types import TP
 
-from jobs.broker.config import HOST, free_port
+from jobs.broker.config import HOST
 from jobs.broker.local_kafka import LocalKafka
 from models.errors import ConfigurationError, DeliveryFailed, StoreUnavailable
 from models.topics import TURNS
@@ -22,11 +22,11 @@ from streams.kafka.client import admin, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings, load_settings
+from tests.broker_listeners import SASL, Listeners, scram
 
 pytestmark = pytest.mark.kafka
 
 USER, PASSWORD, WRONG = "turntide", "a-secret-of-the-broker", "a-wrong-secret"
-_LOGIN = "org.apache.kafka.common.security"
 
 
 class Secured:
@@ -46,8 +46,6 @@ class Secured:
         )
         client.private_key_pem.write_to_path(files["key"])
         client.cert_chain_pems[0].write_to_path(files["cert"])
-        ports = {name: free_port() for name in ("SCRAM", "PLAIN", "TLS", "SCRAMTLS")}
-        plain = free_port()
         tls = {"ssl_cafile": files["ca"]}
         login = {"sasl_username": USER, "sasl_password": PASSWORD}
         scram = {**login, "sasl_mechanism": "SCRAM-SHA-512"}
@@ -62,11 +60,12 @@ class Secured:
             },
             "SCRAMTLS": {"security_protocol": "SASL_SSL", **tls, **scram},
         }
-        self.ways = {name: {"bootstrap": f"{HOST}:{ports[name]}", **way} for name, way in protocols.items()}
+        listeners = Listeners({name: way["security_protocol"] for name, way in protocols.items()})
+        self.ways = {name: {"bootstrap": f"{HOST}:{listeners.ports[name]}", **way} for name, way in protocols.items()}
         self.broker = LocalKafka(
             folder,
-            port=plain,
-            properties=_properties(plain, free_port(), ports, folder),
+            port=listeners.plain,
+            properties={**listeners.properties, **_properties(folder)},
             format_options=(f"--add-scram=SCRAM-SHA-512=[name={USER},password={PASSWORD}]",),
         )
 
@@ -79,23 +78,15 @@ def _pkcs8(key: bytes) -> bytes:
     )
 
 
-def _properties(plain: int, controller: int, ports: Mapping[str, int], folder: Path) -> dict[str, str | int]:
-    listeners = ",".join(f"{name}://{HOST}:{port}" for name, port in {"PLAINTEXT": plain, **ports}.items())
-    protocols = {"SCRAM": "SASL_PLAINTEXT", "PLAIN": "SASL_PLAINTEXT", "TLS": "SSL", "SCRAMTLS": "SASL_SSL"}
-    mapped = ",".join(f"{name}:{protocol}" for name, protocol in protocols.items())
+def _properties(folder: Path) -> dict[str, str | int]:
     found: dict[str, str | int] = {
-        "listeners": f"{listeners},CONTROLLER://{HOST}:{controller}",
-        "advertised.listeners": f"{listeners},CONTROLLER://{HOST}:{controller}",
-        "controller.quorum.bootstrap.servers": f"{HOST}:{controller}",
-        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{mapped}",
+        **scram("SCRAM"),
+        **scram("SCRAMTLS"),
         "listener.name.plain.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.plain.plain.sasl.jaas.config": (
-            f'{_LOGIN}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+            f'{SASL}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
         ),
     }
-    for name in ("scram", "scramtls"):
-        found[f"listener.name.{name}.sasl.enabled.mechanisms"] = "SCRAM-SHA-512"
-        found[f"listener.name.{name}.scram-sha-512.sasl.jaas.config"] = f"{_LOGIN}.scram.ScramLoginModule required;"
     for name in ("tls", "scramtls"):
         found[f"listener.name.{name}.ssl.keystore.type"] = "PEM"
         found[f"listener.name.{name}.ssl.keystore.location"] = str(folder / "server.pem")

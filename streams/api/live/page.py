@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
 from streams.api.problems import Problem
-from streams.live_settings import LIVE_PATH
+from streams.live_settings import LIVE_PAGE, LIVE_PATH
 
 STATIC = Path(__file__).with_name("static")
 CONTENT_SECURITY_POLICY = (
@@ -73,13 +73,13 @@ def page_router(folder: Path = STATIC) -> APIRouter:
 
     @router.api_route(LIVE_PATH, methods=["GET", "HEAD"])
     async def moved() -> Response:
-        return RedirectResponse(f"{LIVE_PATH}/", HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))
+        return RedirectResponse(LIVE_PAGE, HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))
 
-    @router.api_route(LIVE_PATH + "/{name:path}", methods=["GET", "HEAD"])
+    @router.api_route(LIVE_PAGE + "{name:path}", methods=["GET", "HEAD"])
     async def file(request: Request, name: str) -> Response:
         found = files.get(name or _INDEX)
         if found is None:
-            raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {LIVE_PATH}/")
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {LIVE_PAGE}")
         headers = {**HEADERS, "ETag": found.etag}
         if found.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
