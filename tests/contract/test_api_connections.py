@@ -17,7 +17,7 @@ from streams.api.security import access_of
 from streams.http_settings import ApiToken, HttpSettings
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
-IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=150), request_timeout=timedelta(milliseconds=150))
+IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=600), request_timeout=timedelta(milliseconds=600))
 BOUNDED = HttpSettings(max_connections=8)
 
 

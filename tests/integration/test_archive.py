@@ -223,6 +223,7 @@ async def test_killed_under_load(settings: Settings, tmp_path: Path) -> None:
                 await send(producer, settings, PROFILES, [profile(f"p-{kill}-{n}", turns=3) for n in range(50)])
                 await asyncio.sleep(rng.uniform(0.5, 2.5))  # the moment of the kill is the point
                 victim = rng.choice(workers)
+                await victim.ready()  # one that has no partitions yet writes nothing
                 victim.kill()
                 victim.start()
         found = await archived(settings, within_s=120)

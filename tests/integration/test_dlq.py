@@ -274,7 +274,7 @@ async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: 
         await running
 
     assert (well.delivered, broken.delivered) == (["change-1", "change-2"],) * 2
-    assert broken.refused == 2
+    assert broken.refused >= 2  # and until the other one had everything
     assert failed._value.get() >= 2
     assert await committed(settings, broken) == 2
 

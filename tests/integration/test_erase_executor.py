@@ -16,17 +16,19 @@ from models.erasure import Subject, digest
 from models.errors import StoreUnavailable
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.policy import IntakePolicy
-from models.topics import ERASURES
+from models.topics import ERASURES, PROFILES
 from streams.erase import executor
 from streams.erase.archived import Spoke
 from streams.erase.executor import Executor
 from streams.erase.logs import opened
+from streams.erase.purge import tightened
 from streams.erase.readers import Readers
 from streams.erase.record import PLACE
 from streams.erase.record import recorded as written
 from streams.erase.requests import KafkaEraseRequests
 from streams.erase.stores import INDEXED
 from streams.kafka.client import consumer, read_to_end
+from streams.kafka.topics import standing_topics
 from streams.settings import KafkaSettings, Settings
 from tests.fault_driver import recorded, said, send, until
 
@@ -126,6 +128,27 @@ async def test_an_erasure_is_tried_until_it_is_proved(settings: Settings, monkey
 
 async def _request_is_gone(settings: Settings) -> bool:
     return ("r-1/erase_requested", False) in await on_erasures(settings)
+
+
+async def test_what_a_killed_erasure_had_set_goes_when_an_executor_starts(settings: Settings) -> None:
+    """Topics are compacted as before, whether or not anything is asked for."""
+    name = PROFILES.full_name(settings.topic_prefix)
+    async with opened(settings, IntakePolicy()) as logs:
+
+        async def set_on_it() -> dict[str, str]:
+            return dict((await standing_topics(logs.admin, [name]))[name].own_config)
+
+        async def as_before() -> bool:
+            return await set_on_it() == before
+
+        before = await set_on_it()
+        abandoned = tightened(logs, [PROFILES])
+        await abandoned.__aenter__()
+        tight = await set_on_it()
+        async with executing(settings, ArchiveThatFailsOnce()):
+            await until(as_before, "the configuration of before")
+
+    assert tight != before
 
 
 async def index(settings: Settings, asked: list[VectorsErasureDue]) -> None:

@@ -25,7 +25,7 @@ from streams.settings import Settings, load_settings
 from streams.state.table import StateTable
 from streams.wiring import ROLES
 from tests import erase_child
-from tests.fault_driver import recorded, said, send, sessions_role, until
+from tests.fault_driver import WITHIN_S, recorded, said, send, sessions_role, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -108,7 +108,7 @@ async def killed_at(settings: Settings, folder: Path, step: str) -> int:
     archive = Archive(settings, folder, dies_at=step)
     archive.start()
     try:
-        return await asyncio.to_thread(archive.wait, 40)
+        return await asyncio.to_thread(archive.wait, WITHIN_S)
     finally:
         archive.stop()
 
@@ -118,7 +118,7 @@ async def proved(settings: Settings, folder: Path) -> ErasureProved:
     archive = Archive(settings, folder)
     archive.start()
     try:
-        proof: ErasureProved = await until(partial(KafkaEraseRequests(settings).proof, "r"), "the proof", within_s=40)
+        proof: ErasureProved = await until(partial(KafkaEraseRequests(settings).proof, "r"), "the proof")
     finally:
         archive.stop()
     return proof

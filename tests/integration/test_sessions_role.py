@@ -86,9 +86,11 @@ async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
     stop = asyncio.Event()
     role = SessionsRole(settings, POLICY, embedder_of(settings), BrittleScorer())
     task = asyncio.create_task(role.run(stop))
-    yield task
-    stop.set()
-    await asyncio.wait({task})
+    try:
+        yield task
+    finally:
+        stop.set()
+        await asyncio.wait({task})
 
 
 async def test_a_record_that_breaks_the_fold_becomes_a_dead_letter(settings: Settings) -> None:

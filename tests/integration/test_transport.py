@@ -181,19 +181,22 @@ async def test_failure_stops_the_role_before_the_offset(settings: Settings) -> N
 
 async def test_second_worker_shares_without_loss(settings: Settings) -> None:
     """While records arrive a worker joins and one leaves; together they process every record."""
-    first, second = Running(Recorder(settings)), None
+    first = Running(Recorder(settings))
     await first.until(first.role.consumer_ready)
-    producing = asyncio.create_task(produce(settings, 8000))
-    second = Running(Recorder(settings))
-    await second.until(lambda: bool(second.role.assigned and second.role.assigned[-1]))
+    second, sent = Running(Recorder(settings)), 0
+    async with asyncio.timeout(60):
+        while not (second.role.seen() and first.role.seen()):
+            await produce(settings, 400)
+            sent += 400
+    producing = asyncio.create_task(produce(settings, 4000))
     await first.stop()
     await producing
-    await produce(settings, 0)
-    await second.until(lambda: not every_offset(8000) - first.role.seen() - second.role.seen())
+    sent += 4000
+    await second.until(lambda: not every_offset(sent) - first.role.seen() - second.role.seen())
     await second.stop()
 
-    assert await committed(settings) == dict.fromkeys(range(PARTITIONS), 2000)
-    assert set(first.role.seen() + second.role.seen()) == set(every_offset(8000))
+    assert await committed(settings) == dict.fromkeys(range(PARTITIONS), sent // PARTITIONS)
+    assert set(first.role.seen() + second.role.seen()) == set(every_offset(sent))
 
 
 async def test_slow_role_holds_back_fetching(settings: Settings) -> None:

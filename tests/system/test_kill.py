@@ -17,13 +17,15 @@ from jobs.compare import Settled
 from jobs.role_process import RoleProcess
 from jobs.topics import apply_topics
 from streams.settings import Settings, StateSettings, StateStore, load_settings
-from tests.fault_driver import assert_equal_to_replay, disorder, send
+from tests.fault_driver import assert_equal_to_replay, disorder, send, sessions_role
+from tests.slow_role import ended, in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
 TURNS = 2_400
-TURNS_PER_S = 400.0
+TURNS_PER_S = 150.0
 """A pace that the kills can fall into."""
+FEW_TURNS = 400
 MIN_KILLS = 5
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
 
@@ -74,8 +76,10 @@ async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Pat
         producing = asyncio.create_task(produce(settings, seed=11))
         kills = 0
         while not producing.done() or kills < MIN_KILLS:
-            await asyncio.sleep(rng.uniform(0.3, 1.5))  # the moment of the kill is the point
             victim = rng.choice(running)
+            if kills % 3:
+                await victim.ready()  # else it may be recovering from the kill before
+            await asyncio.sleep(rng.uniform(0.1, 1.0))  # the moment of the kill is the point
             victim.kill()
             kills += 1
             victim.start()
@@ -85,17 +89,35 @@ async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Pat
 
 @pytest.mark.fault("F5")
 async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: Path) -> None:
-    """F5: stopped beyond the session time-out and woken again, each worker in turn; the other one has taken over."""
-    async with workers(settings, tmp_path) as running:
-        producing = asyncio.create_task(produce(settings, seed=5))
-        for sleeper in running:
-            os.kill(sleeper.pid, signal.SIGSTOP)
-            await asyncio.sleep(settings.kafka.session_timeout.total_seconds() + 2)  # longer than it may be silent
+    """F5: stopped amid a batch, beyond the session time-out; another one takes over, then it wakes, and ends."""
+    await send(settings, disorder(5, FEW_TURNS))
+    async with in_slow_call(settings, "sessions", "score") as sleeper:
+        os.kill(sleeper.pid, signal.SIGSTOP)
+        async with workers(settings, tmp_path, 1):
+            before = await assert_equal_to_replay(settings)
             os.kill(sleeper.pid, signal.SIGCONT)
-            await asyncio.sleep(2)  # time to do harm
-            start_again(running)
-        await producing
-        await assert_nothing_differs(settings)
+            code, told = await ended(sleeper, within_s=60)
+            after = await assert_equal_to_replay(settings)
+
+    assert code != 0
+    assert "nothing more is written" in told
+    assert len(after.oracle.turn_keys) == FEW_TURNS
+    assert (before.comparison.repeats, after.comparison.repeats) == (0, 0)
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.parametrize(("slow", "again"), [("score", False), ("sink", True)])
+async def test_killed_amid_a_batch(settings: Settings, slow: str, *, again: bool) -> None:
+    """F1: before the fold nothing is out yet; between outputs and state the same ids come again."""
+    await send(settings, disorder(6, FEW_TURNS))
+    async with in_slow_call(settings, "sessions", slow) as victim:
+        victim.kill()
+        await victim.wait()
+    async with sessions_role(settings):
+        settled = await assert_equal_to_replay(settings)
+
+    assert len(settled.oracle.turn_keys) == FEW_TURNS
+    assert (settled.comparison.repeats > 0) == again
 
 
 @pytest.mark.fault("F3")
@@ -130,7 +152,8 @@ async def test_every_role_killed_under_load(settings: Settings, tmp_path: Path) 
         await asyncio.gather(*(role.ready() for role in roles.values()))
         producing = asyncio.create_task(produce(settings, seed=12))
         for victim in (*ROLES, "memory", "enrich", "memory", "enrich"):
-            await asyncio.sleep(rng.uniform(0.3, 1.2))  # the moment of the kill is the point
+            await roles[victim].ready()
+            await asyncio.sleep(rng.uniform(0.1, 1.0))  # the moment of the kill is the point
             roles[victim].kill()
             roles[victim].start()
         await producing

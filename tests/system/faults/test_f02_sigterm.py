@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from jobs.role_process import RoleProcess, environment_of
+from jobs.role_process import RoleProcess
 from models.events import Turn
 from streams.settings import Settings
-from tests import slow_role_child
 from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role
+from tests.slow_role import ended, in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F2")]
 
@@ -28,25 +25,10 @@ def turns(first: int, last: int) -> list[Turn]:
 
 async def stopped_in_the_slow_call(settings: Settings, role: str, slow: str) -> int:
     """Start the role, ask it to stop once it is in the slow call, and give its exit code."""
-    environment = {**os.environ, **environment_of(settings), f"TURNTIDE_HTTP__{role.upper()}_PORT": "0"}
-    environment.pop("TURNTIDE_KAFKA", None)
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", slow_role_child.__name__, role, slow,
-        stdout=asyncio.subprocess.PIPE,
-        env=environment,
-    )  # fmt: skip
-    assert child.stdout is not None
-    try:
-        async with asyncio.timeout(60):
-            while slow_role_child.ENTERED.encode() not in (line := await child.stdout.readline()):
-                assert line, "it ended before the slow call"
+    async with in_slow_call(settings, role, slow) as child:
         child.terminate()
-        async with asyncio.timeout(GONE_WITHIN_S):
-            await child.stdout.read()
-            return await child.wait()
-    finally:
-        if child.returncode is None:
-            child.kill()
+        code, _ = await ended(child, GONE_WITHIN_S)
+    return code
 
 
 @pytest.mark.parametrize("slow", ["score", "sink"])
