@@ -6,15 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
+from unittest.mock import MagicMock
 
 import httpx
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
+from streams.api.connections import bounded_protocol
 from streams.api.health import create_api, serve
 from streams.api.security import access_of
 from streams.http_settings import ApiToken, HttpSettings
+from streams.telemetry import metrics
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
 IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=600), request_timeout=timedelta(milliseconds=600))
@@ -79,6 +85,41 @@ async def test_connections_are_bounded() -> None:
 
     assert refused.startswith(b"HTTP/1.1 503")
     assert after.status_code == 200
+
+
+def _connected(settings: HttpSettings, servers: ServerState) -> tuple[Any, MagicMock]:
+    """A new connection of a server, and its transport, which notes what is done to it."""
+    transport = MagicMock(is_closing=lambda: False, get_extra_info=lambda _name, default=None: default)
+    made: Any = bounded_protocol(settings.head_timeout, settings.max_connections)
+    protocol = made(Config(FastAPI(), log_config=None), servers, {})
+    protocol.connection_made(transport)
+    return protocol, transport
+
+
+async def test_a_head_that_comes_byte_by_byte_gains_no_time() -> None:
+    """Slowloris: what is waited for is the end of the headers, whatever comes before it."""
+    protocol, _ = _connected(HttpSettings(), ServerState())
+    began = protocol._waiting_for_head
+    for byte in HEAD:
+        protocol.data_received(bytes([byte]))
+
+    assert protocol._waiting_for_head is began
+    assert not began.cancelled()
+    protocol.connection_lost(None)
+    assert began.cancelled()
+
+
+async def test_the_last_connection_that_may_be_open_is_served() -> None:
+    """The one after it is told to come again, closed, and counted."""
+    counter, servers = metrics.counter("http_refused_total", reason="connections"), ServerState()
+    before = counter._value.get()
+    opened = [_connected(BOUNDED, servers) for _ in range(BOUNDED.max_connections + 1)]
+
+    assert [False] * 8 + [True] == [transport.close.called for _, transport in opened]
+    assert opened[8][1].write.call_args.args[0].startswith(b"HTTP/1.1 503")
+    assert counter._value.get() - before == 1
+    for protocol, _ in opened:
+        protocol.connection_lost(None)
 
 
 async def test_an_address_is_the_connections_not_what_a_client_says() -> None:

@@ -15,6 +15,7 @@ from pydantic import SecretStr
 from streams.api import rates
 from streams.api.rates import Buckets, Rates
 from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.telemetry import metrics
 from tests.api_audit import Log, audited_app
 from tests.api_doubles import Served, bearer, settings_of
 from tests.unit.test_api_rules import RULES
@@ -61,6 +62,27 @@ async def test_guessing_is_limited_and_locks_out_nobody_who_was_right() -> None:
 
     assert [200, 401, 401, 401, 429, 200, 429] == [each.status_code for each in (before, *wrong, known, new)]
     assert new.json()["code"] == "too_many_failed_tokens"
+
+
+async def test_who_is_refused_is_counted_by_reason() -> None:
+    """Operators see that somebody tries: too often, with wrong tokens, with a secret in the address."""
+    reasons = ("rate", "failed_tokens", "secret_in_url")
+    before = [_refused(reason) for reason in reasons]
+    served = Served(settings=settings_of("a", failed_tokens_per_minute=1, **SLOW))
+    async with served.client() as client:
+        for _ in range(3):
+            await client.get("/v1/index", headers=bearer("a"))
+        for _ in range(2):
+            await client.get("/v1/index", headers={"Authorization": "Bearer wrong"})
+        await client.get("/v1/index?token=x", headers=bearer("a"))
+    await served.close()
+
+    assert [1.0] * 3 == [_refused(reason) - was for reason, was in zip(reasons, before, strict=True)]
+
+
+def _refused(reason: str) -> float:
+    value: float = metrics.counter("http_refused_total", reason=reason)._value.get()
+    return value
 
 
 def test_buckets_fill_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

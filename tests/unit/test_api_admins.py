@@ -73,6 +73,8 @@ async def test_a_page_of_another_site_writes_nothing() -> None:
         path, body = "/apps/a/uninstall", '{"purgeMemories": true}'
         origins = ("https://evil.example", "null", "http://[", "http://127.0.0.1:8702")
         codes = [(await client.post(path, content=body, headers={"Origin": each})).status_code for each in origins]
+        written = [(method, "/apps/a/memories/1") for method in ("PUT", "PATCH", "DELETE")]
+        others = [(await client.request(*each, headers={"Origin": origins[0]})).status_code for each in written]
 
-    assert codes == [403, 403, 403, 200]
+    assert (codes, others) == ([403, 403, 403, 200], [403] * 3)
     assert len(made.apps.sent) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -15,9 +16,10 @@ from models.erase_events import EraseRequested
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from streams.api import audit_log
-from streams.api.audit_log import BatchedAudit
+from streams.api.audit_log import BatchedAudit, KafkaAudit
 from streams.api.mcp import McpEndpoint
 from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.settings import load_settings
 from streams.telemetry import metrics
 from tests.api_audit import Log, audited_app
 from tests.api_doubles import fact, said
@@ -61,6 +63,18 @@ async def test_who_read_what_of_whom_and_never_the_words() -> None:
     assert {"support desk"} == {event.by for event in log.events}
     written = b"".join(map(encode, log.events))
     assert not any(secret in written for secret in (TOKEN.encode(), QUERY.encode(), b"forgotten", b"pelicans"))
+
+
+async def test_what_people_do_about_an_alert_is_on_record() -> None:
+    """Who it was, also of what is refused."""
+    log, path = Log(), "/v1/live/alerts/{}/{}".format
+    async with asked(log) as client:
+        for deed in ("acknowledge", "label"):
+            await client.post(path("x", deed), json={})
+
+    assert [("acted", "support desk", path("{alert_id}", deed), 422) for deed in ("acknowledge", "label")] == [
+        (each.kind, each.by, each.route, each.status) for each in log.events
+    ]
 
 
 async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of_it(
@@ -112,6 +126,29 @@ async def test_words_wait_for_their_record_where_it_is_required(required: bool, 
         assert (words.json()["code"], "retry-after" in words.headers) == ("audit_unavailable", True)
 
 
+async def test_nothing_follows_the_refusal_of_words() -> None:
+    """The server is handed one answer: what stood behind goes on, and none of it goes out."""
+    log, sent = Log(required=True), list[Any]()
+    log.away = True
+    app, served = audited_app(HttpSettings(), log)
+    await served.say(said(0, QUERY, app="a", user="u", session="s"))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/v1/sessions/s/turns", "query_string": b""}
+    await app({**scope, "headers": [(b"host", b"127.0.0.1")]}, receive, send)
+    await served.close()
+
+    assert [("http.response.start", 503), ("http.response.body", None)] == [
+        (each["type"], each.get("status")) for each in sent
+    ]
+    assert QUERY.encode() not in b"".join(each.get("body", b"") for each in sent)
+
+
 def event(number: int = 0) -> AccessAudited:
     """A record."""
     at = fact("x", "y").valid_from
@@ -157,3 +194,51 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(monkeypa
 
     assert topic.batches == [3, 2]
     assert (counted("written") - written, counted("lost") - lost) == (5, 4)
+
+
+@pytest.mark.parametrize("required", [True, False])
+async def test_the_settings_say_whether_it_is_required(required: bool) -> None:
+    """As `http.audit_required` is documented."""
+    assert KafkaAudit(load_settings(http={"audit_required": required})).required is required
+
+
+async def test_many_records_go_in_batches_and_none_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has its bound; what does not fit goes with the next."""
+    monkeypatch.setattr(audit_log, "MOST_AT_ONCE", 2)
+    topic = Topic()
+    log = BatchedAudit(topic, required=False)
+    async with log.running():
+        for number in range(5):
+            log.record(event(number))
+
+    assert topic.batches == [2, 2, 1]
+
+
+async def test_who_waits_for_a_record_is_refused_where_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that is away takes no memory, whoever asks."""
+    monkeypatch.setattr(audit_log, "MOST_WAITING", 2)
+    log = BatchedAudit(Topic(), required=True)
+    async with log.running():
+        log.record(event(1))
+        log.record(event(2))
+        with pytest.raises(DeliveryFailed, match="wait for the log already"):
+            await log.write(event(3))
+
+
+async def test_what_a_log_that_hangs_did_not_take_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch that is under way and those behind it: the role ends, and no record is lost in silence."""
+    monkeypatch.setattr(audit_log, "MOST_AT_ONCE", 2)
+    monkeypatch.setattr(audit_log, "WRITTEN_WITHIN_S", 0.01)
+    writing, lost = asyncio.Event(), counted("lost")
+
+    async def hangs(_events: Sequence[AccessAudited]) -> None:
+        writing.set()
+        await asyncio.Event().wait()
+
+    log = BatchedAudit(hangs, required=False)
+    async with log.running():
+        for number in range(5):
+            log.record(event(number))
+        await writing.wait()
+
+    assert counted("lost") - lost == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -64,6 +65,24 @@ async def test_a_large_body_is_refused_unread() -> None:
     assert [413, 413] == [told.status_code, untold.status_code]
     assert (told.json()["code"], told.headers["content-type"]) == ("too_large", "application/problem+json")
     assert (before, fits.json()) == (-1, 65_536)
+
+
+async def test_a_body_that_is_told_to_be_too_large_ends_its_connection() -> None:
+    """Not a byte of it is read, so the connection cannot serve another request."""
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    head = {"type": "http", "method": "POST", "path": "/v1/read", "query_string": b""}
+    await Role(HttpSettings()).app({**head, "headers": [(b"content-length", b"65537")]}, _never, send)
+
+    assert sent[0]["status"] == 413
+    assert (b"connection", b"close") in sent[0]["headers"]
+
+
+async def _never() -> Any:
+    raise AssertionError("nothing is read of it")
 
 
 async def test_a_slow_request_is_given_up() -> None:

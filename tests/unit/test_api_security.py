@@ -87,6 +87,15 @@ async def test_the_scheme_is_read_in_any_case(served: Served) -> None:
     assert answer.status_code == 200
 
 
+async def test_two_tokens_are_none(served: Served) -> None:
+    """A proxy that adds its own and one that came with the request: nobody chooses which of them counts."""
+    headers = [("Authorization", f"Bearer {token_of(app)}") for app in ("a", "b")]
+    async with served.client() as client:
+        answer = await client.post("/v1/retrieve", json=ASKED, headers=headers)
+
+    assert answer.status_code == 401
+
+
 async def test_a_websocket_is_closed() -> None:
     """A route of that kind would otherwise stand open for want of a rule."""
     sent: list[Any] = []
@@ -114,18 +123,18 @@ async def test_probes_and_the_contract_need_no_token(served: Served) -> None:
 
 async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
     """They count all tenants together."""
-    operator = ApiToken(token=SecretStr(ADMIN), apps=["ops"], role=TokenRole.ADMIN)
+    roles = (TokenRole.OPERATOR, TokenRole.ADMIN)
     settings = settings_of("a", host="0.0.0.0")  # noqa: S104 - never listened on
-    settings.tokens.append(operator)
+    settings.tokens.extend(ApiToken(token=SecretStr(f"{ADMIN}-{role}"), apps=["ops"], role=role) for role in roles)
     made = Served(settings=settings)
     async with made.client() as client:
         answers = [
             await client.get("/metrics", headers=headers)
-            for headers in ({}, bearer("a"), {"Authorization": f"Bearer {ADMIN}"})
+            for headers in ({}, bearer("a"), *({"Authorization": f"Bearer {ADMIN}-{role}"} for role in roles))
         ]
     await made.close()
 
-    assert [401, 403, 200] == [answer.status_code for answer in answers]
+    assert [401, 403, 403, 200] == [answer.status_code for answer in answers]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +241,13 @@ def test_a_token_without_apps_reads_all() -> None:
 
     assert access.holder(ADMIN) == Caller(None, TokenRole.READER)
     assert Access().holder(ADMIN) is None
+
+
+def test_a_token_without_a_name_has_one_in_the_audit() -> None:
+    """Its place in the settings: nobody is let in whom the audit cannot tell from others."""
+    tokens = [ApiToken(token=SecretStr(f"{ADMIN}-{n}"), name=name) for n, name in enumerate(("desk", ""))]
+
+    assert ["desk", "http.tokens.1"] == [holder.name for _, holder in access_of(HttpSettings(tokens=tokens)).callers]
 
 
 @pytest.mark.parametrize(

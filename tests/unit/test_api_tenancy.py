@@ -61,9 +61,11 @@ async def test_a_caller_reads_its_own_apps(store: VectorStore, apps: tuple[str, 
     with asked_by(*apps):
         found = await apps_read(store, user_id="u")
         counts = [await store.count(IN), await store.count(IN, where={"user_id": "u"})]
+        stored, _ = await store.page(IN, "", 9)
 
     own = {"a", "b", "c"} & set(apps)
     assert [own] * 4 == found
+    assert {each.key for each in stored} == own
     assert [len(own)] * 2 == counts
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobs.doctor import CHECKS, cluster, doctor, redacted, serving, setting_rows
+from jobs.doctor import CHECKS, clocks, cluster, doctor, redacted, serving, setting_rows
 from jobs.doctor.checks import RESTS_ON, RUNBOOKS
 from jobs.doctor.running import guarded, verdicts
 from jobs.role_groups import RoleGroup
 from jobs.verdict import Status, Verdict
 from models.errors import ConfigurationError
-from streams.settings import Settings, load_settings
+from streams.settings import KafkaSettings, Settings, load_settings
 from streams.wiring import ROLES
 
 _app = typer.Typer()
@@ -184,6 +187,75 @@ def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert (Status.WARN, True) == (verdict.status, verdict.detail.endswith("memory 8705"))
     assert (Status.OK, len(ROLES)) == (free.status, free.detail.count(",") + 1)
+
+
+@pytest.mark.parametrize(("ahead_s", "told"), [(60, "60 s ahead"), (-60, "60 s behind"), (-30, "")])
+def test_a_clock_that_differs_is_named_either_way(monkeypatch: pytest.MonkeyPatch, ahead_s: int, told: str) -> None:
+    """By more than `max_clock_skew`, ahead or behind."""
+    monkeypatch.setattr(clocks, "_roles", lambda _settings: [("role x", timedelta(seconds=ahead_s))])
+    monkeypatch.setattr(clocks, "_broker", lambda _settings: [])
+    verdict = CHECKS["clock"](load_settings(max_clock_skew="PT30S"))
+
+    assert verdict.status is (Status.FAIL if told else Status.OK)
+    assert told in verdict.detail
+
+
+def test_what_rests_on_something_that_fails_is_told_once() -> None:
+    """A failure of its own counts where the other one is well; a warning stays what it is."""
+    fails, warns, well = Verdict(Status.FAIL, "f"), Verdict(Status.WARN, "w"), Verdict(Status.OK, "o")
+    statuses = {}
+    for name, (broker, topics) in {
+        "both": (fails, fails),
+        "the one": (well, fails),
+        "warned": (warns, fails),
+        "fine": (fails, warns),
+    }.items():
+        checks = {"broker": lambda _settings, told=broker: told, "topics": lambda _settings, told=topics: told}
+        found = verdicts(checks, load_settings(), within_s=60, rests_on=RESTS_ON)
+        statuses[name] = found["topics"].status, found["topics"].detail
+
+    assert statuses == {
+        "both": (Status.WARN, "not looked at: broker fails"),
+        "the one": (Status.FAIL, "f"),
+        "warned": (Status.FAIL, "f"),
+        "fine": (Status.WARN, "w"),
+    }
+
+
+@pytest.mark.parametrize(("secret", "status"), [(None, Status.WARN), (f"whsec_{'A' * 32}", Status.OK)])
+def test_deliveries_that_nobody_signs_are_a_warning(
+    monkeypatch: pytest.MonkeyPatch, secret: str | None, status: Status
+) -> None:
+    """Whoever receives them cannot tell who sent them."""
+    monkeypatch.setattr(serving, "_unreachable", lambda _url: "")
+    notify = {"webhook_url": "http://127.0.0.1:9/hook", "webhook_secret": secret}
+
+    assert CHECKS["sinks"](load_settings(notify=notify)).status is status
+
+
+@pytest.mark.parametrize(("copies", "status"), [(3, Status.OK), (4, Status.FAIL)])
+def test_there_are_as_many_brokers_as_copies(monkeypatch: pytest.MonkeyPatch, copies: int, status: Status) -> None:
+    """With fewer no topic can be made."""
+
+    @asynccontextmanager
+    async def three(_kafka: KafkaSettings) -> AsyncIterator[AsyncMock]:
+        yield AsyncMock(describe_cluster=AsyncMock(return_value={"brokers": [1, 2, 3]}))
+
+    monkeypatch.setattr(cluster, "admin", three)
+
+    assert CHECKS["broker"](load_settings(kafka={"replication": copies})).status is status
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "status"), [(6 * 1024**3, Status.OK), (4 * 1024**3, Status.WARN), (1024**2, Status.FAIL)]
+)
+def test_a_disk_that_fills_is_told_in_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_bytes: int, status: Status
+) -> None:
+    """Below 5 GiB a warning, below half of one a failure."""
+    monkeypatch.setattr("jobs.doctor.places.shutil.disk_usage", lambda _place: MagicMock(free=free_bytes))
+
+    assert CHECKS["disk"](load_settings(data_dir=tmp_path)).status is status
 
 
 def test_reading_from_elsewhere_needs_a_token() -> None:

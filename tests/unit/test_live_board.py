@@ -149,14 +149,25 @@ def test_a_session_id_that_another_app_takes_over_shows_it_nothing_of_the_one_be
     board.take_segment(segment("1", app="a", at=later), 4)
     old = [board.since(known, lambda app: app == "a", most=1) for known in (known, known + 1)]
     new = board.since(known, lambda app: app == "b", MOST)
+    kept = board.alerts("1"), board.segments("1")
     board.erase_session("1", 5)
     erased = [board.since(new.upto, app.__eq__, MOST).gone for app in "abc"]
 
-    assert (board.alerts("1"), board.segments("1")) == ([], [])
+    assert kept == ([], [])
     assert [(page.gone, [row.alert_id for row in page.alerts]) for page in old] == [(["1"], []), ([], ["alert-1"])]
     assert [(row.app_id, row.alert) for row in new.sessions] == [("b", None)]
     assert (new.gone, new.alerts) == ([], [])
     assert erased == [["1"], ["1"], []]
+
+
+def test_who_is_told_late_that_a_session_went_is_told_though_another_app_had_it_since() -> None:
+    """A session id that two apps used one after the other is gone for the readers of both."""
+    board = Board()
+    for number, app in enumerate("ab"):
+        board.take_profile(profile(app=app), 10 * number + 1)
+        board.erase_session("s", 10 * number + 2)
+
+    assert [["s"], ["s"], []] == [board.since(0, app.__eq__, MOST).gone for app in "abc"]
 
 
 class Reader:
@@ -270,7 +281,7 @@ def test_an_erased_session_does_not_come_back_with_older_records() -> None:
     board.erase_session("s", 2_000)
     erased = board.row("s"), board.alert("alert-1"), board.since(0, everything, MOST).gone
     board.take_alert(alert(), 1_100)
-    board.take_profile(profile(), 1_000)
+    board.take_profile(profile(), 2_000)
     board.take_segment(segment(), 1_000)
     late = len(board)
     board.take_profile(profile(), 3_000)

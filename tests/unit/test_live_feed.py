@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import httpx
 import pytest
-from aiokafka.structs import ConsumerRecord
+from aiokafka import TopicPartition
+from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
 from models.codec import encode
 from models.erase_events import EraseRequested
@@ -15,7 +16,7 @@ from models.errors import InvalidRecord, StoreUnavailable
 from models.events import AlertLabelled, SessionErased
 from models.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
 from streams.api.live.board import Board
-from streams.api.live.feed import _controls, take
+from streams.api.live.feed import Feed, _controls, take
 from streams.api.live.hub import Hub
 from streams.api.live.roles import MOST_DETAIL, RoleWatch, role_addresses
 from streams.live_settings import LiveSettings
@@ -94,6 +95,64 @@ def test_turns_are_passed_over_unread() -> None:
     turns = [record(TURNS, encode(said(n, "hello"))) for n in range(5)]
 
     assert _controls([*turns, label, record(TURNS, None), erased]) == [label, erased]
+
+
+class Places:
+    """Doubles a consumer: it stands at 5, every log ends at 9, and all but turns have records since the time asked."""
+
+    def __init__(self) -> None:
+        self.asked: dict[TopicPartition, int] = {}
+        self.at: dict[TopicPartition, int] = {}
+
+    async def position(self, _place: TopicPartition) -> int:
+        """As aiokafka's."""
+        return 5
+
+    def assign(self, places: Collection[TopicPartition]) -> None:
+        """As aiokafka's; what is assigned anew stands nowhere."""
+        self.at = dict.fromkeys(places, -1)
+
+    async def end_offsets(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """As aiokafka's."""
+        return dict.fromkeys(places, 9)
+
+    async def offsets_for_times(
+        self, times: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """As aiokafka's."""
+        self.asked = times
+        return {place: None if "turns" in place.topic else OffsetAndTimestamp(3, 0) for place in times}
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        """As aiokafka's."""
+        self.at[place] = offset
+
+
+async def test_where_each_partition_is_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the window on, of turns from that of labels; at the end where nothing came since; a new one from its first.
+
+    Partitions that were read before go on where they are.
+    """
+    settings, hour_ms = load_settings(live={"window": "PT24H", "label_window": "PT1H"}), 3_600_000
+    feed, client = Feed(settings, Board(), now_s=lambda: 100 * 3_600.0), Places()
+    profiles, turns, added = (
+        TopicPartition(topic.full_name(settings.topic_prefix), number)
+        for topic, number in ((PROFILES, 0), (TURNS, 0), (PROFILES, 1))
+    )
+    there = {profiles, turns}
+
+    async def existing() -> frozenset[TopicPartition]:
+        return frozenset(there)
+
+    monkeypatch.setattr(feed, "_there", existing)
+    known = await feed._look_around(client, frozenset())
+    began = client.asked, client.at
+    there.add(added)
+    again = await feed._look_around(client, known)
+
+    assert began == ({profiles: 76 * hour_ms, turns: 99 * hour_ms}, {profiles: 3, turns: 9})
+    assert (client.asked, client.at) == ({added: 0}, {profiles: 5, turns: 5, added: 3})
+    assert [set(known), set(again)] == [{profiles, turns}, {profiles, turns, added}]
 
 
 # --- roles

@@ -11,7 +11,7 @@ import pytest
 
 from streams.api.live import hub as hubs
 from streams.api.live.board import Board
-from streams.api.live.hub import Apps, Hub
+from streams.api.live.hub import Apps, Hub, Place
 from streams.api.live.messages import RoleRow
 from streams.api.live.stream import PING_S, LiveStream
 from streams.api.problems import Problem
@@ -68,7 +68,7 @@ class Client:
         """Wait until so many events came, and forget them."""
         while len(events := self._events()) < many:
             self.came.clear()
-            await asyncio.wait_for(self.came.wait(), 5)
+            await asyncio.wait_for(self.came.wait(), 30)
         self.body = b""
         return events
 
@@ -76,7 +76,7 @@ class Client:
         """Wait until this came."""
         while content not in self.body:
             self.came.clear()
-            await asyncio.wait_for(self.came.wait(), 5)
+            await asyncio.wait_for(self.came.wait(), 30)
 
     def _events(self) -> list[_Event]:
         found = []
@@ -169,6 +169,23 @@ async def test_many_changes_take_several_ticks() -> None:
     await client.answering
 
     assert sizes == [(250, b""), (250, b""), (100, b"")]
+
+
+async def test_who_is_behind_is_told_the_rest_though_somebody_else_knows_all() -> None:
+    """The next tick comes for them too, though nothing changes any more."""
+    board = board_of(600)
+    hub = Hub(board, LiveSettings())
+    hub.tick()
+    behind = hub.next(Place(knows=0, began=0, snapshot=False, roles=0), None)
+    abreast = hub.next(Place(knows=board.version, began=0, snapshot=False, roles=0), None)
+    ticked = hub.ticked
+    hub.tick()
+
+    assert behind is not None
+    assert behind[0].knows == hubs.PIECE_CHANGES
+    assert abreast is not None
+    assert abreast[1] == b""
+    assert ticked.is_set()
 
 
 async def test_a_frame_is_made_once_for_all_that_read_the_same_apps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +289,7 @@ async def test_clients_that_stop_reading_cost_a_piece_each_and_are_let_go(monkey
     assert [0] * 40 == [len(client.body) for client in stuck]
     assert hub.streams == 41
     later_s[0] = hub.stall_s
-    await asyncio.wait_for(asyncio.gather(*[client.answering for client in stuck]), 10)
+    await asyncio.wait_for(asyncio.gather(*[client.answering for client in stuck]), 30)
     alive = hub.streams
     reader.leave()
     await reader.answering
@@ -370,7 +387,7 @@ async def test_streams_end_when_the_server_stops() -> None:
     for client in clients:
         await client.take(1)
     hub.end()
-    await asyncio.wait_for(asyncio.gather(*[client.answering for client in clients]), 5)
+    await asyncio.wait_for(asyncio.gather(*[client.answering for client in clients]), 30)
     with pytest.raises(Problem):
         hub.require_room("")
 
@@ -386,7 +403,7 @@ async def test_a_client_that_leaves_is_gone_at_once() -> None:
     await reading.take(2)
     for client in (reading, stuck):
         client.leave()
-        await asyncio.wait_for(client.answering, 5)
+        await asyncio.wait_for(client.answering, 30)
 
     assert hub.streams == 0
     assert not hub.joined.is_set()

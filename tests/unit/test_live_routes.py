@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
 from models.codec import encode
-from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, Position
+from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, Position, SessionTurns
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.health import create_api
@@ -218,6 +218,45 @@ async def test_another_tenants_session_is_unknown(served: Watched) -> None:
     assert "session-b" not in said_of_b
 
 
+async def test_a_timeline_is_of_the_app_that_has_the_session(served: Watched) -> None:
+    """Ids are the producers': what another app said under the same one is not its, for who reads both either."""
+    other = said(2, "of the other app", app="b", user="user-b", session="session-a")
+    await SessionVectorMemory(served.store, _embedder()).add_turns([other], _embedder().embed([other.content]))
+    async with served.client("all") as client:
+        timeline = (await client.get("/v1/live/sessions/session-a")).json()
+
+    assert [0, 1] == [turn["turn"] for turn in timeline["turns"]]
+
+
+async def test_a_timeline_tells_of_its_session_and_a_search_of_what_holds(served: Watched) -> None:
+    """Facts that held once are in their session's timeline and are found no more; other sessions' are not in it."""
+    users = UserMemory(served.store, _embedder())
+    fact, episode, _ = user_events_of("a", "user-a", "session-a")
+    once = msgspec.structs.replace(fact, key="once", active=False)
+    elsewhere = msgspec.structs.replace(fact, key="elsewhere", session_id="another")
+    other = msgspec.structs.replace(episode, episode=2, first_turn=21, turns=[SessionTurns("another", [0])])
+    await users.add_facts([(once, 1), (elsewhere, 2)])
+    await users.add_episodes([(other, 1)])
+    async with served.client("ops-a") as client:
+        timeline = (await client.get("/v1/live/sessions/session-a")).json()
+        found = (await client.get("/v1/live/search?q=once+elsewhere&kind=facts")).json()["hits"]
+
+    assert {("name", True), ("once", False)} == {(each["key"], each["active"]) for each in timeline["facts"]}
+    assert [1] == [each["episode"] for each in timeline["episodes"]]
+    assert ["elsewhere: canary-of-a"] == [hit["text"] for hit in found]
+
+
+async def test_a_text_has_a_thousand_turns_at_most(served: Watched) -> None:
+    """One more is refused, and so is a last one before the first."""
+    async with served.client("ops-a") as client:
+        asked = [
+            (await client.get(f"/v1/live/texts/session-a?{query}")).status_code
+            for query in ("first=0&last=999", "first=0&last=1000", "first=1&last=0")
+        ]
+
+    assert asked == [200, 422, 422]
+
+
 async def test_a_search_finds_in_every_kind_of_memory(served: Watched) -> None:
     """With whose it is and where; without an app, in all that have sessions."""
     async with served.client("all") as client:
@@ -276,6 +315,7 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
             await client.post(path("firing", "label"), json={"session_id": "s", "label": "yes"}),
             await client.post(path("firing", "label"), json={"session_id": "s"}),
             await client.post(path("firing", "acknowledge"), json={"session_id": "s", "note": "x" * 1_001}),
+            await client.post(path("firing", "label"), json={"session_id": "s", "label": True, "reason": "x" * 1_001}),
             await client.post(path("firing", "acknowledge"), json={"session_id": "s", "by": "somebody else"}),
         ]
         nothing = list(served.writer.records)
@@ -289,7 +329,7 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
     label = msgspec.json.decode(labelled.value or b"", type=AlertLabelled)
     known = board.alert("over")
 
-    assert [404, 404, 409, 422, 422, 422, 422] == [each.status_code for each in refused]
+    assert [404, 404, 409, 422, 422, 422, 422, 422] == [each.status_code for each in refused]
     assert nothing == []
     assert [{"topic": "turns.v1", "partition": 3, "offset": n} for n in (1, 2)] == [each.json() for each in done]
     assert (first, acknowledged.key, ack.by, ack.note) == ("turns.v1", b"s", "ops-a", "looking")
@@ -299,9 +339,14 @@ async def test_what_people_do_is_written_as_the_command_line_writes_it() -> None
     assert known.label is False
 
 
-async def test_a_stream_takes_no_place_among_requests() -> None:
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [("ops-a", b""), ("all", b"app_id=a"), (None, b"app_id=a")],
+    ids=["a tenant", "one app of all", "without tokens"],
+)
+async def test_a_stream_takes_no_place_among_requests(name: str | None, query: bytes) -> None:
     """It lasts longer than a request may, and others are answered beside it; markup in ids stays in its line."""
-    served = Watched(max_concurrent_requests=1, request_timeout="PT0.05S")
+    served = Watched(tokens=name is not None, max_concurrent_requests=1, request_timeout="PT1S")
     await served.fill()
     came, left = asyncio.Event(), asyncio.Event()
     messages: list[dict[str, Any]] = []
@@ -318,28 +363,29 @@ async def test_a_stream_takes_no_place_among_requests() -> None:
         "type": "http",
         "method": "GET",
         "path": "/v1/live/stream",
-        "query_string": b"app_id=a",
-        "headers": [(b"authorization", b"Bearer token-of-ops-a-1234")],
+        "query_string": query,
+        "headers": [(b"host", b"127.0.0.1"), (b"authorization", f"Bearer token-of-{name}-1234".encode())],
     }
     answering = asyncio.ensure_future(served.app(scope, receive, send))
     while len(messages) < 2:
         came.clear()
-        await asyncio.wait_for(came.wait(), 5)
+        await asyncio.wait_for(came.wait(), 30)
     async with served.client("all") as client:
         beside = [(await client.get("/v1/live/me")).status_code for _ in range(3)]
-    await asyncio.wait({answering}, timeout=0.1)
+    await asyncio.wait({answering}, timeout=1.1)
     still, watching = not answering.done(), dict(served.page.hub._streams)
     left.set()
-    await asyncio.wait_for(answering, 5)
+    await asyncio.wait_for(answering, 30)
     await served.store.close()
     headers = dict(messages[0]["headers"])
     event, number, data, *rest = messages[1]["body"].split(b"\n")
     rows = msgspec.json.decode(data.removeprefix(b"data: "))["sessions"]
 
     assert (beside, still, messages[0]["status"]) == ([200] * 3, True, 200)
-    assert watching == {"ops-a": 1}, "each token has its share of the places"
+    assert watching == {name or "": 1}, "each token has its share of the places"
     assert headers[b"content-type"].startswith(b"text/event-stream")
     assert (headers[b"cache-control"], b"content-length" in headers) == (b"no-store", False)
+    assert headers[b"x-accel-buffering"] == b"no", "a proxy that gathers would show nothing for long"
     assert (event, number.startswith(b"id: "), rest) == (b"event: snapshot", True, [b"", b""])
     assert {"session-a", ODD} == {row["session_id"] for row in rows}
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from datetime import UTC, datetime
+from pathlib import Path
+from unittest.mock import AsyncMock, MagicMock
 
 import msgspec
 import pytest
@@ -11,14 +13,18 @@ from aiokafka.structs import ConsumerRecord
 
 from models.codec import decode_input, encode
 from models.errors import InvalidRecord
-from models.events import DeadLetter, FactChanged, Turn
+from models.events import DeadLetter, FactChanged, SegmentCompacted, Turn
 from models.masking_policy import MaskingPolicy
 from models.policy import IntakePolicy, Policy
 from models.policy_digest import policy_digest
-from models.topics import DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
+from models.topics import COMPACTIONS, DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
 from streams.lake.landed import land_all
+from streams.lake.progress import Move, Place
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker, without_bytes
+from streams.roles import archive
+from streams.roles.archive import Archivist
+from streams.settings import load_settings
 from tests.api_doubles import AT, said
 from tests.unit.test_erasure import example
 
@@ -45,6 +51,8 @@ EVERYWHERE = MaskingPolicy(at_archive=True, at_index=True)
         ("4111.1111.1111.1111 and 3782.822463.10005.", "[card] and [card]."),
         ("4.111111111111111 or 41111111.11111111", "4.111111111111111 or 41111111.11111111"),
         ("4111-1111-1111-1111 and 378282246310005", "[card] and [card]"),
+        ("4222222222222", "[card]"),
+        ("GB82WEST12345698765432 " + "7a" * 10_001, "[iban] " + "7a" * 10_001),
         ("order 4111111111111112", "order 4111111111111112"),
         ("0000 0000 0000 0000", "0000 0000 0000 0000"),
         ("2026-01-05T09:30:20Z, 3.14159265358979, 1700000000000, 127.0.0.1", None),
@@ -63,9 +71,9 @@ def test_what_is_masked(text: str, masked: str | None) -> None:
 
 def test_kinds_and_regions_are_the_policys() -> None:
     """A number without its country is one where the country is known."""
-    here = Masker(MaskingPolicy(kinds=("phone",), phone_regions=("GB",)))
+    here = Masker(MaskingPolicy(kinds=("phone",), phone_regions=("GB", "CH")))
 
-    assert here.mask("020 7946 0018, ann@example.org") == "[phone], ann@example.org"
+    assert here.mask("020 7946 0018, 044 668 18 00, ann@example.org") == "[phone], [phone], ann@example.org"
 
 
 def test_the_policy_changes_nothing_of_what_the_stream_does() -> None:
@@ -75,7 +83,7 @@ def test_the_policy_changes_nothing_of_what_the_stream_does() -> None:
 
 def record(topic: Topic, value: bytes, key: bytes = b"s") -> ConsumerRecord:
     """As a consumer gives it."""
-    at = int(datetime(2026, 1, 5, 12, tzinfo=UTC).timestamp() * 1000)
+    at = int(AT.timestamp() * 1000)
     return ConsumerRecord(topic.name, 0, 7, at, 1, key, value, None, len(key), len(value), ())
 
 
@@ -91,6 +99,53 @@ def test_records_keep_ids_codes_and_figures() -> None:
     assert (masked["user_id"], masked["session_id"], masked["turn"]) == (SECRETS[0], SECRETS[1], 1)
 
 
+def test_words_in_lists_are_masked_and_names_of_facts_are_not() -> None:
+    """Whatever is in no class is words; facts whose names became one by masking would overwrite each other."""
+    masker = RecordMasker(EVERYWHERE)
+    segment = msgspec.structs.replace(example(SegmentCompacted), summary=PII, key_topics=[PII, "parcels"])
+    fact = msgspec.structs.replace(example(FactChanged), key=SECRETS[0], value=PII)
+    told = msgspec.json.decode(masker.value(COMPACTIONS, encode(segment)[:-1] + b',"of_no_class":"ann@example.org"}'))
+    known = msgspec.json.decode(masker.value(FACTS, encode(fact)))
+
+    assert (told["summary"], told["key_topics"], told["of_no_class"]) == (MASKED, [MASKED, "parcels"], "[email]")
+    assert (known["key"], known["value"]) == (SECRETS[0], MASKED)
+
+
+@pytest.mark.parametrize("at_archive", [True, False])
+async def test_the_archive_is_masked_where_the_policy_asks_for_it(
+    at_archive: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it asks for of the index."""
+    policy = Policy(masking=MaskingPolicy(at_archive=at_archive, at_index=not at_archive))
+    made = MagicMock(side_effect=RuntimeError("made"))
+    monkeypatch.setattr(archive, "require_topic", AsyncMock())
+    monkeypatch.setattr(archive, "LakeWriter", MagicMock())
+    monkeypatch.setattr(archive, "policy_of", lambda _settings: policy)
+    monkeypatch.setattr(archive, "Archivist", made)
+    with pytest.raises(RuntimeError, match="made"):
+        await archive.run(load_settings(data_dir=tmp_path), stop=asyncio.Event())
+
+    assert (made.call_args.kwargs["mask"] is not None) is at_archive
+
+
+async def test_the_archive_role_masks_what_it_takes(tmp_path: Path) -> None:
+    """Before anything is made of a record; of one that is no event, whose ids may be anything, no bytes are kept."""
+    settings = load_settings(data_dir=tmp_path)
+    topics = {topic.full_name(settings.topic_prefix): topic for topic in (TURNS, PROFILES)}
+    archivist = Archivist(settings, topics, IntakePolicy(), MagicMock(), mask=RecordMasker(EVERYWHERE))
+    turn = encode(said(1, PII, app="a", user="u", session="s"))
+    for (name, topic), value in zip(topics.items(), (turn, b'{"user_id":"ann@example.org"}'), strict=True):
+        archivist._progress.stand(Place(name, 0), Move(7, 7, 7))
+        await archivist._take(Place(name, 0), [record(topic, value)])
+    await archivist._consumer.stop()
+    buffer = archivist._buffer
+    held = repr([buffer.rows, buffer.skipped])
+
+    assert (len(buffer.rows), len(buffer.skipped)) == (1, 1)
+    assert MASKED in held
+    assert [] == [secret for secret in SECRETS if secret in held]
+
+
 @pytest.mark.parametrize("value", [b"{", b"\xff@", b'"ann@example.org', b"[" * 5_000])
 def test_what_is_no_json_is_nobodys_event(value: bytes) -> None:
     """Nothing of it goes on, and it is refused as it always was."""
@@ -102,10 +157,15 @@ def test_what_is_no_json_is_nobodys_event(value: bytes) -> None:
             decode_input(each, b"s", AT, IntakePolicy())
 
 
-@pytest.mark.parametrize("added", [b"1e999", b'"\xff"', b"[" * 900 + b"]" * 900], ids=["number", "text", "depth"])
+@pytest.mark.parametrize(
+    "added",
+    [b"1e999", b'"\xff"', b"[" * 900 + b"]" * 900, b'["ann@example.org",1e999]'],
+    ids=["number", "text", "depth", "words"],
+)
 def test_a_field_that_cannot_be_read_hides_nothing(added: bytes) -> None:
     """A turn with one that no event names is a turn, and its words are masked all the same."""
-    value = encode(said(1, PII, app="a", user="u", session="s"))[:-1] + b',"added":' + added + b"}"
+    words = msgspec.structs.replace(said(1, PII, app="a", user="u", session="s"), metadata={"id": PII})
+    value = encode(words)[:-1] + b',"added":' + added + b"}"
     masked = RecordMasker(EVERYWHERE).value(TURNS, value)
     turn = decode_input(masked, b"s", AT, IntakePolicy())
 

@@ -7,15 +7,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from jobs import migrate as migrating
 from jobs.migrate import Does, Step, apply, state_steps
 from jobs.state_versions import READ
+from jobs.topic_drift import Difference, Kind
+from jobs.verdict import Status, Verdict
 from models import app_state, session_state, user_state
 from models.errors import ConfigurationError, RecoveryFailed
 from models.policy import Policy
 from models.projects import head as project_head
 from streams.lake import writer
-from streams.lake.place import LakePaths
+from streams.lake.place import LakePaths, paths_of
 from streams.lake.views import published
 from streams.lake.writer import LakeWriter
 from streams.settings import load_settings
@@ -38,6 +43,52 @@ def test_nothing_is_applied_beside_what_a_later_release_wrote() -> None:
 
     with pytest.raises(ConfigurationError, match=r"nothing was changed\. state: run that one"):
         apply(load_settings(), [topics, later])
+
+
+def test_what_takes_a_decision_is_left_to_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies and partitions of topics, an index or a scorer that is only warned of; `--apply` does the rest."""
+    kinds = (Kind.MISSING, Kind.CONFIG, Kind.REPLICATION, Kind.CO_PARTITIONING)
+    found = [Difference("t", kind, "f", "1", "2", "do") for kind in kinds]
+    fewer = [*found, Difference("t", Kind.TOO_FEW_PARTITIONS, "partitions", "1", "2", "add")]
+    warned = Verdict(Status.WARN, "of another model", "turntide reindex")
+    monkeypatch.setattr(migrating, "check_vectors", lambda _settings: warned)
+    monkeypatch.setattr(migrating, "check_scorer", lambda _settings: warned)
+
+    assert [step.does for step in migrating._topics(found)] == [Does.APPLY] * 2 + [Does.BY_HAND] * 2
+    assert [step.does for step in migrating._topics(fewer)] == [Does.BY_HAND], "nothing is applied beside it"
+    assert [each(load_settings()).does for each in (migrating._index, migrating._policy)] == [Does.BY_HAND] * 2
+
+
+@pytest.mark.parametrize(
+    ("option", "left", "code"),
+    [("--check", Does.APPLY, 1), ("--apply", Does.NOTHING, 0), ("--apply", Does.BY_HAND, 1)],
+)
+def test_the_exit_code_says_what_is_left(monkeypatch: pytest.MonkeyPatch, option: str, left: Does, code: int) -> None:
+    """Looked at anew after it was applied; what is left to people is left."""
+    first = [Step(what="topics x", standing="", wanted="", does=Does.APPLY)]
+    looks = iter([first, [Step(what="topics x", standing="", wanted="", does=left)]])
+    applied: list[list[Step]] = []
+    monkeypatch.setattr(migrating, "steps", lambda _settings: next(looks))
+    monkeypatch.setattr(migrating, "apply", lambda _settings, found: applied.append(found))
+    app = typer.Typer()
+    app.command()(migrating.migrate)
+
+    assert CliRunner().invoke(app, [option]).exit_code == code
+    assert applied == ([first] if option == "--apply" else [])
+
+
+def test_an_archive_is_refused_completed_or_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None yet, one of this release, one that lacks something, one of a later release."""
+    settings = load_settings(data_dir=tmp_path)
+    does = [migrating._archive(settings).does]
+    LakeWriter(paths_of(settings)).close()
+    does.append(migrating._archive(settings).does)
+    monkeypatch.setattr(published, "lacking", lambda _con, _lake: ["a_view"])
+    does.append(migrating._archive(settings).does)
+    monkeypatch.setattr(published, "VIEWS_VERSION", published.VIEWS_VERSION - 1)
+    does.append(migrating._archive(settings).does)
+
+    assert does == [Does.NOTHING, Does.NOTHING, Does.APPLY, Does.REFUSED]
 
 
 @pytest.mark.parametrize("module", [session_state, user_state, app_state, project_head])

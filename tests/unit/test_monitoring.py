@@ -25,6 +25,7 @@ from jobs.monitoring.command import documents, drift
 from jobs.monitoring.expressions import WrongExpression, labels_of
 from jobs.monitoring.rules import Alert, Rules, read
 from jobs.monitoring.runbooks import commands_in
+from models.errors import ConfigurationError
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = read(DEPLOY)
@@ -234,6 +235,16 @@ def test_write_and_check(tmp_path: Path) -> None:
     assert run("write")[0] == 0
     assert run("check") == (0, [])
     assert documents(shown) == documents(DEPLOY)
+
+
+def test_a_key_that_no_rule_has_is_refused(tmp_path: Path) -> None:
+    """A `for` that is misspelt would have the alert fire at once."""
+    folder = tmp_path / "prometheus" / "rules"
+    folder.mkdir(parents=True)
+    (folder / "x.yml").write_text("groups:\n- name: x\n  rules:\n  - {alert: TurntideX, expr: up, fro: 5m}\n")
+
+    with pytest.raises(ConfigurationError, match="fro"):
+        read(tmp_path)
 
 
 def test_no_rules_is_said(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import faust
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from models.errors import ConfigurationError
 from streams.kafka.app import credentials
 from streams.kafka.client import client_options
-from streams.settings import KafkaSettings, load_settings
+from streams.settings import KafkaSettings, Settings, load_settings
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +27,10 @@ def test_short_form_names_the_cluster_beside_other_variables(monkeypatch: pytest
     monkeypatch.setenv("TURNTIDE_KAFKA__PARTITIONS", "7")
 
     kafka = load_settings().kafka
+    monkeypatch.setenv("TURNTIDE_KAFKA__BOOTSTRAP", "named:9092")
 
     assert (kafka.bootstrap, kafka.partitions) == ("broker:9092", 7)
+    assert load_settings().kafka.bootstrap == "named:9092", "the long form says more than the short one"
 
 
 def test_environment_wins_over_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -52,10 +54,13 @@ def test_a_wrong_value_names_its_field(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_secrets_are_not_printed() -> None:
-    """Neither by repr nor by dumping."""
+    """Neither by repr nor by dumping, nor by the error of a value that stands in the wrong place."""
     settings = load_settings(kafka={"sasl_password": "hunter2"}, vectors={"api_key": "hunter2"})
 
-    assert "hunter2" not in repr(settings) + str(settings.model_dump())
+    with pytest.raises(ValidationError) as wrong:
+        Settings(kafka={"replication": "hunter2"})
+
+    assert "hunter2" not in repr(settings) + str(settings.model_dump()) + str(wrong.value)
 
 
 def test_sasl_reaches_every_client() -> None:

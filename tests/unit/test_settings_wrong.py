@@ -30,7 +30,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             "TURNTIDE_HTTP__TOKENS",
             f'[{{"token": "{_SECRET}"',
-            ["http.tokens (TURNTIDE_HTTP__TOKENS): no JSON", "at ch"],
+            ["http.tokens (TURNTIDE_HTTP__TOKENS): no JSON", f"at character {len(_SECRET) + 14}"],
         ),
         ("TURNTIDE_HTTP__TOKENS", '[{"token": "short"}]', ["http.tokens.0.token (TURNTIDE_HTTP__TOKENS)", "16"]),
         (
@@ -95,6 +95,7 @@ def test_a_wrong_file(
         ("TURNTIDE_KAFKA__BOOTSTRAP__HOST", "a:1", "TURNTIDE_KAFKA__BOOTSTRAP"),
         ("TURNTIDE_DATADIR", "x", "TURNTIDE_DATA_DIR"),
         ("TURNTIDE_ZZZZZZ", "x", None),
+        ("TURNTIDE_HTTP__INDX_PORT", "8702", "TURNTIDE_HTTP__INDEX_PORT"),
         ("TURNTIDE_HTTP", '{"hots": "x"}', "http.host"),
     ],
 )

@@ -61,6 +61,9 @@ def test_a_small_load_needs_one_of_each_and_nothing_else() -> None:
 def test_what_breaks_first_is_said() -> None:
     """Where one process or one machine is not enough, the plan names what carries it."""
     said = " ".join(plan(Load(turns_per_day=1e9), COST, Prices()).limits)
+    busy = msgspec.structs.replace(COST, cpu_us={"index": 500.0}, index_bytes=1.0)
+
+    assert plan(Load(turns_per_day=1e9), busy, Prices()).limits[0].startswith("index:"), "small, and too busy for one"
 
     assert all(word in said for word in ("Qdrant server", "Postgres", "cluster"))
 

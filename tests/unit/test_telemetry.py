@@ -13,7 +13,9 @@ from prometheus_client import generate_latest
 
 from models.errors import ConfigurationError
 from models.metrics import METRICS
+from streams import telemetry
 from streams.telemetry import Metrics, _Calm, configure_logging, metrics, stage
+from streams.telemetry_settings import TelemetrySettings
 
 SAID = "what the user really said"
 
@@ -82,9 +84,23 @@ def test_a_revoked_partition_is_no_longer_reported(fresh: Metrics) -> None:
     fresh.forget_partition(1)
     value = fresh.registry.get_sample_value
 
-    assert value("turntide_offset_lag_records", {"partition": "1"}) is None
+    gone = value("turntide_offset_lag_records", {"partition": "1"})
+    fresh.gauge("offset_lag_records", partition="1").set(3)  # it was given back
+
+    assert (gone, value("turntide_offset_lag_records", {"partition": "1"})) == (None, 3)
     assert value("turntide_offset_lag_records", {"partition": "2"}) == 7
     assert value("turntide_rebalance_heals_total", {"partition": "1"}) == 1
+
+
+def test_energy_is_of_the_time_since_the_last_scrape(fresh: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processor time by what a core draws; none counts twice, however often it is scraped."""
+    used_s = iter((2.0, 3.0, 3.0))
+    monkeypatch.setattr(telemetry, "process_time", lambda: next(used_s))
+    fresh.configure(TelemetrySettings(watts_per_core=10))
+    for _ in range(3):
+        fresh._refresh()
+
+    assert fresh.counter("energy_joules_total")._value.get() == 30.0
 
 
 def test_stages_are_timed() -> None:

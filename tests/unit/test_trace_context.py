@@ -28,11 +28,14 @@ def record(offset: int, *headers: tuple[str, bytes]) -> ConsumerRecord:
 def test_a_header_names_trace_span_and_whether_it_is_sampled() -> None:
     """It is carried on as it came, of a later version too."""
     found, unsampled = parse_traceparent(HEADER), parse_traceparent(UNSAMPLED)
+    random = parse_traceparent(UNSAMPLED[:-1] + b"2")  # another flag: its trace id is random
     later = parse_traceparent(b"cc" + HEADER[2:] + b"-what-comes-later")
 
     assert found is not None
     assert unsampled is not None
     assert later is not None
+    assert random is not None
+    assert not random.sampled
     assert (found.trace_id, found.span_id, found.sampled, found.header) == (TRACE_ID, SPAN_ID, True, HEADER)
     assert (unsampled.sampled, later.trace_id, later.sampled) == (False, TRACE_ID, True)
 

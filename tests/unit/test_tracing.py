@@ -26,10 +26,16 @@ SAID = "what the user really said"
 
 
 class Refusing(InMemorySpanExporter):
-    """A collector that takes nothing."""
+    """A collector that takes nothing: it says so, or its client fails."""
+
+    def __init__(self, error: Exception | None) -> None:
+        super().__init__()
+        self._error = error
 
     def export(self, spans: Any) -> SpanExportResult:  # noqa: ARG002
         """Refuse."""
+        if self._error is not None:
+            raise self._error
         return SpanExportResult.FAILURE
 
 
@@ -100,7 +106,8 @@ def test_other_batches_are_sampled(exporter: InMemorySpanExporter, ratio: float,
     assert not get_current_span().is_recording()
 
 
-def test_a_collector_that_takes_nothing_is_counted(exporter: InMemorySpanExporter) -> None:
+@pytest.mark.parametrize("error", [None, OSError("away")])
+def test_a_collector_that_takes_nothing_is_counted(exporter: InMemorySpanExporter, error: Exception | None) -> None:
     """Nobody waits for it, and it shows."""
 
     def failed() -> float:
@@ -110,7 +117,7 @@ def test_a_collector_that_takes_nothing_is_counted(exporter: InMemorySpanExporte
     told.start(
         TelemetrySettings(sample_ratio=1),
         "x",
-        exporter=Refusing(),
+        exporter=Refusing(error),
         counted=lambda n, result: metrics.counter("trace_spans_total", result=result).inc(n),
     )
     with told.batch({}, {}):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from datetime import timedelta
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from aiokafka import TopicPartition
 
 from models.errors import Stalled
 from streams import watchdog as module
 from streams.telemetry import metrics
-from streams.watchdog import LogEnds, Standing, Watchdog, watched
+from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 
 LIMIT_S = 120
 
@@ -127,6 +130,29 @@ async def test_work_that_ends_or_fails_is_as_if_nobody_watched() -> None:
     await watched(asyncio.sleep(0), dog, look)
     with pytest.raises(ValueError, match="broken"):
         await watched(fail(), dog, look)
+
+
+def test_a_role_that_cannot_even_end_is_ended_as_one_to_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hard, after a while, with a code that no supervisor takes for done."""
+    timer = MagicMock()
+    monkeypatch.setattr("streams.watchdog.threading.Timer", timer)
+    module.end_hard_soon()
+    _within_s, end, told = timer.call_args.args
+
+    assert (end, told) == (os._exit, (75,))
+    timer.return_value.start.assert_called_once_with()
+
+
+async def test_a_log_that_is_read_to_its_end_is_no_stall() -> None:
+    """It may end with what is no record (markers of transactions): what counts is where the consumer stands."""
+    positions = {TopicPartition("t", 0): 7, TopicPartition("t", 1): 9}
+    consumer = MagicMock(
+        assignment=lambda: set(positions),
+        end_offsets=AsyncMock(return_value=dict.fromkeys(positions, 9)),
+        position=AsyncMock(side_effect=positions.__getitem__),
+    )
+
+    assert await unread_ends(consumer) == {TopicPartition("t", 0): 9}
 
 
 async def test_the_broker_is_asked_now_and_then_and_may_fail() -> None:
