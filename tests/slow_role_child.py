@@ -1,7 +1,7 @@
 """`turntide worker ROLE` with one slow call, for tests that stop it in there.
 
-Arguments: the role, and what is slow: `score` and `embed` block the event loop, `sink` (writing outputs) and `store`
-(the vector store's upsert) wait in it. The slow call, the first of its kind, says so on standard output.
+Arguments: the role, and what is slow: `score` blocks the event loop, `sink` (writing outputs) and `store` (the vector
+store's upsert) wait in it. The slow call, the first of its kind, says so on standard output.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jobs import cli
-from streams.embed.wordllama import WordLlamaEmbedder
+from models.events import Turn
 from streams.kafka import producer
-from streams.ports import Point
+from streams.ports import Point, Vectors
 from streams.roles import folding_role
+from streams.scorers import trained
 from streams.scorers.trained import TrainedScorer
 from streams.vectors import edge
 from streams.vectors.edge import EdgeStore
@@ -35,14 +36,13 @@ def _entered() -> float:
     return slow_s
 
 
-def _slow(kind: type[Any], name: str) -> None:
-    plain = getattr(kind, name)
+class SlowScorer(TrainedScorer):
+    """A scorer that takes its time."""
 
-    def slowed(self: Any, *arguments: Any) -> Any:
+    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> list[float]:
+        """As the scorer, after a while."""
         time.sleep(_entered())
-        return plain(self, *arguments)
-
-    setattr(kind, name, slowed)
+        return super().score(turns, vectors)
 
 
 async def _slow_sink(pending: Iterable[asyncio.Future[Any]]) -> list[Any]:
@@ -64,9 +64,7 @@ def main(role: str, slow: str) -> None:
     """Run the role."""
     match slow:
         case "score":
-            _slow(TrainedScorer, "score")
-        case "embed":
-            _slow(WordLlamaEmbedder, "embed")
+            trained.TrainedScorer = SlowScorer  # type: ignore[misc]
         case "sink":
             folding_role.acknowledged = _slow_sink  # type: ignore[attr-defined]
         case _:

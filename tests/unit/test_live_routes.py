@@ -30,12 +30,13 @@ from streams.api.security import access_of
 from streams.http_settings import ApiToken, TokenRole
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
+from streams.vectors.app_memory import AppMemories
 from streams.vectors.server import ServerStore
 from streams.vectors.session_memory import SessionVectorMemory
 from streams.vectors.topic_memory import LoggedChange, TopicMemory
 from streams.vectors.user_memory import UserMemory
 from tests.api_doubles import _embedder, said
-from tests.api_tenants import canary, topic_of, user_events_of
+from tests.api_tenants import app_memory_of, canary, topic_of, user_events_of
 from tests.live_made import alert, at_ms, profile, segment, transition
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -273,6 +274,20 @@ async def test_a_search_finds_in_every_kind_of_memory(served: Watched) -> None:
     ]
     assert [("b", "episodes")] == [(hit["app_id"], hit["kind"]) for hit in episodes]
     assert [422] * 4 == [each.status_code for each in wrong]
+
+
+async def test_a_memory_that_is_shared_is_found_once(served: Watched) -> None:
+    """As its owner's, with the session it comes from, and not among those of an app it is shared with."""
+    shared = msgspec.structs.replace(app_memory_of("a"), content="pelicans on the pier", shared_with=["b"])
+    await AppMemories(served.store, _embedder()).add_changes([(shared, 1)])
+    async with served.client("all") as client:
+        found = [
+            (await client.get(f"/v1/live/search?q=pelicans&kind=memories{apps}")).json()["hits"]
+            for apps in ("", "&app_id=a", "&app_id=b")
+        ]
+
+    mine = [("a", shared.session_id, "pelicans on the pier")]
+    assert [mine, mine, []] == [[(hit["app_id"], hit["session_id"], hit["text"]) for hit in hits] for hits in found]
 
 
 async def test_ids_and_text_of_anything_are_data(served: Watched) -> None:

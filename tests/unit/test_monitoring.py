@@ -147,7 +147,8 @@ def test_labels_of_a_result(expression: str, labels: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "expression", ["a_total / b", "histogram_quantile(0.9, b)", "b and on (x) a_total", "sum by (x) (b)"]
+    "expression",
+    ["a_total / b", "histogram_quantile(0.9, b)", "b and on (x) a_total", "a_total and on (x) b", "sum by (x) (b)"],
 )
 def test_what_can_never_match_is_refused(expression: str) -> None:
     """Prometheus would answer with nothing, and the alert would never fire."""
