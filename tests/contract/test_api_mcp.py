@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import httpx2
@@ -20,7 +21,8 @@ from mcp.types import CallToolResult, TextContent
 
 from models.events import Role
 from streams.api.health import serve
-from streams.api.mcp_tools import SHOWN_CHARS
+from streams.api.mcp_tools import SHOWN_CHARS, memory_tools
+from streams.api.messages import Found
 from streams.http_settings import HttpSettings
 from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
 
@@ -138,6 +140,22 @@ async def test_what_is_wrong_is_told_to_the_model(asking: Any) -> None:
     ]
     assert all(result.is_error for result in results)
     assert [result for result in results if "private" in text_of(result)] == []
+
+
+@pytest.mark.parametrize("tool", TOOLS[:3])
+async def test_what_a_tool_is_asked_for_reaches_the_memory_whole(tool: str) -> None:
+    """Without the app whoever reads several would be given all of them, and say to one what is known to another."""
+    memory = AsyncMock()
+    memory.search.return_value, memory.facts.return_value = Found(turns=[], episodes=[]), []
+    memory.context.return_value.prompt = ""
+    (served,) = (each for each in memory_tools(memory) if each.tool.name == tool)
+    named = {"user_id": "u", "app_id": "a", **({} if tool == "list_facts" else {"query": "x"})}
+    await served.call(named)
+
+    assert memory.mock_calls
+    assert [named] * len(memory.mock_calls) == [
+        {name: getattr(call.args[0], name) for name in named} for call in memory.mock_calls
+    ]
 
 
 async def test_an_empty_memory_is_no_failure(asking: Any) -> None:

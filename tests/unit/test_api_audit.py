@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import pytest
@@ -99,6 +100,23 @@ async def test_what_fails_half_way_or_is_a_tool_is_on_record_with_what_became_of
 
     assert (told.status_code, broken.status_code) == (200, 500)
     assert [(each.kind, each.status) for each in log.events] == [("text_read", 422), ("acted", 500), ("acted", 504)]
+
+
+async def test_the_record_of_a_tool_says_how_much_it_gave() -> None:
+    """A tool that reads a whole memory is no smaller a reading than the route beside it."""
+    log = Log()
+    app, served = audited_app(HttpSettings(), log)
+    served.users.known_facts += [fact("name", "Alex", app="a"), fact("city", "Bern", app="a")]
+    endpoint = next(each for each in app.state.endpoints if isinstance(each, McpEndpoint))
+    call = {"name": "list_facts", "arguments": {"user_id": "u"}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    accept = {"Accept": "application/json, text/event-stream"}
+    transport = httpx.ASGITransport(app)
+    async with endpoint.running(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        await client.post("/mcp", json=asked, headers=accept)
+    await served.close()
+
+    assert [(each.kind, each.status, each.given, each.user_id) for each in log.events] == [("text_read", 200, 2, "u")]
 
 
 async def _breaks(_request: EraseRequested) -> None:
@@ -200,6 +218,19 @@ async def test_records_are_written_together_and_none_is_lost_in_silence(monkeypa
 async def test_the_settings_say_whether_it_is_required(required: bool) -> None:
     """As `http.audit_required` is documented."""
     assert KafkaAudit(load_settings(http={"audit_required": required})).required is required
+
+
+async def test_the_connection_ends_with_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After what waits is written: a role that ends leaves no client behind, also where it ends in an error."""
+    producer = AsyncMock()
+    monkeypatch.setattr(audit_log, "ProducerOnDemand", lambda _settings: producer)
+    log = KafkaAudit(load_settings())
+    with suppress(RuntimeError):
+        async with log.running():
+            log.record(event())
+            raise RuntimeError
+
+    assert [name for name, *_ in producer.mock_calls] == ["write", "close"]
 
 
 async def test_many_records_go_in_batches_and_none_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:

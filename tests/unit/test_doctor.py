@@ -11,17 +11,21 @@ from pathlib import Path
 from threading import Event
 from unittest.mock import AsyncMock, MagicMock
 
+import httpx
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobs.doctor import CHECKS, clocks, cluster, doctor, redacted, serving, setting_rows
+from jobs.doctor import CHECKS, clocks, cluster, doctor, redacted, scoring, serving, setting_rows, surroundings, vectors
 from jobs.doctor.checks import RESTS_ON, RUNBOOKS
 from jobs.doctor.running import guarded, verdicts
 from jobs.role_groups import RoleGroup
 from jobs.verdict import Status, Verdict
-from models.errors import ConfigurationError
+from models.errors import ConfigurationError, JudgeFailed
+from streams.embed.wordllama import WordLlamaEmbedder
 from streams.settings import KafkaSettings, Settings, load_settings
+from streams.vectors.points import CollectionInfo
 from streams.wiring import ROLES
 
 _app = typer.Typer()
@@ -294,3 +298,84 @@ def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: 
 
     assert (Status.WARN if advice else Status.OK) is verdict.status
     assert advice in verdict.advice
+
+
+@pytest.mark.parametrize(
+    ("generation", "turns", "status"),
+    [
+        ("", (0, True), Status.OK),
+        ("new", (0, True), Status.FAIL),
+        ("", (1, True), Status.FAIL),
+        ("", (0, False), Status.WARN),
+    ],
+)
+def test_vectors_of_the_generation_that_is_served_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, generation: str, turns: tuple[int, bool], status: Status
+) -> None:
+    """By name and dimension of their embedder; another generation may be made with another one."""
+    name, own_dim = WordLlamaEmbedder.name, WordLlamaEmbedder.dim
+    found = {
+        "turns": CollectionInfo(name, own_dim + turns[0], turns[1]),
+        "turns-new": CollectionInfo("another", own_dim, True),
+        "reindex-1": CollectionInfo("another", 1, False),
+    }
+    monkeypatch.setattr(vectors, "_in_folder", lambda _: found)
+
+    assert vectors.check_vectors(load_settings(vectors={"generation": generation})).status is status
+
+
+@pytest.mark.parametrize(
+    ("code", "listed", "status"),
+    [
+        (200, "gemma-4", Status.OK),
+        (200, "my-gemma-4", Status.WARN),
+        (500, "gemma-4", Status.WARN),
+        (401, "gemma-4", Status.FAIL),
+        (403, "gemma-4", Status.FAIL),
+    ],
+)
+def test_a_language_model_is_asked_for_with_its_key(
+    monkeypatch: pytest.MonkeyPatch, code: int, listed: str, status: Status
+) -> None:
+    """By its name's beginning: servers add a tag to it; an answer that refuses the key is no other one."""
+    asked: list[tuple[str, object]] = []
+
+    def get(url: str, *, headers: object, **_: object) -> httpx.Response:
+        asked.append((url, headers))
+        return httpx.Response(code, json={"data": [{"id": listed}]})
+
+    monkeypatch.setattr("httpx.get", get)
+    settings = load_settings(llm={"base_url": "http://127.0.0.1:1/v1/", "model": "gemma-4", "api_key": "pass-6"})
+
+    assert scoring.check_llm(settings).status is status
+    assert asked == [("http://127.0.0.1:1/v1/models", {"Authorization": "Bearer pass-6"})]
+
+
+@pytest.mark.parametrize(("dim", "status"), [(2, Status.OK), (3, Status.FAIL)])
+def test_an_embedder_gives_what_it_says(monkeypatch: pytest.MonkeyPatch, dim: int, status: Status) -> None:
+    """A model of another dimension would be refused by the store, turn by turn."""
+    embedder = MagicMock(dim=dim)
+    embedder.embed.return_value = np.zeros((1, 2))
+    monkeypatch.setattr("streams.wiring.embedder_of", lambda _: embedder)
+
+    assert scoring.check_embedder(load_settings()).status is status
+
+
+def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that fails: its connections would outlive the check."""
+    judge = AsyncMock()
+    judge.judge.side_effect = JudgeFailed("timeout", "as told")
+    monkeypatch.setattr("streams.judges.configured.configured_judge", lambda _: judge)
+    with pytest.raises(JudgeFailed):
+        scoring.check_judge(load_settings())
+
+    judge.close.assert_awaited_once()
+
+
+def test_a_variable_that_is_no_setting_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name: it changes nothing, whatever its author meant."""
+    assert surroundings.check_settings(load_settings()).status is Status.OK
+    monkeypatch.setenv("TURNTIDE_KAFKA__BOOTSTRAPS", "somewhere")
+    found = surroundings.check_settings(load_settings())
+
+    assert (found.status, "TURNTIDE_KAFKA__BOOTSTRAPS" in found.detail) == (Status.FAIL, True)

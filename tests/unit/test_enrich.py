@@ -9,10 +9,12 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
+from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
 from models.codec import encode
+from models.errors import DeliveryFailed, Fenced
 from models.events import (
     CompactionDecided,
     CompactionRequested,
@@ -105,15 +107,18 @@ class Log:
 
     def __init__(self) -> None:
         self.writes: list[list[Record]] = []
+        self.refusal: Exception | None = None
 
     async def partition_of(self, _topic: str, _key: bytes) -> int:
         """The only one."""
         return 0
 
     async def write(self, _topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
-        """Acknowledged at once."""
+        """Acknowledged at once, or refused."""
         self.writes.append(list(records))
-        return []
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)
+        return [answer]
 
 
 def table(said: str = '{"content": "User hires a boat.", "action": "delete", "targetMemoryId": 3}') -> Answerers:
@@ -260,3 +265,43 @@ async def test_an_error_leaves_nothing_running(log: Log, role: Callable[[Answere
     await asyncio.sleep(0)
 
     assert (cancelled, log.writes) == (["v"], [])
+
+
+async def test_a_replaced_worker_writes_no_answer(
+    log: Log, role: Callable[[Answerers], EnrichRole], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the partition now answers the same requests."""
+
+    async def fenced(_self: EnrichRole) -> None:
+        raise Fenced("another worker has it")
+
+    monkeypatch.setattr(EnrichRole, "fence", fenced)
+    with pytest.raises(Fenced):
+        await role(table()).on_records(poll(facts()))
+
+    assert log.writes == []
+
+
+async def test_an_answer_that_the_log_refuses_is_none(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+    """On return the request's offset is committed: the answer would be lost."""
+    log.refusal = MessageSizeTooLargeError()
+    with pytest.raises(DeliveryFailed):
+        await role(table()).on_records(poll(facts()))
+
+
+async def test_a_model_is_asked_only_so_much_at_once(role: Callable[[Answerers], EnrichRole]) -> None:
+    """It serves others too."""
+    asking: list[int] = []
+    most = 0
+
+    async def answer(request: FactsRequested) -> FactsExtracted:
+        nonlocal most
+        asking.append(request.turn)
+        most = max(most, len(asking))
+        await asyncio.sleep(0)
+        asking.remove(request.turn)
+        return FactsExtracted(app_id="a", user_id=request.user_id, timestamp=NOW, turn=request.turn)
+
+    await role({FactsRequested: answer}).on_records(poll(*(facts(f"u{n}", n) for n in range(2 * enrich.AT_ONCE))))
+
+    assert most == enrich.AT_ONCE

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from msgspec import structs
 
 from jobs.erase import summary, waits_for
 from jobs.role_groups import RoleGroup
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
 from models.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
-from streams.erase.idle import due
-from streams.erase.record import ErasureRecords
+from streams.erase import idle
+from streams.erase.idle import IdlePartitions, due
+from streams.erase.logs import Extent
+from streams.erase.record import ErasureRecords, key_of
 from streams.erase.traces import Record, Tally, Traces, compacted_by, expiry, stores_of, tell
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -227,3 +233,71 @@ def test_answers_of_the_index_are_one() -> None:
 
     assert records.vectors["r-1"].stores == [ErasedStore(store="vectors turns", looked_at=2, removed=5, remaining=1)]
     assert records.answered_at == {"r-1": 7}
+
+
+def test_a_request_that_comes_twice_is_one_and_a_null_record_ends_it() -> None:
+    """The first counts: by it the proof says when it was asked for. What is gone names nobody any more."""
+    first = EraseRequested(request_id="r", timestamp=NOW, scope="user", user_id="anna")
+    asked = VectorsErasureDue(request_id="r", timestamp=NOW, scope="user", user_id="anna", session_ids=[])
+    proof = ErasureProved(
+        request_id="r", timestamp=NOW, scope="user", subject="", by="", requested_at=NOW, sessions=0, stores=[],
+        complete=True,
+    )  # fmt: skip
+    records, null = ErasureRecords(), SimpleNamespace(event_of=lambda *_: None)
+    for event in (first, structs.replace(first, timestamp=NOW + timedelta(days=1)), asked):
+        records.take_event(event, offset=0)
+    pending = records.pending
+    records.take_event(proof, offset=1)
+    names = list(records.names())
+    for key in names:
+        records.take(null, SimpleNamespace(key=key))  # type: ignore[arg-type]
+
+    assert pending == [first]
+    assert names == [key_of("r", EraseRequested), key_of("r", VectorsErasureDue)]
+    assert list(records.names()) == []
+
+
+class QuietLogs:
+    """Three partitions of every topic: one without a record, and two of which the last one was written then."""
+
+    def __init__(self, *written: datetime) -> None:
+        self.written = list(written)
+        self.looked = 0
+
+    async def extents(self, topic: Topic) -> dict[TopicPartition, Extent]:
+        """The first is empty."""
+        self.looked += 1
+        ends = [Extent(3, 3), *(Extent(0, 9) for _ in self.written)]
+        return {TopicPartition(topic.name, number): extent for number, extent in enumerate(ends)}
+
+    async def read(self, extents: Mapping[TopicPartition, Extent]) -> AsyncGenerator[Any, None]:
+        """The last record; those before it were written just now."""
+        for place, (start, end) in extents.items():
+            for offset in range(start, end) if place.partition else ():
+                at = self.written[place.partition - 1] if offset == 8 else NOW + timedelta(days=365)
+                yield SimpleNamespace(timestamp=int(at.timestamp() * 1000))
+
+
+async def test_only_partitions_that_are_quiet_are_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their last record; once all have one that is new enough they are left alone, until the null records' time."""
+    proof = ErasureProved(
+        request_id="r", timestamp=NOW, scope="user", subject="", by="", requested_at=NOW, sessions=0, stores=[],
+        complete=True,
+    )  # fmt: skip
+    first, second = (list(due([proof], NOW + timedelta(days=days)).values()) for days in (10, 365))
+    logs: Any = QuietLogs(first[0] - timedelta(seconds=1), first[0])
+    filled: list[int] = []
+
+    async def fill(_logs: Any, _request_id: str, wanted: Mapping[Topic, Iterable[TopicPartition]]) -> None:
+        filled.extend(place.partition for places in wanted.values() for place in places)
+
+    monkeypatch.setattr(idle, "fill", fill)
+    partitions = IdlePartitions(logs)
+    woken = [await partitions.wake([proof], NOW + timedelta(days=10))]
+    logs.written = [first[0], first[0]]
+    woken += [await partitions.wake([proof], NOW + timedelta(days=10)) for _ in range(2)]
+    looked = logs.looked
+    woken.append(await partitions.wake([proof], NOW + timedelta(days=365)))
+
+    assert first != second
+    assert (woken, filled, looked) == ([1, 0, 0, 2], [1, 1, 2], 2)

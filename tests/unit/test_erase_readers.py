@@ -96,3 +96,16 @@ async def test_a_sink_that_is_away_keeps_the_logs(group: str, *, waited_for: boo
         return
     with pytest.raises(ReadersBehind, match=f"{group} has not read 95 records"):
         await waiting.all_beyond({ALERT: 100}, roles=["sessions"])
+
+
+async def test_a_reader_at_work_is_waited_for_but_not_the_archives_group() -> None:
+    """Whosoever it is; of the archive its catalog counts, and its commits are for those who watch the lag."""
+    with pytest.raises(ReadersBehind, match="dashboards has not read 95 records"):
+        await readers({"dashboards": {ALERT: 5}}, {"dashboards"}).all_beyond({ALERT: 100}, roles=[])
+
+    await readers({"archive": {ALERT: 5}}, {"archive"}).all_beyond({ALERT: 100}, roles=[])
+
+
+async def test_an_offset_that_is_none_is_no_sign_of_a_worker() -> None:
+    """Kafka gives -1 for a partition of which nothing was committed."""
+    assert not await readers({"index": {TURN: -1}}).works_here("index")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from models.events import MemoryRequested, Position
 from models.policy import Policy
+from models.projects.standings import DueProject
 from models.risk.scorer import RuleScorer
+from models.space_standings import DueSpace
 from streams.embed.wordllama import WordLlamaEmbedder
+from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import load_settings
 
@@ -29,10 +34,12 @@ class Log:
 
     def __init__(self) -> None:
         self.partitions: list[int] = []
+        self.keys: list[bytes | None] = []
 
-    async def write(self, _topic: str, partition: int, _records: Any) -> list[Any]:
+    async def write(self, _topic: str, partition: int, records: Any) -> list[Any]:
         """Remember where."""
         self.partitions.append(partition)
+        self.keys += [record.key for record in records]
         return []
 
 
@@ -47,3 +54,50 @@ async def test_the_clock_moves_only_in_partitions_that_are_owned(owned: list[int
     await role.on_idle()
 
     assert log.partitions == ticked
+
+
+class Work:
+    """Spaces or projects in which something is due."""
+
+    def __init__(self, *due: Any) -> None:
+        self._due = due
+
+    def due(self, _now: datetime) -> list[Any]:
+        """All of them."""
+        return list(self._due)
+
+
+def memory_role(*spaces: DueSpace) -> tuple[MemoryRole, Log]:
+    """A role that owns the second of two partitions; in both these spaces and a project wait."""
+    role, log = MemoryRole(load_settings(), Policy()), Log()
+    projects = Work(DueProject(Due.watermark, "a", "p", 1, 0))
+    fold: Any = SimpleNamespace(standings=Work(*spaces), projects=projects, take_spent=lambda: (0.0, {}))
+    role.folds, role.producer = {0: fold, 1: fold}, log  # type: ignore[assignment]
+    role.shown.keep([1])
+    return role, log
+
+
+async def test_spaces_and_projects_are_told_that_their_work_can_go_on() -> None:
+    """Once, and only where the worker writes: until it is folded, the same stays due."""
+    role, log = memory_role(DueSpace(Due.watermark, "a", "u"))
+    await role.on_idle()
+    await role.on_idle()
+
+    assert log.keys == [b"app:a/u", b"project:a/p"]
+    assert set(log.partitions) == {1}
+
+
+async def test_an_answer_is_missed_from_when_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not from when it was first seen to be overdue, which is a whole time to answer later."""
+    role, log = memory_role(DueSpace(Due.watermark, "a", "", awaits_answer=True))
+    head: dict[str, Any] = {"id": "i", "session_id": "s", "user_id": "u", "app_id": "a", "timestamp": Due.watermark}
+    asked = MemoryRequested(
+        **head, source=Position("t", 1, 0), space="app", request=1, summary="s", notables=[], turns=[]
+    )
+    now_s = 0.0
+    monkeypatch.setattr("streams.roles.memory.monotonic", lambda: now_s)
+    role.count(1, SimpleNamespace(outputs=[asked]))  # type: ignore[arg-type]
+    now_s = Policy().apps.answer_within.total_seconds()
+    await role.on_idle()
+
+    assert b"app:a" in log.keys

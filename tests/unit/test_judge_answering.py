@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from structlog.testing import capture_logs
 
 from models.codec import decode_input, encode
-from models.errors import JudgeFailed
+from models.errors import DeliveryFailed, Fenced, JudgeFailed
 from models.events import JudgedTurn, JudgementRequested, Position, Role, TurnsJudged
 from models.policy import IntakePolicy
 from streams.judges.answering import answer
@@ -83,16 +84,19 @@ class Log:
     def __init__(self) -> None:
         self.topics: set[str] = set()
         self.records: list[Record] = []
+        self.refusal: Exception | None = None
 
     async def partition_of(self, _topic: str, _key: bytes) -> int:
         """The only one."""
         return 0
 
     async def write(self, topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
-        """Acknowledged at once."""
+        """Acknowledged at once, or refused."""
         self.topics.add(topic)
         self.records += records
-        return []
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)
+        return [answer]
 
     @property
     def sessions(self) -> list[str]:
@@ -238,3 +242,25 @@ async def test_what_cannot_be_read_is_left(
     await role(Scripted()).on_records(poll(value, encode(requested())))
 
     assert log.sessions == ["s"]
+
+
+async def test_a_replaced_worker_writes_no_answer(
+    log: Log, role: Callable[[Scripted], JudgeRole], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has the partition now has the same alerts judged."""
+
+    async def fenced(_self: JudgeRole) -> None:
+        raise Fenced("another worker has it")
+
+    monkeypatch.setattr(JudgeRole, "fence", fenced)
+    with pytest.raises(Fenced):
+        await role(Scripted()).on_records(poll(encode(requested())))
+
+    assert log.records == []
+
+
+async def test_an_answer_that_the_log_refuses_is_none(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+    """On return the request's offset is committed: the judgement would be lost."""
+    log.refusal = MessageSizeTooLargeError()
+    with pytest.raises(DeliveryFailed):
+        await role(Scripted()).on_records(poll(encode(requested())))

@@ -98,6 +98,14 @@ def test_commit_is_what_was_processed_and_once(ledger: Ledger[str]) -> None:
     assert ledger.to_commit("p") is None
 
 
+def test_what_was_fetched_stays_fetched(ledger: Ledger[str]) -> None:
+    """A batch that comes again takes nothing back: what it does not reach counts as unread, or a stall is not seen."""
+    ledger.fetched("p", 14)
+    ledger.fetched("p", 11)
+
+    assert (ledger.fetched_to("p"), ledger.fetched_to("unknown")) == (15, 0)
+
+
 def test_batch_dropped_at_the_end_of_the_log_is_found(ledger: Ledger[str]) -> None:
     """Fetched beyond processed while idle: seek back, once."""
     ledger.fetched("p", 14)

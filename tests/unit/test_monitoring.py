@@ -23,6 +23,7 @@ from jobs.monitoring.checks import findings
 from jobs.monitoring.command import app as monitoring
 from jobs.monitoring.command import documents, drift
 from jobs.monitoring.expressions import WrongExpression, labels_of
+from jobs.monitoring.grafana import render
 from jobs.monitoring.rules import Alert, Rules, read
 from jobs.monitoring.runbooks import commands_in
 from models.errors import ConfigurationError
@@ -167,6 +168,16 @@ def test_dashboards_are_grafanas(path: Path) -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert [one["title"] for one, other in combinations(panels, 2) if _overlap(one["gridPos"], other["gridPos"])] == []
     assert {panel["datasource"]["uid"] for panel in panels if panel["type"] != "row"} == {"${datasource}"}
+
+
+def test_a_panel_that_does_not_fit_its_line_is_refused() -> None:
+    """Grafana would move it below, and everything after it; one that fills the line fits."""
+    fits, wide = (Panel(title=f"p{width}", queries=(Query("up"),), width=width) for width in (8, 9))
+    board = Board(uid="u", title="t", description="d", rows=(Row("r", (fits, fits, wide)),))
+
+    assert json.loads(render(msgspec.structs.replace(board, rows=(Row("r", (fits,) * 4),)), ""))["uid"] == "u"
+    with pytest.raises(ConfigurationError, match="u: the panel 'p9' does not fit its line"):
+        render(board, "")
 
 
 def _overlap(one: dict[str, int], other: dict[str, int]) -> bool:

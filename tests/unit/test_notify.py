@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from jobs.alerts import app as alerts
 from jobs.alerts import harmless_alert
 from models.errors import ConfigurationError
 from models.events import AlertChanged, AlertStatus, Contribution, Escalation, Severity, TurnShare
@@ -187,3 +189,17 @@ def test_counterfactual_where_no_single_signal_decides(
     assert said == counterfactual(
         msgspec.structs.replace(escalation, probability=probability, contributions=contributions)
     )
+
+
+@pytest.mark.parametrize(("delivered", "code"), [((True, True), 0), ((True, False), 1), ((False, False), 1)])
+def test_the_trial_says_whether_every_sink_took_it(
+    monkeypatch: pytest.MonkeyPatch, delivered: tuple[bool, ...], code: int
+) -> None:
+    """One that did not is what whoever tries them out wants to know, though the other one did."""
+
+    async def try_sinks(*_: object) -> list[dict[str, object]]:
+        return [{"sink": str(number), "delivered": taken, "detail": ""} for number, taken in enumerate(delivered)]
+
+    monkeypatch.setattr("jobs.alerts.try_sinks", try_sinks)
+
+    assert CliRunner().invoke(alerts, ["test"]).exit_code == code

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from jobs.reset import still_in_logs
+import pytest
+
+from jobs.compare_log import Extent
+from jobs.reset import Reset, ResetRole, reset_role, still_in_logs
+from jobs.role_groups import RoleGroup
+from models.errors import ConfigurationError
 from models.events import ErasedStore, ErasureProved
+from models.topics import SESSION_STATE, TURNS, Topic
+from streams.settings import Settings, load_settings
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
-def proof(expires_at: datetime | None) -> ErasureProved:
+def proof(expires_at: datetime | None, store: str = "topic turns.v1") -> ErasureProved:
     """An erasure whose records on one topic wait for retention until then."""
-    waits = ErasedStore(store="topic turns.v1", looked_at=9, removed=0, remaining=1, expires_at=expires_at)
+    waits = ErasedStore(store=store, looked_at=9, removed=0, remaining=1, expires_at=expires_at)
     gone = ErasedStore(store="archive turns", looked_at=9, removed=3, remaining=0)
     return ErasureProved(
         request_id="r", timestamp=NOW, scope="user", subject="", by="", requested_at=NOW, sessions=1,
@@ -21,7 +29,52 @@ def proof(expires_at: datetime | None) -> ErasureProved:
 
 
 def test_erasures_that_the_logs_still_hold_are_counted() -> None:
-    """Until retention has removed the records, reading the log again brings them back."""
-    proofs = [proof(NOW + timedelta(days=1)), proof(NOW - timedelta(days=1)), proof(None)]
+    """Until retention has removed the records, reading the log again brings them back; null records bring nothing."""
+    later, before = NOW + timedelta(days=1), NOW - timedelta(days=1)
+    proofs = [proof(later), proof(later), proof(before), proof(None), proof(later, "keys facts.v1")]
 
-    assert still_in_logs(proofs, NOW) == 1
+    assert still_in_logs(proofs, NOW) == 2
+
+
+async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[str], Reset | None]:
+    """What is done in which order where the group is in that state, and what is told; None if it is refused."""
+    done: list[str] = []
+    settings = load_settings()
+
+    async def extent(_: Settings, _topic: Topic) -> Extent:
+        return {0: (5, 9), 1: (0, 3)}
+
+    async def groups(_: Settings, roles: list[ResetRole]) -> dict[str, RoleGroup]:
+        return {role: RoleGroup(state, 1) for role in roles}
+
+    async def proofs(_: Settings) -> AsyncIterator[ErasureProved]:
+        yield proof(datetime.now(UTC) + timedelta(days=1))
+
+    async def set_back(_: Settings, _group: str, extents: Mapping[Topic, Extent]) -> None:
+        done.extend(topic.name for topic in extents)
+
+    async def recreate(_: Settings, topic: str) -> None:
+        done.append(topic)
+
+    doubles = {"log_extent": extent, "role_groups": groups, "_proofs": proofs, "_set_back": set_back}
+    for name, double in {**doubles, "_recreate": recreate}.items():
+        monkeypatch.setattr(f"jobs.reset.{name}", double)
+    try:
+        return done, await reset_role(settings, ResetRole.SESSIONS)
+    except ConfigurationError:
+        return done, None
+
+
+async def test_offsets_go_back_before_the_state_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut short in between, the state stands; what retention took is told, for it cannot be folded again."""
+    done, told = await reset_with(monkeypatch, "Empty")
+
+    assert done == [TURNS.name, SESSION_STATE.full_name(load_settings().topic_prefix)]
+    assert told is not None
+    assert (told.partitions, told.records, told.expired_records, told.erasures_in_log) == (2, 7, 5, 1)
+
+
+@pytest.mark.parametrize("state", ["Stable", "PreparingRebalance", "CompletingRebalance"])
+async def test_nothing_is_set_back_under_a_worker(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    """It would commit what it has, and write into a changelog that begins anew."""
+    assert await reset_with(monkeypatch, state) == ([], None)

@@ -6,14 +6,19 @@ import os
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
 
 from models.partition import ERASED_PART, PARTITION_ENTITY
+from streams.settings import Settings, StateSettings
 from streams.state.changelog import keyed
 from streams.state.rocksdb import RocksTable, open_table
 from streams.state.rocksdb_leftovers import drop_outdated
+from streams.state.table import StateTable
+from streams.telemetry import metrics
 
 CANARY = "canary-0123456789"
 """Part of the names of what is erased, and of its values."""
@@ -154,3 +159,26 @@ def test_tables_that_nobody_goes_on_with_are_dropped(tmp_path: Path) -> None:
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["held", "young"]
     store(held, {"s": {"head": b"still there"}})
     held.close()
+
+
+@pytest.mark.parametrize("store", ["rocksdb", "memory"])
+async def test_a_recovery_drops_what_moved_to_other_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Literal["rocksdb", "memory"]
+) -> None:
+    """What was erased there since must not stay on this disk; and a partition that moved is no longer shown."""
+    dropped: list[Path] = []
+    forgotten: list[int] = []
+    monkeypatch.setattr(
+        "streams.state.rocksdb_leftovers.drop_outdated", lambda parent, *_, **__: dropped.append(parent)
+    )
+    monkeypatch.setattr(metrics, "forget_partition", forgotten.append)
+    monkeypatch.setattr("streams.state.table.Recovery.run", AsyncMock(return_value={}))
+    settings = Settings(data_dir=tmp_path, state=StateSettings(store=store))
+    table = StateTable(settings, "state", AsyncMock())
+    await table.recover([0, 1])
+    await table.recover([1])
+    moved = list(forgotten)
+    table.close()
+
+    assert dropped == [tmp_path / "state" / "state"] * (2 if store == "rocksdb" else 0)
+    assert (moved, forgotten) == ([0], [0, 1])

@@ -16,6 +16,7 @@ from opentelemetry.trace import StatusCode, get_current_span
 
 from models.errors import ConfigurationError
 from models.trace_context import TraceParent, parse_traceparent
+from streams.otel_spans import otlp_exporter
 from streams.telemetry import metrics, stage, start_telemetry
 from streams.telemetry_settings import TelemetrySettings
 from streams.tracing import Tracing, tracing
@@ -167,3 +168,11 @@ def test_a_collector_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "streams.otel_spans", None)
     with pytest.raises(ConfigurationError, match=r"turntide\[otel\].*TURNTIDE_TELEMETRY__OTLP_ENDPOINT"):
         start_telemetry(TelemetrySettings(otlp_endpoint="http://127.0.0.1:4318"), "sessions")
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1/traces", "/v1/traces/"])
+def test_spans_go_to_the_collectors_path(path: str) -> None:
+    """Whichever way the address is given: at any other path a collector answers 404, and every span is lost."""
+    exporter: Any = otlp_exporter(f"http://127.0.0.1:4318{path}")
+
+    assert exporter._endpoint == "http://127.0.0.1:4318/v1/traces"
