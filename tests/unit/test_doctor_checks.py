@@ -1,0 +1,252 @@
+"""What each check of `turntide doctor` finds, and when it is content."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from unittest.mock import AsyncMock, MagicMock
+
+import httpx
+import numpy as np
+import pytest
+
+from jobs.doctor import CHECKS, clocks, cluster, scoring, serving, setting_rows, surroundings, vectors
+from jobs.doctor.running import guarded
+from jobs.role_groups import RoleGroup
+from jobs.verdict import Status, Verdict
+from models.errors import ConfigurationError, JudgeFailed
+from streams.embed.wordllama import WordLlamaEmbedder
+from streams.settings import KafkaSettings, Settings, load_settings
+from streams.vectors.points import CollectionInfo
+from streams.wiring import ROLES
+
+
+def test_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    """A data directory below a file can never be made."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    verdict = CHECKS["disk"](load_settings(data_dir=tmp_path / "file" / "data"))
+
+    assert Status.FAIL is verdict.status
+
+
+def test_a_closed_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To a user that may not look into it; what a check finds closed is named, with what to do."""
+
+    def look(place: Path) -> bool:
+        if place.name == "data":
+            raise PermissionError(13, "closed", str(place))
+        return place == tmp_path
+
+    monkeypatch.setattr(Path, "exists", look)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    disk = CHECKS["disk"](load_settings(data_dir=tmp_path / "data"))
+    other = guarded(
+        lambda settings: Verdict(Status.OK, str(settings.data_dir.exists())), load_settings(data_dir="data")
+    )
+
+    assert (disk.status, f"{tmp_path} cannot be written to" in disk.detail) == (Status.FAIL, True)
+    assert (other.status, other.detail) == (Status.FAIL, "data is closed to this user")
+
+
+def test_missing_data_directory_is_fine(tmp_path: Path) -> None:
+    """It is made when it is needed, and the check makes nothing."""
+    verdict = CHECKS["disk"](load_settings(data_dir=tmp_path / "data"))
+
+    assert verdict.status in {Status.OK, Status.WARN}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_archive_is_a_warning(tmp_path: Path) -> None:
+    """Before the first worker there is none."""
+    assert Status.WARN is CHECKS["archive"](load_settings(data_dir=tmp_path)).status
+
+
+# urllib3, which wordllama imports, probes for IPv6 when it is loaded.
+@pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")
+def test_default_embedder_and_policy_work() -> None:
+    """Both come with the package."""
+    settings = load_settings()
+
+    assert [CHECKS[name](settings).status for name in ("embedder", "policy")] == [Status.OK, Status.OK]
+
+
+def test_ports_of_every_role_are_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that somebody else has is named with its role; port 0 picks a free one."""
+    taken = {8705, 8706}
+    monkeypatch.setattr(serving, "_is_free", lambda _host, port: port not in taken)
+    verdict = CHECKS["ports"](load_settings(http={"enrich_port": 0}))
+    taken.clear()
+    free = CHECKS["ports"](load_settings())
+
+    assert (Status.WARN, True) == (verdict.status, verdict.detail.endswith("memory 8705"))
+    assert (Status.OK, len(ROLES)) == (free.status, free.detail.count(",") + 1)
+
+
+@pytest.mark.parametrize(("ahead_s", "told"), [(60, "60 s ahead"), (-60, "60 s behind"), (-30, "")])
+def test_a_clock_that_differs_is_named_either_way(monkeypatch: pytest.MonkeyPatch, ahead_s: int, told: str) -> None:
+    """By more than `max_clock_skew`, ahead or behind."""
+    monkeypatch.setattr(clocks, "_roles", lambda _settings: [("role x", timedelta(seconds=ahead_s))])
+    monkeypatch.setattr(clocks, "_broker", lambda _settings: [])
+    verdict = CHECKS["clock"](load_settings(max_clock_skew="PT30S"))
+
+    assert verdict.status is (Status.FAIL if told else Status.OK)
+    assert told in verdict.detail
+
+
+@pytest.mark.parametrize(("secret", "status"), [(None, Status.WARN), (f"whsec_{'A' * 32}", Status.OK)])
+def test_deliveries_that_nobody_signs_are_a_warning(
+    monkeypatch: pytest.MonkeyPatch, secret: str | None, status: Status
+) -> None:
+    """Whoever receives them cannot tell who sent them."""
+    monkeypatch.setattr(serving, "_unreachable", lambda _url: "")
+    notify = {"webhook_url": "http://127.0.0.1:9/hook", "webhook_secret": secret}
+
+    assert CHECKS["sinks"](load_settings(notify=notify)).status is status
+
+
+@pytest.mark.parametrize(("copies", "status"), [(3, Status.OK), (4, Status.FAIL)])
+def test_there_are_as_many_brokers_as_copies(monkeypatch: pytest.MonkeyPatch, copies: int, status: Status) -> None:
+    """With fewer no topic can be made."""
+
+    @asynccontextmanager
+    async def three(_kafka: KafkaSettings) -> AsyncIterator[AsyncMock]:
+        yield AsyncMock(describe_cluster=AsyncMock(return_value={"brokers": [1, 2, 3]}))
+
+    monkeypatch.setattr(cluster, "admin", three)
+
+    assert CHECKS["broker"](load_settings(kafka={"replication": copies})).status is status
+
+
+@pytest.mark.parametrize(
+    ("free_bytes", "status"), [(6 * 1024**3, Status.OK), (4 * 1024**3, Status.WARN), (1024**2, Status.FAIL)]
+)
+def test_a_disk_that_fills_is_told_in_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_bytes: int, status: Status
+) -> None:
+    """Below 5 GiB a warning, below half of one a failure."""
+    monkeypatch.setattr("jobs.doctor.places.shutil.disk_usage", lambda _place: MagicMock(free=free_bytes))
+
+    assert CHECKS["disk"](load_settings(data_dir=tmp_path)).status is status
+
+
+def test_reading_from_elsewhere_needs_a_token() -> None:
+    """A role that would not start is found before it is started; what a token is, is not told."""
+    token = "a-token-that-nobody-may-see"  # noqa: S105 - of nobody
+    here, open_door, guarded = (
+        load_settings(http=http)
+        for http in ({}, {"host": "0.0.0.0"}, {"host": "0.0.0.0", "tokens": [{"token": token}]})  # noqa: S104
+    )
+    verdict = CHECKS["access"](guarded)
+
+    assert Status.OK is CHECKS["access"](here).status
+    assert (Status.OK, "1 tokens, 1 of them for all apps") == verdict[:2]
+    with pytest.raises(ConfigurationError, match="listen on"):
+        CHECKS["access"](open_door)
+    assert token not in json.dumps(list(setting_rows(guarded)))
+
+
+@pytest.mark.parametrize(
+    ("running", "advice"),
+    [
+        ({"sessions", "memory", "enrich", "index", "archive"}, ""),
+        (set(), ""),
+        ({"sessions", "index", "archive"}, "turntide worker memory"),
+        ({"sessions", "memory", "index", "archive"}, "turntide worker enrich"),
+    ],
+)
+def test_workers_that_belong_together(monkeypatch: pytest.MonkeyPatch, running: set[str], advice: str) -> None:
+    """Whoever runs sessions without memory, or memory without enrich, is told before retention takes what waits."""
+
+    async def groups(_settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
+        return {role: RoleGroup("Stable", 1) if role in running else RoleGroup("Dead", 0) for role in roles}
+
+    monkeypatch.setattr(cluster, "role_groups", groups)
+    verdict = CHECKS["workers"](load_settings())
+
+    assert (Status.WARN if advice else Status.OK) is verdict.status
+    assert advice in verdict.advice
+
+
+@pytest.mark.parametrize(
+    ("generation", "turns", "status"),
+    [
+        ("", (0, True), Status.OK),
+        ("new", (0, True), Status.FAIL),
+        ("", (1, True), Status.FAIL),
+        ("", (0, False), Status.WARN),
+    ],
+)
+def test_vectors_of_the_generation_that_is_served_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch, generation: str, turns: tuple[int, bool], status: Status
+) -> None:
+    """By name and dimension of their embedder; another generation may be made with another one."""
+    name, own_dim = WordLlamaEmbedder.name, WordLlamaEmbedder.dim
+    found = {
+        "turns": CollectionInfo(name, own_dim + turns[0], turns[1]),
+        "turns-new": CollectionInfo("another", own_dim, True),
+        "reindex-1": CollectionInfo("another", 1, False),
+    }
+    monkeypatch.setattr(vectors, "_in_folder", lambda _: found)
+
+    assert vectors.check_vectors(load_settings(vectors={"generation": generation})).status is status
+
+
+@pytest.mark.parametrize(
+    ("code", "listed", "status"),
+    [
+        (200, "gemma-4", Status.OK),
+        (200, "my-gemma-4", Status.WARN),
+        (500, "gemma-4", Status.WARN),
+        (401, "gemma-4", Status.FAIL),
+        (403, "gemma-4", Status.FAIL),
+    ],
+)
+def test_a_language_model_is_asked_for_with_its_key(
+    monkeypatch: pytest.MonkeyPatch, code: int, listed: str, status: Status
+) -> None:
+    """By its name's beginning: servers add a tag to it; an answer that refuses the key is no other one."""
+    asked: list[tuple[str, object]] = []
+
+    def get(url: str, *, headers: object, **_: object) -> httpx.Response:
+        asked.append((url, headers))
+        return httpx.Response(code, json={"data": [{"id": listed}]})
+
+    monkeypatch.setattr("httpx.get", get)
+    settings = load_settings(llm={"base_url": "http://127.0.0.1:1/v1/", "model": "gemma-4", "api_key": "pass-6"})
+
+    assert scoring.check_llm(settings).status is status
+    assert asked == [("http://127.0.0.1:1/v1/models", {"Authorization": "Bearer pass-6"})]
+
+
+@pytest.mark.parametrize(("dim", "status"), [(2, Status.OK), (3, Status.FAIL)])
+def test_an_embedder_gives_what_it_says(monkeypatch: pytest.MonkeyPatch, dim: int, status: Status) -> None:
+    """A model of another dimension would be refused by the store, turn by turn."""
+    embedder = MagicMock(dim=dim)
+    embedder.embed.return_value = np.zeros((1, 2))
+    monkeypatch.setattr("streams.wiring.embedder_of", lambda _: embedder)
+
+    assert scoring.check_embedder(load_settings()).status is status
+
+
+def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that fails: its connections would outlive the check."""
+    judge = AsyncMock()
+    judge.judge.side_effect = JudgeFailed("timeout", "as told")
+    monkeypatch.setattr("streams.judges.configured.configured_judge", lambda _: judge)
+    with pytest.raises(JudgeFailed):
+        scoring.check_judge(load_settings())
+
+    judge.close.assert_awaited_once()
+
+
+def test_a_variable_that_is_no_setting_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name: it changes nothing, whatever its author meant."""
+    assert surroundings.check_settings(load_settings()).status is Status.OK
+    monkeypatch.setenv("TURNTIDE_KAFKA__BOOTSTRAPS", "somewhere")
+    found = surroundings.check_settings(load_settings())
+
+    assert (found.status, "TURNTIDE_KAFKA__BOOTSTRAPS" in found.detail) == (Status.FAIL, True)
