@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import sys
-from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-from jobs.role_process import environment_of
+from jobs.role_process import RoleProcess
 from streams.settings import Settings
 from tests import slow_role_child
+from tests.fault_driver import until
 
-_WITHIN_S = 60
+
+class SlowRole(RoleProcess):
+    """The role as a child, one call of which is slow."""
+
+    def __init__(self, role: str, settings: Settings, slow: str, *, log: Path) -> None:
+        super().__init__(role, settings, log=log)
+        self._slow = slow
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", slow_role_child.__name__, self.role, self._slow]
+
+    def in_slow_call(self) -> bool:
+        """Whether it has entered the slow call."""
+        assert self.running(), self.log_tail()
+        return slow_role_child.ENTERED in self.log.read_text()
 
 
 @asynccontextmanager
-async def in_slow_call(settings: Settings, role: str, slow: str) -> AsyncIterator[Process]:
+async def in_slow_call(settings: Settings, folder: Path, role: str, slow: str) -> AsyncIterator[SlowRole]:
     """The role's process, which has just entered the slow call; killed at the end if it still runs."""
-    environment = {**os.environ, **environment_of(settings), f"TURNTIDE_HTTP__{role.upper()}_PORT": "0"}
-    environment.pop("TURNTIDE_KAFKA", None)
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", slow_role_child.__name__, role, slow, stdout=PIPE, stderr=STDOUT, env=environment
-    )
-    assert child.stdout is not None
+    child = SlowRole(role, settings, slow, log=folder / "slow.log")
+    child.start()
     try:
-        async with asyncio.timeout(_WITHIN_S):
-            while slow_role_child.ENTERED.encode() not in (line := await child.stdout.readline()):
-                assert line, "it ended before the slow call"
-                sys.stdout.write(line.decode())
+        await until(child.in_slow_call, "the slow call")
         yield child
     finally:
-        if child.returncode is None:
+        if child.running():
             child.kill()
-            await child.wait()
-
-
-async def ended(child: Process, within_s: float) -> tuple[int, str]:
-    """Exit code, and what it said since it entered the slow call."""
-    assert child.stdout is not None
-    async with asyncio.timeout(within_s):
-        said = (await child.stdout.read()).decode()
-        sys.stdout.write(said)
-        return await child.wait(), said

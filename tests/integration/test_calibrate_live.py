@@ -33,11 +33,11 @@ async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
     return found
 
 
-def said_now(session_id: str) -> list[Record]:
-    """A conversation that alerts, said at this moment."""
+def said_now(*session_ids: str) -> list[Record]:
+    """Conversations that alert, said at this moment."""
     now = datetime.now(UTC)
-    events = [structs.replace(event, timestamp=now) for event in conversation(session_id, LOUD)]
-    return [Record(session_id.encode(), encode(event)) for event in events]
+    events = [structs.replace(event, timestamp=now) for each in session_ids for event in conversation(each, LOUD)]
+    return [Record(event.session_id.encode(), encode(event)) for event in events]
 
 
 async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings) -> None:
@@ -46,16 +46,16 @@ async def test_live_traffic_is_judged_and_nothing_is_written(settings: Settings)
     watching = asyncio.create_task(asyncio.to_thread(watched, settings, 4.0))
     sent = 1
     while not watching.done():
-        await send_to_turns(settings, said_now(f"live-{sent}"))
-        sent += 1
-        await asyncio.sleep(0.2)  # a session five times a second
+        await send_to_turns(settings, said_now(*(f"live-{n}" for n in range(sent, sent + 4))))
+        sent += 4
+        await asyncio.sleep(0.2)  # four sessions five times a second: one time within the four seconds will do
     opening = await watching
 
     with opening() as traffic:
         (judging,) = judge(traffic, [Contender(Policy())], ZeroEmbedder())
     # The first and the last one may have been said while watching began or ended.
     whole = [each for each in judging.judged() if each.turns == len(LOUD)]
-    assert 1 <= len(whole) < sent
+    assert 3 <= len(whole) < sent
     assert all(each.session_id.startswith("live-") and each.alerts for each in whole)
     turns = [record async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))]
     alerts = [record async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix))]

@@ -18,7 +18,7 @@ from jobs.role_process import RoleProcess
 from jobs.topics import apply_topics
 from streams.settings import Settings, StateSettings, StateStore, load_settings
 from tests.fault_driver import assert_equal_to_replay, disorder, send, sessions_role
-from tests.slow_role import ended, in_slow_call
+from tests.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -91,28 +91,27 @@ async def test_sessions_role_killed_under_load(settings: Settings, tmp_path: Pat
 async def test_a_worker_that_slept_writes_nothing(settings: Settings, tmp_path: Path) -> None:
     """F5: stopped amid a batch, beyond the session time-out; another one takes over, then it wakes, and ends."""
     await send(settings, disorder(5, FEW_TURNS))
-    async with in_slow_call(settings, "sessions", "score") as sleeper:
+    async with in_slow_call(settings, tmp_path, "sessions", "score") as sleeper:
         os.kill(sleeper.pid, signal.SIGSTOP)
         async with workers(settings, tmp_path, 1):
             before = await assert_equal_to_replay(settings)
             os.kill(sleeper.pid, signal.SIGCONT)
-            code, told = await ended(sleeper, within_s=60)
+            code = await asyncio.to_thread(sleeper.wait, 60)
             after = await assert_equal_to_replay(settings)
 
     assert code != 0
-    assert "nothing more is written" in told
+    assert "nothing more is written" in sleeper.log.read_text()
     assert len(after.oracle.turn_keys) == FEW_TURNS
     assert (before.comparison.repeats, after.comparison.repeats) == (0, 0)
 
 
 @pytest.mark.fault("F1")
 @pytest.mark.parametrize(("slow", "again"), [("score", False), ("sink", True)])
-async def test_killed_amid_a_batch(settings: Settings, slow: str, *, again: bool) -> None:
+async def test_killed_amid_a_batch(settings: Settings, tmp_path: Path, slow: str, *, again: bool) -> None:
     """F1: before the fold nothing is out yet; between outputs and state the same ids come again."""
     await send(settings, disorder(6, FEW_TURNS))
-    async with in_slow_call(settings, "sessions", slow) as victim:
+    async with in_slow_call(settings, tmp_path, "sessions", slow) as victim:
         victim.kill()
-        await victim.wait()
     async with sessions_role(settings):
         settled = await assert_equal_to_replay(settings)
 

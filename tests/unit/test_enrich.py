@@ -32,7 +32,6 @@ from models.events import (
 from models.policy import Policy
 from models.topics import REQUESTS
 from models.user_events import ExtractedFact, FactCategory
-from streams.kafka.producer import Record
 from streams.llm.answers import Said, decode_answer
 from streams.llm.extraction import Extracted
 from streams.llm.memories import MemoryWriter
@@ -42,6 +41,7 @@ from streams.roles import enrich
 from streams.roles.enrich import EnrichRole
 from streams.settings import load_settings
 from streams.telemetry import metrics
+from tests.answering_log import AnsweringLog
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
 HEAD: dict[str, Any] = {
@@ -102,25 +102,6 @@ class Model:
         """Nothing to release."""
 
 
-class Log:
-    """A producer that remembers; every user and space has the same partition."""
-
-    def __init__(self) -> None:
-        self.writes: list[list[Record]] = []
-        self.refusal: Exception | None = None
-
-    async def partition_of(self, _topic: str, _key: bytes) -> int:
-        """The only one."""
-        return 0
-
-    async def write(self, _topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
-        """Acknowledged at once, or refused."""
-        self.writes.append(list(records))
-        answer = asyncio.get_running_loop().create_future()
-        answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)
-        return [answer]
-
-
 def table(said: str = '{"content": "User hires a boat.", "action": "delete", "targetMemoryId": 3}') -> Answerers:
     """All answerers, with a model that says this."""
     writer = MemoryWriter(Model(said), Policy().apps, within=timedelta(seconds=30))
@@ -172,21 +153,16 @@ async def test_failures_are_counted(request_: Request, said: str, result: str) -
 
 
 @pytest.fixture
-def log() -> Log:
+def log() -> AnsweringLog:
     """What the role writes."""
-    return Log()
+    return AnsweringLog()
 
 
 @pytest.fixture
-def role(log: Log, monkeypatch: pytest.MonkeyPatch) -> Callable[[Answerers], EnrichRole]:
+def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Callable[[Answerers], EnrichRole]:
     """Makes a role without a broker, which looks for answers all the time."""
-
-    async def no_fence(_self: EnrichRole) -> None:
-        """The partition is ours."""
-
     monkeypatch.setattr(enrich, "WRITE_EVERY_S", 0.001)
-    monkeypatch.setattr(EnrichRole, "fence", no_fence)
-    monkeypatch.setattr(enrich, "Producer", lambda _settings: log)
+    log.stand_in(enrich, EnrichRole, monkeypatch)
     return lambda asked: EnrichRole(load_settings(), NoWeights(), asked)
 
 
@@ -211,14 +187,16 @@ def poll(*requests: Request) -> dict[TP, list[ConsumerRecord]]:
     return {TP("t", 0): records}
 
 
-async def written(log: Log, count: int) -> None:
+async def written(log: AnsweringLog, count: int) -> None:
     """Wait until so many records are."""
     async with asyncio.timeout(10):
         while sum(map(len, log.writes)) < count:  # noqa: ASYNC110 - a list says nothing when it grows
             await asyncio.sleep(0)
 
 
-async def test_a_slow_answer_holds_up_its_own_user_only(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+async def test_a_slow_answer_holds_up_its_own_user_only(
+    log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
+) -> None:
     """Others are written meanwhile; what the same user was asked later waits, so that their order stays."""
     slow = asyncio.Event()
 
@@ -240,14 +218,16 @@ async def test_a_slow_answer_holds_up_its_own_user_only(log: Log, role: Callable
     assert [msgspec.json.decode(record.value or b"")["turn"] for record in last] == [1, 2]
 
 
-async def test_answers_go_back_under_the_key_of_who_asked(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+async def test_answers_go_back_under_the_key_of_who_asked(
+    log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
+) -> None:
     """The app's space, the user's space in the app, and the user are three."""
     await role(table()).on_records(poll(MEMORY, COMPACTION, facts()))
 
     assert {record.key for records in log.writes for record in records} == {b"app:a", b"app:a/u", b"user:a/u"}
 
 
-async def test_an_error_leaves_nothing_running(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+async def test_an_error_leaves_nothing_running(log: AnsweringLog, role: Callable[[Answerers], EnrichRole]) -> None:
     """The poll comes again; what was under way is not written behind it."""
     cancelled: list[str] = []
 
@@ -267,22 +247,18 @@ async def test_an_error_leaves_nothing_running(log: Log, role: Callable[[Answere
     assert (cancelled, log.writes) == (["v"], [])
 
 
-async def test_a_replaced_worker_writes_no_answer(
-    log: Log, role: Callable[[Answerers], EnrichRole], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Callable[[Answerers], EnrichRole]) -> None:
     """Whoever has the partition now answers the same requests."""
-
-    async def fenced(_self: EnrichRole) -> None:
-        raise Fenced("another worker has it")
-
-    monkeypatch.setattr(EnrichRole, "fence", fenced)
+    log.fenced = True
     with pytest.raises(Fenced):
         await role(table()).on_records(poll(facts()))
 
     assert log.writes == []
 
 
-async def test_an_answer_that_the_log_refuses_is_none(log: Log, role: Callable[[Answerers], EnrichRole]) -> None:
+async def test_an_answer_that_the_log_refuses_is_none(
+    log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
+) -> None:
     """On return the request's offset is committed: the answer would be lost."""
     log.refusal = MessageSizeTooLargeError()
     with pytest.raises(DeliveryFailed):

@@ -237,23 +237,19 @@ def test_answers_of_the_index_are_one() -> None:
 
 def test_a_request_that_comes_twice_is_one_and_a_null_record_ends_it() -> None:
     """The first counts: by it the proof says when it was asked for. What is gone names nobody any more."""
-    first = EraseRequested(request_id="r", timestamp=NOW, scope="user", user_id="anna")
-    asked = VectorsErasureDue(request_id="r", timestamp=NOW, scope="user", user_id="anna", session_ids=[])
-    proof = ErasureProved(
-        request_id="r", timestamp=NOW, scope="user", subject="", by="", requested_at=NOW, sessions=0, stores=[],
-        complete=True,
-    )  # fmt: skip
+    first = EraseRequested(request_id="r-1", timestamp=NOW, scope="user", user_id="anna")
+    asked = VectorsErasureDue(request_id="r-1", timestamp=NOW, scope="user", user_id="anna", session_ids=[])
     records, null = ErasureRecords(), SimpleNamespace(event_of=lambda *_: None)
     for event in (first, structs.replace(first, timestamp=NOW + timedelta(days=1)), asked):
         records.take_event(event, offset=0)
     pending = records.pending
-    records.take_event(proof, offset=1)
+    records.take_event(proved(), offset=1)
     names = list(records.names())
     for key in names:
         records.take(null, SimpleNamespace(key=key))  # type: ignore[arg-type]
 
     assert pending == [first]
-    assert names == [key_of("r", EraseRequested), key_of("r", VectorsErasureDue)]
+    assert names == [key_of("r-1", EraseRequested), key_of("r-1", VectorsErasureDue)]
     assert list(records.names()) == []
 
 
@@ -280,10 +276,7 @@ class QuietLogs:
 
 async def test_only_partitions_that_are_quiet_are_written_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """By their last record; once all have one that is new enough they are left alone, until the null records' time."""
-    proof = ErasureProved(
-        request_id="r", timestamp=NOW, scope="user", subject="", by="", requested_at=NOW, sessions=0, stores=[],
-        complete=True,
-    )  # fmt: skip
+    proof = proved()
     first, second = (list(due([proof], NOW + timedelta(days=days)).values()) for days in (10, 365))
     logs: Any = QuietLogs(first[0] - timedelta(seconds=1), first[0])
     filled: list[int] = []

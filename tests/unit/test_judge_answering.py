@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 import pytest
@@ -19,11 +18,11 @@ from models.errors import DeliveryFailed, Fenced, JudgeFailed
 from models.events import JudgedTurn, JudgementRequested, Position, Role, TurnsJudged
 from models.policy import IntakePolicy
 from streams.judges.answering import answer
-from streams.kafka.producer import Record
 from streams.roles import judge as role_module
 from streams.roles.judge import JudgeRole
 from streams.settings import load_settings
 from streams.telemetry import metrics
+from tests.answering_log import AnsweringLog
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)
 NOW_S = 1_000_000.0
@@ -78,47 +77,16 @@ class Scripted:
         """Nothing to release."""
 
 
-class Log:
-    """A producer that remembers; every session has the same partition."""
-
-    def __init__(self) -> None:
-        self.topics: set[str] = set()
-        self.records: list[Record] = []
-        self.refusal: Exception | None = None
-
-    async def partition_of(self, _topic: str, _key: bytes) -> int:
-        """The only one."""
-        return 0
-
-    async def write(self, topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
-        """Acknowledged at once, or refused."""
-        self.topics.add(topic)
-        self.records += records
-        answer = asyncio.get_running_loop().create_future()
-        answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)
-        return [answer]
-
-    @property
-    def sessions(self) -> list[str]:
-        """Whose answers were written, in order."""
-        return [record.key.decode() for record in self.records if record.key]
-
-
 @pytest.fixture
-def log() -> Log:
+def log() -> AnsweringLog:
     """What the role writes."""
-    return Log()
+    return AnsweringLog()
 
 
 @pytest.fixture
-def role(log: Log, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scripted], JudgeRole]:
+def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scripted], JudgeRole]:
     """Makes a role without a broker."""
-
-    async def no_fence(_self: JudgeRole) -> None:
-        """The partition is ours."""
-
-    monkeypatch.setattr(JudgeRole, "fence", no_fence)
-    monkeypatch.setattr(role_module, "Producer", lambda _settings: log)
+    log.stand_in(role_module, JudgeRole, monkeypatch)
     monkeypatch.setattr(role_module, "STIR_EVERY_S", 60.0)  # an answer is written because it is there
     settings = load_settings(judge={"at_once": AT_ONCE, "max_age": "PT10M", "timeout": "PT7S"})
     return lambda judge: JudgeRole(settings, judge, now=lambda: NOW_S)
@@ -136,7 +104,9 @@ def counted(result: str) -> float:
     return float(metrics.counter("judgements_total", result=result)._value.get())
 
 
-async def test_an_answer_goes_to_the_session_that_asked(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_an_answer_goes_to_the_session_that_asked(
+    log: AnsweringLog, role: Callable[[Scripted], JudgeRole]
+) -> None:
     """As a record of `turns.v1` that the sessions role takes, at the time of the request."""
     judge = Scripted()
     await role(judge).on_records(poll(encode(requested())))
@@ -173,7 +143,9 @@ async def test_it_says_how_long_it_took() -> None:
         assert judged.elapsed_ms == 250
 
 
-async def test_the_last_request_of_a_session_is_judged(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_the_last_request_of_a_session_is_judged(
+    log: AnsweringLog, role: Callable[[Scripted], JudgeRole]
+) -> None:
     """It has the newest turns; an earlier one would be overruled at once."""
     judge, before = Scripted(), counted("superseded")
     asked = [requested(text="old"), requested("other", text="else"), requested(alert="a-2", text="new")]
@@ -186,7 +158,7 @@ async def test_the_last_request_of_a_session_is_judged(log: Log, role: Callable[
 
 @pytest.mark.parametrize(("age_s", "answers"), [(599.0, 1), (601.0, 0)])
 async def test_what_nobody_waits_for_is_passed_over(
-    log: Log, role: Callable[[Scripted], JudgeRole], age_s: float, answers: int
+    log: AnsweringLog, role: Callable[[Scripted], JudgeRole], age_s: float, answers: int
 ) -> None:
     """After ten minutes whoever was alerted has looked."""
     judge, before = Scripted(), counted("expired")
@@ -196,7 +168,7 @@ async def test_what_nobody_waits_for_is_passed_over(
     assert counted("expired") == before + 1 - answers
 
 
-async def test_a_slow_judgement_holds_up_no_other(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_a_slow_judgement_holds_up_no_other(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
     """What is answered is written, and never more are under way than the settings allow."""
     judge = Scripted()
     judge.holds["slow"] = asyncio.Event()
@@ -205,15 +177,15 @@ async def test_a_slow_judgement_holds_up_no_other(log: Log, role: Callable[[Scri
     async with asyncio.timeout(10):
         while len(log.records) < 6:  # noqa: ASYNC110 - a list says nothing when it grows
             await asyncio.sleep(0)
-    before = set(log.sessions)
+    before = set(log.keys)
     judge.holds["slow"].set()
     await judging
 
     assert before == {f"s{n}" for n in range(6)}
-    assert (log.sessions[-1], judge.most_asking) == ("slow", AT_ONCE)
+    assert (log.keys[-1], judge.most_asking) == ("slow", AT_ONCE)
 
 
-async def test_a_defect_leaves_nothing_running(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_a_defect_leaves_nothing_running(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
     """The poll comes again; what was under way is not written behind it."""
     judge = Scripted()
     judge.holds["slow"] = asyncio.Event()
@@ -236,30 +208,24 @@ async def test_a_defect_leaves_nothing_running(log: Log, role: Callable[[Scripte
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b'{"type":"turn"}', b"\xff"])
 async def test_what_cannot_be_read_is_left(
-    log: Log, role: Callable[[Scripted], JudgeRole], value: bytes | None
+    log: AnsweringLog, role: Callable[[Scripted], JudgeRole], value: bytes | None
 ) -> None:
     """An erasure's filler among them; what stands beside it is judged."""
     await role(Scripted()).on_records(poll(value, encode(requested())))
 
-    assert log.sessions == ["s"]
+    assert log.keys == ["s"]
 
 
-async def test_a_replaced_worker_writes_no_answer(
-    log: Log, role: Callable[[Scripted], JudgeRole], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
     """Whoever has the partition now has the same alerts judged."""
-
-    async def fenced(_self: JudgeRole) -> None:
-        raise Fenced("another worker has it")
-
-    monkeypatch.setattr(JudgeRole, "fence", fenced)
+    log.fenced = True
     with pytest.raises(Fenced):
         await role(Scripted()).on_records(poll(encode(requested())))
 
     assert log.records == []
 
 
-async def test_an_answer_that_the_log_refuses_is_none(log: Log, role: Callable[[Scripted], JudgeRole]) -> None:
+async def test_an_answer_that_the_log_refuses_is_none(log: AnsweringLog, role: Callable[[Scripted], JudgeRole]) -> None:
     """On return the request's offset is committed: the judgement would be lost."""
     log.refusal = MessageSizeTooLargeError()
     with pytest.raises(DeliveryFailed):

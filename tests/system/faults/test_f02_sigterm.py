@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from jobs.role_process import RoleProcess
 from models.events import Turn
 from streams.settings import Settings
 from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role
-from tests.slow_role import ended, in_slow_call
+from tests.slow_role import in_slow_call
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.fault("F2")]
 
@@ -23,19 +26,18 @@ def turns(first: int, last: int) -> list[Turn]:
     return [said(n, session_id=f"s-{k}") for n in range(first, last) for k in range(8)]
 
 
-async def stopped_in_the_slow_call(settings: Settings, role: str, slow: str) -> int:
+async def stopped_in_the_slow_call(settings: Settings, folder: Path, role: str, slow: str) -> int:
     """Start the role, ask it to stop once it is in the slow call, and give its exit code."""
-    async with in_slow_call(settings, role, slow) as child:
-        child.terminate()
-        code, _ = await ended(child, GONE_WITHIN_S)
-    return code
+    async with in_slow_call(settings, folder, role, slow) as child:
+        os.kill(child.pid, signal.SIGTERM)
+        return await asyncio.to_thread(child.wait, GONE_WITHIN_S)
 
 
 @pytest.mark.parametrize("slow", ["score", "sink"])
-async def test_sessions_stopped_in_a_slow_call(settings: Settings, slow: str) -> None:
+async def test_sessions_stopped_in_a_slow_call(settings: Settings, tmp_path: Path, slow: str) -> None:
     """Before the fold and between outputs and state; the next worker leaves what the oracle has."""
     await send(settings, [recorded(turn) for turn in turns(0, 10)])
-    code = await stopped_in_the_slow_call(settings, "sessions", slow)
+    code = await stopped_in_the_slow_call(settings, tmp_path, "sessions", slow)
     await send(settings, [recorded(turn) for turn in turns(10, 20)])
     async with sessions_role(settings):
         settled = await assert_equal_to_replay(settings)
@@ -47,7 +49,7 @@ async def test_sessions_stopped_in_a_slow_call(settings: Settings, slow: str) ->
 async def test_index_stopped_in_a_slow_upsert(settings: Settings, tmp_path: Path) -> None:
     """The store answers after seconds; the next worker has one point for each turn."""
     await send(settings, [recorded(turn) for turn in turns(0, 10)])
-    code = await stopped_in_the_slow_call(settings, "index", "store")
+    code = await stopped_in_the_slow_call(settings, tmp_path, "index", "store")
     index = RoleProcess("index", settings, log=tmp_path / "index.log")
     index.start()
     try:

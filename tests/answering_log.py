@@ -1,0 +1,63 @@
+"""What a role that answers requests writes into, without a broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from models.errors import Fenced
+from streams.kafka.producer import Record
+from streams.roles.batch_role import BatchRole
+
+
+class AnsweringLog:
+    """A producer that remembers; every key has the same partition.
+
+    Attributes:
+        writes: The records of each write.
+        topics: Where they went.
+        refusal: What the broker says to them instead of acknowledging.
+        fenced: Whether the partition is another worker's.
+    """
+
+    def __init__(self) -> None:
+        self.writes: list[list[Record]] = []
+        self.topics: set[str] = set()
+        self.refusal: Exception | None = None
+        self.fenced = False
+
+    def stand_in(self, module: ModuleType, role: type[BatchRole], monkeypatch: pytest.MonkeyPatch) -> None:
+        """Be the producer of a role, and its place in the group."""
+
+        async def fence(_self: BatchRole) -> None:
+            if self.fenced:
+                raise Fenced("another worker has it")
+
+        monkeypatch.setattr(role, "fence", fence)
+        monkeypatch.setattr(module, "Producer", lambda _settings: self)
+
+    @property
+    def records(self) -> list[Record]:
+        """Of all writes."""
+        return [record for records in self.writes for record in records]
+
+    @property
+    def keys(self) -> list[str]:
+        """Under which key each record was written, in order."""
+        return [record.key.decode() for record in self.records if record.key]
+
+    async def partition_of(self, _topic: str, _key: bytes) -> int:
+        """The only one."""
+        return 0
+
+    async def write(self, topic: str, _partition: int, records: Sequence[Record]) -> list[asyncio.Future[Any]]:
+        """Acknowledged at once, or refused."""
+        self.topics.add(topic)
+        self.writes.append(list(records))
+        answer = asyncio.get_running_loop().create_future()
+        answer.set_exception(self.refusal) if self.refusal is not None else answer.set_result(None)
+        return [answer]
