@@ -21,7 +21,7 @@ from models.topics import TURNS, Topic
 from streams.http_settings import HttpSettings
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
-from streams.ports import Embedder, TurnScorer
+from streams.ports import Embedder, TurnScorer, Vectors
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, VectorSettings, load_settings
 from streams.wiring import embedder_of, policy_of, scorer_of
@@ -114,6 +114,17 @@ async def until(holds: Callable[[], Any], what: str, *, within_s: float = WITHIN
                     return found
                 await asyncio.sleep(POLL_S)  # poll
     raise AssertionError(f"not within {within_s:g} s: {what}")
+
+
+class BrittleScorer:
+    """A scorer plug-in with a bug: what it says of turn 2 is no number."""
+
+    name = "brittle"
+    reads = ""
+
+    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
+        """Risk 0.1, but for one turn."""
+        return [0.1 if turn.turn != 2 else "high" for turn in turns]  # type: ignore[misc]
 
 
 @asynccontextmanager

@@ -20,27 +20,16 @@ from models.policy import Policy, ProfilePolicy
 from models.topics import DEAD_LETTERS, EPISODES, PROFILES, TURNS, Topic
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.topics import set_config
-from streams.ports import Vectors
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
 from streams.telemetry import metrics
 from streams.wiring import embedder_of
+from tests.fault_driver import BrittleScorer
 
 pytestmark = pytest.mark.kafka
 
 POLICY = Policy(profile=ProfilePolicy(every_turns=1))
 START = datetime.now(UTC) - timedelta(minutes=5)
-
-
-class BrittleScorer:
-    """A scorer plug-in with a bug: what it says of turn 2 is no number."""
-
-    name = "brittle"
-    reads = ""
-
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> Sequence[float]:  # noqa: ARG002
-        """Risk 0.1, but for one turn."""
-        return [0.1 if turn.turn != 2 else "high" for turn in turns]  # type: ignore[misc]
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
 from functools import partial
 
 import pytest
@@ -14,16 +13,14 @@ from aiokafka.structs import TopicPartition
 from jobs.reset import ResetRole, reset_role
 from jobs.topics import apply_topics
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
-from models.events import Turn
-from models.risk.scorer import RuleScorer
 from models.topics import DEAD_LETTERS, SESSION_STATE
 from streams.kafka.client import admin
 from streams.kafka.producer import Record
 from streams.kafka.topics import set_config
-from streams.ports import Vectors
 from streams.settings import Settings, StateSettings
 from tests.fault_driver import (
     WITHIN_S,
+    BrittleScorer,
     assert_equal_to_replay,
     disorder,
     events,
@@ -136,20 +133,11 @@ async def test_dead_letters_at_the_end_are_no_lost_state(settings: Settings) -> 
     assert settled.oracle.turns == 2
 
 
-class Brittle(RuleScorer):
-    """A plug-in with a bug: what it says of turn 1 is no number, and breaks the fold."""
-
-    def score(self, turns: Sequence[Turn], vectors: Vectors | None = None) -> list[float]:
-        """As the rules, but for one turn."""
-        risks = super().score(turns, vectors)
-        return ["high" if turn.turn == 1 else risk for turn, risk in zip(turns, risks, strict=True)]  # type: ignore[misc]
-
-
 async def test_a_record_that_broke_the_fold_at_the_end_is_no_lost_state(settings: Settings) -> None:
     """It could be used, and left a dead letter instead of state; the next worker goes on behind it."""
     for letters, session_id in enumerate(("s", "other"), start=1):
-        await send(settings, [recorded(said(n, session_id=session_id)) for n in range(2)])
-        async with sessions_role(settings, scorer=Brittle()) as task:
+        await send(settings, [recorded(said(n, session_id=session_id)) for n in range(3)])
+        async with sessions_role(settings, scorer=BrittleScorer()) as task:
             await until(partial(has_letters, settings, letters), "a dead letter of the fold")
             assert not task.done()
 
