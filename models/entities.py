@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from models.app_events import ConversationEnded, SpaceCommand, SpaceOutput, space_key
-from models.erase_events import UserErasure
-from models.project_events import ProjectCommand, ProjectForwarded, ProjectOutput, project_key
-from models.user_events import UserEvent, UserOutput, user_key
+from models.events.app import ConversationEnded, SpaceCommand, SpaceOutput, space_key
+from models.events.erase import UserErasure
+from models.events.project import ProjectCommand, ProjectForwarded, ProjectOutput, project_key
+from models.events.user import UserEvent, UserOutput, user_key
 
 _Told = ConversationEnded | SpaceOutput
 _OfProject = ProjectCommand | ProjectForwarded | ProjectOutput

@@ -2,8 +2,8 @@
 
 A record is the subject's if it names a session, user or app of the subject, or if it is *tied* to what came of them: a
 compaction lists the texts of memories by number, an answer its request, a fact the values before it, an edit a
-project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.lake.subject_rows`), and a test
-holds one against the other.
+project's memory. `follow` collects the ties; the archive does the same in SQL (`streams.archive.subject_rows`), and a
+test holds one against the other.
 
 What several sessions said in a project is the subject's as long as it names one of them. Once the fold has taken the
 subject's out of it, it is told anew, and that is the others'.
@@ -22,9 +22,9 @@ from msgspec import Struct
 
 from models import events
 from models.entities import entity_key
-from models.erase_events import EraseScope
-from models.event_base import key_part
-from models.mentions import mentions
+from models.events.base import key_part
+from models.events.erase import EraseScope
+from models.project.mentions import mentions
 
 TIED_FACTS = ("stored", "updated")
 """Causes with which a fact's value is that of its session; a session that confirms one did not bring it."""

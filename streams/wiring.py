@@ -15,18 +15,18 @@ from msgspec import structs
 from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
+from streams.index.generations import GenerationStore, require_finished
 from streams.ports import Embedder, VectorStore
 from streams.settings import LlmSettings, Settings
-from streams.vectors.generations import GenerationStore, require_finished
 
 if TYPE_CHECKING:
     from streams.api.commands import KafkaCommands
     from streams.api.live.service import LivePage
-    from streams.embed.minilm import MiniLmEmbedder
-    from streams.embed.wordllama import WordLlamaEmbedder
-    from streams.llm.answers import Llm
-    from streams.llm.summaries import Summariser
-    from streams.scorers.trained import TrainedScorer
+    from streams.inference.llm_answers import Llm
+    from streams.inference.minilm import MiniLmEmbedder
+    from streams.inference.summaries import Summariser
+    from streams.inference.trained_scorer import TrainedScorer
+    from streams.inference.wordllama import WordLlamaEmbedder
 
 RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -47,7 +47,7 @@ def policy_of(settings: Settings) -> Policy:
         topics = structs.replace(policy.topics, similarity_threshold=_stream_embedder(settings).topic_similarity)
         policy = structs.replace(policy, topics=topics)
     if settings.scorer.kind == "trained" and policy.escalation.enabled and policy.escalation.model is None:
-        from streams.scorers.trained import model_at  # noqa: PLC0415
+        from streams.inference.trained_scorer import model_at  # noqa: PLC0415
 
         model = model_at(settings.scorer.file).combination
         policy = structs.replace(policy, escalation=structs.replace(policy.escalation, model=model))
@@ -94,7 +94,7 @@ def embedder_of(settings: Settings) -> Embedder:
         return stream_embedder_of(settings)
     if not server.base_url or not server.model:
         raise ConfigurationError("vectors.embedder is openai: name vectors.embedding.base_url and …model")
-    from streams.embed.openai import OpenAiEmbedder  # noqa: PLC0415 - extra `llm`
+    from streams.inference.openai_embedder import OpenAiEmbedder  # noqa: PLC0415 - extra `llm`
 
     return OpenAiEmbedder(
         server.base_url,
@@ -114,10 +114,10 @@ def stream_embedder_of(settings: Settings) -> Embedder:
 def _stream_embedder(settings: Settings) -> type[MiniLmEmbedder | WordLlamaEmbedder]:
     """Its class; weights are loaded by making one."""
     if settings.vectors.embedder == "minilm":
-        from streams.embed.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
+        from streams.inference.minilm import MiniLmEmbedder  # noqa: PLC0415 - extra `minilm`
 
         return MiniLmEmbedder
-    from streams.embed.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
+    from streams.inference.wordllama import WordLlamaEmbedder  # noqa: PLC0415 - its libraries take a while to import
 
     return WordLlamaEmbedder
 
@@ -134,14 +134,14 @@ def scorer_of(settings: Settings, embedder: Embedder) -> TrainedScorer | RuleSco
     """
     if settings.scorer.kind == "rules":
         return RuleScorer()
-    from streams.scorers.trained import model_at, trained_scorer  # noqa: PLC0415
+    from streams.inference.trained_scorer import model_at, trained_scorer  # noqa: PLC0415
 
     return trained_scorer(model_at(settings.scorer.file), embedder)
 
 
 def summariser_of(settings: Settings, llm: Llm | None) -> Summariser:
     """The language model's summaries where there is one, else extractive ones."""
-    from streams.llm.summaries import ExtractiveSummariser, LlmSummariser  # noqa: PLC0415
+    from streams.inference.summaries import ExtractiveSummariser, LlmSummariser  # noqa: PLC0415
 
     policy = policy_of(settings)
     extractive = ExtractiveSummariser(policy)
@@ -159,7 +159,7 @@ def llm_of(settings: Settings) -> Llm | None:
         return None
     if not llm.model:
         raise ConfigurationError("llm.base_url is set: name llm.model, as the server calls it")
-    from streams.llm.client import OpenAiLlm  # noqa: PLC0415 - extra `llm`
+    from streams.inference.llm_client import OpenAiLlm  # noqa: PLC0415 - extra `llm`
 
     return OpenAiLlm(llm.base_url, llm.model, llm.api_key, llm.timeout, json_mode=llm.json_mode)
 
@@ -189,10 +189,10 @@ async def finished_store_of(settings: Settings, embedder: Embedder) -> VectorSto
 def _whole_store(settings: Settings, embedder: Embedder) -> VectorStore:
     vectors = settings.vectors
     if not vectors.url:
-        from streams.vectors.edge import EdgeStore  # noqa: PLC0415 - extra `local`
+        from streams.index.edge import EdgeStore  # noqa: PLC0415 - extra `local`
 
         return EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
-    from streams.vectors.server import ServerStore  # noqa: PLC0415 - extra `vectors`
+    from streams.index.server import ServerStore  # noqa: PLC0415 - extra `vectors`
 
     return ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
 
@@ -217,9 +217,9 @@ async def run_memory(settings: Settings, stop: asyncio.Event) -> None:
 
 async def run_enrich(settings: Settings, stop: asyncio.Event) -> None:
     """Answer what the memory role asks for."""
-    from streams.llm.extraction import LlmFactExtractor  # noqa: PLC0415
-    from streams.llm.memories import MemoryWriter  # noqa: PLC0415
-    from streams.llm.requests import answerers  # noqa: PLC0415
+    from streams.inference.llm_facts import LlmFactExtractor  # noqa: PLC0415
+    from streams.inference.llm_memories import MemoryWriter  # noqa: PLC0415
+    from streams.inference.memory_requests import answerers  # noqa: PLC0415
     from streams.roles.enrich import EnrichRole  # noqa: PLC0415
 
     llm = llm_of(settings)
@@ -239,7 +239,7 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
     Raises:
         ConfigurationError: None is configured.
     """
-    from streams.judges.configured import configured_judge  # noqa: PLC0415
+    from streams.inference.configured_judge import configured_judge  # noqa: PLC0415
     from streams.roles.judge import JudgeRole  # noqa: PLC0415
 
     judge = configured_judge(settings.judge)
@@ -253,9 +253,9 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
 
 async def run_index(settings: Settings, stop: asyncio.Event) -> None:
     """Index everything that is remembered, and serve reading and what admins do."""
-    from streams.api.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
     from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
+    from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.roles.index import IndexRole  # noqa: PLC0415
 
     embedder, commands, erasures = embedder_of(settings), KafkaCommands(settings), KafkaEraseRequests(settings)
@@ -277,9 +277,9 @@ async def run_api(settings: Settings, stop: asyncio.Event) -> None:
     Raises:
         ConfigurationError: The store is Qdrant Edge, which belongs to the index role.
     """
-    from streams.api.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.api.commands import KafkaCommands  # noqa: PLC0415
     from streams.erase.requests import KafkaEraseRequests  # noqa: PLC0415
+    from streams.http.audit_log import KafkaAudit  # noqa: PLC0415
     from streams.roles.api import ApiRole  # noqa: PLC0415
 
     if not settings.vectors.url:

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.alert_sources import AlertSource, Recorded
-from jobs.replay import folding
-from jobs.replay_alert import AlertCompared, replay_alert
-from models.codec import encode
-from models.escalation_policy import CombinationModel, EscalationPolicy
+from jobs.replay.alert import AlertCompared, replay_alert
+from jobs.replay.alert_sources import AlertSource, Recorded
+from jobs.replay.command import folding
 from models.events import AlertChanged, InputEvent, SessionEnded
+from models.events.topics import ALERTS, TURNS
 from models.policy import ModePolicy, ModeThreshold, Policy
+from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.scorer import RuleScorer
-from models.topics import ALERTS, TURNS
-from streams.lake.catalog import paths_of
-from streams.lake.writer import LakeWriter
+from models.wire.codec import encode
+from streams.archive.catalog import paths_of
+from streams.archive.writer import LakeWriter
+from streams.oracle.replay import Replay
 from streams.ports import Vectors
-from streams.replay import Replay
 from streams.settings import Settings
 from tests.lake_records import NOW, PREFIX, buffer_of, record, turn
 
@@ -146,5 +146,5 @@ def again(
     scorer: str | None = "rules",
 ) -> AlertCompared:
     """The first of these alerts, made again."""
-    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
+    monkeypatch.setattr("jobs.replay.alert.TopicSource", lambda _: MemorySource(log, alerts))
     return asyncio.run(replay_alert(settings, alerts[0].alert_id, policy_file=policy_file, scorer=scorer, bar=folding))

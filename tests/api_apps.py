@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from models.app_events import (
+from models.events.app import (
     AdminCommand,
     AppUninstalled,
     CommandResult,
@@ -16,12 +16,12 @@ from models.app_events import (
     MemoryDeleted,
     MemoryEdited,
 )
-from models.erase_events import EraseRequested, ErasureProved
-from models.event_base import Position
-from models.project_events import ProjectCommand
+from models.events.base import Position
+from models.events.erase import EraseRequested, ErasureProved
+from models.events.project import ProjectCommand
+from models.events.topics import COMMANDS
 from models.text.words import fold_text, words_of
-from models.topics import COMMANDS
-from streams.vectors.app_memory import RememberedMemory, RememberedSpace
+from streams.index.app_memory import RememberedMemory, RememberedSpace
 
 AT = datetime(2025, 10, 10, 14, 30, tzinfo=UTC)
 
@@ -70,7 +70,7 @@ def space(app: str = "a", user: str = "", **more: Any) -> RememberedSpace:
 
 @dataclass
 class Apps:
-    """Doubles `streams.api.apps_ports.AppMemories` and `streams.api.ports.CommandSender`.
+    """Doubles `streams.api.apps.ports.AppMemories` and `streams.api.users.ports.CommandSender`.
 
     It gives whatever was put in of the app that is asked for, whoever asks. A command is carried out when it is sent,
     unless `away`; a result can be set in advance.
@@ -156,7 +156,7 @@ class Apps:
 
 @dataclass
 class Erasures:
-    """Doubles `streams.api.ports.EraseRequests`."""
+    """Doubles `streams.api.users.ports.EraseRequests`."""
 
     asked: list[EraseRequested] = field(default_factory=list)
     proofs: dict[str, ErasureProved] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from streams.api.mcp import PATH as MCP_PATH
+from streams.api.mcp.server import PATH as MCP_PATH
 from tests.api_tenants import MEMORY_ID, OTHER_MEMORY_ID, QUERY, SHARED
 
 _PROJECT = "/v1/projects/{project_id:path}"

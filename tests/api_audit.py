@@ -13,15 +13,15 @@ from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from models.policy import Policy
 from streams.api.assembly import admin_routers
-from streams.api.health import create_api
 from streams.api.live.page import page_router
 from streams.api.live.routes import live_router
-from streams.api.mcp import McpEndpoint
-from streams.api.memory import memory_router
-from streams.api.security import access_of
-from streams.api.similar import index_router, similar_router
-from streams.api.topics import topics_router
-from streams.http_settings import HttpSettings
+from streams.api.mcp.server import McpEndpoint
+from streams.api.sessions.topics import topics_router
+from streams.api.sessions.turns import index_router, similar_router
+from streams.api.users.routes import memory_router
+from streams.http.health import create_api
+from streams.http.security import access_of
+from streams.settings.http import HttpSettings
 from tests.api_doubles import Served
 
 

@@ -21,34 +21,34 @@ from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
 from models.events import Position, Role, Turn
+from models.events.user import FactCategory, TurnRef
 from models.policy import Policy
 from models.text.words import fold_text, words_of
-from models.user_events import FactCategory, TurnRef
-from streams.api.apps_context import AppContext
+from streams.api.apps.context import AppContext
 from streams.api.assembly import admin_routers
 from streams.api.commands import project_commands
-from streams.api.health import create_api
-from streams.api.mcp import McpEndpoint
-from streams.api.memory import memory_router
-from streams.api.ports import Episode
-from streams.api.projects import projects_router
-from streams.api.projects_deeds import Doing
-from streams.api.projects_reading import ProjectReader
-from streams.api.projects_tools import ProjectTools
-from streams.api.reading import MemoryReader
-from streams.api.security import Access, access_of
-from streams.api.similar import index_router, similar_router
-from streams.api.tenancy import ScopedStore
-from streams.api.topics import topics_router
-from streams.api.visibility import MemoryVisibility
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
-from streams.retrieval import FoundTurn
-from streams.scope import Scope
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import TopicMemory
-from streams.vectors.user_memory import RememberedEpisode, RememberedFact, RememberedUser
+from streams.api.mcp.server import McpEndpoint
+from streams.api.projects.commands import Doing
+from streams.api.projects.reading import ProjectReader
+from streams.api.projects.routes import projects_router
+from streams.api.projects.tools import ProjectTools
+from streams.api.sessions.topics import topics_router
+from streams.api.sessions.turns import index_router, similar_router
+from streams.api.users.ports import Episode
+from streams.api.users.reading import MemoryReader
+from streams.api.users.routes import memory_router
+from streams.api.users.visibility import MemoryVisibility
+from streams.http.health import create_api
+from streams.http.security import Access, access_of
+from streams.http.tenancy import ScopedStore
+from streams.index.hybrid_search import FoundTurn
+from streams.index.scope import Scope
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import TopicMemory
+from streams.index.user_memory import RememberedEpisode, RememberedFact, RememberedUser
+from streams.inference.wordllama import WordLlamaEmbedder
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import Apps, Erasures
 from tests.api_projects import Projects
 
@@ -124,7 +124,7 @@ def _overlap(query: str, text: str) -> float:
 
 @dataclass
 class Users:
-    """Doubles `streams.api.ports.Users`."""
+    """Doubles `streams.api.users.ports.Users`."""
 
     known_facts: list[RememberedFact] = field(default_factory=list)
     known_episodes: list[RememberedEpisode] = field(default_factory=list)
@@ -173,7 +173,7 @@ class Users:
 
 @dataclass
 class Search:
-    """Doubles `streams.api.ports.Search`, over what the users and the memory of turns have."""
+    """Doubles `streams.api.users.ports.Search`, over what the users and the memory of turns have."""
 
     users: Users
     turns_of: dict[str, SessionVectorMemory]

@@ -9,12 +9,11 @@ from typing import Any
 
 import msgspec
 
-from models.app_events import AdminCommand
-from models.event_base import Position, Role
 from models.events import ProjectTurnAdded
-from models.policy import Policy
-from models.project_events import ProjectCommand, ProjectImported
-from models.project_types import (
+from models.events.app import AdminCommand
+from models.events.base import Position, Role
+from models.events.project import ProjectCommand, ProjectImported
+from models.events.project_items import (
     ConversationChunk,
     PendingFact,
     ProjectConversation,
@@ -22,12 +21,13 @@ from models.project_types import (
     ProjectItem,
     ProjectMemory,
 )
-from models.projects.folded import FoldedProject
-from models.projects.saved import SavedProject, batches
-from models.projects.view import ProjectView
+from models.events.topics import COMMANDS, TURNS
+from models.policy import Policy
+from models.project.folded import FoldedProject
+from models.project.saved import SavedProject, batches
+from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery, Retrieved
-from models.topics import COMMANDS, TURNS
-from streams.vectors.project_points import RememberedProject
+from streams.index.project_points import RememberedProject
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SAID = (
@@ -49,7 +49,7 @@ _EVENT |= {"episodes", "pending", "chunks", "created", "consolidated_at", "resul
 
 @dataclass
 class Projects:
-    """Doubles `streams.api.projects_ports` and `CommandSender`, over the real fold and views.
+    """Doubles `streams.api.projects.ports` and `CommandSender`, over the real fold and views.
 
     It gives whatever was put in of the app that is asked for, whoever asks. A command is carried out when it is sent,
     unless `away`.

@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import structs
 
-from models.app_events import AdminCommand
 from models.events import (
     AppMemoriesChanged,
     AppMemoryChanged,
@@ -18,12 +17,13 @@ from models.events import (
     Turn,
     UserMemoryChanged,
 )
-from models.project_events import DeedResult, ProjectCommand, ProjectDeed
-from models.project_types import ProjectItem, Relationship
-from models.topics import COMMANDS, TURNS
-from models.user_events import FactCategory, SessionTurns
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.project_memory import ProjectMemories
+from models.events.app import AdminCommand
+from models.events.project import DeedResult, ProjectCommand, ProjectDeed
+from models.events.project_items import ProjectItem, Relationship
+from models.events.topics import COMMANDS, TURNS
+from models.events.user import FactCategory, SessionTurns
+from streams.index.app_memory import AppMemories
+from streams.index.project_memory import ProjectMemories
 from tests.api_doubles import AT, said
 from tests.projects_indexed import changed, chunk, conversation, episode, index, pending, remembered, stands
 

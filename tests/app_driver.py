@@ -8,11 +8,9 @@ from typing import Any
 
 import msgspec
 
-from models.app import fold
-from models.app_policy import AppPolicy
-from models.app_state import SpaceState
-from models.codec import encode
-from models.erase_events import SpaceErasure
+from models.app.fold import fold
+from models.app.memory import KeptMemory
+from models.app.state import SpaceState
 from models.events import (
     AppMemoriesChanged,
     AppMemoriesCompacted,
@@ -32,8 +30,10 @@ from models.events import (
     SpaceOutput,
     WorkDue,
 )
-from models.memory.app_memory import KeptMemory
+from models.events.erase import SpaceErasure
 from models.policy import Policy
+from models.policy.app import AppPolicy
+from models.wire.codec import encode
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 THINGS = (

@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
-from models.app_events import (
-    CompactionRequested,
-    MemoryRequested,
-    MemoryToKeep,
-    NotableKind,
-    NotableSentence,
-    Space,
-)
-from models.event_base import Position, Role
+from models.events.app import CompactionRequested, MemoryRequested, MemoryToKeep, NotableKind, NotableSentence, Space
+from models.events.base import Position, Role
+from models.events.user import RequestedTurn
 from models.policy import Policy
-from models.user_events import RequestedTurn
-from streams.llm.client import OpenAiLlm
-from streams.llm.memories import MemoryWriter
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.llm_memories import MemoryWriter
 from tests.openai_stand_in import Mode, StandIn
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)

@@ -10,9 +10,9 @@ from pathlib import Path
 from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 
-from jobs.backtest.judging import Judged, Raised
-from jobs.backtest.labelled import record_of
-from jobs.backtest.traffic import Traffic
+from jobs.escalation.backtest.judging import Judged, Raised
+from jobs.escalation.backtest.labelled import record_of
+from jobs.escalation.backtest.traffic import Traffic
 from models.events import AlertLabelled, InputEvent, Severity, Turn
 from tests.lake_records import NOW, turn
 

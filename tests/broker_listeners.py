@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.broker.config import HOST, free_port
+from jobs.shared.broker_config import HOST, free_port
 
 SASL = "org.apache.kafka.common.security"
 

@@ -15,10 +15,10 @@ import psutil
 import pytest
 from pytest_socket import disable_socket, enable_socket
 
-from jobs.broker import config as broker_config
-from jobs.broker.local_kafka import LocalKafka
-from jobs.broker.ready import answers
-from jobs.bytecode import with_bytecode
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.broker.ready import answers
+from jobs.shared import broker_config
+from jobs.shared.bytecode import with_bytecode
 
 # A busy machine must not fail a property: timings are never asserted. Each run tries the same inputs, so that what
 # passed passes again; `pytest --hypothesis-profile=searching` tries others.
@@ -77,7 +77,7 @@ def _network_only_where_meant(request: pytest.FixtureRequest) -> Iterator[None]:
 def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """New archives are copies of one that was made in this process (`tests/made_archive.py`)."""
     with pytest.MonkeyPatch.context() as patch:
-        if "streams.lake.writer" in sys.modules:  # of a test that was collected
+        if "streams.archive.writer" in sys.modules:  # of a test that was collected
             from tests.made_archive import Copies, stand_in  # noqa: PLC0415
 
             stand_in(Copies(tmp_path_factory.mktemp("archives")).open, patch)
@@ -87,7 +87,7 @@ def _archives_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 @pytest.fixture
 def archives_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """No copies in this test: it is about making them."""
-    from streams.lake.catalog import open_writer  # noqa: PLC0415
+    from streams.archive.catalog import open_writer  # noqa: PLC0415
     from tests.made_archive import stand_in  # noqa: PLC0415
 
     stand_in(open_writer, monkeypatch)

@@ -18,7 +18,6 @@ from jobs.demo.questions import Recalled, load_questions
 from jobs.demo.state import DemoState
 from jobs.demo.summary import ArchiveSummary, Summary, summarise
 from jobs.demo.view import render
-from models.codec import encode
 from models.events import (
     AlertChanged,
     CommandEvent,
@@ -32,15 +31,16 @@ from models.events import (
     ProjectTurnAdded,
     UserTurnAdded,
 )
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PartitionFold
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PartitionFold
 from models.policy import load_policy
 from models.text.summary import Passage
-from models.user import summarise_episode
-from streams.embed.episodes import episode_vectors
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.intake import Intake
-from streams.scorers.trained import TrainedScorer, model_at
+from models.user.fold import summarise_episode
+from models.wire.codec import encode
+from streams.inference.episode_embeddings import episode_vectors
+from streams.inference.intake import Intake
+from streams.inference.trained_scorer import TrainedScorer, model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.state.memory import MemoryTable
 from tests.user_partition import Entities, commands, keep
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from models.errors import StoreUnavailable
+from streams.index.edge import EdgeStore
+from streams.index.session_memory import COLLECTION, turn_key
 from streams.ports import Point
-from streams.vectors.edge import EdgeStore
-from streams.vectors.session_memory import COLLECTION, turn_key
 
 DIM = 64
 TEXT = "x" * 3_000

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.events import AlertChanged, Escalation, Role
 from models.policy import AlertPolicy, ModePolicy, Policy
+from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.combination import UNITS
 from tests.session_driver import Session, said
 

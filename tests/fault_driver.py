@@ -13,17 +13,17 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.structs import RecordMetadata
 
-from jobs.chaos.traffic import traffic
-from jobs.compare import Settled, settle
-from models.codec import decode_output, encode
+from jobs.lab.chaos.traffic import traffic
+from jobs.replay.comparison import Settled, settle
 from models.events import InputEvent, Role, Turn
-from models.topics import TURNS, Topic
-from streams.http_settings import HttpSettings
+from models.events.topics import TURNS, Topic
+from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.ports import Embedder, TurnScorer, Vectors
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, VectorSettings, load_settings
+from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of, scorer_of
 
 WITHIN_S = 90.0

@@ -13,10 +13,10 @@ from typing import Any
 
 from aiokafka.protocol.admin import CreateAclsRequest, CreateAclsRequestStruct
 
-from jobs.broker.config import HOST
-from jobs.broker.local_kafka import LocalKafka
-from jobs.role_process import environment_of
-from jobs.strimzi import ACCESS, user_resources
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.strimzi import ACCESS, user_resources
+from jobs.shared.broker_config import HOST
+from jobs.shared.role_process import environment_of
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings, Settings
 from tests.broker_listeners import Listeners, scram
@@ -39,7 +39,7 @@ _ALLOW = 3
 
 
 class GuardedKafka(LocalKafka):
-    """One broker with a plain listener for tests, who may do everything, and one for users of `jobs.strimzi.ACCESS`.
+    """One broker with a plain listener for tests, who may do everything, and one for `strimzi.ACCESS`.
 
     Args:
         folder: Where its files are.

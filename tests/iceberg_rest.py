@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobs.broker.jars import cache_dir, kafka_jars
+from jobs.operate.broker.jars import cache_dir, kafka_jars
 
 _VERSION = "1.10.0"
 _JAR = f"org.apache.iceberg:iceberg-open-api:{_VERSION}"

@@ -15,21 +15,21 @@ import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from models import events
-from models.codec import encode
 from models.entities import entity_key
-from models.envelope import key_of, schema_of
+from models.events.topics import ARCHIVED_TOPICS
 from models.policy import IntakePolicy
-from models.topics import ARCHIVED_TOPICS
-from streams.iceberg.catalog import opened
-from streams.iceberg.publish import PublishedTable, publish
-from streams.lake.buffer import Buffer
-from streams.lake.catalog import open_reader
-from streams.lake.landed import land
-from streams.lake.place import paths_of
-from streams.lake.progress import Move, Place
-from streams.lake.rows import Landed
-from streams.lake.schema import RAW
-from streams.lake.writer import LakeWriter
+from models.wire.codec import encode
+from models.wire.envelope import key_of, schema_of
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import open_reader
+from streams.archive.iceberg.catalog import opened
+from streams.archive.iceberg.publish import PublishedTable, publish
+from streams.archive.landed import land
+from streams.archive.place import paths_of
+from streams.archive.progress import Move, Place
+from streams.archive.rows import Landed
+from streams.archive.schema import RAW
+from streams.archive.writer import LakeWriter
 from streams.settings import Settings
 from tests.lake_records import NOW, PREFIX, Record
 

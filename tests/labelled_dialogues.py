@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from jobs.dialogues import Dialogue, Said
-from jobs.train.examples import own_dialogues
+from jobs.lab.train.examples import own_dialogues
+from jobs.shared.dialogues import Dialogue, Said
 from models.events import Role
 
 FAMILIES = {

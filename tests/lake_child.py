@@ -12,10 +12,10 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from models.topics import TURNS
-from streams.lake.maintenance import maintain
-from streams.lake.progress import Place
-from streams.lake.writer import LakeWriter
+from models.events.topics import TURNS
+from streams.archive.maintenance import maintain
+from streams.archive.progress import Place
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 ROWS = 50

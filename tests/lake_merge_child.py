@@ -9,8 +9,8 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from streams.lake.maintenance import FILES_TO_MERGE, maintain
-from streams.lake.writer import LakeWriter
+from streams.archive.maintenance import FILES_TO_MERGE, maintain
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
 
 _TURNS_EACH = 8

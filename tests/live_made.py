@@ -25,7 +25,7 @@ from models.events import (
     Slope,
     TurnShare,
 )
-from models.topics import TURNS
+from models.events.topics import TURNS
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from models.memory.kept_memories import shelf_of
-from models.memory.long_term import Gone, Kept, LongTerm, New
-from models.project_events import ItemCause, ProjectMemoryEdited, RelationshipSet
-from models.project_policy import LongTermPolicy
-from models.project_types import MemorySource, MemoryType, ProjectMemory
+from models.events.project import ItemCause, ProjectMemoryEdited, RelationshipSet
+from models.events.project_items import MemorySource, MemoryType, ProjectMemory
+from models.policy.project import LongTermPolicy
+from models.project.kept_memories import shelf_of
+from models.project.long_term import Gone, Kept, LongTerm, New
 from tests.session_driver import NOON
 
 KEY = "project:shop/web"

@@ -15,11 +15,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from streams.lake import writer
-from streams.lake.catalog import open_writer
-from streams.lake.place import LakePaths
-from streams.lake.schema import ddl
-from streams.lake.views.published import digest
+from streams.archive import writer
+from streams.archive.catalog import open_writer
+from streams.archive.place import LakePaths
+from streams.archive.schema import ddl
+from streams.archive.views.published import digest
 
 _OPENS = "open_writer"
 

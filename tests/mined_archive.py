@@ -35,13 +35,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from jobs.mining.job import Job, Period
-from jobs.mining.results import Result
-from jobs.mining.run import run
-from jobs.mining.source import Source
-from models.archive_policy import ArchivePolicy
-from models.codec import encode
-from models.envelope import key_of
+from jobs.analyse.mining.job import Job, Period
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.run import run
+from jobs.analyse.mining.source import Source
 from models.events import (
     AlertChanged,
     AlertLabelled,
@@ -55,18 +52,21 @@ from models.events import (
     SessionEnded,
     Turn,
 )
-from models.ids import event_id
-from models.partition import Arrival, PartitionFold
+from models.events.ids import event_id
+from models.events.topics import TOPIC_OF, TURNS
+from models.partition.sessions import Arrival, PartitionFold
 from models.policy import IntakePolicy, Policy
+from models.policy.archive import ArchivePolicy
 from models.risk.scorer import RuleScorer
-from models.topics import TOPIC_OF, TURNS
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.lake.buffer import Buffer
-from streams.lake.catalog import LakePaths, reading
-from streams.lake.landed import land
-from streams.lake.progress import Move, Place
-from streams.lake.rows import Landed
-from streams.lake.writer import LakeWriter
+from models.wire.codec import encode
+from models.wire.envelope import key_of
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import LakePaths, reading
+from streams.archive.landed import land
+from streams.archive.progress import Move, Place
+from streams.archive.rows import Landed
+from streams.archive.writer import LakeWriter
+from streams.inference.wordllama import WordLlamaEmbedder
 from tests.lake_records import PREFIX, Record, paths
 from tests.mined_plan import BEGIN, DAYS, FIRST, PLAN, SESSIONS_A_DAY, USERS, Planted, inputs
 

@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from models.events import Role
-from models.memory.narrative import SaidTurn, Watch, detect, take
-from models.project_policy import NarrativePolicy
-from models.project_types import EpisodeKind, ProjectEpisode
+from models.events.project_items import EpisodeKind, ProjectEpisode
+from models.policy.project import NarrativePolicy
+from models.project.narrative import SaidTurn, Watch, detect, take
 from tests.session_driver import NOON
 
 KEY = "project:shop/web"

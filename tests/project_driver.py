@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from models.codec import encode
 from models.events import (
     Position,
     ProjectChanged,
@@ -26,11 +25,12 @@ from models.events import (
     Role,
     project_key,
 )
-from models.mentions import item_of
 from models.policy import Policy
-from models.project import fold
-from models.project_policy import ProjectPolicy
-from models.projects.state import ProjectState
+from models.policy.project import ProjectPolicy
+from models.project.fold import fold
+from models.project.mentions import item_of
+from models.project.state import ProjectState
+from models.wire.codec import encode
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 Stored = dict[str, dict[str, bytes]]

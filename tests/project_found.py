@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from models.events import Position, ProjectChanged, ProjectItemChanged
-from models.project_types import (
+from models.events.project_items import (
     ConversationChunk,
     EpisodeKind,
     ItemKind,

@@ -20,9 +20,9 @@ from models.events import (
     ProjectItemChanged,
     ProjectMemory,
 )
-from models.project_types import ItemKind
-from models.projects.view import ProjectView
-from streams.vectors.project_memory import ProjectMemories
+from models.events.project_items import ItemKind
+from models.project.view import ProjectView
+from streams.index.project_memory import ProjectMemories
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 PARTITION = 3

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 
-from streams.api.health import serve
+from streams.http.health import serve
 
 HOST = "127.0.0.1"
 SLOW_S = 5.0

@@ -8,11 +8,11 @@ from datetime import UTC, date, datetime
 import altair as alt
 import polars as pl
 
-from jobs.mining.job import Figure, Finding, Period, Picture
-from jobs.mining.results import Result, Section, ShownFinding, ShownTable
-from jobs.report.gathering import ArchiveFacts, Part, Report
-from jobs.report.pictures import drawn
-from models.archive_policy import AnonymityPolicy
+from jobs.analyse.mining.job import Figure, Finding, Period, Picture
+from jobs.analyse.mining.results import Result, Section, ShownFinding, ShownTable
+from jobs.analyse.report.gathering import ArchiveFacts, Part, Report
+from jobs.analyse.report.pictures import drawn
+from models.policy.archive import AnonymityPolicy
 
 WEEK = Period(date(2026, 3, 9), date(2026, 3, 15))
 NOW = datetime(2026, 3, 16, 8, tzinfo=UTC)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from models.memory.vectors import Mark
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SequenceSignals
+from models.state.vectors import Mark
 from models.text.features import Features
 
 FIRST_TURN = 70_000

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import numpy as np
 
-from models.arrival import SessionEvent, SessionInput, SessionTimedOut
 from models.events import (
     AlertChanged,
     OutputEvent,
@@ -20,7 +19,8 @@ from models.events import (
     Turn,
 )
 from models.policy import Policy
-from models.session import SessionState, fold
+from models.session.fold import SessionState, fold
+from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = Policy()

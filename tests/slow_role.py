@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from jobs.role_process import RoleProcess
+from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings
 from tests import slow_role_child
 from tests.fault_driver import until

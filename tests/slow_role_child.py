@@ -14,13 +14,13 @@ from typing import Any
 
 from jobs import cli
 from models.events import Turn
+from streams.index import edge
+from streams.index.edge import EdgeStore
+from streams.inference import trained_scorer as trained
+from streams.inference.trained_scorer import TrainedScorer
 from streams.kafka import producer
 from streams.ports import Point, Vectors
 from streams.roles import folding_role
-from streams.scorers import trained
-from streams.scorers.trained import TrainedScorer
-from streams.vectors import edge
-from streams.vectors.edge import EdgeStore
 
 SLOW_S = 3.0
 ENTERED = "in the slow call"

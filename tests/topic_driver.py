@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from models.arrival import SessionTimedOut
 from models.events import DeadLetter, Role, TopicCause, TopicChanged
-from models.memory.buffer import BufferedTurn
-from models.memory.conversation_topics import ConversationTopics
-from models.memory.topic_state import Topic
 from models.policy import Policy
-from models.topic_policy import TopicPolicy
+from models.policy.topic import TopicPolicy
+from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.state import Topic
+from models.state.buffer import BufferedTurn
+from models.wire.arrival import SessionTimedOut
 from tests.session_driver import NOON, Session, said
 
 DIMS = 64

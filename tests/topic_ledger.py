@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from models.events import TopicChanged
-from models.memory.buffer import BufferedTurn
-from models.memory.conversation_topics import ConversationTopics
-from models.memory.topic_state import in_time_order
+from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.state import in_time_order
+from models.state.buffer import BufferedTurn
 
 NO_ONES = ""
 

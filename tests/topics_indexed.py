@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from models.events import OutputEvent, Role, TopicChanged
-from models.memory.conversation_topics import ConversationTopics
 from models.policy import Policy
-from models.topic_policy import TopicPolicy
-from streams.intake import topic_text
+from models.policy.topic import TopicPolicy
+from models.session.topics.conversation_topics import ConversationTopics
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.inference.intake import topic_text
 from streams.ports import VectorStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import LoggedChange, TopicMemory
 from tests.session_driver import Session, said
 
 POLICY = Policy(topics=TopicPolicy(similarity_threshold=0.7, max_topics=3, most_topics=4, merge_similarity=1.0))

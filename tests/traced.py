@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from models.topics import Topic
-from models.trace_context import TRACEPARENT
+from models.events.topics import Topic
+from models.wire.trace_context import TRACEPARENT
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from models.codec import encode
 from models.events import (
     EpisodeCompressed,
     EpisodeRequested,
@@ -29,10 +28,11 @@ from models.events import (
     UserSessionErased,
     UserTurnAdded,
 )
+from models.events.user import SessionTurns
 from models.policy import Policy, UserPolicy
-from models.user import fold
-from models.user_events import SessionTurns
-from models.user_state import UserState
+from models.user.fold import fold
+from models.user.state import UserState
+from models.wire.codec import encode
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from models.arrival import Command
-from models.codec import encode
 from models.events import CommandEvent, OutputEvent, Position
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PartitionFolded
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PartitionFolded
+from models.wire.arrival import Command
+from models.wire.codec import encode
 
 Entities = dict[str, dict[str, bytes]]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
 from models.text.words import words_of
+from streams.index.user_memory import UserMemory
 from streams.ports import VectorStore
-from streams.vectors.user_memory import UserMemory
 from tests.user_driver import User
 
 MATTERS = ("databases", "boats", "bread", "visas", "taxes", "music")

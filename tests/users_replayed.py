@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
-from models.codec import encode
-from models.envelope import key_of
 from models.events import OutputEvent, Position, UserTurnAdded, user_key
 from models.policy import Policy
-from streams.replay import Replayed, UsersReplay
+from models.wire.codec import encode
+from models.wire.envelope import key_of
+from streams.oracle.replay import Replayed, UsersReplay
 from tests.user_driver import added, summarised
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -8,16 +8,16 @@ from functools import cache
 
 from aiokafka.structs import ConsumerRecord
 
-from jobs.dialogues import Dialogue
-from jobs.train.examples import own_dialogues
-from models.codec import encode
+from jobs.lab.train.examples import own_dialogues
+from jobs.shared.dialogues import Dialogue
 from models.events import AlertChanged, DeadLetter, OutputEvent, ProfileUpdated, Role, Turn
-from models.partition import PartitionFold
+from models.partition.sessions import PartitionFold
 from models.policy import Policy
-from models.session import SessionState
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.intake import Intake
-from streams.scorers.trained import TrainedScorer, model_at
+from models.session.fold import SessionState
+from models.wire.codec import encode
+from streams.inference.intake import Intake
+from streams.inference.trained_scorer import TrainedScorer, model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import httpx
 import msgspec
 
-from jobs.broker.config import free_port
+from jobs.shared.broker_config import free_port
 from tests.tools import tool
 
 DEPLOY = Path(__file__).parents[1] / "deploy"

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli import examples
-from jobs.output import OutputFormat
+from jobs.shared.output import OutputFormat
 from models.errors import ConfigurationError
 
 _EXIT_UNEXPECTED = 1

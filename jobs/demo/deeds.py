@@ -10,7 +10,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from jobs.role_api import path_part
+from jobs.shared.role_api import path_part
 from models.events import ErasedStore, ErasureProved
 
 PURGED_APP = "isp-support"

@@ -9,8 +9,8 @@ from typing import Protocol
 
 from jobs.demo.conversations import Act, Cue
 from jobs.demo.state import DemoState
-from models.codec import encode
-from models.envelope import headers_for
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
 from streams.kafka.producer import Record
 
 PLAY_SECONDS = 40.0
@@ -20,7 +20,7 @@ _LOOK_AGAIN_S = 0.05
 
 
 class Outlet(Protocol):
-    """Where events go, as `jobs.sending.Sender` takes them."""
+    """Where events go, as `jobs.shared.sending.Sender` takes them."""
 
     async def add(self, record: Record) -> None:
         """Queue a record."""

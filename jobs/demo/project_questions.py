@@ -14,16 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from jobs.demo.conversations import Act, load_play, schedule
-from jobs.project_asking import place
-from models.project_types import SUPERSEDES
-from streams.api.projects_answers import (
-    ArcAnswer,
-    ConversationAnswer,
-    GraphAnswer,
-    MemoryPage,
-    PendingFacts,
-)
-from streams.api.projects_messages import FoundItems, ProjectContext
+from jobs.memory.project_asking import place
+from models.events.project_items import SUPERSEDES
+from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage, PendingFacts
+from streams.api.projects.messages import FoundItems, ProjectContext
 
 _ANSWER_WITHIN_S = 15.0
 _Answer = TypeVar("_Answer")

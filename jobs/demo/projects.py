@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.events import EpisodeKind, MemoryType, ProjectChanged, ProjectItemChanged
-from models.project_policy import ProjectPolicy
-from models.projects.saved import SavedProject
-from models.projects.view import ProjectView
+from models.policy.project import ProjectPolicy
+from models.project.saved import SavedProject
+from models.project.view import ProjectView
 
 ProjectNews = ProjectItemChanged
 """What is told of projects one by one."""

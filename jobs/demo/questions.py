@@ -10,7 +10,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from streams.api.messages import EpisodeAnswer, FactAnswer, Retrieved
+from streams.api.users.messages import EpisodeAnswer, FactAnswer, Retrieved
 
 _ANSWER_WITHIN_S = 15.0
 

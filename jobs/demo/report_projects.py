@@ -6,8 +6,8 @@ from html import escape
 
 from jobs.demo.project_questions import ProjectAnswer, ProjectRecalled
 from jobs.demo.projects import ProjectsSeen, saved
-from jobs.project_report import counted_html, project_sections
-from models.projects.view import ProjectView
+from jobs.memory.project_report import counted_html, project_sections
+from models.project.view import ProjectView
 
 
 def projects_html(projects: ProjectsSeen, recalled: ProjectRecalled) -> str:

@@ -26,12 +26,12 @@ from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary, summarise, tidy_archive
 from jobs.demo.watch import watching
-from jobs.role_process import RoleFailed, RoleProcess
-from jobs.sending import turns_sender
+from jobs.shared.role_process import RoleFailed, RoleProcess
+from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
-from streams.archive_settings import ArchiveSettings
-from streams.live_settings import LIVE_PAGE
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
+from streams.settings.archive import ArchiveSettings
+from streams.settings.live import LIVE_PAGE
 from streams.wiring import policy_of
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
@@ -134,7 +134,7 @@ def _cluster(data_dir: Path, stage: Stage) -> Iterator[Settings]:
         stage.step("kafka", f"using {kafka.bootstrap}")
         yield _settings(given, data_dir, kafka, prefix=f"demo-{uuid4().hex[:8]}")
         return
-    from jobs.broker.local_kafka import LocalKafka
+    from jobs.operate.broker.local_kafka import LocalKafka
 
     stage.step("kafka", "starting Apache Kafka")
     with LocalKafka(data_dir) as broker:
@@ -155,7 +155,7 @@ def _settings(given: Settings, data_dir: Path, kafka: KafkaSettings, *, prefix: 
 
 def _provide_topics(settings: Settings, running: ExitStack, stage: Stage) -> None:
     """Create the topics; on a cluster that was there before, they go when the demo goes."""
-    from jobs.topics import apply_topics
+    from jobs.operate.topics import apply_topics
 
     stage.step("topics", f"creating {settings.topic_prefix}.*")
     if settings.topic_prefix.startswith("demo-"):
@@ -165,7 +165,7 @@ def _provide_topics(settings: Settings, running: ExitStack, stage: Stage) -> Non
 
 
 async def _delete_topics(settings: Settings) -> None:
-    from models.topics import TOPICS
+    from models.events.topics import TOPICS
     from streams.kafka.client import admin
 
     async with admin(settings.kafka) as client:

@@ -23,10 +23,10 @@ from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary
 from jobs.demo.view import progress_line, render
 from jobs.demo.wording import line
-from jobs.output import OutputFormat
+from jobs.shared.output import OutputFormat
 from models.events import OutputEvent
-from streams.live_settings import LIVE_PAGE
 from streams.settings import Settings
+from streams.settings.live import LIVE_PAGE
 
 _FRAMES_PER_S = 6.0
 _PROGRESS_EVERY_S = 5.0

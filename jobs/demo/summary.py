@@ -17,11 +17,11 @@ from jobs.demo.questions import Recalled
 from jobs.demo.spaces import SpacesSummary, summarise_spaces
 from jobs.demo.state import DemoState, SessionSeen
 from jobs.demo.users import UserName, UserSeen, UsersSummary, summarise_users
-from streams.lake.catalog import LakePaths, open_reader, paths_of
-from streams.lake.maintenance import maintain
-from streams.lake.status import status
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from streams.archive.catalog import LakePaths, open_reader, paths_of
+from streams.archive.maintenance import maintain
+from streams.archive.status import status
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from streams.settings import Settings
 
 TOPIC_LIFE = ("started", "compacted", "unpacked", "evicted")

@@ -12,10 +12,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from jobs.demo.state import DemoState
-from models.codec import decode_output
 from models.errors import StoreUnavailable, TurntideError
 from models.events import OutputEvent
-from models.topics import (
+from models.events.topics import (
     ALERTS,
     ARCHIVED_TOPICS,
     COMMANDS,
@@ -35,8 +34,9 @@ from models.topics import (
     WINDOWS,
     Topic,
 )
+from models.wire.codec import decode_output
+from streams.archive.catalog import open_reader, paths_of
 from streams.kafka.client import admin, consumer
-from streams.lake.catalog import open_reader, paths_of
 from streams.settings import Settings
 
 _FOLLOWED = (

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from models.memory.relations import Graph, neighbours
-from models.project_policy import ProjectRetrievalPolicy
-from models.project_types import CONTRADICTS
+from models.events.project_items import CONTRADICTS
+from models.policy.project import ProjectRetrievalPolicy
 from models.retrieval.candidates import Candidates, Mask, Scored
+from models.retrieval.relations import Graph, neighbours
 from models.retrieval.relevance import Found, RetrievalQuery, Retrieved, told_text
 
 

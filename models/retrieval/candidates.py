@@ -25,8 +25,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.project_policy import ProjectPolicy, RetrievalWeights
-from models.project_types import ConversationChunk, ProjectEpisode, ProjectMemory
+from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
+from models.policy.project import ProjectPolicy, RetrievalWeights
 from models.retrieval.lexical import terms
 from models.retrieval.relevance import (
     Findable,

@@ -26,8 +26,8 @@ from typing import Final, Literal, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from models.project_policy import ContextPolicy
-from models.project_types import ConversationChunk, ProjectEpisode, ProjectMemory
+from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
+from models.policy.project import ContextPolicy
 from models.retrieval.relevance import RetrievalQuery, Retrieved
 from models.retrieval.token_budget import TokenBudget, budget_of
 

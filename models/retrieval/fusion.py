@@ -28,7 +28,7 @@ from math import sqrt
 from operator import itemgetter
 from typing import TypeVar
 
-from models.retrieval_policy import RetrievalPolicy
+from models.policy.retrieval import RetrievalPolicy
 
 _Key = TypeVar("_Key", bound=Hashable)
 

@@ -2,7 +2,7 @@
 
     relevance = Σ weight_i · score_i / Σ weight_i        over semantic, keyword, recency, importance, access
 
-`models.retrieval.candidates` computes it; `models.projects.view` answers with it.
+`models.retrieval.candidates` computes it; `models.project.view` answers with it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.event_base import Ratio, UtcTime
-from models.project_policy import RetrievalWeights
-from models.project_types import Category, ConversationChunk, MemoryType, ProjectEpisode, ProjectMemory, Tags
+from models.events.base import Ratio, UtcTime
+from models.events.project_items import Category, ConversationChunk, MemoryType, ProjectEpisode, ProjectMemory, Tags
+from models.policy.project import RetrievalWeights
 
 FoundKind = Literal["memory", "episode", "chunk"]
 """What retrieval can find; the seed's conversations and pending facts are looked up, not found."""

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models.errors import BudgetTooSmall
-from models.project_policy import ContextPolicy
+from models.policy.project import ContextPolicy
 
 _PARTS: Final = 10_000
 """Shares are reckoned in whole parts: a rounded product could give a larger budget less."""

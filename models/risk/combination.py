@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from models.escalation_policy import CombinationModel, EscalationPolicy
+from models.policy.escalation import CombinationModel, EscalationPolicy
 
 UNITS = 10_000
 """Of one log-odds."""

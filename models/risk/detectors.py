@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from models.memory.vectors import Mark, VectorRing
 from models.policy import DetectorPolicy
+from models.state.vectors import Mark, VectorRing
 from models.text.features import Features
 
 _WATCHED = Mark.RISKY | Mark.PROBING | Mark.REFUSED | Mark.REPHRASED

@@ -23,13 +23,13 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.events import Contribution, Escalation, TurnShare
-from models.memory.parts import Parts
+from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, Judgement, judge, probability_of
 from models.risk.message import Piece, bits_of
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.signals import SequenceSignals
+from models.state.parts import Parts
 
 PART = "e"
 

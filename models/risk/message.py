@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct, structs
 
+from models.policy.stream import ZERO
 from models.risk.sequence.observation import Observation
-from models.stream_policy import ZERO
 from models.text.features import Features
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.events import Turn
-from models.risk.lexicon import HARMLESS, PHRASE_TRIGGERS, PHRASES, WEIGHTS
 from models.text.features import Words, probes_limits, rewrites_rules, supposes
+from models.text.lexicon import HARMLESS, PHRASE_TRIGGERS, PHRASES, WEIGHTS
 from models.text.words import fold_text, word_set, words_of
 
 _LEXICON = frozenset(WEIGHTS)

@@ -26,7 +26,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
-from models.escalation_policy import CombinationModel
+from models.policy.escalation import CombinationModel
 from models.risk.scorer import score_folded
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.text.words import fold_text, words_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from itertools import chain
 
-from models.risk.lexicon import CATEGORIES
 from models.text.keywords import STOP_WORDS
+from models.text.lexicon import CATEGORIES
 from models.text.words import word_set
 
 ENGLISH_WORDS = word_set(

@@ -11,38 +11,38 @@ from typing import NamedTuple
 import structlog
 from fastapi import APIRouter
 
-from models.app_policy import AppPolicy
 from models.policy import Policy
-from streams.api import apps_ports
-from streams.api.apps import apps_router
-from streams.api.apps_context import AppContext
-from streams.api.apps_statistics import statistics_router
+from models.policy.app import AppPolicy
+from streams.api.apps import ports as apps_ports
+from streams.api.apps.context import AppContext
+from streams.api.apps.routes import apps_router
+from streams.api.apps.statistics import statistics_router
 from streams.api.commands import SpaceCommands, project_commands
-from streams.api.erasing import erase_router
-from streams.api.health import Endpoint
+from streams.api.erase.routes import erase_router
 from streams.api.live.service import LivePage
-from streams.api.memory import memory_router
-from streams.api.own_machine import is_loopback
-from streams.api.ports import CommandSender, EraseRequests
-from streams.api.project_accesses import AccessRecorder
-from streams.api.projects import projects_router
-from streams.api.projects_deeds import Doing
-from streams.api.projects_reading import ProjectReader
-from streams.api.projects_tools import ProjectTools
-from streams.api.reading import MemoryReader
-from streams.api.similar import index_router, similar_router
-from streams.api.tenancy import ScopedStore, reads
-from streams.api.topics import topics_router
-from streams.api.visibility import MemoryVisibility
-from streams.http_settings import HttpSettings
+from streams.api.projects.accesses import AccessRecorder
+from streams.api.projects.commands import Doing
+from streams.api.projects.reading import ProjectReader
+from streams.api.projects.routes import projects_router
+from streams.api.projects.tools import ProjectTools
+from streams.api.sessions.topics import topics_router
+from streams.api.sessions.turns import index_router, similar_router
+from streams.api.users.ports import CommandSender, EraseRequests
+from streams.api.users.reading import MemoryReader
+from streams.api.users.routes import memory_router
+from streams.api.users.visibility import MemoryVisibility
+from streams.http.health import Endpoint
+from streams.http.own_machine import is_loopback
+from streams.http.tenancy import ScopedStore, reads
+from streams.index.app_memory import AppMemories
+from streams.index.hybrid_search import HybridSearch
+from streams.index.project_memory import ProjectMemories
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import TopicMemory
+from streams.index.user_memory import UserMemory
+from streams.inference.tokens import token_counter
 from streams.ports import Embedder, VectorStore
-from streams.retrieval import HybridSearch
-from streams.tokens import token_counter
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.project_memory import ProjectMemories
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import TopicMemory
-from streams.vectors.user_memory import UserMemory
+from streams.settings.http import HttpSettings
 
 log = structlog.get_logger(__name__)
 
@@ -139,6 +139,6 @@ def _tools(reader: MemoryReader, projects: ProjectTools, http: HttpSettings) -> 
     if find_spec("mcp") is None:
         log.info("mcp_not_served", reason="the package `mcp` is not installed: install `turntide[mcp]`")
         return ()
-    from streams.api.mcp import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
+    from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
 
     return (McpEndpoint(reader, projects, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)

@@ -13,18 +13,18 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
-from models.app_events import AdminCommand, CommandResult, MemoriesRead
-from models.codec import encode
 from models.entities import entity_key
-from models.envelope import headers_for, tag_of
 from models.errors import DeliveryFailed
-from models.event_base import Position
-from models.project_events import DeedResult, ProjectCommand, ProjectDeed
-from models.topics import COMMANDS
-from streams.api.apps_ports import AppMemories
-from streams.api.ports import CommandSender
-from streams.api.problems import unavailable
-from streams.api.projects_ports import Projects
+from models.events.app import AdminCommand, CommandResult, MemoriesRead
+from models.events.base import Position
+from models.events.project import DeedResult, ProjectCommand, ProjectDeed
+from models.events.topics import COMMANDS
+from models.wire.codec import encode
+from models.wire.envelope import headers_for, tag_of
+from streams.api.apps.ports import AppMemories
+from streams.api.projects.ports import Projects
+from streams.api.users.ports import CommandSender
+from streams.http.problems import unavailable
 from streams.kafka.producer import Record
 from streams.kafka.producer_on_demand import ProducerOnDemand
 from streams.settings import Settings

@@ -12,18 +12,22 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from streams.api import (
-    apps_figures,
-    apps_messages,
-    erase_messages,
-    messages,
-    problems,
-    projects_answers,
-    projects_deed_messages,
-    projects_messages,
-)
+from streams.api.apps import figures as apps_figures
+from streams.api.apps import messages as apps_messages
+from streams.api.erase import messages as erase_messages
 from streams.api.live import messages as live_messages
-from streams.api.security import METRICS_PATH, OPEN_PATHS
+from streams.api.projects import (
+    answers as projects_answers,
+)
+from streams.api.projects import (
+    command_messages as projects_deed_messages,
+)
+from streams.api.projects import (
+    messages as projects_messages,
+)
+from streams.api.users import messages
+from streams.http import problems
+from streams.http.security import METRICS_PATH, OPEN_PATHS
 
 _SCHEMAS = "#/components/schemas/{name}"
 _ANSWERS: tuple[Any, ...] = (

@@ -12,11 +12,11 @@ from aiokafka import TopicPartition
 
 from models.erasure import Subject
 from models.events import ErasedStore, EraseRequested
+from streams.archive.erasing import erase
+from streams.archive.mined import forget_mined
+from streams.archive.writer import LakeWriter
 from streams.erase.archived import Spoke, sessions_of
 from streams.erase.readers import Positions
-from streams.lake.erasing import erase
-from streams.lake.mined import forget_mined
-from streams.lake.writer import LakeWriter
 
 _STIR_EVERY_S = 5.0
 _Done = TypeVar("_Done")

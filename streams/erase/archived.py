@@ -12,8 +12,8 @@ import duckdb
 
 from models.erasure import Subject
 from models.events import ErasedStore, EraseRequested
+from streams.archive.schema import RAW
 from streams.erase.readers import Positions
-from streams.lake.schema import RAW
 
 Spoke = tuple[str, str, str, datetime, datetime]
 """Session, app, user, first and last event time."""

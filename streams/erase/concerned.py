@@ -9,8 +9,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from models.app_events import space_key
-from models.erase_events import (
+from models.erasure import Subject
+from models.errors import ConfigurationError
+from models.events.app import space_key
+from models.events.base import name_of_part
+from models.events.erase import (
     EraseRequested,
     ProjectErased,
     ProjectErasure,
@@ -23,11 +26,8 @@ from models.erase_events import (
     UserErasure,
     UserSessionErased,
 )
-from models.erasure import Subject
-from models.errors import ConfigurationError
-from models.event_base import name_of_part
-from models.project_events import project_key
-from models.user_events import user_key
+from models.events.project import project_key
+from models.events.user import user_key
 
 SESSIONS_AT_ONCE = 1_000
 """In one `SpaceSessionErased` or `ProjectSessionErased`."""

@@ -19,9 +19,7 @@ import structlog
 from aiokafka import TopicPartition
 from msgspec import Struct
 
-from models.codec import encode
 from models.entities import entity_key
-from models.envelope import headers_for
 from models.erasure import digest
 from models.events import (
     CompactionRequested,
@@ -31,19 +29,21 @@ from models.events import (
     SessionErased,
     VectorsErasureDue,
 )
-from models.topics import COMMANDS, ERASURES, JUDGEMENTS, MEMORY_STATE, PROJECTS, REQUESTS, SESSION_STATE, TURNS, Topic
-from streams.erase.archived import Archive
-from streams.erase.concerned import (
-    Concerned,
-    OfMemory,
-    Span,
-    User,
-    checked,
-    of_sessions,
-    of_users,
-    root_of,
-    subject_of,
+from models.events.topics import (
+    COMMANDS,
+    ERASURES,
+    JUDGEMENTS,
+    MEMORY_STATE,
+    PROJECTS,
+    REQUESTS,
+    SESSION_STATE,
+    TURNS,
+    Topic,
 )
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
+from streams.erase.archived import Archive
+from streams.erase.concerned import Concerned, OfMemory, Span, User, checked, of_sessions, of_users, root_of, subject_of
 from streams.erase.logs import Logs
 from streams.erase.purge import purge
 from streams.erase.readers import Readers, ReadersBehind

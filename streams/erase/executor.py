@@ -18,8 +18,8 @@ from aiokafka.errors import KafkaError
 
 from models.errors import TurntideError
 from models.events import EraseRequested, ErasureProved, VectorsErasureDue
+from models.events.topics import ERASURES
 from models.policy import IntakePolicy
-from models.topics import ERASURES
 from streams.erase.archived import Archive
 from streams.erase.erasure import Erasure
 from streams.erase.idle import IdlePartitions
@@ -29,8 +29,8 @@ from streams.erase.readers import Readers
 from streams.erase.record import PLACE, ErasureRecords, key_of, recorded
 from streams.erase.traces import Tally
 from streams.kafka.producer import Record
+from streams.observe.telemetry import metrics
 from streams.settings import Settings
-from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ import structlog
 from aiokafka import TopicPartition
 
 from models.events import ErasureProved
-from models.topics import ERASURES, Topic
+from models.events.topics import ERASURES, Topic
 from streams.erase.logs import Extent, Extents, Logs
 from streams.erase.purge import fill
 from streams.erase.stores import CHANGELOGS, COMPACTED

@@ -10,11 +10,11 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
-from models.codec import decode_command, decode_input, decode_output
 from models.errors import InvalidRecord
 from models.events import DeadLetter
+from models.events.topics import COMMANDS, TURNS, Topic
 from models.policy import IntakePolicy
-from models.topics import COMMANDS, TURNS, Topic
+from models.wire.codec import decode_command, decode_input, decode_output
 from streams.kafka.client import admin, consumer, require_topic
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.times import appended_at

@@ -6,7 +6,7 @@ filler, and compacted ones are cleaned.
 
 What it costs: on the partitions concerned everybody's records go that are older than the erasure. They are in the
 archive; a replay from the log, a reset, and readers that Turntide does not know begin after them. For the time of the
-cleaning a changelog may lose what a replaced worker's late write overruled (`models.topics`, `compaction_lag`).
+cleaning a changelog may lose what a replaced worker's late write overruled (`models.events.topics`, `compaction_lag`).
 
 Of compacted topics the null records go too, for a key may say something of somebody; who reads them and is not one of
 Turntide's roles may never learn of the erasure. Those of changelogs stay for `delete.retention.ms` (24 h), and the
@@ -29,12 +29,12 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, for_code
 
-from models.codec import encode
 from models.entities import entity_key
-from models.envelope import headers_for
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import SessionErased, UserErased
-from models.topics import ARCHIVED_TOPICS, COMMANDS, MEMORY_STATE, SESSION_STATE, TOPICS, TURNS, Cleanup, Topic
+from models.events.topics import ARCHIVED_TOPICS, COMMANDS, MEMORY_STATE, SESSION_STATE, TOPICS, TURNS, Cleanup, Topic
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
 from streams.erase.concerned import filler_name
 from streams.erase.logs import Logs
 from streams.erase.readers import Readers

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 
 from models.errors import StoreUnavailable
 from streams.erase.logs import Extent, Logs
-from streams.vectors.generations import generation_name
+from streams.index.generations import generation_name
 
 log = structlog.get_logger(__name__)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct, structs
 
-from models.codec import encode
-from models.envelope import headers_for, tag_of
 from models.events import EraseRequested, ErasureEvent, ErasureProved, VectorsErased, VectorsErasureDue
-from models.topics import ERASURES
+from models.events.topics import ERASURES
+from models.wire.codec import encode
+from models.wire.envelope import headers_for, tag_of
 from streams.erase.logs import Logs
 from streams.kafka.producer import Record
 

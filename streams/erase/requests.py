@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 from aiokafka import TopicPartition
 
 from models.events import EraseRequested, ErasureProved
+from models.events.topics import ERASURES
 from models.policy import IntakePolicy
-from models.topics import ERASURES
 from streams.erase.concerned import checked
 from streams.erase.logs import opened
 from streams.erase.record import PLACE, ErasureRecords, recorded

@@ -20,7 +20,7 @@ from models.events import (
     Turn,
     UserTurnAdded,
 )
-from models.mentions import item_of, mentions
+from models.project.mentions import item_of, mentions
 from streams.erase.concerned import Project, Span, User
 
 

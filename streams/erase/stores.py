@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.topics import (
+from models.events.topics import (
     ARCHIVED_TOPICS,
     COMMANDS,
     ERASURES,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from aiokafka import ConsumerRecord, TopicPartition
 from msgspec import Struct
 
-from models.memory.facts import PREFIX as FACT_PART
-from models.topics import Cleanup, Topic
+from models.events.topics import Cleanup, Topic
+from models.user.facts import PREFIX as FACT_PART
 from streams.erase.logs import Extent, Logs
 from streams.erase.readers import Positions
 from streams.erase.traces import Record as Trace

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from msgspec import Struct, field, structs
 
 from models.events import ErasedStore
-from models.topics import Cleanup, Topic
+from models.events.topics import Cleanup, Topic
 
 _NEVER_MS = 10 * 365 * 86_400_000
 """Kafka's "never" is a number of milliseconds, too: beyond ten years nothing is promised."""

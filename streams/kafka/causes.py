@@ -11,7 +11,7 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from models.events import DeadLetter, Output
-from models.trace_context import TraceParent, carried, traceparent_of
+from models.wire.trace_context import TraceParent, carried, traceparent_of
 
 Traces = Mapping[tuple[str, int, int], TraceParent]
 """Topic, partition and offset of a record -> the trace that its headers name. Records without one are left out."""

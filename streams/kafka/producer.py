@@ -17,8 +17,8 @@ from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
 from aiokafka.structs import RecordMetadata
 
-from models.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
 from models.errors import DeliveryFailed
+from models.session.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
 from streams.kafka.client import client_options, why_unreachable
 from streams.settings import Settings
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import structlog
 from aiokafka import ConsumerRecord, TopicPartition
 
-from models.codec import decode_output
 from models.errors import ConfigurationError, RecoveryFailed
 from models.events import DeadLetter, Position
-from models.partition import Parts
-from models.session_outputs import TOPICS_STAGE
-from models.topics import DEAD_LETTERS, Topic
+from models.events.topics import DEAD_LETTERS, Topic
+from models.partition.sessions import Parts
+from models.session.outputs import TOPICS_STAGE
+from models.wire.codec import decode_output
 from streams.kafka.client import consumer, require_topic
 from streams.settings import Settings
 

@@ -19,7 +19,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams.kafka.ledger import Admission, Ledger
-from streams.telemetry import metrics
+from streams.observe.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 

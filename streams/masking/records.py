@@ -1,7 +1,7 @@
 """Records of the log as they are kept where words are masked: ids, codes and figures as they were.
 
-By the name of each field, as privacy classes of the archive go (`streams.lake.privacy`): words, and whatever is in no
-class, are masked. So what a producer adds is, too.
+By the name of each field, as privacy classes of the archive go (`streams.archive.privacy`): words, and whatever is in
+no class, are masked. So what a producer adds is, too.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, get_args
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
-from models.envelope import tag_of
 from models.errors import ConfigurationError
 from models.events import InputEvent, Turn
-from models.masking_policy import MaskingPolicy
-from models.topics import DEAD_LETTERS, TURNS, Topic
-from streams.lake.privacy import Privacy, privacy_of
-from streams.lake.schema import Skipped
+from models.events.topics import DEAD_LETTERS, TURNS, Topic
+from models.policy.masking import MaskingPolicy
+from models.wire.envelope import tag_of
+from streams.archive.privacy import Privacy, privacy_of
+from streams.archive.schema import Skipped
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _NO_FIELD = b"[[]]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streams.telemetry import metrics
+from streams.observe.telemetry import metrics
 
 
 class SinkLags:

@@ -15,22 +15,22 @@ from functools import partial
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from models.codec import decode_output
 from models.errors import ConfigurationError, InvalidRecord, StoreUnavailable
 from models.events import AlertChanged
-from models.topics import ALERTS
-from streams.api.health import create_api, serve
-from streams.api.security import access_of
+from models.events.topics import ALERTS
+from models.wire.codec import decode_output
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
 from streams.kafka.causes import Traces, traces_of
 from streams.kafka.client import consumer, require_topic
+from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.notify.lags import SinkLags
 from streams.notify.sinks import configured_sinks
+from streams.observe.telemetry import metrics, stage
+from streams.observe.tracing import tracing
 from streams.ports import AlertSink
 from streams.roles.measures import count_records, event_time_of, show_event_time_lag
 from streams.settings import Settings
-from streams.telemetry import metrics, stage
-from streams.tracing import tracing
-from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 
 log = structlog.get_logger(__name__)
 

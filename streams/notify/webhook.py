@@ -12,9 +12,9 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
-from models.envelope import schema_of
 from models.errors import ConfigurationError
 from models.events import AlertChanged
+from models.wire.envelope import schema_of
 from streams.notify.delivery import Poster
 from streams.ports import NO_TRACE_IDS
 

@@ -12,14 +12,14 @@ import structlog
 from models.errors import StoreUnavailable
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.api.health import Endpoint, create_api, serve
 from streams.api.live.service import LivePage
-from streams.api.ports import CommandSender, EraseRequests
-from streams.api.security import access_of
+from streams.api.users.ports import CommandSender, EraseRequests
+from streams.http.health import Endpoint, create_api, serve
+from streams.http.security import access_of
+from streams.index.session_memory import COLLECTION
+from streams.observe.telemetry import metrics
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
-from streams.telemetry import metrics
-from streams.vectors.session_memory import COLLECTION
 
 log = structlog.get_logger(__name__)
 

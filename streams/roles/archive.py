@@ -1,7 +1,7 @@
 """Role archive: every public topic into Parquet, each record once.
 
 A plain consumer, no Faust agent. Kafka's group assigns partitions and shows the lag; where to read on is in the
-archive's own catalog, in the same transaction as the rows (`streams.lake.writer`). So there are only three rules:
+archive's own catalog, in the same transaction as the rows (`streams.archive.writer`). So there are only three rules:
 
 * after an assignment, read from the catalog's `next` of each partition;
 * take records only where they continue: what is below `next` is dropped, what leaves a hole is read again, and only a
@@ -27,29 +27,29 @@ from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
+from models.events.topics import ARCHIVED_TOPICS, Topic
 from models.policy import IntakePolicy
-from models.topics import ARCHIVED_TOPICS, Topic
-from streams.api.health import create_api, serve
-from streams.api.security import access_of
+from streams.archive.buffer import Buffer, hole
+from streams.archive.catalog import paths_of
+from streams.archive.iceberg.withdraw import withdraw_now
+from streams.archive.landed import land_all
+from streams.archive.mined import FOLDER
+from streams.archive.progress import Move, Place, Progress, Verdict
+from streams.archive.schema import ABSENT, EXPIRED
+from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
-from streams.iceberg.withdraw import withdraw_now
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
 from streams.kafka.causes import NO_TRACES
 from streams.kafka.client import client_options, require_topic
-from streams.lake.buffer import Buffer, hole
-from streams.lake.catalog import paths_of
-from streams.lake.landed import land_all
-from streams.lake.mined import FOLDER
-from streams.lake.progress import Move, Place, Progress, Verdict
-from streams.lake.schema import ABSENT, EXPIRED
-from streams.lake.writer import LakeWriter
+from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.masking.records import RecordMasker, masker_of, without_bytes
+from streams.observe.telemetry import metrics, stage
+from streams.observe.tracing import tracing
 from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_undecodable
 from streams.roles.archive_upkeep import Upkeep
 from streams.settings import Settings
-from streams.telemetry import metrics, stage
-from streams.tracing import tracing
-from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.wiring import policy_of
 
 log = structlog.get_logger(__name__)

@@ -8,12 +8,12 @@ from time import monotonic
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
-from models.topics import Topic
-from streams.lake.progress import Move, Place, Progress
-from streams.lake.schema import TABLES, Skipped
-from streams.lake.writer import LandedFiles
+from models.events.topics import Topic
+from streams.archive.progress import Move, Place, Progress
+from streams.archive.schema import TABLES, Skipped
+from streams.archive.writer import LandedFiles
+from streams.observe.telemetry import metrics
 from streams.roles.measures import event_time_of, show_event_time_lag, show_lags
-from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 

@@ -8,10 +8,10 @@ from time import monotonic
 
 import structlog
 
-from streams.archive_settings import ArchiveSettings
-from streams.lake.maintenance import maintain
-from streams.lake.writer import LakeWriter
-from streams.telemetry import metrics
+from streams.archive.maintenance import maintain
+from streams.archive.writer import LakeWriter
+from streams.observe.telemetry import metrics
+from streams.settings.archive import ArchiveSettings
 
 log = structlog.get_logger(__name__)
 

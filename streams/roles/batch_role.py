@@ -22,17 +22,17 @@ from fastapi import APIRouter
 from faust.types import TP
 
 from models.errors import Fenced
-from models.topics import Topic
-from streams.api.health import Endpoint, create_api, serve
-from streams.api.security import access_of
+from models.events.topics import Topic
+from streams.http.health import Endpoint, create_api, serve
+from streams.http.security import access_of
 from streams.kafka.app import create_app
 from streams.kafka.causes import NO_TRACES, Traces, traces_of
 from streams.kafka.transport import BatchConsumer, Poll
+from streams.kafka.watchdog import LogEnds, Standing, Watchdog, watched
+from streams.observe.telemetry import metrics
+from streams.observe.tracing import tracing
 from streams.roles.measures import ShownPartitions, count_records, event_time_of, show_event_time_lag, show_lags
 from streams.settings import Settings
-from streams.telemetry import metrics
-from streams.tracing import tracing
-from streams.watchdog import LogEnds, Standing, Watchdog, watched
 
 log = structlog.get_logger(__name__)
 

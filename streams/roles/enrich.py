@@ -2,7 +2,7 @@
 
 Its own consumer group: a language model that is slow or away holds up episodes and memories of apps, never a turn. An
 answer goes back on `commands.v1` under the key of who asked; one that comes again, because this role died before its
-offset was committed, changes nothing there. Who answers what is a table in `streams.llm.requests`.
+offset was committed, changes nothing there. Who answers what is a table in `streams.inference.memory_requests`.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from msgspec import structs
 
-from models.codec import decode_output, encode
-from models.envelope import Headers, headers_for, key_of
 from models.errors import EmbedderUnavailable, InvalidRecord
 from models.events import EpisodeRequested, EpisodeSummarised
-from models.topics import COMMANDS, REQUESTS
-from models.trace_context import carried
-from streams.embed.episodes import episode_vectors
+from models.events.topics import COMMANDS, REQUESTS
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import Headers, headers_for, key_of
+from models.wire.trace_context import carried
+from streams.inference.episode_embeddings import episode_vectors
+from streams.inference.memory_requests import Answerers, Reply, Request
 from streams.kafka.producer import Producer, Record, acknowledged
-from streams.llm.requests import Answerers, Reply, Request
+from streams.observe.telemetry import stage
 from streams.ports import Embedder
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import stage
 
 log = structlog.get_logger(__name__)
 

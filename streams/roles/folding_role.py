@@ -17,21 +17,21 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.codec import encode
-from models.envelope import Headers, headers_for, key_of
 from models.events import DeadLetter, OutputEvent, Position
-from models.flood import FloodGauge
-from models.partition import PartitionFolded, Parts
+from models.events.topics import COMMANDS, TOPIC_OF, Topic
+from models.partition.sessions import PartitionFolded, Parts
 from models.policy import Policy
-from models.topics import COMMANDS, TOPIC_OF, Topic
-from streams.intake import Decoded, unfoldable
+from models.wire.codec import encode
+from models.wire.envelope import Headers, headers_for, key_of
+from models.wire.flood import FloodGauge
+from streams.inference.intake import Decoded, unfoldable
 from streams.kafka.causes import trace_headers
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
+from streams.observe.telemetry import metrics, stage
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
 from streams.state.table import StateTable
-from streams.telemetry import metrics, stage
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ _Arrival_contra = TypeVar("_Arrival_contra", bound=Placed, contravariant=True)
 
 
 class Fold(Protocol[_Arrival_contra]):
-    """The fold of one partition (`models.partition.PartitionFold`, `models.memory_partition.MemoryPartitionFold`)."""
+    """The fold of one partition (`models.partition`)."""
 
     @property
     def offset(self) -> int:

@@ -22,29 +22,29 @@ from aiokafka.structs import ConsumerRecord
 from fastapi import APIRouter
 from faust.types import TP
 
-from models.erase_events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.errors import StoreUnavailable
 from models.events import SessionErased, Turn
-from models.partition import Arrival
+from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
+from models.events.topics import CONVERSATION_TOPICS, ERASURES, INDEXED_TOPICS, TURNS, Topic
+from models.partition.sessions import Arrival
 from models.policy import Policy
-from models.topics import CONVERSATION_TOPICS, ERASURES, INDEXED_TOPICS, TURNS, Topic
 from streams.api.assembly import memory_api
-from streams.api.health import Endpoint
 from streams.api.live.service import LivePage
-from streams.api.ports import CommandSender, EraseRequests
+from streams.api.users.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
-from streams.intake import decode, score_turns, topic_text
+from streams.http.health import Endpoint
+from streams.index.erasing import VectorErasing
+from streams.index.generations import generation_name
+from streams.index.session_memory import COLLECTION, SessionVectorMemory
+from streams.index.topic_memory import TopicMemory, latest_changes
+from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.masking.records import masker_of
+from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
 from streams.roles.batch_role import BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
 from streams.settings import Settings
-from streams.telemetry import metrics, stage
-from streams.vectors.erasing import VectorErasing
-from streams.vectors.generations import generation_name
-from streams.vectors.session_memory import COLLECTION, SessionVectorMemory
-from streams.vectors.topic_memory import TopicMemory, latest_changes
 
 log = structlog.get_logger(__name__)
 

@@ -21,13 +21,13 @@ from models.events import (
     ProjectItemChanged,
     UserMemoryChanged,
 )
+from models.events.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
 from models.policy import Policy
-from models.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
+from streams.index.app_memory import AppMemories
+from streams.index.latest import latest_of
+from streams.index.project_memory import ProjectMemories
+from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.latest import latest_of
-from streams.vectors.project_memory import ProjectMemories
-from streams.vectors.user_memory import UserMemory
 
 RESTED_ON, RESTING, LAST = range(3)
 """Steps in which a poll is written."""

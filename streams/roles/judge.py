@@ -18,18 +18,18 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.codec import decode_output, encode
-from models.envelope import headers_for
 from models.errors import InvalidRecord
 from models.events import JudgementRequested, TurnsJudged
-from models.topics import JUDGEMENTS, TURNS
-from models.trace_context import carried
-from streams.judges.answering import answer
+from models.events.topics import JUDGEMENTS, TURNS
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for
+from models.wire.trace_context import carried
+from streams.inference.judging import answer
 from streams.kafka.producer import Producer, Record, acknowledged
+from streams.observe.telemetry import metrics, stage
 from streams.ports import Judge
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings
-from streams.telemetry import metrics, stage
 
 log = structlog.get_logger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from aiokafka.structs import ConsumerRecord
 
 from streams.kafka.times import appended_at
-from streams.telemetry import metrics
+from streams.observe.telemetry import metrics
 
 
 class Place(Protocol):

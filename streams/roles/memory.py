@@ -1,6 +1,6 @@
 """Role memory: what changes memories of users, apps and projects in; what became of them out.
 
-Start reading at `models/user.py` (seed 002), `models/app.py` (seed 003) and `models/project.py` (seed 004).
+Start reading at `models/user/fold.py`, `models/app/fold.py` and `models/project/fold.py`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ from time import monotonic, perf_counter
 
 from aiokafka.structs import ConsumerRecord
 
-from models.arrival import Command
-from models.codec import encode
 from models.entities import entity_key
-from models.envelope import headers_for
 from models.events import (
     AppMemoriesCompacted,
     AppMemoryChanged,
@@ -30,18 +27,21 @@ from models.events import (
     ProjectWorkDue,
     WorkDue,
 )
-from models.memory_partition import MemoryPartitionFold, commands_offset
-from models.partition import PartitionFolded, Parts
+from models.events.topics import COMMANDS, MEMORY_STATE
+from models.partition.commands import MemoryPartitionFold, commands_offset
+from models.partition.sessions import PartitionFolded, Parts
 from models.policy import Policy
-from models.projects.standings import DueProject
-from models.topics import COMMANDS, MEMORY_STATE
-from streams.intake import Decoded, decode_commands
+from models.project.due import DueProject
+from models.wire.arrival import Command
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
+from streams.inference.intake import Decoded, decode_commands
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
+from streams.observe.telemetry import metrics
 from streams.roles.folding_role import FoldingRole
 from streams.roles.reminders import Reminders, Told
 from streams.settings import Settings
-from streams.telemetry import metrics
 
 DUE_PER_BEAT = 100
 """Spaces, and projects, of a partition that are told within a second that their work can go on."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
+from models.app.due import DueSpace
 from models.entities import entity_key
 from models.events import CompactionRequested, MemoryRequested, space_key
-from models.space_standings import DueSpace
 
 TELL_AGAIN_S: Final = 30.0
 """What was told takes a moment to come back, and the broker's clock may be behind."""

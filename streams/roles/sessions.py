@@ -1,7 +1,7 @@
 """Role sessions: turns in; profiles, alerts, compactions, episodes, windows and dead letters out.
 
 Decode, embed and score in batches, fold, write the outputs, write the state, move on. What is decided is decided in
-`models`; start reading at `models/session.py`.
+`models`; start reading at `models/session/fold.py`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import encode
-from models.envelope import headers_for
 from models.errors import TurntideError
 from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated, TopicChanged
-from models.partition import Arrival, PartitionFold, PartitionFolded, Parts, folded_offset
+from models.events.topics import SESSION_STATE, TURNS
+from models.partition.sessions import Arrival, PartitionFold, PartitionFolded, Parts, folded_offset
 from models.policy import Policy
-from models.policy_digest import policy_digest
-from models.topics import SESSION_STATE, TURNS
-from streams import versions
-from streams.intake import Decoded, Intake, decode
+from models.policy.digest import policy_digest
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
+from streams.inference.intake import Decoded, Intake, decode
 from streams.kafka.causes import cause_of
 from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
+from streams.observe.telemetry import metrics
 from streams.ports import Embedder, TurnScorer
 from streams.roles.folding_role import FoldingRole
 from streams.settings import Settings
-from streams.telemetry import metrics
+from streams.state import policy_versions as versions
 
 log = structlog.get_logger(__name__)
 

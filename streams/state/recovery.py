@@ -29,10 +29,10 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from models.errors import RecoveryFailed
 from streams.kafka.client import consumer
+from streams.observe.telemetry import metrics
 from streams.settings import KafkaSettings
 from streams.state.changelog import Replay, tail_of
 from streams.state.partition import PartitionTable, Standing
-from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 

@@ -17,12 +17,12 @@ import structlog
 
 from models.errors import Fenced
 from streams.kafka.producer import Producer, acknowledged
+from streams.observe.telemetry import metrics
 from streams.settings import Settings
 from streams.state.changelog import Changes, keyed, name_of, records_of, tail_of
 from streams.state.memory import MemoryTable
 from streams.state.partition import PartitionTable
 from streams.state.recovery import Outdated, Progress, Recovery
-from streams.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 

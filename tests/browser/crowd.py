@@ -21,7 +21,7 @@ import httpx
 import psutil
 
 from streams.api.live.stream import PATH
-from streams.telemetry import configure_logging
+from streams.observe.telemetry import configure_logging
 from tests.browser.live_server import LiveServer, token_of
 from tests.browser.made_up import session
 

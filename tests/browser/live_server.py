@@ -19,17 +19,17 @@ from models.errors import DeliveryFailed
 from models.events import AlertChanged, Mode, Position, ProfileUpdated, Turn
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.api.health import create_api, serve
 from streams.api.live.hub import Hub
 from streams.api.live.service import LivePage
-from streams.api.security import access_of
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import load_settings
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import LoggedChange, TopicMemory
-from streams.vectors.user_memory import UserMemory
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_doubles import _embedder
 from tests.browser import made_up
 from tests.live_made import segment, transition

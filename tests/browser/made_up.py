@@ -25,7 +25,7 @@ from models.events import (
     Turn,
     TurnShare,
 )
-from models.user_events import FactCategory, SessionTurns
+from models.events.user import FactCategory, SessionTurns
 from streams.api.live.messages import RoleRow
 from tests import live_made
 from tests.api_tenants import topic_of, user_events_of

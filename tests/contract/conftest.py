@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from streams.llm.client import OpenAiLlm
-from streams.llm.failures import judge
-from streams.llm.memories import MemoryWriter
-from streams.resilience import Guard, Retry
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.llm_memories import MemoryWriter
+from streams.inference.openai_failures import judge
+from streams.inference.resilience import Guard, Retry
 from tests.app_memory_requests import writing
 from tests.openai_stand_in import StandIn, standing_in
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from jobs.alerts import harmless_alert
+from jobs.alerts.command import harmless_alert
 from models.errors import StoreUnavailable
 from models.events import AlertChanged, AlertStatus
 from streams.notify.alertmanager import API_PATH, AlertmanagerSink

@@ -16,11 +16,11 @@ from pydantic import SecretStr
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from streams.api.connections import bounded_protocol
-from streams.api.health import create_api, serve
-from streams.api.security import access_of
-from streams.http_settings import ApiToken, HttpSettings
-from streams.telemetry import metrics
+from streams.http.connections import bounded_protocol
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
+from streams.observe.telemetry import metrics
+from streams.settings.http import ApiToken, HttpSettings
 
 HEAD = b"POST /v1/read HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n"
 IMPATIENT = HttpSettings(head_timeout=timedelta(milliseconds=600), request_timeout=timedelta(milliseconds=600))

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from streams.api import health
-from streams.api.health import serve
+from streams.http import health
+from streams.http.health import serve
 from tests.api_doubles import Served, bearer, settings_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -20,10 +20,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from models.events import Role
-from streams.api.health import serve
-from streams.api.mcp_tools import SHOWN_CHARS, memory_tools
-from streams.api.messages import Found
-from streams.http_settings import HttpSettings
+from streams.api.mcp.tools import SHOWN_CHARS, memory_tools
+from streams.api.users.messages import Found
+from streams.http.health import serve
+from streams.settings.http import HttpSettings
 from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -72,7 +72,7 @@ def _over_http(port: int, app: str) -> Any:
 def _over_stdio(port: int) -> Any:
     @asynccontextmanager
     async def connected(mode: str = "auto") -> AsyncIterator[Client]:
-        called = f"from jobs.mcp import mcp; mcp(url='http://127.0.0.1:{port}', variable='MY_TOKEN')"
+        called = f"from jobs.memory.mcp import mcp; mcp(url='http://127.0.0.1:{port}', variable='MY_TOKEN')"
         command = StdioServerParameters(
             command=sys.executable,
             args=["-c", called],

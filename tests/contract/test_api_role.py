@@ -12,15 +12,15 @@ import httpx
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from jobs.broker.config import free_port
+from jobs.shared.broker_config import free_port
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import FactCategory, FactChanged, Position
 from models.policy import Policy
+from streams.index.server import ServerStore
+from streams.index.user_memory import UserMemory
 from streams.ports import Condition, PayloadValue
 from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
-from streams.vectors.server import ServerStore
-from streams.vectors.user_memory import UserMemory
 from streams.wiring import ROLES, embedder_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -21,18 +21,18 @@ from starlette.routing import Route
 
 from models.policy import Policy
 from streams.api.assembly import admin_routers, memory_api
-from streams.api.health import Endpoint, create_api
-from streams.api.mcp import McpEndpoint
-from streams.api.memory import memory_router
-from streams.api.security import access_of
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.api.mcp.server import McpEndpoint
+from streams.api.users.routes import memory_router
+from streams.http.health import Endpoint, create_api
+from streams.http.security import access_of
+from streams.index.app_memory import AppMemories
+from streams.index.edge import EdgeStore
+from streams.index.project_memory import ProjectMemories
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.user_memory import UserMemory
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import VectorStore
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.edge import EdgeStore
-from streams.vectors.project_memory import ProjectMemories
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import LoggedChange, TopicMemory
-from streams.vectors.user_memory import UserMemory
 from tests.api_apps import Erasures, memory, space
 from tests.api_asked import CASES, SHOWN
 from tests.api_doubles import Served, bearer, episode, fact, settings_of, standing

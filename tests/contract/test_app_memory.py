@@ -12,13 +12,13 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import AppMemoryChanged
-from streams.api import security
-from streams.api.security import Caller
-from streams.api.tenancy import ScopedStore
+from streams.http import security
+from streams.http.security import Caller
+from streams.http.tenancy import ScopedStore
+from streams.index.app_memory import MEMORIES, AppMemories
+from streams.index.edge import EdgeStore
+from streams.index.server import ServerStore
 from streams.ports import VectorStore
-from streams.vectors.app_memory import MEMORIES, AppMemories
-from streams.vectors.edge import EdgeStore
-from streams.vectors.server import ServerStore
 from tests.apps_indexed import NOW, gone, memory, standing
 from tests.users_indexed import MatterEmbedder
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from models.errors import ConfigurationError
-from models.memory.topic_vectors import topic_vector
-from streams.embed.minilm import MiniLmEmbedder
-from streams.embed.wordllama import WordLlamaEmbedder
+from models.session.topics.matching import topic_vector
+from streams.inference.minilm import MiniLmEmbedder
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder, Vectors
 
 REPHRASED = [

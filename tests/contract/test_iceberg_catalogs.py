@@ -21,11 +21,11 @@ from pyiceberg.exceptions import CommitStateUnknownException
 
 from models.erasure import Subject
 from models.errors import ConfigurationError, StoreUnavailable
-from models.topics import PROFILES
-from streams.iceberg import tables
-from streams.iceberg.withdraw import withdraw
-from streams.lake.erasing import erase
-from streams.lake.schema import RAW, TABLES
+from models.events.topics import PROFILES
+from streams.archive.erasing import erase
+from streams.archive.iceberg import tables
+from streams.archive.iceberg.withdraw import withdraw
+from streams.archive.schema import RAW, TABLES
 from tests.iceberg_rest import rest_catalog
 from tests.iceberg_tables import Archive, holding, land_everything
 from tests.lake_records import NOW, buffer_of, profile, turn

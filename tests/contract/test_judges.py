@@ -15,14 +15,14 @@ import pytest
 from pydantic import SecretStr
 
 from models.errors import ConfigurationError, JudgeFailed
-from models.event_base import NAME_CHARS
 from models.events import JudgedTurn, Role
-from streams.judges.onnx import OnnxJudge
-from streams.judges.openai import Form, OpenAiJudge
-from streams.llm.client import OpenAiLlm
-from streams.llm.failures import judge as blame_of
+from models.events.base import NAME_CHARS
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.onnx_judge import OnnxJudge
+from streams.inference.openai_failures import judge as blame_of
+from streams.inference.openai_judge import Form, OpenAiJudge
+from streams.inference.resilience import Breaker, Guard, Retry
 from streams.ports import Judge
-from streams.resilience import Breaker, Guard, Retry
 from tests.openai_stand_in import Mode, StandIn, standing_in
 from tests.tiny_classifier import HARMFUL_WORD, write_classifier
 

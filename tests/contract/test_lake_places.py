@@ -12,16 +12,16 @@ from pydantic import SecretStr
 
 from models.erasure import Subject
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from models.topics import TURNS
-from streams.lake.catalog import open_reader
-from streams.lake.damage import damaged, foreign_files
-from streams.lake.erasing import erase
-from streams.lake.left_out import leave_damage_out
-from streams.lake.maintenance import FILES_TO_MERGE, maintain
-from streams.lake.postgres import AdvisoryLock, vacuum
-from streams.lake.progress import Place as Partition
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.events.topics import TURNS
+from streams.archive.catalog import open_reader
+from streams.archive.damage import damaged, foreign_files
+from streams.archive.erasing import erase
+from streams.archive.left_out import leave_damage_out
+from streams.archive.maintenance import FILES_TO_MERGE, maintain
+from streams.archive.postgres import AdvisoryLock, vacuum
+from streams.archive.progress import Place as Partition
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests.lake_places import Bucket, Database, Place, bucket, database, place
 from tests.lake_records import NOW, PREFIX, buffer_of, turn
 

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from models.app_events import (
-    MOST_MEMORY_CHARS,
-    CompactionDecided,
-)
+from models.events.app import MOST_MEMORY_CHARS, CompactionDecided
 from models.text.words import estimate_tokens
-from streams.llm.client import OpenAiLlm
-from streams.llm.memories import MemoryWriter
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.llm_memories import MemoryWriter
 from tests.app_memory_requests import (
     FAILURES,
     INJECTION,

@@ -8,14 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from models.app_events import (
-    MOST_MEMORY_CHARS,
-    MemoryProposed,
-    Space,
-)
+from models.events.app import MOST_MEMORY_CHARS, MemoryProposed, Space
 from models.policy import Policy
-from streams.llm.client import OpenAiLlm
-from streams.llm.memories import MemoryWriter
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.llm_memories import MemoryWriter
 from tests.app_memory_requests import (
     FAILURES,
     INJECTION,

@@ -9,11 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec import structs
 
-from models.app import fold
-from models.app_state import SpaceState
-from models.codec import decode_command, decode_output, encode
+from models.app.fold import fold
+from models.app.state import SpaceState
 from models.entities import entity_key
-from models.envelope import key_of
 from models.events import (
     AppMemoriesChanged,
     AppMemoriesCompacted,
@@ -27,10 +25,12 @@ from models.events import (
     SpaceEvent,
     SpaceOutput,
 )
+from models.events.topics import REQUESTS
 from models.policy import Policy
-from models.topics import REQUESTS
-from streams.llm.client import OpenAiLlm
-from streams.llm.memories import MemoryWriter
+from models.wire.codec import decode_command, decode_output, encode
+from models.wire.envelope import key_of
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.llm_memories import MemoryWriter
 from tests.openai_stand_in import StandIn, standing_in
 
 START = datetime(2025, 10, 1, 9, tzinfo=UTC)

@@ -12,10 +12,10 @@ from msgspec import Struct
 from pydantic import SecretStr
 
 from models.errors import LlmRubbish, LlmTimedOut, LlmUnavailable
-from streams.llm.answers import Said, json_schema
-from streams.llm.client import JsonMode, OpenAiLlm
-from streams.llm.failures import judge
-from streams.resilience import Breaker, Guard, Retry
+from streams.inference.llm_answers import Said, json_schema
+from streams.inference.llm_client import JsonMode, OpenAiLlm
+from streams.inference.openai_failures import judge
+from streams.inference.resilience import Breaker, Guard, Retry
 from tests.openai_stand_in import Mode, StandIn, standing_in
 
 SECRET = "sk-top-secret"  # noqa: S105 - made up

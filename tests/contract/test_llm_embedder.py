@@ -10,11 +10,11 @@ import pytest
 from pydantic import SecretStr
 
 from models.errors import ConfigurationError, EmbedderUnavailable, StoreUnavailable
-from streams.embed.openai import HEAD_CHARS, OpenAiEmbedder
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.llm.failures import judge
+from streams.inference.openai_embedder import HEAD_CHARS, OpenAiEmbedder
+from streams.inference.openai_failures import judge
+from streams.inference.resilience import Breaker, Guard, Retry
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
-from streams.resilience import Breaker, Guard, Retry
 from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks for this module's `embedder`
     test_a_vector_does_not_depend_on_its_batch,
     test_no_other_threshold_separates_better,

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from models.event_base import Role
+from models.events.base import Role
+from models.events.user import ExtractedFact, FactCategory, RequestedTurn, Retraction
 from models.policy import Policy
-from models.user_events import ExtractedFact, FactCategory, RequestedTurn, Retraction
-from streams.llm.client import OpenAiLlm
-from streams.llm.extraction import Extracted, LlmFactExtractor
-from streams.llm.failures import judge
-from streams.llm.summaries import ExtractiveSummariser, LlmSummariser, Summariser
-from streams.resilience import Guard, Retry
+from streams.inference.llm_client import OpenAiLlm
+from streams.inference.llm_facts import Extracted, LlmFactExtractor
+from streams.inference.openai_failures import judge
+from streams.inference.resilience import Guard, Retry
+from streams.inference.summaries import ExtractiveSummariser, LlmSummariser, Summariser
 from tests.openai_stand_in import Mode, StandIn, standing_in
 
 TURNS = [

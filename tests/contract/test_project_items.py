@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from qdrant_client import AsyncQdrantClient
 
+from models.events.project_items import Relationship
 from models.policy import Policy
-from models.project_policy import ProjectPolicy, ProjectRetrievalPolicy
-from models.project_types import Relationship
+from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
+from streams.index import project_memory, project_questions
+from streams.index.edge import EdgeStore
+from streams.index.hybrid_search import HybridSearch
+from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.index.server import ServerStore
 from streams.ports import VectorStore
-from streams.retrieval import HybridSearch
-from streams.vectors import project_memory, project_questions
-from streams.vectors.edge import EdgeStore
-from streams.vectors.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
-from streams.vectors.server import ServerStore
 from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
 from tests.users_indexed import MatterEmbedder
 

@@ -15,16 +15,16 @@ from qdrant_client import AsyncQdrantClient
 
 from models.errors import StoreUnavailable
 from models.policy import Policy
-from models.project_policy import ProjectPolicy, ProjectRetrievalPolicy
+from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalQuery
-from streams.api import security
-from streams.api.security import Caller
-from streams.api.tenancy import ScopedStore, reads
+from streams.http import security
+from streams.http.security import Caller
+from streams.http.tenancy import ScopedStore, reads
+from streams.index import project_memory
+from streams.index.edge import EdgeStore
+from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.index.server import ServerStore
 from streams.ports import Condition, PayloadValue, VectorStore
-from streams.vectors import project_memory
-from streams.vectors.edge import EdgeStore
-from streams.vectors.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
-from streams.vectors.server import ServerStore
 from tests.projects_indexed import (
     EVERYTHING,
     NOW,

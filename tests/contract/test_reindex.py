@@ -13,13 +13,12 @@ from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import EpisodeCompressed, FactCategory, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
-from models.user_events import PastFact, SessionTurns
-from streams.ports import Point, Vectors, VectorStore
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.edge import EdgeStore
-from streams.vectors.generations import (
+from streams.index.app_memory import AppMemories
+from streams.index.edge import EdgeStore
+from streams.index.generations import (
     FIRST,
     GenerationRecord,
     GenerationStore,
@@ -27,12 +26,13 @@ from streams.vectors.generations import (
     generation_name,
     require_finished,
 )
-from streams.vectors.project_memory import ProjectMemories
-from streams.vectors.reindex import RECIPES, Copied, Source, copy_collections
-from streams.vectors.reindex_server import ServerSource, alias_of
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.user_memory import UserMemory
+from streams.index.project_memory import ProjectMemories
+from streams.index.reindex import RECIPES, Copied, Source, copy_collections
+from streams.index.reindex_server import ServerSource, alias_of
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import UserMemory
+from streams.ports import Point, Vectors, VectorStore
 from tests import apps_indexed, projects_indexed
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -9,9 +9,9 @@ import pytest
 
 from models.events import Role, Turn
 from models.risk.scorer import RuleScorer
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.inference.trained_scorer import TrainedScorer, model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import TurnScorer
-from streams.scorers.trained import TrainedScorer, model_at
 
 # urllib3, which wordllama imports, probes for IPv6 when it is loaded.
 pytestmark = pytest.mark.filterwarnings("ignore:A test tried to use socket.socket")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from models.errors import ConfigurationError, TurntideError
-from streams.api.security import access_of
+from streams.http.security import access_of
 from streams.kafka.client import client_options
 from streams.settings import Settings, load_settings
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models.events import Position, Role, Turn
-from models.partition import Arrival, PartitionFold
+from models.partition.sessions import Arrival, PartitionFold
 from models.policy import Policy
 from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable

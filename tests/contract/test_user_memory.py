@@ -10,10 +10,10 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import FactCategory, Retraction
-from models.user_events import TurnRef
+from models.events.user import TurnRef
+from streams.index.edge import EdgeStore
+from streams.index.server import ServerStore
 from streams.ports import VectorStore
-from streams.vectors.edge import EdgeStore
-from streams.vectors.server import ServerStore
 from tests.user_driver import NOON, fact
 from tests.users_indexed import IndexedUser
 

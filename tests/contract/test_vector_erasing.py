@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from models.erase_events import ErasedStore, VectorsErasureDue
+from models.events.erase import ErasedStore, VectorsErasureDue
+from models.events.user import SessionTurns
 from models.policy import Policy
-from models.user_events import SessionTurns
+from streams.index.app_memory import AppMemories
+from streams.index.edge import EdgeStore
+from streams.index.erasing import VectorErasing
+from streams.index.generations import GenerationStore
+from streams.index.project_memory import ProjectMemories
+from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.edge import EdgeStore
-from streams.vectors.erasing import VectorErasing
-from streams.vectors.generations import GenerationStore
-from streams.vectors.project_memory import ProjectMemories
-from streams.vectors.server import ServerStore
 from tests.apps_indexed import memory, standing
 from tests.bytes_left import files_with
 from tests.projects_indexed import (

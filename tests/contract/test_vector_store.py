@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError
+from streams.index.edge import EdgeStore
+from streams.index.server import ServerStore
 from streams.ports import Condition, Point, VectorStore
-from streams.vectors.edge import EdgeStore
-from streams.vectors.server import ServerStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 

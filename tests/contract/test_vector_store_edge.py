@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from models.errors import ConfigurationError, StoreUnavailable
+from streams.index.edge import EdgeStore
 from streams.ports import Point
-from streams.vectors.edge import EdgeStore
 
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
 import numpy as np
 from streams.ports import Point
-from streams.vectors.edge import EdgeStore
+from streams.index.edge import EdgeStore
 
 async def write():
     store = EdgeStore(Path(sys.argv[1]), embedder="test")

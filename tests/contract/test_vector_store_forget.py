@@ -13,11 +13,11 @@ from qdrant_client import AsyncQdrantClient
 
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import document_vector, query_vector
+from streams.index import edge, edge_shard
+from streams.index.edge import EdgeStore
+from streams.index.generations import GenerationStore
+from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
-from streams.vectors import edge, edge_shard
-from streams.vectors.edge import EdgeStore
-from streams.vectors.generations import GenerationStore
-from streams.vectors.server import ServerStore
 from tests.bytes_left import files_with
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

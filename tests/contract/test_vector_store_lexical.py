@@ -13,10 +13,10 @@ from qdrant_client import AsyncQdrantClient, models
 
 from models.errors import ConfigurationError
 from models.retrieval.lexical import AVERAGE_TERMS, K1, B, document_vector, query_vector
+from streams.index import edge_shard
+from streams.index.edge import EdgeStore
+from streams.index.server import ServerStore
 from streams.ports import Condition, Hit, Point, VectorStore
-from streams.vectors import edge_shard
-from streams.vectors.edge import EdgeStore
-from streams.vectors.server import ServerStore
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"

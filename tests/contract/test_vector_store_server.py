@@ -13,9 +13,9 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from models.errors import ConfigurationError, StoreUnavailable
+from streams.index import server_requests
+from streams.index.server import ServerStore
 from streams.ports import Point
-from streams.vectors import server_requests
-from streams.vectors.server import ServerStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 

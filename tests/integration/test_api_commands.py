@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from aiokafka.admin import NewTopic
 
-from models.codec import decode_command
 from models.errors import DeliveryFailed
 from models.events import MemoriesPurged, MemoryDeleted, Position
+from models.events.topics import COMMANDS
 from models.policy import IntakePolicy
-from models.topics import COMMANDS
+from models.wire.codec import decode_command
 from streams.api.commands import KafkaCommands
 from streams.kafka.client import admin, read_to_end
 from streams.settings import load_settings

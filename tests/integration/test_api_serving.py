@@ -19,16 +19,16 @@ from aiokafka import TopicPartition
 from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
 
-from jobs.broker.config import free_port
-from jobs.compare import State
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
+from jobs.replay.comparison import State
+from jobs.shared.broker_config import free_port
 from models.errors import ConfigurationError
 from models.events import Role, Turn
-from models.memory.conversation_topics import ConversationTopics
-from models.memory.topic_reading import get_topic_context, list_topics
-from models.session import SessionState
-from models.topics import CONVERSATION_TOPICS, TURNS, Topic
-from streams.api.health import create_api, serve
+from models.events.topics import CONVERSATION_TOPICS, TURNS, Topic
+from models.session.fold import SessionState
+from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.reading import get_topic_context, list_topics
+from streams.http.health import create_api, serve
 from streams.kafka.client import consumer
 from streams.roles.index import IndexRole
 from streams.settings import Settings, load_settings

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from jobs.topics import apply_topics
-from models.app_policy import AppPolicy, EnergyPolicy
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
 from models.entities import entity_key
-from models.envelope import headers_for
 from models.events import AppMemoriesChanged, AppMemoryChanged
+from models.events.topics import COMMANDS, MEMORIES
 from models.policy import Policy
-from models.topics import COMMANDS, MEMORIES
+from models.policy.app import AppPolicy, EnergyPolicy
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
+from streams.observe.telemetry import metrics
 from streams.roles.memory import MemoryRole
 from streams.settings import Settings, load_settings
-from streams.telemetry import metrics
 from tests.app_driver import Space
 
 pytestmark = pytest.mark.kafka

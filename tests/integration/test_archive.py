@@ -15,29 +15,29 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
-from jobs.chaos.traffic import traffic
-from jobs.role_process import RoleProcess
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.lab.chaos.traffic import traffic
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events import ClockTicked, DeadLetter, SessionEnded
+from models.events.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.risk.scorer import RuleScorer
-from models.topics import ALERTS, DEAD_LETTERS, PROFILES, TURNS, Topic
-from streams.archive_settings import ArchiveSettings
-from streams.http_settings import HttpSettings
+from models.wire.codec import encode
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import open_reader, paths_of, reading
+from streams.archive.inputs import archived_count, archived_inputs
+from streams.archive.progress import Move, Place
+from streams.archive.rows import Rows
+from streams.archive.verify import Verification, verify
+from streams.archive.writer import LakeWriter
 from streams.kafka.client import consumer
 from streams.kafka.producer import Record
-from streams.lake.buffer import Buffer
-from streams.lake.catalog import open_reader, paths_of, reading
-from streams.lake.inputs import archived_count, archived_inputs
-from streams.lake.progress import Move, Place
-from streams.lake.rows import Rows
-from streams.lake.verify import Verification, verify
-from streams.lake.writer import LakeWriter
-from streams.replay import Feed, Replay, replay_log
+from streams.oracle.replay import Feed, Replay, replay_log
 from streams.roles import archive
 from streams.settings import Settings, load_settings
+from streams.settings.archive import ArchiveSettings
+from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of
 from tests.lake_records import profile, turn
 

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.codec import decode_output, encode
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
-from models.topics import AUDIT
-from streams.api.audit import AuditLog
-from streams.api.audit_log import KafkaAudit
+from models.events.topics import AUDIT
+from models.wire.codec import decode_output, encode
+from streams.http.audit import AuditLog
+from streams.http.audit_log import KafkaAudit
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.topics import BrokerTopic, create
 from streams.settings import load_settings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bench.ground import Ground
-from jobs.bench.recovery import Size, measure
+from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.recovery import Size, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 

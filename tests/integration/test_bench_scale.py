@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.bench.ground import Ground
-from jobs.bench.page_parts import Measured
-from jobs.bench.page_scale import scale_section
-from jobs.bench.scale import Size, measure
-from jobs.bench.scale_length import POSITIONS
+from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.page_parts import Measured
+from jobs.lab.bench.page_scale import scale_section
+from jobs.lab.bench.scale import Size, measure
+from jobs.lab.bench.scale_length import POSITIONS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bench.ground import Ground
-from jobs.bench.topics import Size, measure
-from jobs.eval.topics_dialogues import read_dialogues
+from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.topics import Size, measure
+from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy
 from streams.settings import load_settings
 from streams.wiring import embedder_of, policy_of

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from jobs.backtest.contenders import Contender
-from jobs.backtest.judging import judge
-from jobs.calibrate.live import watched
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.judging import judge
+from jobs.escalation.calibrate.live import watched
+from jobs.operate.topics import apply_topics
+from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
+from models.events.topics import ALERTS, TURNS
 from models.policy import Policy
-from models.topics import ALERTS, TURNS
+from models.wire.codec import encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings

@@ -10,12 +10,12 @@ import httpx
 import numpy as np
 import pytest
 
-from jobs.chaos.vector_server import ERRORS_PATH, create_vector_api
+from jobs.lab.chaos.vector_server import ERRORS_PATH, create_vector_api
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import document_vector, query_vector
-from streams.api.health import serve
+from streams.http.health import serve
+from streams.index.server import ServerStore
 from streams.ports import Point
-from streams.vectors.server import ServerStore
 
 AT_ONCE = (timedelta(0),)
 

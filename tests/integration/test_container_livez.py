@@ -10,7 +10,7 @@ from runpy import run_path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from streams.api.health import create_api, serve
+from streams.http.health import create_api, serve
 from tests.manifests import CONTAINER
 
 

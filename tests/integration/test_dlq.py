@@ -15,21 +15,21 @@ import msgspec
 import pytest
 from aiokafka import ConsumerRecord, TopicPartition
 
-from jobs.alerts import acknowledge, harmless_alert, latest_alerts
-from jobs.dlq import letters, replay_letters
-from jobs.topics import apply_topics
-from models.codec import encode
-from models.envelope import headers_for
+from jobs.alerts.command import acknowledge, harmless_alert, latest_alerts
+from jobs.operate.dlq import letters, replay_letters
+from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import AlertAcknowledged, AlertChanged, AlertStatus, DeadLetter
-from models.session_outputs import TOPICS_STAGE
-from models.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
+from models.events.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
+from models.session.outputs import TOPICS_STAGE
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
 from streams.kafka.client import consumer, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.notify import relay
+from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
 from streams.settings import Settings, load_settings
-from streams.telemetry import metrics
 from tests.traced import HEADER, TRACE_ID, traced
 
 pytestmark = pytest.mark.kafka

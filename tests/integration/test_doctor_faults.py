@@ -26,20 +26,20 @@ import typer
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
-from jobs.broker.config import free_port
-from jobs.doctor import CHECKS, clocks, doctor
-from jobs.role_process import environment_of
-from jobs.topics import apply_topics, differences
+from jobs.operate.doctor import CHECKS, clocks, doctor
+from jobs.operate.topics import apply_topics, differences
+from jobs.shared.broker_config import free_port
+from jobs.shared.role_process import environment_of
 from models.events import SessionEnded
-from streams.api.health import create_api, serve
-from streams.api.security import access_of
-from streams.embed import wordllama
-from streams.http_settings import HttpSettings
+from streams.archive.place import paths_of
+from streams.archive.writer import LakeWriter
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
+from streams.index.edge import EdgeStore
+from streams.inference import wordllama
 from streams.kafka.client import admin
-from streams.lake.place import paths_of
-from streams.lake.writer import LakeWriter
 from streams.settings import Settings, load_settings
-from streams.vectors.edge import EdgeStore
+from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 from tests.fault_driver import recorded, send, until
 

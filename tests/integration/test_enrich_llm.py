@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
+from jobs.shared.sending import send_to_turns
 from models.events import EpisodeCompressed, FactChanged, Role, Turn
-from models.topics import FACTS, USER_EPISODES, Topic
+from models.events.topics import FACTS, USER_EPISODES, Topic
+from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings

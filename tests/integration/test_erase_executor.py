@@ -11,12 +11,12 @@ from functools import partial
 import pytest
 from aiokafka import TopicPartition
 
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
 from models.erasure import Subject, digest
 from models.errors import StoreUnavailable
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
+from models.events.topics import ERASURES, PROFILES
 from models.policy import IntakePolicy
-from models.topics import ERASURES, PROFILES
 from streams.erase import executor
 from streams.erase.archived import Spoke
 from streams.erase.executor import Executor

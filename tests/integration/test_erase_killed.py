@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from jobs.role_process import RoleProcess
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
 from models.events import EraseRequested, ErasureProved, Turn
-from models.partition import PARTITION_ENTITY
-from models.topics import FACTS, MEMORY_STATE, SESSION_STATE, Topic
+from models.events.topics import FACTS, MEMORY_STATE, SESSION_STATE, Topic
+from models.partition.sessions import PARTITION_ENTITY
+from streams.archive.catalog import open_reader, paths_of
 from streams.erase.requests import KafkaEraseRequests
 from streams.kafka.client import read_to_end
-from streams.lake.catalog import open_reader, paths_of
 from streams.settings import Settings, load_settings
 from streams.state.table import StateTable
 from streams.wiring import ROLES

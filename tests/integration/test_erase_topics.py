@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 from aiokafka import TopicPartition
 
-from jobs.topics import apply_topics, differences
-from models.codec import encode
+from jobs.operate.topics import apply_topics, differences
 from models.erasure import Subject
+from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
-from models.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
+from models.wire.codec import encode
 from streams.erase.logs import Logs, opened
 from streams.erase.purge import purge, restore, tightened
 from streams.erase.readers import Readers, ReadersBehind

@@ -14,23 +14,23 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from jobs.topics import apply_topics
-from models.bounds import STATE_WRITE_BYTES
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
 from models.errors import Stalled
 from models.events import Role, Turn
+from models.events.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
-from models.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Topic
-from streams import watchdog
+from models.session.bounds import STATE_WRITE_BYTES
+from models.wire.codec import decode_output, encode
+from streams.archive.buffer import Buffer
+from streams.archive.progress import Move, Place
+from streams.kafka import watchdog
 from streams.kafka.client import read_to_end
-from streams.lake.buffer import Buffer
-from streams.lake.progress import Move, Place
+from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
 from streams.roles.batch_role import BatchRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
-from streams.watchdog import Watchdog, watched
 from streams.wiring import embedder_of
 
 pytestmark = pytest.mark.kafka

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.broker.config import free_port
-from jobs.topics import apply_topics
-from models.codec import encode
-from models.envelope import headers_for, key_of
+from jobs.operate.topics import apply_topics
+from jobs.shared.broker_config import free_port
 from models.events import ErasedStore, VectorsErased, VectorsErasureDue
+from models.events.topics import ERASURES, MEMORIES
 from models.risk.scorer import RuleScorer
-from models.topics import ERASURES, MEMORIES
+from models.wire.codec import encode
+from models.wire.envelope import headers_for, key_of
 from streams.erase.logs import opened
 from streams.erase.record import PLACE, ErasureRecords, recorded
 from streams.kafka.producer import Producer, Record, acknowledged

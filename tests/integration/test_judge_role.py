@@ -15,16 +15,16 @@ import msgspec
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
+from jobs.shared.sending import send_to_turns
 from models.events import AlertChanged, AlertStatus, Mode, Role, Severity, Turn
-from models.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
+from models.events.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
+from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
+from streams.observe.tracing import tracing
 from streams.settings import Settings, load_settings
-from streams.telemetry_settings import TelemetrySettings
-from streams.tracing import tracing
+from streams.settings.telemetry import TelemetrySettings
 from streams.wiring import ROLES
 from tests.openai_stand_in import StandIn, standing_in
 from tests.traced import HEADER, headers_on, traced

@@ -1,4 +1,4 @@
-"""Each role as its own user of Kafka, with the rights of `jobs.strimzi` and no more; erasing is in `tests/system`."""
+"""Each role as its own user of Kafka, with the rights of `jobs.operate.strimzi`; erasing is in `tests/system`."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import httpx
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from jobs.broker.config import free_port
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
+from jobs.shared.broker_config import free_port
+from jobs.shared.sending import send_to_turns
 from models.errors import DeliveryFailed
 from models.events import AlertChanged
-from models.topics import ALERTS, AUDIT, TURNS
-from streams.api.audit_log import KafkaAudit
+from models.events.topics import ALERTS, AUDIT, TURNS
 from streams.api.commands import KafkaCommands
 from streams.api.live.roles import KafkaLags
 from streams.api.live.service import LivePage
-from streams.http_settings import HttpSettings
+from streams.http.audit_log import KafkaAudit
+from streams.index.server import ServerStore
 from streams.kafka.producer import Producer, acknowledged
 from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
-from streams.vectors.server import ServerStore
+from streams.settings.http import HttpSettings
 from streams.wiring import ROLES, policy_of
 from tests.fault_driver import _loaded, events, recorded, said, until
 from tests.guarded_kafka import GuardedKafka

@@ -14,10 +14,10 @@ from aiokafka.structs import ConsumerRecord
 from cryptography.hazmat.primitives import serialization
 from faust.types import TP
 
-from jobs.broker.config import HOST
-from jobs.broker.local_kafka import LocalKafka
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.shared.broker_config import HOST
 from models.errors import ConfigurationError, DeliveryFailed, StoreUnavailable
-from models.topics import TURNS
+from models.events.topics import TURNS
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.roles.batch_role import BatchRole

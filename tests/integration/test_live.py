@@ -15,15 +15,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
 from models.events import SessionErased
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.commands import KafkaCommands
-from streams.api.health import create_api, serve
 from streams.api.live.service import LivePage
+from streams.http.health import create_api, serve
+from streams.index.server import ServerStore
 from streams.settings import load_settings
-from streams.vectors.server import ServerStore
 from tests.fault_driver import _loaded, recorded, said, send, sessions_role
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

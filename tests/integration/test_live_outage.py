@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from jobs.broker.local_kafka import LocalKafka
-from jobs.topics import apply_topics
-from models.codec import encode
-from models.envelope import headers_for
-from models.topics import PROFILES
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
+from models.events.topics import PROFILES
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
 from streams.api.live.board import Board
 from streams.api.live.feed import Feed
 from streams.kafka.producer import Producer, Record, acknowledged

@@ -16,9 +16,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from jobs.broker import config
-from jobs.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka
-from jobs.broker.ready import answers
+from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka
+from jobs.operate.broker.ready import answers
+from jobs.shared import broker_config as config
 
 pytestmark = pytest.mark.kafka
 
@@ -28,7 +28,7 @@ _ROOT = Path(__file__).parents[2]
 _PARENT = """
 import sys
 from pathlib import Path
-from jobs.broker.local_kafka import LocalKafka
+from jobs.operate.broker.local_kafka import LocalKafka
 
 LocalKafka(Path(sys.argv[1])).start(); sys.stdout.write("up\\n"); sys.stdout.flush(); sys.stdin.read()
 """

@@ -14,12 +14,12 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.compare import settle
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
+from jobs.replay.comparison import settle
+from jobs.shared.sending import send_to_turns
 from models.events import Role, TopicChanged, Turn
-from models.topics import CONVERSATION_TOPICS
+from models.events.topics import CONVERSATION_TOPICS
+from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.roles import archive

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from jobs.role_process import RoleProcess
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from jobs.shared.sending import send_to_turns
 from models.events import EpisodeCompressed, FactChanged, Role, Turn, UserMemoryChanged
-from models.topics import DEAD_LETTERS, FACTS, REQUESTS, USER_EPISODES, Topic
+from models.events.topics import DEAD_LETTERS, FACTS, REQUESTS, USER_EPISODES, Topic
+from models.wire.codec import decode_output, encode
+from streams.index.user_memory import UserMemory
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from streams.vectors.user_memory import UserMemory
 from streams.wiring import ROLES, embedder_of, vector_store_of
 from tests.user_driver import flat
 

@@ -17,12 +17,12 @@ import pytest
 from aiokafka import ConsumerRecord
 from aiokafka.partitioner import DefaultPartitioner
 
-from jobs.formats import Filling, Malformed
-from jobs.formats.source import Reading, Source
-from jobs.production import Sending, Summary, send
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
+from jobs.produce.formats import Filling, Malformed
+from jobs.produce.formats.source import Reading, Source
+from jobs.produce.production import Sending, Summary, send
 from models.events import Role, SessionEnded, Turn
-from models.topics import TURNS
+from models.events.topics import TURNS
 from streams.kafka.client import read_to_end
 from streams.settings import Settings, load_settings
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
 from models.entities import entity_key
-from models.envelope import headers_for
 from models.events import ProjectChanged, ProjectItemChanged
+from models.events.topics import COMMANDS, PROJECTS
 from models.policy import Policy
-from models.project_policy import ConsolidationPolicy, ProjectPolicy
-from models.topics import COMMANDS, PROJECTS
+from models.policy.project import ConsolidationPolicy, ProjectPolicy
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.roles.memory import MemoryRole

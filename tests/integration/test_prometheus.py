@@ -17,14 +17,14 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from jobs.alerts import harmless_alert
+from jobs.alerts.command import harmless_alert
 from models.events import AlertStatus, Severity
-from streams.api.health import create_api, serve
-from streams.api.security import access_of
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
 from streams.notify.alertmanager import API_PATH, AlertmanagerSink
 from streams.notify.delivery import Poster
-from streams.telemetry import Metrics
+from streams.observe.telemetry import Metrics
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.tools import tool
 from tests.watching import Receiver, Told, alertmanager, prometheus, receiving
 

@@ -12,9 +12,9 @@ import pytest
 from aiokafka import AIOKafkaProducer, ConsumerRecord, TopicPartition
 from structlog.testing import capture_logs
 
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
 from models.errors import RecoveryFailed
-from models.topics import SESSION_STATE
+from models.events.topics import SESSION_STATE
 from streams.kafka.client import admin, consumer
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.topics import set_config

@@ -9,17 +9,17 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import OffsetAndMetadata
 
-from jobs.reindex import Reindexed, reindex_all
-from jobs.topics import apply_topics
+from jobs.operate.reindex import Reindexed, reindex_all
+from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError
-from models.topics import INDEXED_TOPICS, TURNS
-from streams.embed.wordllama import WordLlamaEmbedder
+from models.events.topics import INDEXED_TOPICS, TURNS
+from streams.index.edge import EdgeStore
+from streams.index.generations import require_finished
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.kafka.client import admin, consumer
 from streams.ports import PayloadValue, Point
 from streams.roles.index import IndexRole
 from streams.settings import Settings, load_settings
-from streams.vectors.edge import EdgeStore
-from streams.vectors.generations import require_finished
 
 pytestmark = pytest.mark.kafka
 

@@ -11,24 +11,24 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.alert_labels import latest_labels
-from jobs.alerts import label_alerts, latest_alerts
-from jobs.replay import folding
-from jobs.replay_alert import replay_alert
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.alerts.command import label_alerts, latest_alerts
+from jobs.alerts.labels import latest_labels
+from jobs.operate.topics import apply_topics
+from jobs.replay.alert import replay_alert
+from jobs.replay.command import folding
+from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events import AlertStatus, InputEvent, ProfileUpdated, Role, SessionEnded, Turn
+from models.events.topics import PROFILES
 from models.policy import AlertPolicy, Policy, ProfilePolicy
-from models.policy_digest import policy_digest
+from models.policy.digest import policy_digest
 from models.risk.scorer import RuleScorer
-from models.topics import PROFILES
-from streams import versions
+from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
+from streams.state import policy_versions as versions
 from streams.wiring import policy_of, stream_embedder_of
 
 pytestmark = pytest.mark.kafka

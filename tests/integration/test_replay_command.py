@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.role_process import environment_of
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
-from models.envelope import key_of
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import environment_of
+from jobs.shared.sending import send_to_turns
 from models.events import Position, Role, Turn
-from models.topics import COMMANDS
+from models.events.topics import COMMANDS
+from models.wire.codec import encode
+from models.wire.envelope import key_of
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.settings import Settings, load_settings
 from tests.user_driver import added

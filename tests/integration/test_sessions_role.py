@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.topics import apply_topics
-from models.codec import decode_output, encode
+from jobs.operate.topics import apply_topics
 from models.errors import DeliveryFailed
 from models.events import Role, Turn
+from models.events.topics import DEAD_LETTERS, EPISODES, PROFILES, TURNS, Topic
 from models.policy import Policy, ProfilePolicy
-from models.topics import DEAD_LETTERS, EPISODES, PROFILES, TURNS, Topic
+from models.wire.codec import decode_output, encode
 from streams.kafka.client import admin, read_to_end
 from streams.kafka.topics import set_config
+from streams.observe.telemetry import metrics
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
-from streams.telemetry import metrics
 from streams.wiring import embedder_of
 from tests.fault_driver import BrittleScorer
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
 from models.errors import Fenced
-from models.topics import SESSION_STATE
+from models.events.topics import SESSION_STATE
 from streams.kafka.producer import Producer
 from streams.settings import Settings, load_settings
 from streams.state.table import StateTable

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.operate.topics import apply_topics
 from models.entities import entity_key
 from models.events import Position, UserErased, UserTurnAdded
-from models.partition import ERASED_PART, PARTITION_ENTITY
-from models.topics import COMMANDS, MEMORY_STATE
+from models.events.topics import COMMANDS, MEMORY_STATE
+from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
+from models.wire.codec import encode
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.settings import Settings, load_settings
 from streams.state.table import StateTable

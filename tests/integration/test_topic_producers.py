@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.operate.topics import apply_topics
 from models.events import Role, TopicChanged, Turn
-from models.memory.conversation_topics import ConversationTopics
-from models.memory.topic_reading import get_full_topic_history
-from models.session import SessionState
-from models.topics import CONVERSATION_TOPICS, TURNS
+from models.events.topics import CONVERSATION_TOPICS, TURNS
+from models.session.fold import SessionState
+from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.reading import get_full_topic_history
+from models.wire.codec import encode
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of
 from tests.fault_driver import assert_equal_to_replay, events, said, sessions_role, until

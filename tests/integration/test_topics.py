@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.topic_drift import Kind, wanted_topics
-from jobs.topics import apply_topics, differences
+from jobs.operate.topics import apply_topics, differences
+from jobs.shared.topic_drift import Kind, wanted_topics
 from models.errors import ConfigurationError, StoreUnavailable
-from models.topics import TOPICS
+from models.events.topics import TOPICS
 from streams.kafka.client import admin, require_topic
 from streams.kafka.topics import BrokerTopic, set_config, standing_topics
 from streams.settings import Settings, load_settings

@@ -14,8 +14,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from jobs.topics import apply_topics
-from models.topics import TURNS
+from jobs.operate.topics import apply_topics
+from models.events.topics import TURNS
 from streams.kafka.client import admin
 from streams.kafka.topics import BrokerTopic, create
 from streams.roles.batch_role import BatchRole

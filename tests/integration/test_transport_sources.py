@@ -13,8 +13,8 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from jobs.topics import apply_topics
-from models.topics import CONVERSATION_TOPICS, TURNS
+from jobs.operate.topics import apply_topics
+from models.events.topics import CONVERSATION_TOPICS, TURNS
 from streams.kafka.client import consumer
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings, load_settings

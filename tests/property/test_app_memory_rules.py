@@ -7,12 +7,12 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.app_events import ConversationEnded, MemoryToKeep, NotableKind, NotableSentence
-from models.app_policy import AppPolicy
+from models.app.rules import compose, conflicts, decide, merged_into, oldest, refusal
 from models.events import Position, Role
-from models.memory.app_memories import compose, conflicts, decide, merged_into, oldest, refusal
-from models.memory.buffer import BufferedTurn
-from models.memory.notable import notables_of
+from models.events.app import ConversationEnded, MemoryToKeep, NotableKind, NotableSentence
+from models.language.notable import notables_of
+from models.policy.app import AppPolicy
+from models.state.buffer import BufferedTurn
 from tests.session_driver import NOON
 
 PHRASES = (

@@ -14,14 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.app_bounds import largest_space_output_bytes, largest_space_part_bytes
-from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
-from models.app_policy import AppPolicy, EnergyPolicy
-from models.arrival import Command
-from models.codec import encode
+from models.app.bounds import largest_space_output_bytes, largest_space_part_bytes
+from models.app.memory import facts_to_keep
 from models.entities import entity_key
-from models.envelope import tag_of
-from models.erase_events import SpaceErased, SpaceSessionErased
 from models.events import (
     AppMemoriesChanged,
     AppMemoriesCompacted,
@@ -36,10 +31,15 @@ from models.events import (
     SpaceOutput,
     WorkDue,
 )
-from models.memory.app_memory import facts_to_keep
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PARTITION_ENTITY
+from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events.erase import SpaceErased, SpaceSessionErased
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
+from models.policy.app import AppPolicy, EnergyPolicy
+from models.wire.arrival import Command
+from models.wire.codec import encode
+from models.wire.envelope import tag_of
 from tests.app_driver import NOON, Space, ended
 from tests.user_partition import Entities, gather, keep
 
@@ -175,7 +175,7 @@ def test_batches_and_crashes_change_nothing(
     cut_outputs: dict[str, bytes] = {}
     position, step = 0, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.memory_partition.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        patch.setattr("models.partition.commands.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
         while position < len(log):
             size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
             batch = log[max(0, position - rewind) : position + size]

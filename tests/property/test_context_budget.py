@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.project_policy import ContextPolicy
+from models.policy.project import ContextPolicy
 from models.retrieval.context_window import ContextInputs, ContextMessage, TokenCounter, build_context
 from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens

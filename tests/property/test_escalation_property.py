@@ -10,8 +10,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.arrival import SessionEvent, SessionInput
-from models.escalation_policy import CombinationModel
 from models.events import (
     AlertChanged,
     Escalation,
@@ -22,12 +20,14 @@ from models.events import (
     SessionEnded,
     TurnsJudged,
 )
-from models.ids import named_id
+from models.events.ids import named_id
 from models.policy import Policy
+from models.policy.escalation import CombinationModel
 from models.risk.combination import JUDGE, UPSTREAM, Grounds, judge
 from models.risk.escalation import Escalating
 from models.risk.sequence.signals import SIGNAL_NAMES
-from models.session import SessionState, fold
+from models.session.fold import SessionState, fold
+from models.wire.arrival import SessionEvent, SessionInput
 from tests.escalation_driver import MODEL, judged_by, units
 from tests.session_driver import NOON, said
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score, roc_curve
 
-from jobs.eval.escalation_scoring import Judged, by_source, figures, pr_auc, recall_at, roc_auc, roc_auc_interval
+from jobs.lab.eval.escalation_scoring import Judged, by_source, figures, pr_auc, recall_at, roc_auc, roc_auc_interval
 
 tied = st.integers(0, 12).map(lambda tenth: tenth / 10)
 scores = st.lists(tied | st.floats(0, 1), min_size=1, max_size=60)

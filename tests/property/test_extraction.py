@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from models.event_base import Role
-from models.extraction.extraction import MAX_CONTENT_CHARS, MAX_FOUND, extract
-from models.extraction.spelling import written_out
-from models.extraction.subjects import MAX_SUBJECT_CHARS, MAX_TAGS
-from models.project_policy import LongTermPolicy
+from models.events.base import Role
+from models.language.statements.extraction import MAX_CONTENT_CHARS, MAX_FOUND, extract
+from models.language.statements.spelling import written_out
+from models.language.statements.subjects import MAX_SUBJECT_CHARS, MAX_TAGS
+from models.policy.project import LongTermPolicy
 
 _STATEMENTS = st.sampled_from(
     [

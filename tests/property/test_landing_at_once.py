@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.codec import encode
 from models.events import AlertStatus, ClockTicked, SessionEnded, SessionErased
+from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES, TURNS, WINDOWS, Topic
 from models.policy import IntakePolicy
-from models.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES, TURNS, WINDOWS, Topic
-from streams.lake.buffer import Buffer
-from streams.lake.landed import land, land_all
-from streams.lake.rows import Landed
-from streams.lake.schema import TABLES, Skipped
+from models.wire.codec import encode
+from streams.archive.buffer import Buffer
+from streams.archive.landed import land, land_all
+from streams.archive.rows import Landed
+from streams.archive.schema import TABLES, Skipped
 from tests.lake_records import NOW, PREFIX, Record, alert, app_window, profile, record, segment, topic, turn
 
 INTAKE = IntakePolicy(max_content_bytes=1_024)

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.project_policy import LongTermPolicy
-from models.project_types import MemoryType
+from models.events.project_items import MemoryType
+from models.policy.project import LongTermPolicy
 from tests.long_term_memories import DAY, Project
 from tests.session_driver import NOON
 

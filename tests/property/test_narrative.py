@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.events import Role
-from models.memory.narrative import SaidTurn, Watch, detect, merge_overlapping, narrative_arc
-from models.memory.valence import valence
-from models.project_policy import NarrativePolicy
-from models.project_types import EpisodeKind, ProjectEpisode
+from models.events.project_items import EpisodeKind, ProjectEpisode
+from models.language.valence import valence
+from models.policy.project import NarrativePolicy
+from models.project.narrative import SaidTurn, Watch, detect, merge_overlapping, narrative_arc
 from tests.narrative_episodes import KEY, POLICY, episode, taken, turn
 
 _MOST_WATCH_BYTES = 4_096

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.codec import encode
 from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded, Turn
-from models.partition import Arrival, PartitionFold
+from models.partition.sessions import Arrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
+from models.wire.codec import encode
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=5), closed_retention=timedelta(minutes=20)))
@@ -113,8 +113,8 @@ def test_bounds_act_alike_wherever_the_partition_is_recovered(
     """What is closed, evicted and forgotten, one per record, follows from the state alone, not from who folded it."""
     log = arrivals(events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.MAX_TIMEOUTS_PER_RECORD", 1)
-        patch.setattr("models.app_windows.MAX_CLOSINGS_PER_RECORD", 1)
+        patch.setattr("models.partition.sessions.MAX_TIMEOUTS_PER_RECORD", 1)
+        patch.setattr("models.partition.app_windows.MAX_CLOSINGS_PER_RECORD", 1)
         whole: Entities = {}
         whole_outputs: dict[str, bytes] = {}
         fold = PartitionFold(whole, CROWDED_POLICY)

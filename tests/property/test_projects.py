@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.arrival import Command
 from models.events import (
     ConsolidationAsked,
     ConversationStatusSet,
@@ -35,10 +34,11 @@ from models.events import (
     ProjectWorkDue,
     RelationshipSet,
 )
-from models.memory_partition import MemoryPartitionFold
+from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
-from models.project_policy import ProjectPolicy
-from models.projects.state import ProjectState
+from models.policy.project import ProjectPolicy
+from models.project.state import ProjectState
+from models.wire.arrival import Command
 from tests.project_driver import Project
 from tests.user_partition import Entities, gather, keep, keep_result
 
@@ -144,7 +144,7 @@ def test_how_the_log_is_cut_changes_nothing(steps: list[Step], seed: int, small_
     states: list[Entities] = [{}, {}]
     with pytest.MonkeyPatch.context() as patch:
         if small_writes:
-            patch.setattr("models.projects.state.EVENT_STATE_BYTES", 2_000)
+            patch.setattr("models.project.state.EVENT_STATE_BYTES", 2_000)
         log = logged(steps)
         gather(found[0], keep(states[0], MemoryPartitionFold(states[0], POLICY), log.commands))
         fold = MemoryPartitionFold(states[1], POLICY)

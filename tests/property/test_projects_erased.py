@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models import events
-from models.codec import encode
 from models.erasure import Subject
 from models.events import ProjectItemChanged, ProjectOutput
+from models.wire.codec import encode
 from tests.project_driver import Project
 
 CANARY, GONE = "zanzibarcanary", "s1-of-bert"

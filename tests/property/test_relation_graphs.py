@@ -9,8 +9,8 @@ import networkx as nx  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.memory.relations import Graph, dependents, neighbours, path
-from models.project_types import MemoryType, ProjectMemory, Relationship
+from models.events.project_items import MemoryType, ProjectMemory, Relationship
+from models.retrieval.relations import Graph, dependents, neighbours, path
 from tests.session_driver import NOON
 
 NAMES = "abcdef"

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from models.arrival import SessionEvent, SessionInput, SessionTimedOut
 from models.events import (
     AlertAcknowledged,
     AlertChanged,
@@ -27,12 +26,13 @@ from models.events import (
     SessionErased,
     Turn,
 )
-from models.ids import named_id
-from models.memory.buffer import context
-from models.memory.topic_state import PREFIX as TOPIC_PARTS
+from models.events.ids import named_id
 from models.policy import Policy, SessionPolicy
-from models.session import SessionState, fold
+from models.session.fold import SessionState, fold
+from models.session.topics.state import PREFIX as TOPIC_PARTS
+from models.state.buffer import context
 from models.text.words import word_set
+from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=8), closed_retention=timedelta(minutes=30)))

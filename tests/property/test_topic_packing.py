@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.events import Role
-from models.memory.buffer import BufferedTurn
-from models.memory.packing import Codec, MessageEntry, json_bytes, pack, unpack
-from models.memory.parts import Parts
-from models.memory.topic_state import Topic, entry_of
-from models.memory.topic_store import TopicStore
-from models.topic_policy import TopicPolicy
+from models.policy.topic import TopicPolicy
+from models.session.topics.packing import Codec, MessageEntry, json_bytes, pack, unpack
+from models.session.topics.state import Topic, entry_of
+from models.session.topics.store import TopicStore
+from models.state.buffer import BufferedTurn
+from models.state.parts import Parts
 
 CODECS = st.sampled_from(["gzip", "deflate"])
 TIMES = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001

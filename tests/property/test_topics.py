@@ -10,18 +10,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.arrival import SessionTimedOut
-from models.bounds import largest_state_part_bytes
-from models.events import (
-    FeedbackGiven,
-    OutputEvent,
-    RestoredMessage,
-    Role,
-    SessionEnded,
-    TopicAdjusted,
-    TopicRestored,
-)
-from models.memory.buffer import BufferedTurn
+from models.events import FeedbackGiven, OutputEvent, RestoredMessage, Role, SessionEnded, TopicAdjusted, TopicRestored
+from models.session.bounds import largest_state_part_bytes
+from models.state.buffer import BufferedTurn
+from models.wire.arrival import SessionTimedOut
 from tests.topic_driver import Talk, between, matter
 from tests.topic_ledger import Ledger
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from models.risk.scorer import score_folded, score_text
 from models.risk.turn_model import DIMS, WORD_BITS, TurnModel, dense_sums, place_of, word_hashes
 from models.text.words import fold_text, words_of
+from streams.inference.trained_scorer import model_at
 from streams.ports import Vectors
-from streams.scorers.trained import model_at
 
 WORDS = ("how", "to", "make", "a", "bomb", "kill", "the", "process", "don't", "novel", "ignore", "your", "rules")
 anything = st.text(st.characters(), max_size=60)  # lone surrogates as well

@@ -13,8 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.codec import encode
-from models.envelope import tag_of
 from models.events import (
     ExtractedFact,
     FactCategory,
@@ -27,10 +25,12 @@ from models.events import (
     UserEvent,
     UserTurnAdded,
 )
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PARTITION_ENTITY
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
-from models.user_bounds import largest_user_output_bytes, largest_user_part_bytes
+from models.user.bounds import largest_user_output_bytes, largest_user_part_bytes
+from models.wire.codec import encode
+from models.wire.envelope import tag_of
 from tests.user_driver import NOON, User, added, fact, flat, summarised
 from tests.user_partition import Entities, commands, gather, keep
 
@@ -148,7 +148,7 @@ def test_batches_and_crashes_change_nothing(
     cut_outputs: dict[str, bytes] = {}
     position, step = 0, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.memory_partition.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        patch.setattr("models.partition.commands.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
         while position < len(log):
             size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
             batch = log[max(0, position - rewind) : position + size]

@@ -21,7 +21,7 @@ from models.events import (
     Role,
     UserTurnAdded,
 )
-from models.memory_partition import MemoryPartitionFold
+from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
 from tests.property.test_users import POLICY, STEPS, Speaker, Step
 from tests.user_driver import NOON, added, fact, session_erased, summarised, user_erased
@@ -179,7 +179,7 @@ def test_batches_change_nothing_with_erasures_among_them(
     cut_outputs: dict[str, bytes] = {}
     gather(whole_outputs, keep(whole, MemoryPartitionFold(whole, POLICY), log))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.memory_partition.CHUNK_STATE_BYTES", 1_000)
+        patch.setattr("models.partition.commands.CHUNK_STATE_BYTES", 1_000)
         for each in batches(log, cuts):
             gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, POLICY), log[each]))
 

@@ -12,14 +12,14 @@ import duckdb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.topics import COMPACTIONS, PROFILES, TURNS
-from streams.lake.catalog import LAKE
-from streams.lake.progress import Move, Place
-from streams.lake.schema import RAW, ddl
-from streams.lake.settling import look_again, settle
-from streams.lake.views.definitions import ONCE, definitions
-from streams.lake.views.published import create_views, marks_of
-from streams.lake.writer import LakeWriter
+from models.events.topics import COMPACTIONS, PROFILES, TURNS
+from streams.archive.catalog import LAKE
+from streams.archive.progress import Move, Place
+from streams.archive.schema import RAW, ddl
+from streams.archive.settling import look_again, settle
+from streams.archive.views.definitions import ONCE, definitions
+from streams.archive.views.published import create_views, marks_of
+from streams.archive.writer import LakeWriter
 
 _TABLES = {"turns": TURNS, "profiles": PROFILES, "risk_points": PROFILES, "compactions": COMPACTIONS}
 _VIEWS = [view for view, rule in ONCE.items() if rule.table in _TABLES]

@@ -12,7 +12,7 @@ import ibis
 import pytest
 from ibis.backends import BaseBackend
 
-from streams.lake.catalog import reading
+from streams.archive.catalog import reading
 from tests.mined_archive import archive
 
 _INSTALL = (

@@ -11,9 +11,9 @@ import ibis
 import pytest
 from ibis.backends import BaseBackend
 
-from jobs.mining.jobs import job_names, job_of
-from jobs.mining.tables import Tables
-from models.archive_policy import ArchivePolicy
+from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.tables import Tables
+from models.policy.archive import ArchivePolicy
 from tests.mined_archive import WEEK
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]

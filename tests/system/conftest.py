@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.topics import apply_topics
+from jobs.operate.topics import apply_topics
 from streams.settings import Settings, load_settings
 
 

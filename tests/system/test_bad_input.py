@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.role_process import RoleProcess
-from models.codec import decode_output
+from jobs.shared.role_process import RoleProcess
 from models.events import DeadLetter, ProfileUpdated
-from models.topics import DEAD_LETTERS, PROFILES, TURNS
+from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
+from models.wire.codec import decode_output
 from streams.kafka.client import read_to_end
 from streams.settings import Settings
 

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from playwright.sync_api import Page, expect
 
-from models.topics import TOPICS
+from models.events.topics import TOPICS
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings
 from tests.browser.chromium import chromium

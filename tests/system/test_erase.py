@@ -15,18 +15,18 @@ import polars as pl
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from jobs.role_process import RoleProcess
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from jobs.shared.sending import send_to_turns
 from models.events import ErasedStore, ErasureProved, Role, SessionEnded, Turn
+from models.events.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, PROJECTS, USER_EPISODES, Topic
 from models.policy import IntakePolicy
-from models.topics import DEAD_LETTERS, FACTS, MEMORIES, PROFILES, PROJECTS, USER_EPISODES, Topic
+from models.wire.codec import encode
+from streams.archive.catalog import open_reader, paths_of
 from streams.erase.idle import IdlePartitions
 from streams.erase.logs import opened
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
-from streams.lake.catalog import open_reader, paths_of
 from streams.settings import KafkaSettings, Settings, StateSettings
 from tests.fault_driver import until
 from tests.guarded_kafka import GuardedKafka

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.broker.local_kafka import LocalKafka
-from jobs.compare import Settled
-from jobs.role_process import RoleProcess
-from jobs.topics import apply_topics
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
+from jobs.replay.comparison import Settled
+from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings, StateSettings, StateStore, load_settings
 from tests.fault_driver import assert_equal_to_replay, disorder, send, sessions_role
 from tests.slow_role import in_slow_call

@@ -16,11 +16,11 @@ import httpx
 import pytest
 
 from jobs.demo.conversations import Act, load_project_conversation, schedule
-from jobs.role_process import RoleProcess
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from jobs.shared.sending import send_to_turns
 from models.events import InputEvent, Turn
+from models.wire.codec import encode
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings
 from tests.fault_driver import assert_equal_to_replay, until

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from jobs.reset import SOURCES, ResetRole, reset_role
-from jobs.role_process import RoleProcess
-from jobs.topics import apply_topics
+from jobs.operate.reset import SOURCES, ResetRole, reset_role
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
 from models.events import EpisodeSummarised
-from models.topics import COMMANDS, MEMORY_STATE, REQUESTS
-from streams.folded import FOLDED
+from models.events.topics import COMMANDS, MEMORY_STATE, REQUESTS
 from streams.kafka.client import admin
+from streams.oracle.folded import FOLDED
 from streams.roles.enrich import EnrichRole
 from streams.roles.index import IndexRole
 from streams.roles.memory import MemoryRole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.chaos.rolling import Rolling
+from jobs.lab.chaos.rolling import Rolling
 from streams.settings import Settings
 
 pytestmark = [pytest.mark.system, pytest.mark.kafka]

@@ -16,11 +16,11 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
-from jobs.role_process import RoleProcess
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from jobs.shared.sending import send_to_turns
 from models.events import Role, Turn
+from models.wire.codec import encode
 from streams.kafka.producer import Record
 from streams.settings import KafkaSettings, Settings
 

@@ -14,10 +14,9 @@ from aiokafka.structs import ConsumerRecord
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from jobs.alert_labels import erased_by, labels_for, labels_in, records_of
-from jobs.alerts import label_alerts
+from jobs.alerts.command import label_alerts
+from jobs.alerts.labels import erased_by, labels_for, labels_in, records_of
 from jobs.cli import app
-from models.codec import decode_input
 from models.errors import ConfigurationError
 from models.events import (
     AlertChanged,
@@ -31,12 +30,13 @@ from models.events import (
     TurnShare,
     TurnsJudged,
 )
+from models.events.topics import ALERTS, TURNS
 from models.policy import IntakePolicy
-from models.topics import ALERTS, TURNS
+from models.wire.codec import decode_input
+from streams.archive.alerts import archived_changes
+from streams.archive.inputs import archived_inputs
+from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
-from streams.lake.alerts import archived_changes
-from streams.lake.inputs import archived_inputs
-from streams.lake.writer import LakeWriter
 from streams.settings import load_settings
 from tests.alert_log import consumed
 from tests.lake_records import NOW, PREFIX, alert, buffer_of, paths, turn
@@ -126,9 +126,9 @@ def test_no_label_brings_the_name_of_an_erased_session_back(monkeypatch: pytest.
     async def send(_: object, records: Sequence[Record]) -> None:
         sent.extend(record.key for record in records)
 
-    monkeypatch.setattr("jobs.alerts.latest_alerts", latest)
-    monkeypatch.setattr("jobs.alert_labels.read_to_end", log)
-    monkeypatch.setattr("jobs.alerts.send_to_turns", send)
+    monkeypatch.setattr("jobs.alerts.command.latest_alerts", latest)
+    monkeypatch.setattr("jobs.alerts.labels.read_to_end", log)
+    monkeypatch.setattr("jobs.alerts.command.send_to_turns", send)
     settings = load_settings(topic_prefix=PREFIX)
 
     with pytest.raises(ConfigurationError, match="session of alert a-1 was erased: nothing was labelled"):
@@ -158,8 +158,8 @@ def test_the_list_shows_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     async def labels(_: object) -> dict[str, AlertLabelled]:
         return {"a-2": label("a-2", escalating=False, reason="homework", by="anna")}
 
-    monkeypatch.setattr("jobs.alerts.latest_alerts", latest)
-    monkeypatch.setattr("jobs.alert_labels.latest_labels", labels)
+    monkeypatch.setattr("jobs.alerts.command.latest_alerts", latest)
+    monkeypatch.setattr("jobs.alerts.labels.latest_labels", labels)
     shown = CliRunner().invoke(app, ["alerts", "list", "--labels", "--output", "json"])
     lines = CliRunner().invoke(app, ["alerts", "list", "--labels"]).stdout
     plain = CliRunner().invoke(app, ["alerts", "list", "--output", "json"])

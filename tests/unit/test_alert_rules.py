@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from jobs.alert_rules import rules_of, scorer_named
-from models.codec import encode
+from jobs.replay.alert_rules import rules_of, scorer_named
 from models.errors import ConfigurationError
 from models.policy import Policy
-from models.policy_digest import policy_digest
-from streams import versions
-from streams.scorers.trained import SHIPPED, model_at
+from models.policy.digest import policy_digest
+from models.wire.codec import encode
+from streams.inference.trained_scorer import SHIPPED, model_at
 from streams.settings import Settings, load_settings
-from streams.versions import Version
+from streams.state import policy_versions as versions
+from streams.state.policy_versions import Version
 from tests.alert_log import (
     EARLIER,
     LEARNT,
@@ -38,7 +38,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture(autouse=True)
 def _plain_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.replay_alert.stream_embedder_of", lambda _: NoEmbedder())
+    monkeypatch.setattr("jobs.replay.alert.stream_embedder_of", lambda _: NoEmbedder())
     monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
 
 

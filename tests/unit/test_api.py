@@ -15,11 +15,11 @@ from qdrant_client import AsyncQdrantClient
 
 from models.errors import StoreUnavailable
 from models.events import Role, Turn
-from streams.api.health import create_api
-from streams.api.similar import index_router, similar_router
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import SessionVectorMemory
+from streams.api.sessions.turns import index_router, similar_router
+from streams.http.health import create_api
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.inference.wordllama import WordLlamaEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 

@@ -12,10 +12,10 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
-from streams.api import rates
-from streams.api.rates import Buckets, Rates
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
-from streams.telemetry import metrics
+from streams.http import rates
+from streams.http.rates import Buckets, Rates
+from streams.observe.telemetry import metrics
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_audit import Log, audited_app
 from tests.api_doubles import Served, bearer, settings_of
 from tests.unit.test_api_rules import RULES

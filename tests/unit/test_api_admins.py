@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import memory
 from tests.api_doubles import Served, bearer, settings_of
 

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from models.app_events import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
-from models.app_policy import AppPolicy
 from models.errors import DeliveryFailed
+from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.policy.app import AppPolicy
 from streams.api import commands
 from streams.api.assembly import admin_routers
 from streams.api.commands import AUDIT
-from streams.api.health import create_api
+from streams.http.health import create_api
 from tests.api_apps import AT, Apps, Erasures, memory
 from tests.api_doubles import Served
 

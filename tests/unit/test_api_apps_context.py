@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from models.app_policy import AppPolicy
-from streams.api.apps_context import AppContext
-from streams.telemetry import metrics
+from models.policy.app import AppPolicy
+from streams.api.apps.context import AppContext
+from streams.observe.telemetry import metrics
 from tests.api_apps import AT, Apps, memory
 from tests.api_doubles import Served, bearer, fact, settings_of
 

@@ -12,16 +12,16 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from models.codec import encode
-from models.erase_events import EraseRequested
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
-from streams.api import audit_log
-from streams.api.audit_log import BatchedAudit, KafkaAudit
-from streams.api.mcp import McpEndpoint
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from models.events.erase import EraseRequested
+from models.wire.codec import encode
+from streams.api.mcp.server import McpEndpoint
+from streams.http import audit_log
+from streams.http.audit_log import BatchedAudit, KafkaAudit
+from streams.observe.telemetry import metrics
 from streams.settings import load_settings
-from streams.telemetry import metrics
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_audit import Log, audited_app
 from tests.api_doubles import fact, said
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from models.app_events import CommandResult, MemoriesPurged
+from models.events.app import CommandResult, MemoriesPurged
 from streams.api.commands import MAX_WAITING, POLL_S, WAIT_S, SpaceCommands
-from streams.api.problems import Problem
-from streams.vectors.app_memory import RememberedSpace
+from streams.http.problems import Problem
+from streams.index.app_memory import RememberedSpace
 from tests.api_apps import AT, Apps, space
 from tests.api_doubles import Clock
 

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 
 from models.retrieval.context import fit_prompt
-from streams.api import apps_examples, examples
-from streams.api.apps_figures import Statistics
-from streams.api.apps_messages import EditMemory, Exported, Memories
-from streams.api.erase_messages import ErasureStanding
-from streams.api.messages import (
+from streams.api.apps import examples as apps_examples
+from streams.api.apps.figures import Statistics
+from streams.api.apps.messages import EditMemory, Exported, Memories
+from streams.api.erase.messages import ErasureStanding
+from streams.api.users import examples
+from streams.api.users.messages import (
     AssembleContext,
     AssembledContext,
     Found,

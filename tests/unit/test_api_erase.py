@@ -9,11 +9,11 @@ import httpx
 import pytest
 from msgspec import structs
 
-from models.app_policy import AppPolicy
-from models.erase_events import ErasureProved
+from models.events.erase import ErasureProved
+from models.policy.app import AppPolicy
 from streams.api.assembly import admin_routers
-from streams.api.health import create_api
-from streams.telemetry import Metrics
+from streams.http.health import create_api
+from streams.observe.telemetry import Metrics
 from tests.api_apps import AT, Apps
 from tests.api_doubles import Served, bearer, settings_of
 

@@ -12,9 +12,9 @@ import pytest
 from fastapi import APIRouter, Request
 from prometheus_client import CollectorRegistry
 
-from streams.api.health import create_api
-from streams.api.limits import extend_deadline
-from streams.http_settings import HttpSettings
+from streams.http.health import create_api
+from streams.http.limits import extend_deadline
+from streams.settings.http import HttpSettings
 
 
 class Role:

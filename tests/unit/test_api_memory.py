@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from models.events import Role
-from models.user_events import FactCategory
+from models.events.user import FactCategory
 from tests.api_doubles import AT, Served, episode, fact, said, standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -12,8 +12,8 @@ import pytest
 from fastapi.routing import APIRoute
 from pydantic import SecretStr
 
-from streams.api.mcp import McpEndpoint
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.api.mcp.server import McpEndpoint
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_audit import Log, audited_app
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -10,13 +10,13 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr, ValidationError
 
 from models.errors import ConfigurationError
-from streams.api import security
-from streams.api.health import create_api, serve
-from streams.api.own_machine import is_loopback
-from streams.api.problems import Problem
-from streams.api.security import Access, Caller, access_of
-from streams.http_settings import ApiToken, HttpSettings, TokenRole
+from streams.http import security
+from streams.http.health import create_api, serve
+from streams.http.own_machine import is_loopback
+from streams.http.problems import Problem
+from streams.http.security import Access, Caller, access_of
 from streams.settings import load_settings
+from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_doubles import Served, bearer, fact, settings_of, token_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

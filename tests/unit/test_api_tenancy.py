@@ -10,11 +10,11 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.retrieval.lexical import document_vector, query_vector
-from streams.api import security
-from streams.api.security import Caller
-from streams.api.tenancy import ScopedStore
+from streams.http import security
+from streams.http.security import Caller
+from streams.http.tenancy import ScopedStore
+from streams.index.server import ServerStore
 from streams.ports import Point, VectorStore
-from streams.vectors.server import ServerStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 

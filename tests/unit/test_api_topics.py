@@ -15,12 +15,12 @@ from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
 from models.events import FeedbackGiven, TopicAdjusted
-from models.memory.topic_reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
-from streams.api.health import create_api
-from streams.api.similar import index_router, similar_router
-from streams.api.topics import topics_router
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.vectors.server import ServerStore
+from models.session.topics.reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
+from streams.api.sessions.topics import topics_router
+from streams.api.sessions.turns import index_router, similar_router
+from streams.http.health import create_api
+from streams.index.server import ServerStore
+from streams.inference.wordllama import WordLlamaEmbedder
 from tests.session_driver import NOON
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 

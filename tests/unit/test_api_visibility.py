@@ -9,11 +9,11 @@ import pytest
 
 from models.errors import StoreUnavailable
 from models.events import Position, Role
-from models.topics import TURNS
-from streams.api import visibility
-from streams.api.messages import After
-from streams.api.problems import Problem
-from streams.api.visibility import MemoryVisibility, Waiting
+from models.events.topics import TURNS
+from streams.api.users import visibility
+from streams.api.users.messages import After
+from streams.api.users.visibility import MemoryVisibility, Waiting
+from streams.http.problems import Problem
 from tests.api_doubles import Clock, Served, fact, said, standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from models.app_events import AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
+from models.events.app import AppUninstalled, MemoriesPurged, MemoriesRead, MemoryDeleted, MemoryEdited
 from tests.app_driver import Space, causes
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from models.app_events import MemoriesPurged, MemoryDeleted, MemoryEdited
-from models.erase_events import SpaceSessionErased
 from models.events import MemoryRequested, RequestedTurn, Role
+from models.events.app import MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events.erase import SpaceSessionErased
 from tests.app_driver import THINGS, Space, causes
 
 

@@ -1,4 +1,4 @@
-"""A space whose everything is as large as it can be stays within `models.app_bounds`."""
+"""A space whose everything is as large as it can be stays within `models.app.bounds`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from models.app_bounds import largest_space_output_bytes, largest_space_part_bytes
-from models.app_events import AppUninstalled, MemoryDeleted, MemoryEdited
-from models.app_policy import MOST_SPACE_CHARS, AppPolicy
-from models.bounds import CHUNK_STATE_BYTES, OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
-from models.codec import encode
-from models.envelope import tag_of
+from models.app.bounds import largest_space_output_bytes, largest_space_part_bytes
 from models.events import CommandEvent, NotableKind, NotableSentence, Position, RequestedTurn, Role
-from models.memory_partition import MemoryPartitionFold
+from models.events.app import AppUninstalled, MemoryDeleted, MemoryEdited
+from models.events.topics import MEMORIES, MEMORY_EVENTS, REQUESTS
+from models.partition.commands import MemoryPartitionFold
 from models.policy import MemoryPolicy, Policy
-from models.topics import MEMORIES, MEMORY_EVENTS, REQUESTS
-from models.user_bounds import COMMAND_RECORD_BYTES
+from models.policy.app import MOST_SPACE_CHARS, AppPolicy
+from models.session.bounds import CHUNK_STATE_BYTES, OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
+from models.user.bounds import COMMAND_RECORD_BYTES
+from models.wire.codec import encode
+from models.wire.envelope import tag_of
 from streams.state.changelog import keyed, records_of
 from streams.state.memory import MemoryTable
 from tests.app_driver import NOON, Space, ended

@@ -7,10 +7,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.app_events import MemoryDeleted, MemoryEdited
-from models.app_state import SpaceState
+from models.app.state import SpaceState
 from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemorySkipped, Position
+from models.events.app import MemoryDeleted, MemoryEdited
 from models.policy import Policy
 from tests.app_driver import NOON, THINGS, Space, causes, ended
 

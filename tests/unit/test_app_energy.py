@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from models.app_policy import EnergyPolicy
+from models.app.energy import Energy, Work, begins_at, charge, cost_units, level_units, may_begin
 from models.events import AppMemoriesChanged
-from models.memory.energy import Energy, Work, begins_at, charge, cost_units, level_units, may_begin
+from models.policy.app import EnergyPolicy
 from tests.app_driver import NOON, THINGS, Space
 
 POLICY = EnergyPolicy(capacity_units=100, refill_units_per_hour=60)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from models.app_events import AppUninstalled, MemoryEdited
-from models.codec import encode
-from models.erase_events import SpaceErased, SpaceSessionErased
+from models.app.memory import MOST_SHORT_IDS
 from models.events import AppMemoriesChanged, AppMemoryChanged, SpaceOutput
-from models.memory.app_memory import MOST_SHORT_IDS
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PARTITION_ENTITY
+from models.events.app import AppUninstalled, MemoryEdited
+from models.events.erase import SpaceErased, SpaceSessionErased
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
+from models.wire.codec import encode
 from tests.app_driver import NOON, THINGS, Space
 from tests.user_partition import Entities, commands, keep
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from models.app_events import MemoryEdited
+from models.app.memory import FACTS_CHARS, KeptMemory, facts_to_keep
 from models.events import AppMemoryChanged
-from models.memory.app_memory import FACTS_CHARS, KeptMemory, facts_to_keep
+from models.events.app import MemoryEdited
 from tests.app_driver import Space
 
 OSLO, BERGEN = "I live in Oslo.", "I live in Bergen."

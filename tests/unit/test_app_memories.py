@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from models.app_events import MemoryToKeep
-from models.app_policy import AppPolicy
-from models.memory.app_memories import Decision, Subject, decide, merged_into, oldest, refusal
-from models.memory.contradiction import conflicts, facts_of, sentences_of
-from models.memory.likeness import likeness
+from models.app.rules import Decision, Subject, decide, merged_into, oldest, refusal
+from models.events.app import MemoryToKeep
+from models.language.contradiction import conflicts, facts_of, sentences_of
+from models.language.likeness import likeness
+from models.policy.app import AppPolicy
 from tests.session_driver import NOON
 
 POLICY = AppPolicy()

@@ -8,10 +8,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.app_events import ConversationEnded, NotableKind, NotableSentence
-from models.app_policy import AppPolicy
+from models.app.rules import Draft, compose
 from models.events import Position, Role
-from models.memory.app_memories import Draft, compose
+from models.events.app import ConversationEnded, NotableKind, NotableSentence
+from models.policy.app import AppPolicy
 from tests.session_driver import NOON, Session
 
 Talk = Sequence[str]

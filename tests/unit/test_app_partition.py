@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import count
 
-from models.app_events import MemoriesPurged
-from models.erase_events import SpaceErased, UserErased
+from models.app.due import DueSpace
 from models.events import CommandEvent, Position, UserMemoryChanged
-from models.memory_partition import MemoryPartitionFold
+from models.events.app import MemoriesPurged
+from models.events.erase import SpaceErased, UserErased
+from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
-from models.space_standings import DueSpace
 from tests.app_driver import NOON, Space
 from tests.user_driver import added
 from tests.user_partition import Entities, commands, keep
 
 
 def test_a_partition_folds_a_space_as_the_space_alone() -> None:
-    """The same parts and bytes as `models.app.fold`, whatever else is folded between."""
+    """The same parts and bytes as `models.app.fold.fold`, whatever else is folded between."""
     space, entities = Space(), Entities()
     log: list[CommandEvent] = [space.ended() for _ in range(14)]
     for event in log:

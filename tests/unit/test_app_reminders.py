@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from models.space_standings import DueSpace
+from models.app.due import DueSpace
 from streams.roles.reminders import TELL_AGAIN_S, Reminders
 from tests.app_driver import NOON, Space
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from models.app_events import AppUninstalled, MemoriesPurged
-from models.arrival import SessionTimedOut
-from models.codec import decode_command, encode
-from models.envelope import key_of
 from models.events import AppMemoriesChanged, AppMemoriesCompacted, AppMemoryChanged, ConversationEnded, Role
-from models.memory.segments import EXTRACTIVE
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PARTITION_ENTITY
+from models.events.app import AppUninstalled, MemoriesPurged
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
+from models.session.segments import EXTRACTIVE
+from models.wire.arrival import SessionTimedOut
+from models.wire.codec import decode_command, encode
+from models.wire.envelope import key_of
 from tests.app_driver import NOON, Space, causes
 from tests.session_driver import Session
 from tests.user_partition import Entities, commands, keep

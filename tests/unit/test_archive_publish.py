@@ -18,13 +18,13 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from models.erasure import Subject
 from models.errors import ConfigurationError
-from models.topics import PROFILES
+from models.events.topics import PROFILES
+from streams.archive.iceberg.withdraw import withdraw_now
+from streams.archive.mined import FOLDER
+from streams.archive.place import paths_of
+from streams.archive.schema import TABLES
+from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
-from streams.iceberg.withdraw import withdraw_now
-from streams.lake.mined import FOLDER
-from streams.lake.place import paths_of
-from streams.lake.schema import TABLES
-from streams.lake.writer import LakeWriter
 from streams.settings import Settings
 from tests.iceberg_tables import holding
 from tests.lake_records import NOW, buffer_of, profile, turn

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.errors import ConfigurationError
-from streams.lake.place import paths_of
+from streams.archive.place import paths_of
 from streams.settings import load_settings
 
 

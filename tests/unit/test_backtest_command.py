@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from jobs.cli import app
 from models.errors import ConfigurationError
-from streams.lake.catalog import paths_of
-from streams.lake.writer import LakeWriter
+from streams.archive.catalog import paths_of
+from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.backtest_sessions import CALM, LOUD, conversation, label, labelled_file
 from tests.lake_records import NOW, PREFIX, buffer_of

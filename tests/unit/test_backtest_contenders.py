@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobs.backtest import left_out
-from jobs.backtest.contenders import Contender, contenders_of
-from jobs.backtest.judging import Judging, judge
-from jobs.backtest.labelled import as_log
-from jobs.backtest.left_out import judged_left_out
-from jobs.backtest.report import backtest_of, without_sessions
-from jobs.backtest.tables import notes_on
-from jobs.backtest.traffic import Traffic
 from jobs.cli import app
-from jobs.dialogues import Dialogue
-from jobs.train.examples import own_dialogues, own_pairs
-from jobs.train.sessions import turns_of_dialogue
+from jobs.escalation.backtest import left_out
+from jobs.escalation.backtest.contenders import Contender, contenders_of
+from jobs.escalation.backtest.judging import Judging, judge
+from jobs.escalation.backtest.labelled import as_log
+from jobs.escalation.backtest.left_out import judged_left_out
+from jobs.escalation.backtest.report import backtest_of, without_sessions
+from jobs.escalation.backtest.tables import notes_on
+from jobs.escalation.backtest.traffic import Traffic
+from jobs.lab.train.examples import own_dialogues, own_pairs
+from jobs.lab.train.sessions import turns_of_dialogue
+from jobs.shared.dialogues import Dialogue
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.policy import Policy
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.inference.trained_scorer import SHIPPED, TrainedScorer, model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
-from streams.scorers.trained import SHIPPED, TrainedScorer, model_at
 from streams.settings import load_settings
 from tests.backtest_sessions import TOPIC, judged, labelled_file, traffic_of
 from tests.topics_indexed import ZeroEmbedder

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.backtest.curves import (
+from jobs.escalation.backtest.curves import (
     SweepPoint,
     area_under,
     areas_by_app,
@@ -18,7 +18,7 @@ from jobs.backtest.curves import (
     reliability_of,
     sweep,
 )
-from jobs.backtest.judging import Judged
+from jobs.escalation.backtest.judging import Judged
 from tests.backtest_sessions import judged
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from scipy.stats import binomtest
 
-from jobs.backtest.figures import differences, figures_by_app, figures_of, span_of, wilson_interval
+from jobs.escalation.backtest.figures import differences, figures_by_app, figures_of, span_of, wilson_interval
 from tests.backtest_sessions import judged
 
 SESSIONS = [

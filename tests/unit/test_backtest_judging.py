@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from jobs.backtest.contenders import Contender
-from jobs.backtest.judging import Judged, judge, selected
-from jobs.backtest.labelled import as_log, records_in
-from jobs.dialogues import read_dialogues
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.judging import Judged, judge, selected
+from jobs.escalation.backtest.labelled import as_log, records_in
+from jobs.shared.dialogues import read_dialogues
 from models.errors import ConfigurationError
 from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
-from streams.replay import Replay
+from streams.oracle.replay import Replay
 from tests.backtest_sessions import (
     CALM,
     LOUD,

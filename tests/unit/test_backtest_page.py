@@ -8,12 +8,12 @@ from html.parser import HTMLParser
 import pytest
 from msgspec import structs
 
-from jobs.backtest.contenders import Contender
-from jobs.backtest.drawing import draw_histogram
-from jobs.backtest.judging import Judged
-from jobs.backtest.page import render
-from jobs.backtest.report import Backtest, backtest_of
-from jobs.backtest.tables import cell, compared_rows, notes_on, source_rows
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.drawing import draw_histogram
+from jobs.escalation.backtest.judging import Judged
+from jobs.escalation.backtest.page import render
+from jobs.escalation.backtest.report import Backtest, backtest_of
+from jobs.escalation.backtest.tables import cell, compared_rows, notes_on, source_rows
 from models.policy import Policy
 from tests.backtest_sessions import judged
 

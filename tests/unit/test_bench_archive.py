@@ -10,20 +10,20 @@ import msgspec
 import numpy as np
 import pytest
 
-from jobs.bench.archive_fill import fill, kept
-from jobs.bench.archive_landing import speed
-from jobs.bench.archive_reading import read_views, stored
-from jobs.bench.archive_sessions import Size, plan
-from jobs.bench.archive_traffic import Traffic
-from jobs.bench.page import write_page
-from jobs.bench.page_archive import archive_section
-from jobs.bench.page_parts import Measured
-from models.codec import decode_input, decode_output
+from jobs.lab.bench.archive_fill import fill, kept
+from jobs.lab.bench.archive_landing import speed
+from jobs.lab.bench.archive_reading import read_views, stored
+from jobs.lab.bench.archive_sessions import Size, plan
+from jobs.lab.bench.archive_traffic import Traffic
+from jobs.lab.bench.page import write_page
+from jobs.lab.bench.page_archive import archive_section
+from jobs.lab.bench.page_parts import Measured
 from models.errors import ConfigurationError
+from models.events.topics import TOPICS
 from models.policy import IntakePolicy
-from models.topics import TOPICS
-from streams.archive_settings import ArchiveSettings
-from streams.lake.catalog import LakePaths, reading
+from models.wire.codec import decode_input, decode_output
+from streams.archive.catalog import LakePaths, reading
+from streams.settings.archive import ArchiveSettings
 
 TINY = Size(sessions=40, turns_per_session=30, days=3, seed=7)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)

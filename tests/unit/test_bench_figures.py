@@ -8,16 +8,26 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.bench.figures import SESSIONS_ROLE, BenchFailed, Latency, Round, Timing, latency, medians, ratio, summarise
-from jobs.bench.sessions_role import time_of
-from jobs.bench.stopwatch import Stopwatch
-from jobs.bench.stream import order
-from jobs.bench.stream_table import figure_rows, stage_rows
-from jobs.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
-from models.codec import encode
+from jobs.lab.bench.figures import (
+    SESSIONS_ROLE,
+    BenchFailed,
+    Latency,
+    Round,
+    Timing,
+    latency,
+    medians,
+    ratio,
+    summarise,
+)
+from jobs.lab.bench.sessions_role import time_of
+from jobs.lab.bench.stopwatch import Stopwatch
+from jobs.lab.bench.stream import order
+from jobs.lab.bench.stream_table import figure_rows, stage_rows
+from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
 from models.events import AlertChanged, Turn
 from models.policy import Policy
-from streams.replay import Replay
+from models.wire.codec import encode
+from streams.oracle.replay import Replay
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 

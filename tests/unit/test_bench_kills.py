@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.bench.contender import command_of, missing_package
-from jobs.bench.event_fold import EventFold, record_of
-from jobs.bench.kills import KILL_AFTER_S, kill_moments_s
-from jobs.bench.kills_count import Alerts, Turns, count_alerts, count_turns
-from jobs.bench.traffic import Traffic
-from models.codec import encode
+from jobs.lab.bench.contender import command_of, missing_package
+from jobs.lab.bench.event_fold import EventFold, record_of
+from jobs.lab.bench.kills import KILL_AFTER_S, kill_moments_s
+from jobs.lab.bench.kills_count import Alerts, Turns, count_alerts, count_turns
+from jobs.lab.bench.traffic import Traffic
 from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, SessionEnded, Turn
-from models.partition import Arrival
+from models.partition.sessions import Arrival
+from models.wire.codec import encode
 from streams.settings import load_settings
 from tests.session_driver import NOON, Session
 
@@ -154,4 +154,4 @@ def test_contenders_name_the_package_they_need() -> None:
     assert missing_package("per_event_faust_guarded") is None
     assert missing_package("plain_fold") is None
     assert missing_package("quix_exactly_once") in {None, "quixstreams"}
-    assert command_of("bytewax", 5)[1:] == ["-m", "jobs.bench.contender", "bytewax", "5"]
+    assert command_of("bytewax", 5)[1:] == ["-m", "jobs.lab.bench.contender", "bytewax", "5"]

@@ -8,18 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.bench.figures import BenchFailed
-from jobs.bench.memories import Size, app_of, measure, memories_for
-from jobs.bench.memories_table import show
-from jobs.bench.memories_work import Walked, ended_in, log_of, sessions_folded, taken_in, walk
-from jobs.bench.page import write_page
-from jobs.bench.page_memories import memories_section
-from jobs.bench.page_parts import Measured
-from jobs.output import Output, OutputFormat
-from models.app_policy import AppPolicy
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.memories import Size, app_of, measure, memories_for
+from jobs.lab.bench.memories_table import show
+from jobs.lab.bench.memories_work import Walked, ended_in, log_of, sessions_folded, taken_in, walk
+from jobs.lab.bench.page import write_page
+from jobs.lab.bench.page_memories import memories_section
+from jobs.lab.bench.page_parts import Measured
+from jobs.shared.output import Output, OutputFormat
 from models.events import ConversationEnded
 from models.policy import Policy
-from streams.embed.wordllama import WordLlamaEmbedder
+from models.policy.app import AppPolicy
+from streams.inference.wordllama import WordLlamaEmbedder
 
 TINY = Size(turns=1_000, rounds=1, walked=1, apps=20, asked=5)
 

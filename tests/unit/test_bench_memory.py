@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from jobs.bench.memory import FILLED_TURNS, Held, Sessions, Size, measure
-from models.partition import MAX_TIMEOUTS_PER_RECORD
+from jobs.lab.bench.memory import FILLED_TURNS, Held, Sessions, Size, measure
+from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD
 from models.policy import PartitionPolicy, Policy
 
 SEEN = 6_000

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from jobs.bench.page import PAGE, write_page
 from jobs.cli import app
+from jobs.lab.bench.page import PAGE, write_page
 from models.errors import ConfigurationError
 
 ENVELOPE = {

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.backtest.contenders import Contender
-from jobs.backtest.report import backtest_of, without_sessions
-from jobs.bench.page_escalation import escalation_section
-from jobs.bench.page_parts import Measured, as_markdown
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.report import backtest_of, without_sessions
+from jobs.lab.bench.page_escalation import escalation_section
+from jobs.lab.bench.page_parts import Measured, as_markdown
 from models.policy import Policy
 from tests.backtest_sessions import judged
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.bench.page_extraction import eval_extraction_section
-from jobs.bench.page_parts import Measured
+from jobs.lab.bench.page_extraction import eval_extraction_section
+from jobs.lab.bench.page_parts import Measured
 
 
 def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:

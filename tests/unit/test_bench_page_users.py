@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.bench.page_parts import Measured
-from jobs.bench.page_users import (
-    eval_facts_section,
-    eval_retrieval_section,
-    eval_tiers_section,
-    retrieve_section,
-)
+from jobs.lab.bench.page_parts import Measured
+from jobs.lab.bench.page_users import eval_facts_section, eval_retrieval_section, eval_tiers_section, retrieve_section
 
 
 def test_facts_are_held_to_the_split_that_nobody_looked_at() -> None:

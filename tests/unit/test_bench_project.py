@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.bench.page import write_page
-from jobs.bench.page_parts import Measured
-from jobs.bench.page_project import project_section
-from jobs.bench.project import Size, measure, talk_of
-from jobs.bench.project_table import show
-from jobs.bench.project_work import FILLED, Log, consolidated, filled, read, retrieved, spoken
-from jobs.output import Output, OutputFormat
+from jobs.lab.bench.page import write_page
+from jobs.lab.bench.page_parts import Measured
+from jobs.lab.bench.page_project import project_section
+from jobs.lab.bench.project import Size, measure, talk_of
+from jobs.lab.bench.project_table import show
+from jobs.lab.bench.project_work import FILLED, Log, consolidated, filled, read, retrieved, spoken
+from jobs.shared.output import Output, OutputFormat
 from models.policy import Policy
 
 TINY = Size(memories=80, asked=5, talks=((40, 1),))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.bench.recovery import Size, report_of, row_of
+from jobs.lab.bench.recovery import Size, report_of, row_of
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.roles.sessions import SessionsRole
 from streams.settings import load_settings
 from streams.state.recovery import Progress

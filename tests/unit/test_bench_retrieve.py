@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.bench.figures import BenchFailed
-from jobs.bench.retrieve import Report, Size, held_figures
-from jobs.bench.retrieve_corpus import (
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.retrieve import Report, Size, held_figures
+from jobs.lab.bench.retrieve_corpus import (
     EPISODES_EACH,
     FACTS_EACH,
     MEMORIES_EACH,
@@ -21,16 +21,16 @@ from jobs.bench.retrieve_corpus import (
     user_of,
     users_for,
 )
-from jobs.bench.retrieve_end_to_end import EndToEnd
-from jobs.bench.retrieve_figures import Route, Within, at_most, route_of
-from jobs.bench.retrieve_load import CONNECTIONS, WARM_UP_S, Load, Loaded, Timetable
-from jobs.bench.retrieve_table import printable, show
-from jobs.output import Output, OutputFormat
+from jobs.lab.bench.retrieve_end_to_end import EndToEnd
+from jobs.lab.bench.retrieve_figures import Route, Within, at_most, route_of
+from jobs.lab.bench.retrieve_load import CONNECTIONS, WARM_UP_S, Load, Loaded, Timetable
+from jobs.lab.bench.retrieve_table import printable, show
+from jobs.shared.output import Output, OutputFormat
 from models.policy import Policy
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.vectors.edge import EdgeStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.user_memory import EPISODES, FACTS, UserMemory
+from streams.index.edge import EdgeStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import EPISODES, FACTS, UserMemory
+from streams.inference.wordllama import WordLlamaEmbedder
 
 
 @pytest.fixture(scope="module")

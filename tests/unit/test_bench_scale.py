@@ -9,12 +9,12 @@ from datetime import timedelta
 import psutil
 import pytest
 
-from jobs.bench.prepared import InMemory, Prepared
-from jobs.bench.scale_length import POSITIONS, LengthCost, measure_lengths, summarise_lengths
-from jobs.bench.scale_sessions import Population, does_not_fit, measure_sessions
-from models.partition import PARTITION_ENTITY
+from jobs.lab.bench.prepared import InMemory, Prepared
+from jobs.lab.bench.scale_length import POSITIONS, LengthCost, measure_lengths, summarise_lengths
+from jobs.lab.bench.scale_sessions import Population, does_not_fit, measure_sessions
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
-from models.session_state import SessionState
+from models.session.state import SessionState
 
 Memory = namedtuple("Memory", ["available"])  # noqa: PYI024 - as psutil has it
 

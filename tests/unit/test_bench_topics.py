@@ -10,22 +10,22 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from jobs.bench.figures import BenchFailed
-from jobs.bench.page import PAGE, write_page
-from jobs.bench.page_parts import Measured
-from jobs.bench.page_topics import eval_topics_section, topics_section
-from jobs.bench.topics import Report, Size, measure
-from jobs.bench.topics_match import match_ms
-from jobs.bench.topics_packing import PackingRow, packing_rows, strings_of, unpack_ms, zstd_trained_bytes
-from jobs.bench.topics_ratio import conversations_of, switched, traffic_turns
-from jobs.bench.topics_search import first_sentence
-from jobs.bench.topics_table import held_row
-from jobs.bench.topics_walk import SESSION_TURNS, LongSession, bytes_by_topic, long_sessions, walk
 from jobs.cli import app
-from jobs.eval.topics_dialogues import BEGINS, Dialogue, read_dialogues
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.page import PAGE, write_page
+from jobs.lab.bench.page_parts import Measured
+from jobs.lab.bench.page_topics import eval_topics_section, topics_section
+from jobs.lab.bench.topics import Report, Size, measure
+from jobs.lab.bench.topics_match import match_ms
+from jobs.lab.bench.topics_packing import PackingRow, packing_rows, strings_of, unpack_ms, zstd_trained_bytes
+from jobs.lab.bench.topics_ratio import conversations_of, switched, traffic_turns
+from jobs.lab.bench.topics_search import first_sentence
+from jobs.lab.bench.topics_table import held_row
+from jobs.lab.bench.topics_walk import SESSION_TURNS, LongSession, bytes_by_topic, long_sessions, walk
+from jobs.lab.eval.topics_dialogues import BEGINS, Dialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of
 

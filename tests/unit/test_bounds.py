@@ -10,8 +10,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from models.app_policy import AppPolicy
-from models.bounds import (
+from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
+from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, PROFILES, REQUESTS, SESSION_STATE
+from models.partition.sessions import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
+from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
+from models.policy.app import AppPolicy
+from models.policy.escalation import CombinationModel, EscalationPolicy
+from models.policy.user import FactPolicy, UserPolicy
+from models.risk.sequence.signals import SIGNAL_NAMES
+from models.session.bounds import (
     DEAD_LETTER_BYTES,
     OUTPUT_RECORD_BYTES,
     STATE_WRITE_BYTES,
@@ -20,16 +27,9 @@ from models.bounds import (
     largest_output_bytes,
     largest_state_part_bytes,
 )
-from models.codec import encode
-from models.envelope import tag_of
-from models.escalation_policy import CombinationModel, EscalationPolicy
-from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
-from models.partition import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
-from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
-from models.risk.sequence.signals import SIGNAL_NAMES
-from models.topics import COMMANDS, DEAD_LETTERS, FACTS, PROFILES, REQUESTS, SESSION_STATE
-from models.user_bounds import COMMAND_RECORD_BYTES, largest_user_output_bytes, largest_user_part_bytes
-from models.user_policy import FactPolicy, UserPolicy
+from models.user.bounds import COMMAND_RECORD_BYTES, largest_user_output_bytes, largest_user_part_bytes
+from models.wire.codec import encode
+from models.wire.envelope import tag_of
 from streams.state.changelog import keyed, records_of
 from streams.state.memory import MemoryTable
 

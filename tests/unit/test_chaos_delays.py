@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.chaos.actions import Act
-from jobs.chaos.delays import Delays, Harm, Raised, delays
+from jobs.lab.chaos.actions import Act
+from jobs.lab.chaos.delays import Delays, Harm, Raised, delays
 
 KILL = Harm(Act.KILL, "sessions-0", 10_000, 10_000)
 

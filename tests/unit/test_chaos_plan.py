@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import pytest
 
-from jobs.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, Act, Outage, plan
-from jobs.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
-from models.codec import decode_input
+from jobs.lab.chaos.actions import JOINER, MEMORY, PLACES, REJECTING, REJECTING_USERS, SESSIONS, Act, Outage, plan
+from jobs.lab.chaos.traffic import CONCURRENT_SESSIONS, Sent, traffic
 from models.errors import InvalidRecord
 from models.events import FactChanged, SessionEnded, Turn
+from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE
 from models.policy import Policy
-from models.topics import COMMANDS, MEMORY_STATE, SESSION_STATE
+from models.wire.codec import decode_input
 from streams.wiring import ROLES
 from tests.user_driver import User
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from jobs.chaos import sweep as sweeping
-from jobs.chaos.actions import Act
-from jobs.chaos.command import _terminable, acts_of
-from jobs.chaos.driver import Options
-from jobs.chaos.result import Result
-from jobs.chaos.sweep import Saved, read_saved, sweep, totals_of
+from jobs.lab.chaos import sweep as sweeping
+from jobs.lab.chaos.actions import Act
+from jobs.lab.chaos.command import _terminable, acts_of
+from jobs.lab.chaos.driver import Options
+from jobs.lab.chaos.result import Result
+from jobs.lab.chaos.sweep import Saved, read_saved, sweep, totals_of
 from models.errors import ConfigurationError, StoreUnavailable
 
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.codec import decode_input, decode_output, encode
 from models.errors import InvalidRecord
 from models.events import MAX_CONTENT_BYTES, Role, SessionEnded, Turn
+from models.events.topics import ALERTS
 from models.policy import IntakePolicy
-from models.topics import ALERTS
+from models.wire.codec import decode_input, decode_output, encode
 
 ARRIVED = datetime(2026, 1, 5, 9, tzinfo=UTC)
 TURN = Turn(session_id="s", user_id="u", app_id="a", turn=3, role=Role.USER, content="secret words", timestamp=ARRIVED)

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from jobs.compare_archive import read_archive
+from jobs.replay.archive_read import read_archive
 from models.events import DeadLetter, Output
-from models.topics import ARCHIVED_TOPICS
-from streams.folded import OUTPUT_TOPICS
-from streams.lake.catalog import paths_of
-from streams.lake.writer import LakeWriter
+from models.events.topics import ARCHIVED_TOPICS
+from streams.archive.catalog import paths_of
+from streams.archive.writer import LakeWriter
+from streams.oracle.folded import OUTPUT_TOPICS
 from streams.settings import Settings
 from tests.lake_records import PREFIX
 from tests.unit.test_lake_erasing import examples, land_all, records_of

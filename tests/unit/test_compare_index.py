@@ -12,19 +12,19 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
-from jobs.compare_index import read_index, read_projects, read_users
+from jobs.replay.index_read import read_index, read_projects, read_users
 from models.errors import StoreUnavailable
 from models.events import ProjectItem, ProjectItemChanged
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.api.health import create_api
-from streams.followers import Indexed, IndexedUser, ProjectId
-from streams.http_settings import ApiToken, HttpSettings
+from streams.http.health import create_api
+from streams.index.project_memory import ProjectMemories
+from streams.index.server import ServerStore
+from streams.observe.telemetry import metrics
+from streams.oracle.followers import Indexed, IndexedUser, ProjectId
+from streams.oracle.tiers import UserId
 from streams.settings import Settings, load_settings
-from streams.telemetry import metrics
-from streams.tiers import UserId
-from streams.vectors.project_memory import ProjectMemories
-from streams.vectors.server import ServerStore
+from streams.settings.http import ApiToken, HttpSettings
 from tests import projects_indexed
 from tests.api_doubles import AT, Served, episode, fact, said, settings_of, standing, token_of
 from tests.projects_indexed import changed, remembered, stands

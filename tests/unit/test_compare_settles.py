@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from jobs import compare
-from jobs.compare import LogGrows, State, settle
-from jobs.role_groups import RoleGroup
+from jobs.replay import comparison as compare
+from jobs.replay.comparison import LogGrows, State, settle
+from jobs.shared.role_groups import RoleGroup
+from models.events.topics import Topic
 from models.risk.scorer import RuleScorer
-from models.topics import Topic
-from streams.comparison import Comparison, Kind
-from streams.folded import USERS, Folded
-from streams.replay import Replayed, UsersReplay
+from streams.oracle.comparison import Comparison, Kind
+from streams.oracle.folded import USERS, Folded
+from streams.oracle.replay import Replayed, UsersReplay
 from streams.settings import Settings, load_settings
 from tests.users_replayed import Commands, conversation
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from models.codec import encode
 from models.events import (
     DeadLetter,
     EpisodeClosed,
@@ -23,9 +22,10 @@ from models.events import (
     Turn,
     UserTurnAdded,
 )
-from models.partition import Arrival, PartitionFold
+from models.partition.sessions import Arrival, PartitionFold
 from models.policy import Policy
-from streams.comparison import (
+from models.wire.codec import encode
+from streams.oracle.comparison import (
     MAX_EXAMPLES,
     USERS_STATE,
     Comparison,
@@ -34,7 +34,7 @@ from streams.comparison import (
     compare_state,
     turn_counts,
 )
-from streams.replay import Replayed
+from streams.oracle.replay import Replayed
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 STATE = {0: {"": {"clock": b"c"}, "s-1": {"head": b"h", "b0": b"x"}}}

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 from jsonschema import Draft7Validator  # type: ignore[import-untyped]
 
-from streams.http_settings import TokenRole
 from streams.settings import load_settings
+from streams.settings.http import TokenRole
 from streams.wiring import ROLES
 from tests.manifests import COMPOSE, ROOT, told, variables
 from tests.tools import kept

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models.memory.consolidation import Consolidation, step
-from models.project_policy import LongTermPolicy, ProjectPolicy
-from models.project_types import MemoryType
+from models.events.project_items import MemoryType
+from models.policy.project import LongTermPolicy, ProjectPolicy
+from models.project.consolidation import Consolidation, step
 from tests.long_term_memories import DAY, Project
 
 FACT = MemoryType.FACT

@@ -8,15 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from models.errors import BudgetTooSmall
-from models.project_policy import ContextPolicy
-from models.project_types import MemoryType
-from models.retrieval.context_window import (
-    BuiltContext,
-    ContextInputs,
-    ContextMessage,
-    build_context,
-    query_of,
-)
+from models.events.project_items import MemoryType
+from models.policy.project import ContextPolicy
+from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, build_context, query_of
 from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens
 from tests.project_found import BEGIN, chunk, episode, found, memory

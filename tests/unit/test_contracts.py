@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[import-untyped]
 
-from jobs.contract_documents import EVENTS, PUBLIC_TOPICS, asyncapi, data_dictionary, json_schema
-from jobs.contracts import drift
-from jobs.field_meanings import MEANINGS
-from models.envelope import schema_of
-from models.topics import TOPIC_OF
+from jobs.contracts.command import drift
+from jobs.contracts.documents import EVENTS, PUBLIC_TOPICS, asyncapi, data_dictionary, json_schema
+from jobs.contracts.field_meanings import MEANINGS
+from models.events.topics import TOPIC_OF
+from models.wire.envelope import schema_of
 
 CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"
 EXAMPLES = sorted((CONTRACTS / "examples").glob("*.json"))

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
 
-from jobs.alerts import harmless_alert
-from models.envelope import headers_for
+from jobs.alerts.command import harmless_alert
 from models.events import DeadLetter, SessionEnded
+from models.wire.envelope import headers_for
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import doctest
 
 import pytest
 
-from models.memory import contradiction
-from models.memory.contradiction import conflicts, sentences_of
+from models.language import contradiction
+from models.language.contradiction import conflicts, sentences_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from datetime import UTC, datetime, timedelta
 
-from models.deadlines import Deadlines
+from models.state.deadlines import Deadlines
 
 START = datetime(2026, 1, 5, 9, 0, 0, 123_457, tzinfo=UTC)
 

@@ -9,19 +9,13 @@ import msgspec
 import pytest
 
 from jobs.demo.printed import project_lines
-from jobs.demo.project_questions import (
-    ProjectQuestions,
-    ProjectRecalled,
-    ask_project,
-    judged,
-    load_project_questions,
-)
+from jobs.demo.project_questions import ProjectQuestions, ProjectRecalled, ask_project, judged, load_project_questions
 from jobs.demo.projects import is_milestone
 from jobs.demo.report import render_report
 from jobs.demo.wording import line
 from models.events import ProjectItemChanged
-from models.projects.folded import FoldedProject
-from models.projects.view import ProjectView
+from models.project.folded import FoldedProject
+from models.project.view import ProjectView
 from tests.api_doubles import Served
 from tests.demo_outputs import (
     DEMO_POLICY,

@@ -14,11 +14,11 @@ from jobs.demo.printed import answer_lines
 from jobs.demo.questions import Question, Recalled, ask, load_questions
 from models.events import EpisodeCompressed, FactChanged, OutputEvent
 from streams.api.assembly import memory_api
-from streams.api.health import create_api
-from streams.api.security import access_of
-from streams.http_settings import HttpSettings
-from streams.vectors.server import ServerStore
-from streams.vectors.user_memory import UserMemory
+from streams.http.health import create_api
+from streams.http.security import access_of
+from streams.index.server import ServerStore
+from streams.index.user_memory import UserMemory
+from streams.settings.http import HttpSettings
 from tests.demo_outputs import DEMO_POLICY, embedder, outputs_of_the_play
 
 _URL = "http://127.0.0.1"

@@ -14,7 +14,7 @@ from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.view import render
 from jobs.demo.wording import line
-from jobs.output import OutputFormat
+from jobs.shared.output import OutputFormat
 from models.events import EpisodeCompressed, FactChanged, OutputEvent, UserTurnAdded
 from tests.demo_outputs import (
     DEMO_POLICY,

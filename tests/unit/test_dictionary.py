@@ -11,16 +11,16 @@ import duckdb
 import polars as pl
 import pytest
 
-from jobs.dictionary import entries
-from jobs.dictionary_pages import as_html, as_markdown
-from jobs.view_columns import columns_of
-from jobs.view_meanings import VIEW_MEANINGS
+from jobs.archive.dictionary import entries
+from jobs.archive.dictionary_pages import as_html, as_markdown
+from jobs.archive.view_columns import columns_of
+from jobs.archive.view_meanings import VIEW_MEANINGS
 from models.errors import ConfigurationError
 from models.events import AlertStatus
-from models.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES
-from streams.lake.catalog import open_reader
-from streams.lake.views import VIEWS
-from streams.lake.writer import LakeWriter
+from models.events.topics import ALERTS, COMPACTIONS, CONVERSATION_TOPICS, PROFILES
+from streams.archive.catalog import open_reader
+from streams.archive.views import VIEWS
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, alert, buffer_of, lineage, paths, profile, segment, topic, turn
 
 _NUMBERS = {"BIGINT", "DOUBLE", "HUGEINT", "TIMESTAMP WITH TIME ZONE", "DATE"}

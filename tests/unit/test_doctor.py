@@ -10,10 +10,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobs.doctor import CHECKS, doctor, redacted, setting_rows
-from jobs.doctor.checks import RESTS_ON, RUNBOOKS
-from jobs.doctor.running import verdicts
-from jobs.verdict import Status, Verdict
+from jobs.operate.doctor import CHECKS, doctor, redacted, setting_rows
+from jobs.operate.doctor.checks import RESTS_ON, RUNBOOKS
+from jobs.operate.doctor.running import verdicts
+from jobs.operate.doctor.verdict import Status, Verdict
 from models.errors import ConfigurationError
 from streams.settings import Settings, load_settings
 

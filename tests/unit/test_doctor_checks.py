@@ -14,14 +14,25 @@ import httpx
 import numpy as np
 import pytest
 
-from jobs.doctor import CHECKS, clocks, cluster, scoring, serving, setting_rows, surroundings, vectors
-from jobs.doctor.running import guarded
-from jobs.role_groups import RoleGroup
-from jobs.verdict import Status, Verdict
+from jobs.operate.doctor import (
+    CHECKS,
+    clocks,
+    cluster,
+    scoring,
+    serving,
+    setting_rows,
+    vectors,
+)
+from jobs.operate.doctor import (
+    environment as surroundings,
+)
+from jobs.operate.doctor.running import guarded
+from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError, JudgeFailed
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.index.points import CollectionInfo
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import KafkaSettings, Settings, load_settings
-from streams.vectors.points import CollectionInfo
 from streams.wiring import ROLES
 
 
@@ -128,7 +139,7 @@ def test_a_disk_that_fills_is_told_in_time(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free_bytes: int, status: Status
 ) -> None:
     """Below 5 GiB a warning, below half of one a failure."""
-    monkeypatch.setattr("jobs.doctor.places.shutil.disk_usage", lambda _place: MagicMock(free=free_bytes))
+    monkeypatch.setattr("jobs.operate.doctor.places.shutil.disk_usage", lambda _place: MagicMock(free=free_bytes))
 
     assert CHECKS["disk"](load_settings(data_dir=tmp_path)).status is status
 
@@ -236,7 +247,7 @@ def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
     """Also one that fails: its connections would outlive the check."""
     judge = AsyncMock()
     judge.judge.side_effect = JudgeFailed("timeout", "as told")
-    monkeypatch.setattr("streams.judges.configured.configured_judge", lambda _: judge)
+    monkeypatch.setattr("streams.inference.configured_judge.configured_judge", lambda _: judge)
     with pytest.raises(JudgeFailed):
         scoring.check_judge(load_settings())
 

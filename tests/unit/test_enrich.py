@@ -13,7 +13,6 @@ from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.codec import encode
 from models.errors import DeliveryFailed, Fenced
 from models.events import (
     CompactionDecided,
@@ -29,18 +28,19 @@ from models.events import (
     RequestedTurn,
     Role,
 )
+from models.events.topics import REQUESTS
+from models.events.user import ExtractedFact, FactCategory
 from models.policy import Policy
-from models.topics import REQUESTS
-from models.user_events import ExtractedFact, FactCategory
-from streams.llm.answers import Said, decode_answer
-from streams.llm.extraction import Extracted
-from streams.llm.memories import MemoryWriter
-from streams.llm.requests import Answerers, Reply, Request, answerers
-from streams.llm.summaries import ExtractiveSummariser
+from models.wire.codec import encode
+from streams.inference.llm_answers import Said, decode_answer
+from streams.inference.llm_facts import Extracted
+from streams.inference.llm_memories import MemoryWriter
+from streams.inference.memory_requests import Answerers, Reply, Request, answerers
+from streams.inference.summaries import ExtractiveSummariser
+from streams.observe.telemetry import metrics
 from streams.roles import enrich
 from streams.roles.enrich import EnrichRole
 from streams.settings import load_settings
-from streams.telemetry import metrics
 from tests.answering_log import AnsweringLog
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)

@@ -11,8 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobs import erase as command
-from jobs.role_groups import RoleGroup
+from jobs.memory import erase as command
+from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
 from models.events import ErasedStore, EraseRequested, ErasureProved
 from streams.erase.record import ErasureRecords

@@ -17,8 +17,8 @@ from models.policy import IntakePolicy
 from streams.erase import executor
 from streams.erase.executor import TRY_AGAIN_AFTER_S, Executor
 from streams.erase.record import key_of
+from streams.observe.telemetry import metrics
 from streams.settings import load_settings
-from streams.telemetry import metrics
 
 
 def requested(name: str, hours_ago: int) -> EraseRequested:

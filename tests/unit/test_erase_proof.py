@@ -11,10 +11,10 @@ import pytest
 from aiokafka import TopicPartition
 from msgspec import structs
 
-from jobs.erase import summary, waits_for
-from jobs.role_groups import RoleGroup
+from jobs.memory.erase import summary, waits_for
+from jobs.shared.role_groups import RoleGroup
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
-from models.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
+from models.events.topics import ERASURES, PROFILES, SESSION_STATE, TURNS, Topic
 from streams.erase import idle
 from streams.erase.idle import IdlePartitions, due
 from streams.erase.logs import Extent

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from models.topics import ALERTS, TURNS
+from models.events.topics import ALERTS, TURNS
 from streams.erase.readers import Readers, ReadersBehind
 from streams.settings import Settings
 

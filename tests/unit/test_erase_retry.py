@@ -14,7 +14,7 @@ from msgspec import Struct
 from models.erasure import Subject
 from models.errors import StoreUnavailable
 from models.events import ErasedStore, EraseRequested, VectorsErased, VectorsErasureDue
-from models.topics import ERASURES, SESSION_STATE, TURNS, Topic
+from models.events.topics import ERASURES, SESSION_STATE, TURNS, Topic
 from streams.erase.erasure import Erasure
 from streams.erase.logs import Extent
 from streams.erase.record import ErasureRecords, key_of

@@ -13,8 +13,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
-from models.memory.facts import PREFIX as FACT_PART
-from models.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE, TURNS, Topic
+from models.events.topics import ERASURES, MEMORY_STATE, PROFILES, SESSION_STATE, TURNS, Topic
+from models.user.facts import PREFIX as FACT_PART
 from streams.erase import erasure, purge
 from streams.erase.erasure import Erasure
 from streams.erase.logs import Extent

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from models.events import CommandEvent, InputEvent, Position, Role, SessionErased, Turn
-from models.memory_partition import MemoryPartitionFold
-from models.partition import ERASED_PART, PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import ERASED_PART, PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
 from models.policy import Policy
 from tests.user_driver import User, session_erased, user_erased
 from tests.user_partition import commands

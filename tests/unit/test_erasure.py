@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.envelope import key_of, schema_of
 from models.erasure import Subject, digest
 from models.events import DeadLetter
-from models.topics import TOPIC_OF
+from models.events.topics import TOPIC_OF
+from models.wire.envelope import key_of, schema_of
 
 APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"
 """Whom the contracts' examples tell of."""

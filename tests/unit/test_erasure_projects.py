@@ -9,8 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.envelope import tag_of
 from models.erasure import Subject
+from models.wire.envelope import tag_of
 from tests.unit.test_erasure import OTHERS, SESSION, SUBJECTS, USER, example
 
 ITEM: Any = example(events.ProjectItemChanged)

@@ -18,10 +18,10 @@ from models.events import Mode, Role, Turn
 from models.risk.combination import probability_of
 from models.risk.scorer import score_text
 from models.text.disguise import unmask
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.intake import score_turns
+from streams.inference.intake import score_turns
+from streams.inference.wordllama import WordLlamaEmbedder
+from streams.observe.telemetry import metrics
 from streams.ports import Vectors
-from streams.telemetry import metrics
 from tests.session_driver import said as said_turn
 from tests.watched import (
     Said,

@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from models.events import Role, TurnsJudged
-from models.memory.vectors import Mark
 from models.policy import RiskPolicy
 from models.risk.combination import UPSTREAM, probability_of
+from models.state.vectors import Mark
 from tests.escalation_driver import MODEL, RISKY, answer, escalate, judged_by, judgement, tell, units, upstream
 from tests.session_driver import NOON, Session, said
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from models.bounds import largest_output_bytes
-from models.codec import encode
 from models.events import AlertStatus, JudgementRequested, Mode, Role, Severity, TurnsJudged
 from models.risk.alerts import Alert, judged
 from models.risk.combination import JUDGE
+from models.session.bounds import largest_output_bytes
+from models.wire.codec import encode
 from tests.escalation_driver import escalate, judged_by, judgement, tell, told, units
 from tests.session_driver import NOON, Session
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from models.bounds import largest_output_bytes, largest_state_part_bytes
-from models.codec import encode
-from models.event_base import Mode
 from models.events import ProfileUpdated, RiskPoint, SessionErased, Severity
+from models.events.base import Mode
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy
-from models.policy_digest import policy_digest
+from models.policy.digest import policy_digest
 from models.risk.combination import JUDGE, UNITS, UPSTREAM, Grounds, judge, probability_of
 from models.risk.escalation import PART
+from models.session.bounds import largest_output_bytes, largest_state_part_bytes
+from models.wire.codec import encode
 from tests.escalation_driver import MODEL, answer, escalate, judged_by, judgement, tell, told, upstream
 from tests.session_driver import NOON, Session
 

@@ -6,19 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.escalation_policy import Allowance, QuietHours
-from models.events import (
-    AlertLabelled,
-    AlertStatus,
-    InputEvent,
-    Mode,
-    Position,
-    Severity,
-)
-from models.partition import Arrival, PartitionFold
+from models.events import AlertLabelled, AlertStatus, InputEvent, Mode, Position, Severity
+from models.partition.sessions import Arrival, PartitionFold
 from models.policy import AlertPolicy
+from models.policy.escalation import Allowance, QuietHours
 from models.risk.alerts import Alert, Situation, after_turn
-from models.session import SessionState
+from models.session.fold import SessionState
 from tests.escalation_driver import RISKY, answer, escalate, judged_by, judgement, tell, upstream
 from tests.session_driver import NOON, Session, said
 

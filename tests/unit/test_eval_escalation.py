@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.dialogues import Dialogue
-from jobs.eval.escalation import judging_by, us_per_turn
-from jobs.eval.escalation_sides import LeaveOut, sides_of
-from jobs.train.examples import own_dialogues, own_pairs
+from jobs.lab.eval.escalation import judging_by, us_per_turn
+from jobs.lab.eval.escalation_sides import LeaveOut, sides_of
+from jobs.lab.train.examples import own_dialogues, own_pairs
+from jobs.shared.dialogues import Dialogue
 from models.errors import ConfigurationError
 from models.events import Role
 from models.policy import Policy
 from models.text.features import Features, features_of
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.scorers.trained import model_at
+from streams.inference.trained_scorer import model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 from tests.labelled_dialogues import as_file, made_up, retold, spoken
 
 KEYS = {
@@ -53,8 +53,8 @@ def of_families(*sources: str) -> list[Dialogue]:
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the dialogues lie; what is trained here learns from a few own texts beside them."""
     own, pairs = own_dialogues()[::30], own_pairs()[::60]
-    monkeypatch.setattr("jobs.train.examples.own_dialogues", lambda: own)
-    monkeypatch.setattr("jobs.train.examples.own_pairs", lambda: pairs)
+    monkeypatch.setattr("jobs.lab.train.examples.own_dialogues", lambda: own)
+    monkeypatch.setattr("jobs.lab.train.examples.own_pairs", lambda: pairs)
     monkeypatch.setenv("TURNTIDE_DATA_DIR", str(tmp_path))
     return tmp_path / "d.jsonl"
 
@@ -116,7 +116,7 @@ def test_what_a_turn_costs_is_the_best_of_three_rounds_and_counts_its_features(
         time.sleep(0.01)
         return features_of(text)
 
-    monkeypatch.setattr("jobs.eval.escalation.features_of", slow)
+    monkeypatch.setattr("jobs.lab.eval.escalation.features_of", slow)
     took = us_per_turn(dialogues, judging_by(model_at(None), Policy(), embedder), embedder)
 
     assert took["us_embedding"] < 0.3 / turns * 1e6

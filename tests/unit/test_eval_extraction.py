@@ -9,14 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.eval.extraction_scoring import by_seed_patterns, measure
-from jobs.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
-from jobs.eval.ratios import Figures
+from jobs.lab.eval.extraction_scoring import by_seed_patterns, measure
+from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement, Split, read_sentences
+from jobs.lab.eval.ratios import Figures
 from models.errors import ConfigurationError
-from models.event_base import Role
-from models.extraction.extraction import Found, extract
-from models.project_policy import LongTermPolicy
-from models.project_types import MemoryType
+from models.events.base import Role
+from models.events.project_items import MemoryType
+from models.language.statements.extraction import Found, extract
+from models.policy.project import LongTermPolicy
 
 DECISION, GOAL = MemoryType.DECISION, MemoryType.GOAL
 PROMOTED = LongTermPolicy().promote_from

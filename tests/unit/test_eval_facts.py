@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
-from jobs.eval.facts_scoring import Extract, measure, same_value
-from jobs.eval.ratios import Figures
+from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction, Split, read_messages
+from jobs.lab.eval.facts_scoring import Extract, measure, same_value
+from jobs.lab.eval.ratios import Figures
 from models.errors import ConfigurationError
-from models.user_events import ExtractedFact, FactCategory, Retraction
-from models.user_policy import FactPolicy
+from models.events.user import ExtractedFact, FactCategory, Retraction
+from models.policy.user import FactPolicy
 
 IDENTITY, PREFERENCE, INSTRUCTION = FactCategory.IDENTITY, FactCategory.PREFERENCE, FactCategory.INSTRUCTION
 

@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.eval import retrieval_questions, retrieval_scoring
-from jobs.eval.retrieval_questions import Question, read_dialogues
-from jobs.eval.retrieval_scoring import Answer, Report, query_times, session_recalls, turn_recalls
-from jobs.eval.retrieval_table import recall_rows
-from jobs.formats import Filling
+from jobs.lab.eval import retrieval_questions, retrieval_scoring
+from jobs.lab.eval.retrieval_questions import Question, read_dialogues
+from jobs.lab.eval.retrieval_scoring import Answer, Report, query_times, session_recalls, turn_recalls
+from jobs.lab.eval.retrieval_table import recall_rows
+from jobs.produce.formats import Filling
 from models.errors import ConfigurationError
 
 FILLING = Filling(source="talk", now=datetime(2026, 1, 1, tzinfo=UTC))

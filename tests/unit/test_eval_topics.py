@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.eval.topics import MERGE_SIMILARITIES, Report, measure
-from jobs.eval.topics_dialogues import BEGINS, Dialogue, parse_conditions, read_dialogues
-from jobs.eval.topics_matching import inputs_of, match, shortened, simulate
-from jobs.eval.topics_metrics import PairCounts, PairPoint, count_pairs, pair_curve, total
-from jobs.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
+from jobs.lab.eval.topics import MERGE_SIMILARITIES, Report, measure
+from jobs.lab.eval.topics_dialogues import BEGINS, Dialogue, parse_conditions, read_dialogues
+from jobs.lab.eval.topics_matching import inputs_of, match, shortened, simulate
+from jobs.lab.eval.topics_metrics import PairCounts, PairPoint, count_pairs, pair_curve, total
+from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, MixedSession, mix
 from models.errors import ConfigurationError
 from models.events import Role, Turn
 from models.policy import Policy

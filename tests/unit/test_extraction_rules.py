@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from models.event_base import Role
-from models.extraction.extraction import MAX_CONTENT_CHARS, Found, extract
-from models.extraction.lexicon import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
-from models.project_policy import LongTermPolicy
-from models.project_types import MemoryType
+from models.events.base import Role
+from models.events.project_items import MemoryType
+from models.language.statements.extraction import MAX_CONTENT_CHARS, Found, extract
+from models.language.statements.lexicon import CATEGORIES_OF_SLOTS, SLOTS, TECHNOLOGIES
+from models.policy.project import LongTermPolicy
 
 PROMOTED = LongTermPolicy().promote_from
 DECISION, PREFERENCE, CONSTRAINT, GOAL = (

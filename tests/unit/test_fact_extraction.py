@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from models.facts.extraction import Extraction, extract
-from models.user_events import ExtractedFact, FactCategory, Retraction
+from models.events.user import ExtractedFact, FactCategory, Retraction
+from models.language.facts.extraction import Extraction, extract
 
 
 def found(message: str) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.facts.extraction import Extraction, extract
+from models.language.facts.extraction import Extraction, extract
 
 SIZE = 256 * 1024
 STUCK_SECONDS = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.facts.extraction import Extraction, extract
+from models.language.facts.extraction import Extraction, extract
 
 
 def found(message: str) -> set[str]:

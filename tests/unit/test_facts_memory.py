@@ -1,4 +1,4 @@
-"""What becomes of facts, row by row of the table in `models.memory.facts`, and what bounds them."""
+"""What becomes of facts, row by row of the table in `models.user.facts`, and what bounds them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from models.errors import RecoveryFailed
 from models.events import ExtractedFact, FactCategory, Retraction
-from models.memory.fact import Fact, FactChange, Said
-from models.memory.facts import RETRACTED, RETRACTIONS, Facts, part_of
-from models.memory.parts import Parts
 from models.policy import FactPolicy
+from models.state.parts import Parts
+from models.user.fact import Fact, FactChange, Said
+from models.user.facts import RETRACTED, RETRACTIONS, Facts, part_of
 from tests.user_driver import NOON, fact
 
 IDENTITY, PREFERENCE = FactCategory.IDENTITY, FactCategory.PREFERENCE

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from models.app.due import DueSpace
 from models.events import MemoryRequested, Position
 from models.policy import Policy
-from models.projects.standings import DueProject
+from models.project.due import DueProject
 from models.risk.scorer import RuleScorer
-from models.space_standings import DueSpace
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import load_settings

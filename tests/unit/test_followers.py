@@ -19,8 +19,8 @@ from models.events import (
     ProjectItem,
     Slope,
 )
-from streams.comparison import Kind
-from streams.followers import (
+from streams.oracle.comparison import Kind
+from streams.oracle.followers import (
     INDEX_PROJECTS,
     Archived,
     Indexed,
@@ -32,8 +32,8 @@ from streams.followers import (
     compare_users_index,
     items_of,
 )
-from streams.replay import Replayed
-from streams.tiers import UserId
+from streams.oracle.replay import Replayed
+from streams.oracle.tiers import UserId
 from tests.projects_indexed import changed, episode, remembered, went
 from tests.projects_indexed import conversation as talk
 from tests.users_replayed import POLICY, conversation

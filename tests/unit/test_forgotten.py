@@ -8,7 +8,6 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 from msgspec.structs import replace
 
-from models.codec import encode
 from models.entities import entity_key
 from models.events import (
     EpisodeCompressed,
@@ -27,9 +26,10 @@ from models.events import (
 )
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from streams.forgotten import Forgotten
-from streams.replay import Replay, Replayed
-from streams.tiers import UserId, compare_tiers, episodes_of, states_of
+from models.wire.codec import encode
+from streams.oracle.forgotten import Forgotten
+from streams.oracle.replay import Replay, Replayed
+from streams.oracle.tiers import UserId, compare_tiers, episodes_of, states_of
 from tests.unit.test_erasure import example
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
 from tests.unit.test_replay_oracle import NoEmbedder

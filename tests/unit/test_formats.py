@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobs.formats import FORMATS, Conversation, Filling, Malformed, conversations, detect
+from jobs.produce.formats import FORMATS, Conversation, Filling, Malformed, conversations, detect
 from models.events import MAX_CONTENT_BYTES, AlertAcknowledged, Role, Turn
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.formats import FORMATS, Documents, Filling, detect
-from jobs.formats.filling import Said
-from jobs.produce import FormatName
+from jobs.produce.command import FormatName
+from jobs.produce.formats import FORMATS, Documents, Filling, detect
+from jobs.produce.formats.filling import Said
 from models.errors import ConfigurationError
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

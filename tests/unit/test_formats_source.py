@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from jobs.formats import Conversation, Filling
-from jobs.formats.source import RawLine, Reading, Source
-from jobs.sending import Pace
+from jobs.produce.formats import Conversation, Filling
+from jobs.produce.formats.source import RawLine, Reading, Source
+from jobs.shared.sending import Pace
 from models.errors import ConfigurationError
 from models.events import SessionEnded
 

@@ -14,9 +14,9 @@ from pyiceberg.exceptions import CommitStateUnknownException, UnauthorizedError
 
 from models.erasure import Subject
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
-from streams.iceberg import catalog, files, publish, tables
-from streams.iceberg.writing import FileWriter
-from streams.lake.erasing import erase
+from streams.archive.erasing import erase
+from streams.archive.iceberg import catalog, files, publish, tables
+from streams.archive.iceberg.writing import FileWriter
 from streams.settings import Settings
 from tests.iceberg_tables import Archive
 from tests.lake_records import NOW, buffer_of, turn

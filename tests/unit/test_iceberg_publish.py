@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from models.archive_policy import RetentionPolicy
-from models.erase_events import ErasedStore
 from models.erasure import Subject
 from models.errors import ConfigurationError
-from models.topics import PROFILES
-from streams.iceberg.withdraw import withdraw
-from streams.lake.erasing import erase
-from streams.lake.retention import retain
-from streams.lake.schema import RAW, TABLES
+from models.events.erase import ErasedStore
+from models.events.topics import PROFILES
+from models.policy.archive import RetentionPolicy
+from streams.archive.erasing import erase
+from streams.archive.iceberg.withdraw import withdraw
+from streams.archive.retention import retain
+from streams.archive.schema import RAW, TABLES
 from tests.iceberg_tables import Archive
 from tests.lake_records import NOW, buffer_of, profile, turn
 

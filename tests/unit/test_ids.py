@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 import pytest
 
 from models.events import Position
-from models.ids import event_id, named_id
+from models.events.ids import event_id, named_id
 
 NAMESPACE = UUID("6f0d7a3c-6f0b-5a55-9a35-1d2f8f2a7c11")
 

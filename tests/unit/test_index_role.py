@@ -13,9 +13,6 @@ from faust.types import TP
 from msgspec import Struct
 from qdrant_client import AsyncQdrantClient
 
-from models.codec import encode
-from models.envelope import key_of
-from models.erase_events import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events import (
     AppMemoriesChanged,
     AppMemoryChanged,
@@ -26,14 +23,17 @@ from models.events import (
     TopicChanged,
     Turn,
 )
+from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
+from models.events.topics import CONVERSATION_TOPICS, ERASURES, MEMORIES, PROJECTS, TURNS, Topic
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from models.topics import CONVERSATION_TOPICS, ERASURES, MEMORIES, PROJECTS, TURNS, Topic
+from models.wire.codec import encode
+from models.wire.envelope import key_of
+from streams.index.app_memory import AppMemories
+from streams.index.server import ServerStore
 from streams.ports import Point
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.server import ServerStore
 from tests.apps_indexed import memory, standing
 from tests.projects_indexed import changed as project_changed
 from tests.projects_indexed import conversation, remembered, stands, went

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import encode
 from models.events import InputEvent, RestoredMessage, Role, TopicRestored, Turn
 from models.policy import Policy
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.intake import Intake, decode
+from models.wire.codec import encode
+from streams.inference.intake import Intake, decode
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Vectors
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)

@@ -13,15 +13,15 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from structlog.testing import capture_logs
 
-from models.codec import decode_input, encode
 from models.errors import DeliveryFailed, Fenced, JudgeFailed
 from models.events import JudgedTurn, JudgementRequested, Position, Role, TurnsJudged
 from models.policy import IntakePolicy
-from streams.judges.answering import answer
+from models.wire.codec import decode_input, encode
+from streams.inference.judging import answer
+from streams.observe.telemetry import metrics
 from streams.roles import judge as role_module
 from streams.roles.judge import JudgeRole
 from streams.settings import load_settings
-from streams.telemetry import metrics
 from tests.answering_log import AnsweringLog
 
 NOW = datetime(2025, 10, 11, 9, tzinfo=UTC)

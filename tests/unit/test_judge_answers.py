@@ -7,9 +7,9 @@ import doctest
 import pytest
 
 from models.errors import LlmRubbish
-from streams.judges import openai
-from streams.judges.openai import verdict
-from streams.llm.answers import Said
+from streams.inference import openai_judge as openai
+from streams.inference.llm_answers import Said
+from streams.inference.openai_judge import verdict
 
 SURE = 0.9
 

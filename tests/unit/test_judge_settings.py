@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from jobs import worker as working
-from jobs.doctor import CHECKS, cluster, setting_rows
-from jobs.role_groups import RoleGroup
-from jobs.verdict import Status
-from jobs.worker import WorkerRole
+from jobs.operate import worker as working
+from jobs.operate.doctor import CHECKS, cluster, setting_rows
+from jobs.operate.doctor.verdict import Status
+from jobs.operate.worker import WorkerRole
+from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
-from streams.judges.configured import configured_judge
+from streams.inference.configured_judge import configured_judge
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES, policy_of, run_judge
 from tests.tiny_classifier import write_classifier

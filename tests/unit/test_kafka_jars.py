@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.broker.jars import KAFKA_VERSION, JarError, jar_name, kafka_jars, pinned
+from jobs.operate.broker.jars import KAFKA_VERSION, JarError, jar_name, kafka_jars, pinned
 
 _CONTENT = {"org.example:one:1.0": b"one", "org.example:two:2.0": b"two"}
 _PINS = {coordinate: hashlib.sha256(content).hexdigest() for coordinate, content in _CONTENT.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from models.topics import TOPICS
+from models.events.topics import TOPICS
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
 from tests.custom_resources import STRIMZI, write_schemas

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from msgspec import inspect
 
-from streams.lake.columns import fields_of, type_of
-from streams.lake.schema import TABLES
+from streams.archive.columns import fields_of, type_of
+from streams.archive.schema import TABLES
 
 KINDS = sorted({kind for table in TABLES.values() for kind in table.carries}, key=lambda kind: kind.__name__)
 START = datetime(2026, 3, 4, tzinfo=UTC)

@@ -15,14 +15,14 @@ import pytest
 
 from models.erasure import Subject
 from models.errors import StoreUnavailable
-from models.topics import PROFILES
-from streams.lake.catalog import open_reader, reading
-from streams.lake.damage import damaged, damaged_days, foreign_files, told
-from streams.lake.erasing import erase
-from streams.lake.left_out import leave_damage_out
-from streams.lake.maintenance import FILES_TO_MERGE, maintain
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.events.topics import PROFILES
+from streams.archive.catalog import open_reader, reading
+from streams.archive.damage import damaged, damaged_days, foreign_files, told
+from streams.archive.erasing import erase
+from streams.archive.left_out import leave_damage_out
+from streams.archive.maintenance import FILES_TO_MERGE, maintain
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests import lake_merge_child
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
 

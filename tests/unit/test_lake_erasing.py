@@ -18,24 +18,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.codec import encode
 from models.entities import entity_key
-from models.envelope import key_of, schema_of
 from models.erasure import Subject
+from models.events.topics import ARCHIVED_TOPICS, COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
 from models.policy import IntakePolicy
-from models.topics import ARCHIVED_TOPICS, COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
-from streams.lake import removal
-from streams.lake.buffer import Buffer
-from streams.lake.erasing import erase
-from streams.lake.landed import land
-from streams.lake.maintenance import maintain
-from streams.lake.progress import Move, Place
-from streams.lake.rows import Landed
-from streams.lake.schema import FORGETTING, RAW, SKIPPED, TABLE_OF, TABLES
-from streams.lake.subject_rows import SubjectRows
-from streams.lake.vacuum import vacuum
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.wire.codec import encode
+from models.wire.envelope import key_of, schema_of
+from streams.archive import removal
+from streams.archive.buffer import Buffer
+from streams.archive.erasing import erase
+from streams.archive.landed import land
+from streams.archive.maintenance import maintain
+from streams.archive.progress import Move, Place
+from streams.archive.rows import Landed
+from streams.archive.schema import FORGETTING, RAW, SKIPPED, TABLE_OF, TABLES
+from streams.archive.subject_rows import SubjectRows
+from streams.archive.vacuum import vacuum
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, Record, buffer_of, paths, turn
 
 CANARY = "canaryfeathers"

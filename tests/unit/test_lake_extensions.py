@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 from models.errors import ConfigurationError
-from streams.lake import extensions
-from streams.lake.extensions import connected, literal
+from streams.archive import extensions
+from streams.archive.extensions import connected, literal
 
 NAME = "sqlite_scanner"
 

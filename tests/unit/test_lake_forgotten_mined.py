@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from jobs.mining.campaigns import JOB as CAMPAIGNS
-from jobs.mining.job import Job
-from jobs.mining.memory_health import JOB as MEMORY
-from jobs.mining.parts import Parts
-from jobs.mining.source import Day, Source
-from models.archive_policy import ArchivePolicy, RetentionPolicy
-from streams.lake.catalog import LakePaths, reading
-from streams.lake.privacy import Privacy, privacy_of
-from streams.lake.retention import retain
-from streams.lake.spill import spill_folder
-from streams.lake.writer import LakeWriter
+from jobs.analyse.mining.campaigns import JOB as CAMPAIGNS
+from jobs.analyse.mining.job import Job
+from jobs.analyse.mining.memory_health import JOB as MEMORY
+from jobs.analyse.mining.parts import Parts
+from jobs.analyse.mining.source import Day, Source
+from models.policy.archive import ArchivePolicy, RetentionPolicy
+from streams.archive.catalog import LakePaths, reading
+from streams.archive.privacy import Privacy, privacy_of
+from streams.archive.retention import retain
+from streams.archive.spill import spill_folder
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
 
 _YOUNG = NOW + timedelta(days=20)

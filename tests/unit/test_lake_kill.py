@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from models.topics import TURNS
-from streams.lake.catalog import open_reader
-from streams.lake.progress import Place
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.events.topics import TURNS
+from streams.archive.catalog import open_reader
+from streams.archive.progress import Place
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests import lake_child
 from tests.lake_child import ROWS
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn

@@ -9,13 +9,13 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.codec import encode
 from models.events import ClockTicked, DeadLetter, SessionEnded
+from models.events.topics import ALERTS, ARCHIVED_TOPICS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
-from models.topics import ALERTS, ARCHIVED_TOPICS, DEAD_LETTERS, PROFILES, TURNS, Topic
-from streams.lake.landed import UNREADABLE, land
-from streams.lake.rows import Landed, Rows
-from streams.lake.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
+from models.wire.codec import encode
+from streams.archive.landed import UNREADABLE, land
+from streams.archive.rows import Landed, Rows
+from streams.archive.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
 from tests.lake_records import NOW, PREFIX, profile, record, turn
 
 

@@ -12,13 +12,13 @@ from uuid import uuid4
 
 import pytest
 
-from streams.lake import maintenance
-from streams.lake.catalog import LAKE, open_reader
-from streams.lake.maintenance import FILES_TO_MERGE, maintain
-from streams.lake.schema import OFFSETS, RAW
-from streams.lake.status import status
-from streams.lake.verify import verify
-from streams.lake.writer import LANDING_LEVEL, LakeWriter
+from streams.archive import maintenance
+from streams.archive.catalog import LAKE, open_reader
+from streams.archive.maintenance import FILES_TO_MERGE, maintain
+from streams.archive.schema import OFFSETS, RAW
+from streams.archive.status import status
+from streams.archive.verify import verify
+from streams.archive.writer import LANDING_LEVEL, LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)

@@ -13,14 +13,14 @@ from unittest.mock import patch
 import pytest
 from filelock import FileLock
 
-from models.erase_events import ErasedStore
 from models.erasure import Subject
 from models.errors import StoreUnavailable
+from models.events.erase import ErasedStore
+from streams.archive import mined
+from streams.archive.catalog import reading
+from streams.archive.mined import LOCK, forget_mined
+from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
-from streams.lake import mined
-from streams.lake.catalog import reading
-from streams.lake.mined import LOCK, forget_mined
-from streams.lake.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
 
 

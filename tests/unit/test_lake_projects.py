@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.codec import encode
-from models.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
-from streams.lake.erasing import erase
-from streams.lake.writer import LakeWriter
+from models.events.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
+from models.wire.codec import encode
+from streams.archive.erasing import erase
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, paths
 from tests.unit import test_erasure_projects as said
 from tests.unit.test_erasure import example

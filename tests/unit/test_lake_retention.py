@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from models.archive_policy import RetentionPolicy
-from models.topics import COMPACTIONS, PROFILES, TURNS, Topic
-from streams.lake.catalog import LakePaths, reading
-from streams.lake.inputs import archived_inputs
-from streams.lake.maintenance import maintain
-from streams.lake.retention import Due, due, retain
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.events.topics import COMPACTIONS, PROFILES, TURNS, Topic
+from models.policy.archive import RetentionPolicy
+from streams.archive.catalog import LakePaths, reading
+from streams.archive.inputs import archived_inputs
+from streams.archive.maintenance import maintain
+from streams.archive.retention import Due, due, retain
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, segment, turn
 
 NEEDLE = "hippopotamus"

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from models.archive_policy import RetentionPolicy
 from models.erasure import Subject
-from streams.lake.catalog import reading
-from streams.lake.erasing import erase
-from streams.lake.maintenance import maintain
-from streams.lake.retention import retain
-from streams.lake.schema import RAW
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
+from models.policy.archive import RetentionPolicy
+from streams.archive.catalog import reading
+from streams.archive.erasing import erase
+from streams.archive.maintenance import maintain
+from streams.archive.retention import retain
+from streams.archive.schema import RAW
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 LATER = NOW + timedelta(days=30)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from models.codec import encode
 from models.events import (
     FeedbackGiven,
     InputEvent,
@@ -20,9 +19,10 @@ from models.events import (
     TopicRestored,
     TopicSummarised,
 )
-from models.topics import CONVERSATION_TOPICS, TURNS
-from streams.lake.inputs import archived_inputs
-from streams.lake.writer import LakeWriter
+from models.events.topics import CONVERSATION_TOPICS, TURNS
+from models.wire.codec import encode
+from streams.archive.inputs import archived_inputs
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, lineage, paths, topic, turn
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from models.events import DeadLetter
-from models.topics import DEAD_LETTERS, PROFILES, TURNS
-from streams.lake.buffer import Buffer, hole
-from streams.lake.progress import Move, Place, Progress, Verdict
-from streams.lake.schema import ABSENT, EXPIRED
-from streams.lake.verify import DEAD_LETTER_GRACE, Verification, verify
-from streams.lake.writer import LakeWriter
+from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
+from streams.archive.buffer import Buffer, hole
+from streams.archive.progress import Move, Place, Progress, Verdict
+from streams.archive.schema import ABSENT, EXPIRED
+from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, buffer_of, paths, profile, turn
 
 _TURNS = Place(TURNS.full_name(PREFIX), 0)

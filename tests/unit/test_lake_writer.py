@@ -14,12 +14,12 @@ import pytest
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events import AlertStatus
-from models.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
-from streams.lake import catalog
-from streams.lake.catalog import open_reader
-from streams.lake.progress import Place
-from streams.lake.views import VIEWS
-from streams.lake.writer import LakeWriter
+from models.events.topics import ALERTS, COMPACTIONS, PROFILES, TURNS, WINDOWS
+from streams.archive import catalog
+from streams.archive.catalog import open_reader
+from streams.archive.progress import Place
+from streams.archive.views import VIEWS
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths, profile, segment, turn
 
 pytestmark = pytest.mark.usefixtures("archives_made_anew")

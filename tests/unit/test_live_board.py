@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.erase_events import EraseRequested, EraseScope
 from models.events import AlertStatus, Mode, Severity
+from models.events.erase import EraseRequested, EraseScope
 from streams.api.live.board import Board
 from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
 from tests.live_made import AT, alert, at_ms, profile, segment, transition

@@ -10,17 +10,17 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord, OffsetAndTimestamp
 
-from models.codec import encode
-from models.erase_events import EraseRequested
 from models.errors import InvalidRecord, StoreUnavailable
 from models.events import AlertLabelled, SessionErased
-from models.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
+from models.events.erase import EraseRequested
+from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
+from models.wire.codec import encode
 from streams.api.live.board import Board
 from streams.api.live.feed import Feed, _controls, take
 from streams.api.live.hub import Hub
 from streams.api.live.roles import MOST_DETAIL, RoleWatch, role_addresses
-from streams.live_settings import LiveSettings
 from streams.settings import load_settings
+from streams.settings.live import LiveSettings
 from tests.api_doubles import said
 from tests.live_made import AT, alert, profile, segment
 

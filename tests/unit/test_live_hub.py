@@ -14,9 +14,9 @@ from streams.api.live.board import Board
 from streams.api.live.hub import Apps, Hub, Place
 from streams.api.live.messages import RoleRow
 from streams.api.live.stream import PING_S, LiveStream
-from streams.api.problems import Problem
-from streams.live_settings import LiveSettings
-from streams.telemetry import metrics
+from streams.http.problems import Problem
+from streams.observe.telemetry import metrics
+from streams.settings.live import LiveSettings
 from tests.api_doubles import Clock
 from tests.live_made import alert, profile
 

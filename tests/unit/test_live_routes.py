@@ -19,22 +19,22 @@ from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
-from models.codec import encode
 from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, Position, SessionTurns
 from models.policy import Policy
+from models.wire.codec import encode
 from streams.api.assembly import memory_api
-from streams.api.health import create_api
 from streams.api.live.page import page_router
 from streams.api.live.service import LivePage
-from streams.api.security import access_of
-from streams.http_settings import ApiToken, TokenRole
+from streams.http.health import create_api
+from streams.http.security import access_of
+from streams.index.app_memory import AppMemories
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from streams.vectors.app_memory import AppMemories
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import LoggedChange, TopicMemory
-from streams.vectors.user_memory import UserMemory
+from streams.settings.http import ApiToken, TokenRole
 from tests.api_doubles import _embedder, said
 from tests.api_tenants import app_memory_of, canary, topic_of, user_events_of
 from tests.live_made import alert, at_ms, profile, segment, transition

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from models.project_policy import LongTermPolicy
-from models.project_types import MemoryType
+from models.events.project_items import MemoryType
+from models.policy.project import LongTermPolicy
 from tests.long_term_memories import DAY, Project
 from tests.session_driver import NOON
 

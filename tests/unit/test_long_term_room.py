@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models.memory.kept_memories import shelf_of
-from models.project_policy import LongTermPolicy
-from models.project_types import MemoryType
+from models.events.project_items import MemoryType
+from models.policy.project import LongTermPolicy
+from models.project.kept_memories import shelf_of
 from tests.long_term_memories import Project
 
 FACT = MemoryType.FACT

@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import decode_input, encode
 from models.errors import InvalidRecord
 from models.events import DeadLetter, FactChanged, SegmentCompacted, Turn
-from models.masking_policy import MaskingPolicy
+from models.events.topics import COMPACTIONS, DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
-from models.policy_digest import policy_digest
-from models.topics import COMPACTIONS, DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
-from streams.lake.landed import land_all
-from streams.lake.progress import Move, Place
+from models.policy.digest import policy_digest
+from models.policy.masking import MaskingPolicy
+from models.wire.codec import decode_input, encode
+from streams.archive.landed import land_all
+from streams.archive.progress import Move, Place
 from streams.masking.found import Masker
 from streams.masking.records import RecordMasker, without_bytes
 from streams.roles import archive

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from models.masking_policy import MaskingPolicy
 from models.policy import Policy
+from models.policy.masking import MaskingPolicy
 from tests.apps_indexed import memory
 from tests.projects_indexed import changed as project_changed
 from tests.projects_indexed import remembered

@@ -12,13 +12,13 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
 
-from streams.api.measured import Measured
-from streams.archive_settings import ArchiveSettings
-from streams.lake.maintenance import Maintained
-from streams.llm.spent import count_usage
+from streams.archive.maintenance import Maintained
+from streams.http.measured import Measured
+from streams.inference.llm_spent import count_usage
+from streams.observe.telemetry import Metrics, metrics
 from streams.roles import archive_upkeep
-from streams.telemetry import Metrics, metrics
-from streams.telemetry_settings import TelemetrySettings
+from streams.settings.archive import ArchiveSettings
+from streams.settings.telemetry import TelemetrySettings
 
 
 def shown(name: str, **labels: str) -> float:

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.role_api import role_api
+from jobs.shared.role_api import role_api
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.api import commands
 from tests.api_apps import memory, space
@@ -189,7 +189,7 @@ def test_a_role_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     for answers in (refuse, lambda _request: httpx.Response(200, text="<html>")):
         transport = httpx.MockTransport(answers)
-        monkeypatch.setattr("jobs.memories.role_api", partial(role_api, transport=transport))
+        monkeypatch.setattr("jobs.memory.memories.role_api", partial(role_api, transport=transport))
         result = turntide("memories", "list", "a", "--url", "http://elsewhere:9")
         assert isinstance(result.exception, StoreUnavailable)
         told.append(str(result.exception))

@@ -13,14 +13,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.memory import MOST_BYTES, MOST_MESSAGES, restored
-from models.codec import encode
+from jobs.memory.topics import MOST_BYTES, MOST_MESSAGES, restored
 from models.errors import ConfigurationError
 from models.events import Role
-from models.topics import CONVERSATION_TOPICS, PROFILES
-from streams.lake.catalog import paths_of
-from streams.lake.topic_history import ArchivedMessage, ArchivedTopic
-from streams.lake.writer import LakeWriter
+from models.events.topics import CONVERSATION_TOPICS, PROFILES
+from models.wire.codec import encode
+from streams.archive.catalog import paths_of
+from streams.archive.topic_history import ArchivedMessage, ArchivedTopic
+from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.lake_records import NOW, PREFIX, buffer_of, lineage, profile, topic, turn
 

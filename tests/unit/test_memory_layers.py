@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 
 from models.events import Role
-from models.memory.buffer import Buffer, BufferedTurn, encode_turn
-from models.memory.parts import Parts
-from models.memory.segments import SegmentRef, WorkingMemory, compact
-from models.memory.vectors import Mark, VectorRing, quantise
 from models.policy import Policy
+from models.session.segments import SegmentRef, WorkingMemory, compact
+from models.state.buffer import Buffer, BufferedTurn, encode_turn
+from models.state.parts import Parts
+from models.state.vectors import Mark, VectorRing, quantise
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

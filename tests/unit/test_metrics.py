@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.metrics import as_markdown
+from jobs.operate.metrics import as_markdown
 from models.metrics import LABELS, METRIC_OF, METRICS, Kind, Metric
 
 ONE_BY_ONE = pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)

@@ -10,19 +10,21 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from jobs import migrate as migrating
-from jobs.migrate import Does, Step, apply, state_steps
-from jobs.state_versions import READ
-from jobs.topic_drift import Difference, Kind
-from jobs.verdict import Status, Verdict
-from models import app_state, session_state, user_state
+from jobs.operate import migrate as migrating
+from jobs.operate.doctor.verdict import Status, Verdict
+from jobs.operate.migrate import Does, Step, apply, state_steps
+from jobs.shared.state_versions import READ
+from jobs.shared.topic_drift import Difference, Kind
+from models.app import state as app_state
 from models.errors import ConfigurationError, RecoveryFailed
 from models.policy import Policy
-from models.projects import head as project_head
-from streams.lake import writer
-from streams.lake.place import LakePaths, paths_of
-from streams.lake.views import published
-from streams.lake.writer import LakeWriter
+from models.project import head as project_head
+from models.session import state as session_state
+from models.user import state as user_state
+from streams.archive import writer
+from streams.archive.place import LakePaths, paths_of
+from streams.archive.views import published
+from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobs.mining.campaign_members import campaigns_of
-from jobs.mining.campaigns import JOB, refine
-from jobs.mining.campaigns_pictures import pictures
-from jobs.mining.likeness import kept_vectors, unit_vectors
-from jobs.mining.near_duplicates import Labels, groups_of, signatures
-from jobs.mining.results import Result
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, CampaignMining
-from streams.lake.catalog import LakePaths, reading
+from jobs.analyse.mining.campaign_members import campaigns_of
+from jobs.analyse.mining.campaigns import JOB, refine
+from jobs.analyse.mining.campaigns_pictures import pictures
+from jobs.analyse.mining.likeness import kept_vectors, unit_vectors
+from jobs.analyse.mining.near_duplicates import Labels, groups_of, signatures
+from jobs.analyse.mining.results import Result
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, CampaignMining
+from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined
 from tests.mined_talk import MATTERS
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from jobs.analyse.mining import command
+from jobs.analyse.mining.command import quoted
+from jobs.analyse.mining.failure import told
+from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.results import Result as Mined
+from jobs.analyse.mining.source import Source
 from jobs.cli import app
-from jobs.mining import command
-from jobs.mining.command import quoted
-from jobs.mining.failure import told
-from jobs.mining.job import Period
-from jobs.mining.results import Result as Mined
-from jobs.mining.source import Source
 from models.errors import StoreUnavailable
 from tests.mined_archive import archive
 

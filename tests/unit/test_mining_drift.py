@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from jobs.mining.drift import JOB
-from jobs.mining.drift_calibration import calibrated
-from jobs.mining.drift_measures import (
+from jobs.analyse.mining.drift import JOB
+from jobs.analyse.mining.drift_calibration import calibrated
+from jobs.analyse.mining.drift_measures import (
     calibration,
     corrected,
     counts_in,
@@ -24,13 +24,13 @@ from jobs.mining.drift_measures import (
     stability_by_chance,
     wilson,
 )
-from jobs.mining.drift_metrics import ALL_APPS, METRICS, MODE
-from jobs.mining.drift_shifts import by_day, compared, evidence, findings
-from jobs.mining.job import Period
-from jobs.mining.run import run
-from jobs.mining.source import Source
-from models.archive_policy import ArchivePolicy, DriftMining
-from streams.lake.catalog import LakePaths, reading
+from jobs.analyse.mining.drift_metrics import ALL_APPS, METRICS, MODE
+from jobs.analyse.mining.drift_shifts import by_day, compared, evidence, findings
+from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.run import run
+from jobs.analyse.mining.source import Source
+from models.policy.archive import ArchivePolicy, DriftMining
+from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined
 
 MONDAY = date(2026, 3, 9)

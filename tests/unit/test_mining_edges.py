@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.mining.job import Period
-from jobs.mining.jobs import job_names, job_of
+from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.jobs import job_names, job_of
 from models.events import Role, SessionEnded, Turn
-from streams.lake.catalog import LakePaths
+from streams.archive.catalog import LakePaths
 from tests.mined_archive import landed, mined
 from tests.mined_plan import BEGIN, FIRST
 

@@ -12,18 +12,18 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from jobs.mining.escalation import JOB
-from jobs.mining.escalation_curves import change_points, described, resampled
-from jobs.mining.escalation_shapes import name_of, shape_table, shaped
-from jobs.mining.escalation_survival import standings, survival_table
-from jobs.mining.job import Frames, Period
-from jobs.mining.results import Result
-from jobs.mining.run import run
-from jobs.mining.source import Source
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, EscalationMining
-from models.topics import PROFILES
-from streams.lake.catalog import LakePaths, reading
-from streams.lake.writer import LakeWriter
+from jobs.analyse.mining.escalation import JOB
+from jobs.analyse.mining.escalation_curves import change_points, described, resampled
+from jobs.analyse.mining.escalation_shapes import name_of, shape_table, shaped
+from jobs.analyse.mining.escalation_survival import standings, survival_table
+from jobs.analyse.mining.job import Frames, Period
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.run import run
+from jobs.analyse.mining.source import Source
+from models.events.topics import PROFILES
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, EscalationMining
+from streams.archive.catalog import LakePaths, reading
+from streams.archive.writer import LakeWriter
 from tests.lake_records import buffer_of, paths, profile, turn
 from tests.mined_archive import archive, mined
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobs.mining import memory_compaction, memory_facts, memory_spaces
-from jobs.mining.anonymity import shown_rows
-from jobs.mining.job import Period
-from jobs.mining.memory_health import JOB
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, MemoryMining
-from streams.lake.catalog import LakePaths, reading
+from jobs.analyse.mining import memory_compaction, memory_facts, memory_spaces
+from jobs.analyse.mining.anonymity import shown_rows
+from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.memory_health import JOB
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, MemoryMining
+from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined
 
 POLICY = MemoryMining()

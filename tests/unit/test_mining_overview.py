@@ -11,16 +11,16 @@ import ibis
 import polars as pl
 import pytest
 
-from jobs.mining import overview_tables as tables
-from jobs.mining.anonymity import shown_rows
-from jobs.mining.job import Period, Shown
-from jobs.mining.overview import JOB
-from jobs.mining.overview_findings import findings_of
-from jobs.mining.overview_pictures import pictures
-from jobs.mining.results import Result
-from jobs.mining.tables import Tables
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, OverviewMining
-from streams.lake.catalog import LakePaths, reading
+from jobs.analyse.mining import overview_tables as tables
+from jobs.analyse.mining.anonymity import shown_rows
+from jobs.analyse.mining.job import Period, Shown
+from jobs.analyse.mining.overview import JOB
+from jobs.analyse.mining.overview_findings import findings_of
+from jobs.analyse.mining.overview_pictures import pictures
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.tables import Tables
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
+from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined
 from tests.mined_plan import FIRST, PLAN
 

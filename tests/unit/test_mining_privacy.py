@@ -8,16 +8,24 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jobs.mining.anonymity import beyond, beyond_cell, part_of, shown_figure, shown_rows, smaller_side, told_percent
-from jobs.mining.campaign_members import Campaigns, table_of
-from jobs.mining.drift_calibration import calibrated
-from jobs.mining.escalation_figures import figures_of
-from jobs.mining.escalation_survival import survival_table
-from jobs.mining.job import Figure, Shown, about
-from jobs.mining.overview_findings import findings_of
-from jobs.mining.sequence_patterns import frequent_table
-from jobs.mining.topic_cycling import _by_app
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, DriftMining
+from jobs.analyse.mining.anonymity import (
+    beyond,
+    beyond_cell,
+    part_of,
+    shown_figure,
+    shown_rows,
+    smaller_side,
+    told_percent,
+)
+from jobs.analyse.mining.campaign_members import Campaigns, table_of
+from jobs.analyse.mining.drift_calibration import calibrated
+from jobs.analyse.mining.escalation_figures import figures_of
+from jobs.analyse.mining.escalation_survival import survival_table
+from jobs.analyse.mining.job import Figure, Shown, about
+from jobs.analyse.mining.overview_findings import findings_of
+from jobs.analyse.mining.sequence_patterns import frequent_table
+from jobs.analyse.mining.topic_cycling import _by_app
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
 from tests.mined_archive import WEEK
 
 K, POLICY = AnonymityPolicy(), ArchivePolicy()

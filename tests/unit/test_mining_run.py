@@ -12,16 +12,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from jobs.mining.job import Asked, Figure, Finding, Found, Frames, Job, Period, Shown
-from jobs.mining.results import Result
-from jobs.mining.run import run
-from jobs.mining.source import Source
-from jobs.mining.tables import Tables
-from models.archive_policy import AnonymityPolicy, ArchivePolicy
+from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Period, Shown
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.run import run
+from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.tables import Tables
 from models.events import Role, Turn
-from streams.lake.catalog import LakePaths, reading
-from streams.lake.maintenance import maintain
-from streams.lake.writer import LakeWriter
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
+from streams.archive.catalog import LakePaths, reading
+from streams.archive.maintenance import maintain
+from streams.archive.writer import LakeWriter
 from tests.lake_records import buffer_of, paths
 
 MONDAY = date(2026, 3, 2)

@@ -11,16 +11,16 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from jobs.mining.comparing import wilson
-from jobs.mining.job import Frames
-from jobs.mining.results import Result
-from jobs.mining.run import run
-from jobs.mining.sequence_patterns import THEN, before_alerts, frequent_table
-from jobs.mining.sequence_transitions import transition_table
-from jobs.mining.sequences import JOB
-from jobs.mining.source import Source
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, SequenceMining
-from streams.lake.catalog import LakePaths, reading
+from jobs.analyse.mining.comparing import wilson
+from jobs.analyse.mining.job import Frames
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.run import run
+from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
+from jobs.analyse.mining.sequence_transitions import transition_table
+from jobs.analyse.mining.sequences import JOB
+from jobs.analyse.mining.source import Source
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, SequenceMining
+from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined
 
 POLICY = ArchivePolicy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import polars as pl
 
-from jobs.mining.topic_names import (
+from jobs.analyse.mining.topic_names import (
     UNNAMED,
     lookup,
     marks_of,
@@ -15,7 +15,7 @@ from jobs.mining.topic_names import (
     words_by_group,
     words_of,
 )
-from models.archive_policy import AnonymityPolicy
+from models.policy.archive import AnonymityPolicy
 
 K = AnonymityPolicy()
 

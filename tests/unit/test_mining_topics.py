@@ -12,19 +12,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobs.mining.job import Asked, Frames
-from jobs.mining.likeness import kept_vectors
-from jobs.mining.results import Result
-from jobs.mining.topic_clusters import clustered
-from jobs.mining.topic_cycling import cycling
-from jobs.mining.topic_growth import cluster_table, members
-from jobs.mining.topic_names import marks_of
-from jobs.mining.topics import JOB, _at_one_rate
-from jobs.mining.topics_pictures import pictures
-from models.archive_policy import AnonymityPolicy, ArchivePolicy, TopicMining
-from models.topics import CONVERSATION_TOPICS
-from streams.lake.catalog import LakePaths, reading
-from streams.lake.writer import LakeWriter
+from jobs.analyse.mining.job import Asked, Frames
+from jobs.analyse.mining.likeness import kept_vectors
+from jobs.analyse.mining.results import Result
+from jobs.analyse.mining.topic_clusters import clustered
+from jobs.analyse.mining.topic_cycling import cycling
+from jobs.analyse.mining.topic_growth import cluster_table, members
+from jobs.analyse.mining.topic_names import marks_of
+from jobs.analyse.mining.topics import JOB, _at_one_rate
+from jobs.analyse.mining.topics_pictures import pictures
+from models.events.topics import CONVERSATION_TOPICS
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
+from streams.archive.catalog import LakePaths, reading
+from streams.archive.writer import LakeWriter
 from tests.lake_records import buffer_of, topic
 from tests.mined_archive import WEEK, archive, mined
 from tests.mined_talk import MATTERS

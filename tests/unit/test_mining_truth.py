@@ -12,19 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.mining.by_user import ByUser, exact_chance, false_discovery_rates
-from jobs.mining.escalation_curves import described
-from jobs.mining.escalation_survival import ALL_APPS, logrank_scores, survival_table
-from jobs.mining.jobs import job_names, job_of
-from jobs.mining.results import ShownFinding
-from models.archive_policy import (
-    AnonymityPolicy,
-    ArchivePolicy,
-    DriftMining,
-    EscalationMining,
-    OverviewMining,
-)
-from streams.lake.catalog import LakePaths
+from jobs.analyse.mining.by_user import ByUser, exact_chance, false_discovery_rates
+from jobs.analyse.mining.escalation_curves import described
+from jobs.analyse.mining.escalation_survival import ALL_APPS, logrank_scores, survival_table
+from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.analyse.mining.results import ShownFinding
+from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
+from streams.archive.catalog import LakePaths
 from tests.mined_archive import archive, mined
 
 WITH_DRUG = {6: 3, 7: 1, 10: 1, 13: 1, 16: 1, 22: 1, 23: 1}

@@ -17,15 +17,15 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from jobs.cli import app as turntide
-from jobs.monitoring.board import Board, Panel, Query, Row, quantile, rate, total
-from jobs.monitoring.boards import BOARDS, UNSHOWN
-from jobs.monitoring.checks import findings
-from jobs.monitoring.command import app as monitoring
-from jobs.monitoring.command import documents, drift
-from jobs.monitoring.expressions import WrongExpression, labels_of
-from jobs.monitoring.grafana import render
-from jobs.monitoring.rules import Alert, Rules, read
-from jobs.monitoring.runbooks import commands_in
+from jobs.operate.monitoring.board import Board, Panel, Query, Row, quantile, rate, total
+from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
+from jobs.operate.monitoring.checks import findings
+from jobs.operate.monitoring.command import app as monitoring
+from jobs.operate.monitoring.command import documents, drift
+from jobs.operate.monitoring.expressions import WrongExpression, labels_of
+from jobs.operate.monitoring.grafana import render
+from jobs.operate.monitoring.rules import Alert, Rules, read
+from jobs.operate.monitoring.runbooks import commands_in
 from models.errors import ConfigurationError
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobs.monitoring.boards import BOARDS
-from jobs.monitoring.rules import OPERATORS, read
-from streams.http_settings import HttpSettings
+from jobs.operate.monitoring.boards import BOARDS
+from jobs.operate.monitoring.rules import OPERATORS, read
+from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 from tests.tools import tool
 

@@ -10,8 +10,8 @@ import pytest
 
 from jobs.demo.conversations import load_conversations, load_project_conversation, schedule
 from models.events import Role, SessionEnded, Turn
-from models.memory.narrative import SaidTurn, narrative_arc
-from models.project_types import ProjectEpisode
+from models.events.project_items import ProjectEpisode
+from models.project.narrative import SaidTurn, narrative_arc
 from tests.narrative_episodes import POLICY, told
 from tests.session_driver import NOON
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from models.events import Role
-from models.memory.narrative import Watch, detect, merge_overlapping, narrative_arc, take
-from models.project_policy import NarrativePolicy
-from models.project_types import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from models.policy.project import NarrativePolicy
+from models.project.narrative import Watch, detect, merge_overlapping, narrative_arc, take
 from tests.narrative_episodes import KEY, POLICY, episode, taken, told, turn
 from tests.session_driver import NOON
 

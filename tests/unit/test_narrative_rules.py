@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from models.events import Role
-from models.memory.narrative_sentences import tellings
-from models.memory.valence import valence
+from models.language.narrative_sentences import tellings
+from models.language.valence import valence
 
 TELLING = {
     "decision_made": [

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.app_events import NotableKind, NotableSentence
-from models.app_policy import AppPolicy
 from models.events import Role
-from models.memory.buffer import BufferedTurn
-from models.memory.notable import PART, Notables, clipped, notables_of
-from models.memory.parts import Parts
+from models.events.app import NotableKind, NotableSentence
+from models.language.notable import PART, Notables, clipped, notables_of
+from models.policy.app import AppPolicy
+from models.state.buffer import BufferedTurn
+from models.state.parts import Parts
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 POLICY = AppPolicy()

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from jobs.alerts import app as alerts
-from jobs.alerts import harmless_alert
+from jobs.alerts.command import app as alerts
+from jobs.alerts.command import harmless_alert
 from models.errors import ConfigurationError
 from models.events import AlertChanged, AlertStatus, Contribution, Escalation, Severity, TurnShare
 from streams.notify.alertmanager import HOLD, postable
@@ -200,6 +200,6 @@ def test_the_trial_says_whether_every_sink_took_it(
     async def try_sinks(*_: object) -> list[dict[str, object]]:
         return [{"sink": str(number), "delivered": taken, "detail": ""} for number, taken in enumerate(delivered)]
 
-    monkeypatch.setattr("jobs.alerts.try_sinks", try_sinks)
+    monkeypatch.setattr("jobs.alerts.command.try_sinks", try_sinks)
 
     assert CliRunner().invoke(alerts, ["test"]).exit_code == code

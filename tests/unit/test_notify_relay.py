@@ -14,16 +14,16 @@ from aiokafka import TopicPartition
 from aiokafka.structs import ConsumerRecord
 from structlog.testing import capture_logs
 
-from jobs.alerts import harmless_alert
-from models.codec import encode
+from jobs.alerts.command import harmless_alert
 from models.errors import StoreUnavailable
 from models.events import AlertChanged
-from models.topics import ALERTS
+from models.events.topics import ALERTS
+from models.wire.codec import encode
 from streams.notify import relay
 from streams.notify.lags import SinkLags
+from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
 from streams.settings import load_settings
-from streams.telemetry import metrics
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 PLACE = TopicPartition(ALERTS.full_name(load_settings().topic_prefix), 0)

@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.output import Output, OutputFormat, form_of
+from jobs.shared.output import Output, OutputFormat, form_of
 from models.errors import ConfigurationError
-from models.topics import TURNS
-from streams.lake.catalog import paths_of
-from streams.lake.writer import LakeWriter
+from models.events.topics import TURNS
+from streams.archive.catalog import paths_of
+from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
 from tests.lake_records import NOW, PREFIX, buffer_of, turn
 

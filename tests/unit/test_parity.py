@@ -16,27 +16,27 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.chaos.traffic import traffic
-from jobs.parity.fold import fold_again
-from jobs.parity.found import Parity
-from jobs.parity.recount import partitions_of, recount
-from jobs.parity.sums import running_sums
-from models.codec import encode
-from models.envelope import key_of
+from jobs.archive.parity.fold import fold_again
+from jobs.archive.parity.found import Parity
+from jobs.archive.parity.recount import partitions_of, recount
+from jobs.archive.parity.sums import running_sums
+from jobs.lab.chaos.traffic import traffic
 from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
+from models.events.topics import TOPIC_OF, TURNS
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
-from models.topics import TOPIC_OF, TURNS
+from models.wire.codec import encode
+from models.wire.envelope import key_of
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import LakePaths, open_writer, reading
+from streams.archive.landed import land
+from streams.archive.progress import Move, Place
+from streams.archive.rows import Landed
+from streams.archive.schema import TABLE_OF
+from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record as Sent
-from streams.lake.buffer import Buffer
-from streams.lake.catalog import LakePaths, open_writer, reading
-from streams.lake.landed import land
-from streams.lake.progress import Move, Place
-from streams.lake.rows import Landed
-from streams.lake.schema import TABLE_OF
-from streams.lake.writer import LakeWriter
+from streams.oracle.replay import Feed, Replay
 from streams.ports import Vectors
-from streams.replay import Feed, Replay
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 from tests.lake_records import PREFIX, Record, paths, turn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from models.bounds import CHUNK_STATE_BYTES
 from models.events import (
     ClockTicked,
     EpisodeClosed,
@@ -16,8 +15,9 @@ from models.events import (
     Turn,
     WindowClosed,
 )
-from models.partition import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
+from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
+from models.session.bounds import CHUNK_STATE_BYTES
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 Entities = dict[str, dict[str, bytes]]

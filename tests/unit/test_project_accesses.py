@@ -6,14 +6,14 @@ import asyncio
 
 import pytest
 
-from models.app_events import AdminCommand
 from models.errors import DeliveryFailed
-from models.event_base import Position
 from models.events import MemoriesAccessed
-from models.project_events import MOST_NAMED, ProjectCommand
-from streams.api import project_accesses
-from streams.api.project_accesses import AccessRecorder
-from streams.telemetry import metrics
+from models.events.app import AdminCommand
+from models.events.base import Position
+from models.events.project import MOST_NAMED, ProjectCommand
+from streams.api.projects import accesses as project_accesses
+from streams.api.projects.accesses import AccessRecorder
+from streams.observe.telemetry import metrics
 from tests.projects_indexed import NOW
 
 _SOON_S = 5.0

@@ -1,4 +1,4 @@
-"""A project whose everything is as large as it can be stays within `models.projects.bounds`, and gives way in time."""
+"""A project whose everything is as large as it can be stays within `models.project.bounds`, and gives way in time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from models.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
-from models.codec import encode
-from models.envelope import tag_of
 from models.events import MemoriesAccessed, MemoryType, OutputEvent, ProjectItemChanged, ProjectMemoryAdded, Role
-from models.memory_partition import MemoryPartitionFold, commands_offset
+from models.partition.commands import MemoryPartitionFold, commands_offset
 from models.policy import Policy
-from models.project_policy import LongTermPolicy, NarrativePolicy, ProjectPolicy, ShortTermPolicy
-from models.projects.bounds import largest_project_output_bytes, largest_project_part_bytes
+from models.policy.project import LongTermPolicy, NarrativePolicy, ProjectPolicy, ShortTermPolicy
+from models.project.bounds import largest_project_output_bytes, largest_project_part_bytes
+from models.session.bounds import OUTPUT_RECORD_BYTES, STATE_WRITE_BYTES
+from models.wire.codec import encode
+from models.wire.envelope import tag_of
 from tests.project_driver import NOON, Project
 from tests.unit.test_app_bounds import largest
 from tests.unit.test_bounds import written_bytes

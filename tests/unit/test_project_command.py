@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.role_api import role_api
+from jobs.shared.role_api import role_api
 from models.errors import ConfigurationError
 from models.events import Role
-from models.projects.files import written
-from models.projects.saved import FILES, SavedMessage, SavedProject
+from models.project.files import written
+from models.project.saved import FILES, SavedMessage, SavedProject
 from streams.api import commands
-from streams.http_settings import HttpSettings
+from streams.settings.http import HttpSettings
 from tests.api_doubles import Served, settings_of
 from tests.api_projects import SAID
 from tests.unit.test_memories_command import InProcess

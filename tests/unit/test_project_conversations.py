@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.events import ConversationStatusSet, ProjectConversation
-from models.memory.conversations import told_in_order
+from models.project.short_term import told_in_order
 from tests.project_driver import Project, causes
 
 

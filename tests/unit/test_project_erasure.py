@@ -8,7 +8,6 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.arrival import Command
 from models.events import (
     MemoriesAccessed,
     Position,
@@ -22,9 +21,10 @@ from models.events import (
     RelationshipSet,
     Role,
 )
-from models.memory_partition import MemoryPartitionFold, commands_offset
-from models.partition import PARTITION_ENTITY
+from models.partition.commands import MemoryPartitionFold, commands_offset
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
+from models.wire.arrival import Command
 from tests.project_driver import NOON, Project
 from tests.user_partition import Entities, commands, gather, keep, keep_result
 
@@ -118,7 +118,7 @@ def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, e
     """Each bounded; a crash between any two repeats the erasure, and it comes to the same as without one."""
     log = commands(*talked())
     last = Command(erasure(erased), Position("commands", 5, len(log)), NOON)
-    monkeypatch.setattr("models.projects.state.EVENT_STATE_BYTES", 1_000)
+    monkeypatch.setattr("models.project.state.EVENT_STATE_BYTES", 1_000)
     states: list[Entities] = [{}, {}]
     found: list[dict[str, bytes]] = [{}, {}]
     for state, outputs in zip(states, found, strict=True):
@@ -141,7 +141,7 @@ def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, e
 
 def test_what_others_said_stays_however_much_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memories of an erased session and another one, larger together than a write may be: all stay the other's."""
-    monkeypatch.setattr("models.projects.state.EVENT_STATE_BYTES", 1_000)
+    monkeypatch.setattr("models.project.state.EVENT_STATE_BYTES", 1_000)
     project = Project()
     for turn in talked():
         project.put(turn)

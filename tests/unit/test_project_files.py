@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.project_types import (
+from models.events.project_items import (
     ConversationChunk,
     EpisodeKind,
     ImportedMessage,
@@ -24,8 +24,8 @@ from models.project_types import (
     ProjectMemory,
     Relationship,
 )
-from models.projects.files import FORMAT_VERSION, read, written
-from models.projects.saved import (
+from models.project.files import FORMAT_VERSION, read, written
+from models.project.saved import (
     CHUNKS,
     CONVERSATIONS,
     EPISODES,

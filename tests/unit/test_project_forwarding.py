@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from models.arrival import SessionTimedOut
 from models.events import OutputEvent, ProjectConversationEnded, ProjectTurnAdded, Role, SessionErased
 from models.policy import Policy
-from models.project_policy import ProjectPolicy
+from models.policy.project import ProjectPolicy
+from models.wire.arrival import SessionTimedOut
 from tests.session_driver import NOON, Session
 
 

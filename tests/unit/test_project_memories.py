@@ -275,7 +275,7 @@ def test_of_many_who_ask_for_a_consolidation_each_is_answered(monkeypatch: pytes
     project = Project(long_term={"results": 2})
     for n in range(4):
         added(project, f"Fact number {n} of them.")
-    monkeypatch.setattr("models.projects.state.EVENT_STATE_BYTES", -1)
+    monkeypatch.setattr("models.project.state.EVENT_STATE_BYTES", -1)
     for n in range(4):
         project.do(ConsolidationAsked, request_id=f"ask{n}")
     monkeypatch.undo()

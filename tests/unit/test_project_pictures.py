@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jobs.project_pictures import Growth, growth_svg, memory_graph_svg, narrative_arc_svg
-from models.project_types import MemoryType, ProjectMemory, Relationship
+from jobs.memory.project_pictures import Growth, growth_svg, memory_graph_svg, narrative_arc_svg
+from models.events.project_items import MemoryType, ProjectMemory, Relationship
 from tests.narrative_episodes import episode
 from tests.session_driver import NOON
 

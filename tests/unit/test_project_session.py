@@ -10,19 +10,13 @@ import pytest
 
 from jobs.demo.conversations import load_project_conversation
 from models.errors import BudgetTooSmall, ConfigurationError
-from models.ids import sortable_id
-from models.project_policy import (
-    ConsolidationPolicy,
-    LongTermPolicy,
-    NarrativePolicy,
-    ProjectPolicy,
-    ShortTermPolicy,
-)
-from models.project_types import MemoryType, ProjectMemory
-from models.projects.files import written
-from models.projects.saved import FILES, MEMORIES, SavedProject
+from models.events.ids import sortable_id
+from models.events.project_items import MemoryType, ProjectMemory
+from models.policy.project import ConsolidationPolicy, LongTermPolicy, NarrativePolicy, ProjectPolicy, ShortTermPolicy
+from models.project.files import written
+from models.project.saved import FILES, MEMORIES, SavedProject
 from models.text.words import estimate_tokens
-from streams.project_session import MemorySystem
+from streams.embedded.project_session import MemorySystem
 from tests.api_projects import SAID
 
 QUESTION = "What was our database decision?"

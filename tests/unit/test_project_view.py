@@ -9,8 +9,7 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from models.project_policy import ProjectPolicy
-from models.project_types import (
+from models.events.project_items import (
     ItemKind,
     MemoryRevision,
     MemorySource,
@@ -20,7 +19,8 @@ from models.project_types import (
     ProjectItem,
     ProjectMemory,
 )
-from models.projects.view import ProjectView
+from models.policy.project import ProjectPolicy
+from models.project.view import ProjectView
 from models.retrieval.relevance import Found, RetrievalFilters, RetrievalQuery
 from tests.project_found import BEGIN, DAY, chunk, episode, gone, memory, related, standing, told
 

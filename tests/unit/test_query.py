@@ -10,11 +10,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from jobs.query import QueryFormat, query
+from jobs.archive.query import QueryFormat, query
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.lake.maintenance import maintain
-from streams.lake.views import VIEWS
-from streams.lake.writer import LakeWriter
+from streams.archive.maintenance import maintain
+from streams.archive.views import VIEWS
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from models.memory.relations import Edge, Graph, dependents, neighbours, path
-from models.project_types import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
+from models.retrieval.relations import Edge, Graph, dependents, neighbours, path
 from tests.session_driver import NOON
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from models.project_policy import LongTermPolicy, ProjectPolicy, RetrievalWeights
-from models.project_types import MemorySource, MemoryType, ProjectMemory
+from models.events.project_items import MemorySource, MemoryType, ProjectMemory
+from models.policy.project import LongTermPolicy, ProjectPolicy, RetrievalWeights
 from models.retrieval.candidates import Candidates
 from models.retrieval.relevance import Findable, Found, RetrievalFilters, RetrievalQuery, Scores
 from tests.project_found import BEGIN, DAY, chunk, episode, memory

@@ -10,20 +10,20 @@ import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-from jobs.alert_sources import ArchiveSource, Recorded, TopicSource
 from jobs.cli import app
-from jobs.replay import folding
-from jobs.replay_alert import compare, differing, replay_alert
-from models.codec import encode
+from jobs.replay.alert import compare, differing, replay_alert
+from jobs.replay.alert_sources import ArchiveSource, Recorded, TopicSource
+from jobs.replay.command import folding
 from models.erasure import Subject
 from models.errors import ConfigurationError
 from models.events import Turn
-from streams import versions
-from streams.lake.catalog import paths_of, reading
-from streams.lake.erasing import erase
-from streams.lake.writer import LakeWriter
+from models.wire.codec import encode
+from streams.archive.catalog import paths_of, reading
+from streams.archive.erasing import erase
+from streams.archive.writer import LakeWriter
 from streams.settings import Settings, load_settings
-from streams.versions import Version
+from streams.state import policy_versions as versions
+from streams.state.policy_versions import Version
 from tests.alert_log import (
     LEARNT,
     LOG,
@@ -50,7 +50,7 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture(autouse=True)
 def _plain_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jobs.replay_alert.stream_embedder_of", lambda _: NoEmbedder())
+    monkeypatch.setattr("jobs.replay.alert.stream_embedder_of", lambda _: NoEmbedder())
     monkeypatch.setattr("streams.wiring._stream_embedder", lambda _: NoEmbedder)
 
 
@@ -137,7 +137,7 @@ def test_only_changes_of_the_alert_are_compared(settings: Settings, monkeypatch:
     log = consumed([*first, *second])
     alerts = alerts_of(log, (0, POLICY))
     ids = list(dict.fromkeys(alert.alert_id for alert in alerts))
-    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(log, alerts))
+    monkeypatch.setattr("jobs.replay.alert.TopicSource", lambda _: MemorySource(log, alerts))
     found = [asyncio.run(replay_alert(settings, alert_id, scorer="rules", bar=folding)) for alert_id in ids]
 
     assert [True, True] == [each.equal for each in found]
@@ -169,7 +169,7 @@ def test_a_log_that_is_not_whole_is_refused(settings: Settings, monkeypatch: pyt
     async def log_extent(*_: object) -> dict[int, tuple[int, int]]:
         return extent
 
-    monkeypatch.setattr("jobs.alert_sources.log_extent", log_extent)
+    monkeypatch.setattr("jobs.replay.alert_sources.log_extent", log_extent)
     source = TopicSource(settings)
 
     with pytest.raises(ConfigurationError, match="below offset 3: use --archive"):
@@ -183,7 +183,7 @@ def test_a_log_that_is_not_whole_is_refused(settings: Settings, monkeypatch: pyt
 def test_an_alert_of_another_topic_or_none_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ids are made of the topic's name."""
     alerts = alerts_of(LOG, (0, POLICY))
-    monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _: MemorySource(LOG, alerts))
+    monkeypatch.setattr("jobs.replay.alert.TopicSource", lambda _: MemorySource(LOG, alerts))
     elsewhere = settings.model_copy(update={"topic_prefix": "elsewhere"})
 
     with pytest.raises(ConfigurationError, match=f"came of {TOPIC}, not of elsewhere"):
@@ -235,7 +235,7 @@ def test_the_command_prints_and_exits_by_what_it_found(settings: Settings, monke
     runs = []
     for recorded in (alerts, [replace(alerts[0], reason="other"), *alerts[1:]]):
         source = MemorySource(LOG, recorded)
-        monkeypatch.setattr("jobs.replay_alert.TopicSource", lambda _, source=source: source)
+        monkeypatch.setattr("jobs.replay.alert.TopicSource", lambda _, source=source: source)
         arguments = ["replay", "--alert", alerts[0].alert_id, "--scorer", "rules", "--output", "json"]
         runs.append(CliRunner().invoke(app, arguments))
     same, other = (json.loads(run.stdout) for run in runs)

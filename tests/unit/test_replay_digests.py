@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.replay import digests
+from jobs.replay.command import digests
 
 STATE = {1: {"s-1": {"head": b"h", "b0": b"x"}, "": {"clock": b"c"}}, 0: {"s-2": {"head": b"h"}}}
 

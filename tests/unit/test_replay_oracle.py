@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import encode
 from models.events import DeadLetter, Role, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from models.session import fold
-from models.user import fold as fold_user
+from models.session.fold import fold
+from models.user.fold import fold as fold_user
+from models.wire.codec import encode
+from streams.oracle.replay import Feed, Replay, Replayed, UsersReplay
 from streams.ports import Vectors
-from streams.replay import Feed, Replay, Replayed, UsersReplay
 from tests.users_replayed import POLICY, Commands, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -67,8 +67,8 @@ def _breaking(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ZeroDivisionError
         return fold_user(state, event, position, policy)
 
-    monkeypatch.setattr("models.partition.fold", breaking)
-    monkeypatch.setattr("models.user.fold", breaking_user)
+    monkeypatch.setattr("models.partition.sessions.fold", breaking)
+    monkeypatch.setattr("models.user.fold.fold", breaking_user)
 
 
 def test_a_record_that_breaks_the_fold_becomes_a_dead_letter() -> None:

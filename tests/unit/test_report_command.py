@@ -10,17 +10,17 @@ import duckdb
 import pytest
 from typer.testing import CliRunner, Result
 
+from jobs.analyse.mining.command import mined
+from jobs.analyse.mining.failure import told
+from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.jobs import job_of
+from jobs.analyse.mining.results import Result as Mined
+from jobs.analyse.mining.source import Source
+from jobs.analyse.report import command as command_module
+from jobs.analyse.report import notebook_command
 from jobs.cli import app
-from jobs.mining.command import mined
-from jobs.mining.failure import told
-from jobs.mining.job import Period
-from jobs.mining.jobs import job_of
-from jobs.mining.results import Result as Mined
-from jobs.mining.source import Source
-from jobs.report import command as command_module
-from jobs.report import notebook_command
 from models.errors import ConfigurationError
-from streams.lake.writer import LakeWriter
+from streams.archive.writer import LakeWriter
 from tests.lake_records import paths
 from tests.mined_archive import WEEK, archive
 from tests.mined_plan import PLAN

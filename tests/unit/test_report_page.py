@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from jobs.report.page import render
+from jobs.analyse.report.page import render
 from tests.report_parts import WEEK, figure, finding, part, report, result
 
 NASTY = "<img src=x onerror=alert(1)> & \"quoted\" 'too'"

@@ -8,13 +8,13 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 
-from jobs.mining.job import Picture
-from jobs.report.card import card_svg
-from jobs.report.document import write_document
-from jobs.report.files import write_page, write_pictures
-from jobs.report.pictures import drawn, for_page, script
-from jobs.report.tables import ROWS_SHOWN, table_html
-from jobs.report.theme import variables
+from jobs.analyse.mining.job import Picture
+from jobs.analyse.report.card import card_svg
+from jobs.analyse.report.document import write_document
+from jobs.analyse.report.files import write_page, write_pictures
+from jobs.analyse.report.pictures import drawn, for_page, script
+from jobs.analyse.report.tables import ROWS_SHOWN, table_html
+from jobs.analyse.report.theme import variables
 from tests.report_parts import figure, finding, part, report, result
 
 PNG = b"\x89PNG"

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from jobs.compare_log import Extent
-from jobs.reset import Reset, ResetRole, reset_role, still_in_logs
-from jobs.role_groups import RoleGroup
+from jobs.operate.reset import Reset, ResetRole, reset_role, still_in_logs
+from jobs.shared.log_read import Extent
+from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
 from models.events import ErasedStore, ErasureProved
-from models.topics import SESSION_STATE, TURNS, Topic
+from models.events.topics import SESSION_STATE, TURNS, Topic
 from streams.settings import Settings, load_settings
 
 NOW = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -58,7 +58,7 @@ async def reset_with(monkeypatch: pytest.MonkeyPatch, state: str) -> tuple[list[
 
     doubles = {"log_extent": extent, "role_groups": groups, "_proofs": proofs, "_set_back": set_back}
     for name, double in {**doubles, "_recreate": recreate}.items():
-        monkeypatch.setattr(f"jobs.reset.{name}", double)
+        monkeypatch.setattr(f"jobs.operate.reset.{name}", double)
     try:
         return done, await reset_role(settings, ResetRole.SESSIONS)
     except ConfigurationError:

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from models.errors import ConfigurationError
-from streams.resilience import Blame, Breaker, CallFailed, Circuit, Failure, Guard, Retry, RetryBudget
+from streams.inference.resilience import Blame, Breaker, CallFailed, Circuit, Failure, Guard, Retry, RetryBudget
 
 SECOND = timedelta(seconds=1)
 

@@ -6,9 +6,11 @@ import doctest
 
 import pytest
 
+from models.app import composing
+from models.app import memory as app_memory
 from models.events import Role
-from models.memory import app_memory, composing, likeness, notable, retelling
-from models.memory.retelling import retold
+from models.language import likeness, notable, retelling
+from models.language.retelling import retold
 
 
 @pytest.mark.parametrize("module", [app_memory, composing, likeness, notable, retelling])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.policy.retrieval import RetrievalPolicy
 from models.retrieval.fusion import Place, carried, fuse, lifted, of_sessions, ranked
-from models.retrieval_policy import RetrievalPolicy
 
 POLICY = RetrievalPolicy()
 NO_NEIGHBOURS = RetrievalPolicy(neighbour_reach=0)

@@ -9,14 +9,14 @@ import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, Position, Role, Turn
-from models.retrieval_policy import RetrievalPolicy
-from models.user_events import SessionTurns
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.retrieval import HybridSearch
-from streams.scope import Scope
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.user_memory import UserMemory
+from models.events.user import SessionTurns
+from models.policy.retrieval import RetrievalPolicy
+from streams.index.hybrid_search import HybridSearch
+from streams.index.scope import Scope
+from streams.index.server import ServerStore
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.user_memory import UserMemory
+from streams.inference.wordllama import WordLlamaEmbedder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"

@@ -8,10 +8,10 @@ from itertools import count
 import numpy as np
 import pytest
 
-from models.memory.parts import Parts
-from models.memory.vectors import Mark, VectorRing, quantise
 from models.policy import DetectorPolicy
 from models.risk.detectors import NO_PATTERN, PatternSignals, measure_patterns, observe_turn
+from models.state.parts import Parts
+from models.state.vectors import Mark, VectorRing, quantise
 from models.text.features import Features
 
 POLICY = DetectorPolicy()

@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from jobs.doctor import CHECKS
-from jobs.verdict import Status
+from jobs.operate.doctor import CHECKS
+from jobs.operate.doctor.verdict import Status
 from models.errors import ConfigurationError
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import FORMAT, ScorerFile, read_model, write_model
-from streams.scorers.trained import SHIPPED, model_at
+from streams.inference.trained_scorer import SHIPPED, model_at
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, run_index, run_sessions, scorer_of, stream_embedder_of
 

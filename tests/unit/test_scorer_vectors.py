@@ -11,15 +11,15 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from qdrant_client import AsyncQdrantClient
 
-from models.codec import encode
 from models.events import Role, Turn
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
-from streams.intake import Intake, score_turns
+from models.wire.codec import encode
+from streams.index.server import ServerStore
+from streams.inference.intake import Intake, score_turns
 from streams.ports import Vectors
 from streams.roles.index import IndexRole
 from streams.settings import load_settings
-from streams.vectors.server import ServerStore
 from tests.users_indexed import MatterEmbedder
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)

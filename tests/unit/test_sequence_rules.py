@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from models.memory.vectors import Mark
 from models.risk.sequence.observation import Observation
+from models.state.vectors import Mark
 from models.text.features import Features
 from tests.sequence_sessions import after, risky, value_after
 

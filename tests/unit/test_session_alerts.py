@@ -5,10 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from models.events import (
-    AlertAcknowledged,
-    AlertStatus,
-)
+from models.events import AlertAcknowledged, AlertStatus
 from tests.session_driver import NOON, POLICY, Session
 
 

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from models.arrival import SessionInput, SessionTimedOut
 from models.errors import RecoveryFailed
 from models.events import (
     AlertChanged,
@@ -20,7 +19,8 @@ from models.events import (
     TopicChanged,
     WindowClosed,
 )
-from models.session import SessionState, fold, read_deadline
+from models.session.fold import SessionState, fold, read_deadline
+from models.wire.arrival import SessionInput, SessionTimedOut
 from tests.session_driver import NOON, POLICY, Session, said
 
 

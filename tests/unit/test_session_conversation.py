@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from models.app_policy import AppPolicy
-from models.arrival import SessionTimedOut
-from models.codec import encode
 from models.entities import entity_key
 from models.events import ConversationEnded, EpisodeClosed, Role, SessionErased
-from models.memory.buffer import ASKED_CHARS
 from models.policy import MemoryPolicy, Policy
+from models.policy.app import AppPolicy
+from models.state.buffer import ASKED_CHARS
+from models.wire.arrival import SessionTimedOut
+from models.wire.codec import encode
 from tests.session_driver import NOON, Session
 
 ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")

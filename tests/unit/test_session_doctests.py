@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     "module",
     [
-        "policy_digest",
+        "policy.digest",
         "risk.combination",
         "risk.message",
         "risk.modes",

@@ -7,11 +7,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.events import (
-    EpisodeClosed,
-    SegmentSummarised,
-)
-from models.memory.buffer import context
+from models.events import EpisodeClosed, SegmentSummarised
+from models.state.buffer import context
 from tests.session_driver import NOON, Session
 
 

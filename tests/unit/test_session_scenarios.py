@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from models.arrival import SessionInput
 from models.events import AlertChanged, OutputEvent, Position, ProfileUpdated, Role, SessionEnded, Turn
 from models.policy import Policy
-from models.session import SessionState, fold
-from streams.embed.wordllama import WordLlamaEmbedder
+from models.session.fold import SessionState, fold
+from models.wire.arrival import SessionInput
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import TurnScorer
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of

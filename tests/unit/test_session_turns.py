@@ -7,14 +7,9 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.arrival import SessionInput
-from models.events import (
-    Mode,
-    Position,
-    ProfileUpdated,
-    WindowClosed,
-)
-from models.session import fold
+from models.events import Mode, Position, ProfileUpdated, WindowClosed
+from models.session.fold import fold
+from models.wire.arrival import SessionInput
 from tests.session_driver import NOON, POLICY, Session, said
 
 

@@ -10,7 +10,7 @@ import pytest
 from models.errors import ConfigurationError
 from models.policy import load_policy
 from streams.settings import Settings, load_settings
-from streams.settings_read import unknown_variables
+from streams.settings.reading import unknown_variables
 
 _SECRET = "hunter2-hunter2-hunter2"  # noqa: S105 - of nobody
 

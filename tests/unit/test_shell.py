@@ -11,10 +11,10 @@ from typing import cast
 import duckdb
 import pytest
 
-from jobs.output import Output, OutputFormat
-from jobs.shell import Session, split
-from streams.lake.catalog import LAKE, open_reader
-from streams.lake.writer import LakeWriter
+from jobs.archive.shell import Session, split
+from jobs.shared.output import Output, OutputFormat
+from streams.archive.catalog import LAKE, open_reader
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
 
 

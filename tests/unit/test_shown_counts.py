@@ -19,11 +19,11 @@ from models.events import (
     Turn,
     UserErased,
 )
-from models.memory_partition import MemoryPartitionFold
-from models.partition import PARTITION_ENTITY, Arrival, PartitionFold
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY, Arrival, PartitionFold
 from models.policy import Policy
-from models.session import SessionState
-from models.session_state import Open
+from models.session.fold import SessionState
+from models.session.state import Open
 from tests.user_driver import NOON, added, session_erased, summarised
 from tests.user_partition import Entities, commands, keep, keep_result
 

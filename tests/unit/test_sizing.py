@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.sizing.command import shipped_cost, table_of, turns_of
-from jobs.sizing.plan import Cost, Load, Prices, plan
+from jobs.operate.sizing.command import shipped_cost, table_of, turns_of
+from jobs.operate.sizing.plan import Cost, Load, Prices, plan
 from models.errors import ConfigurationError
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from jobs import trend
-from jobs.soak import ROLES, Samples, judged, verdict
-from jobs.trend import MOST_POINTS, Trend, theil_sen
+from jobs.lab.soak import ROLES, Samples, judged, verdict
+from jobs.shared import trend
+from jobs.shared.trend import MOST_POINTS, Trend, theil_sen
 
 pytestmark = pytest.mark.fault("F15")
 

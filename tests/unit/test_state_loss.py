@@ -12,11 +12,11 @@ from unittest.mock import AsyncMock
 import pytest
 from aiokafka import TopicPartition
 
-from models.codec import encode
 from models.errors import RecoveryFailed
 from models.events import DeadLetter, Position
-from models.session_outputs import TOPICS_STAGE
-from models.topics import DEAD_LETTERS, SESSION_STATE, TURNS
+from models.events.topics import DEAD_LETTERS, SESSION_STATE, TURNS
+from models.session.outputs import TOPICS_STAGE
+from models.wire.codec import encode
 from streams.kafka import state_loss
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
 from streams.settings import load_settings

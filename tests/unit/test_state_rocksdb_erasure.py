@@ -12,13 +12,13 @@ from unittest.mock import AsyncMock
 import msgspec
 import pytest
 
-from models.partition import ERASED_PART, PARTITION_ENTITY
+from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
+from streams.observe.telemetry import metrics
 from streams.settings import Settings, StateSettings
 from streams.state.changelog import keyed
 from streams.state.rocksdb import RocksTable, open_table
 from streams.state.rocksdb_leftovers import drop_outdated
 from streams.state.table import StateTable
-from streams.telemetry import metrics
 
 CANARY = "canary-0123456789"
 """Part of the names of what is erased, and of its values."""

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from jobs.strimzi import ACCESS
-from jobs.topic_drift import wanted_topics
-from jobs.topics import app
-from models import topics
-from models.topics import TOPICS, Topic
+from jobs.operate.strimzi import ACCESS
+from jobs.operate.topics import app
+from jobs.shared.topic_drift import wanted_topics
+from models.events import topics
+from models.events.topics import TOPICS, Topic
 from streams.api.live import feed
-from streams.folded import FOLDED
+from streams.oracle.folded import FOLDED
 from streams.roles.enrich import EnrichRole
 from streams.roles.index import IndexRole
 from streams.roles.judge import JudgeRole

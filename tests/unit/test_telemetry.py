@@ -13,9 +13,9 @@ from prometheus_client import generate_latest
 
 from models.errors import ConfigurationError
 from models.metrics import METRICS
-from streams import telemetry
-from streams.telemetry import Metrics, _Calm, configure_logging, metrics, stage
-from streams.telemetry_settings import TelemetrySettings
+from streams.observe import telemetry
+from streams.observe.telemetry import Metrics, _Calm, configure_logging, metrics, stage
+from streams.settings.telemetry import TelemetrySettings
 
 SAID = "what the user really said"
 
@@ -167,7 +167,7 @@ def test_no_line_holds_a_turns_text(capsys: pytest.CaptureFixture[str], log_form
 def test_kafkas_client_repeats_itself_once_in_ten_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """With how often it was; what others say is never held back."""
     now = [0.0]
-    monkeypatch.setattr("streams.telemetry.monotonic", lambda: now[0])
+    monkeypatch.setattr("streams.observe.telemetry.monotonic", lambda: now[0])
     calm, said = _Calm(), []
 
     def say(name: str, message: str) -> None:

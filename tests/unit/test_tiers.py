@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from models.events import EpisodeCompressed, OutputEvent, SessionTurns
-from streams.comparison import Comparison
-from streams.replay import Replayed
-from streams.tiers import UserId, compare_answers, compare_tiers, states_of, unanswered
+from streams.oracle.comparison import Comparison
+from streams.oracle.replay import Replayed
+from streams.oracle.tiers import UserId, compare_answers, compare_tiers, states_of, unanswered
 from tests.users_replayed import POLICY, Commands, conversation
 
 

@@ -8,9 +8,9 @@ import pytest
 import tiktoken
 
 from models.errors import ConfigurationError
-from models.project_policy import ContextPolicy
+from models.policy.project import ContextPolicy
 from models.retrieval.context_window import ContextInputs, ContextMessage, build_context
-from streams.tokens import token_counter
+from streams.inference.tokens import token_counter
 from tests.project_found import chunk, found, memory
 
 LETTERS = tiktoken.Encoding(

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from models.events import TopicChanged, TopicCompaction
-from models.memory.packing import MessageEntry, json_bytes
-from models.memory.topic_packing import SENTENCE_CHARS
-from models.memory.topic_state import BlockRef
+from models.session.topics.compaction import SENTENCE_CHARS
+from models.session.topics.packing import MessageEntry, json_bytes
+from models.session.topics.state import BlockRef
 from models.text.words import estimate_tokens
 from tests.session_driver import NOON
 from tests.topic_driver import Talk, causes

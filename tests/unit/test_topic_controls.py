@@ -7,10 +7,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.codec import decode_input
 from models.errors import InvalidRecord
 from models.events import FeedbackGiven, TopicAdjusted, TopicSummarised
-from models.stream_policy import IntakePolicy
+from models.policy.stream import IntakePolicy
+from models.wire.codec import decode_input
 from tests.session_driver import NOON
 from tests.topic_driver import Talk, when
 

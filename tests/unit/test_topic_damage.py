@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from models.events import SegmentCompacted
-from models.memory.topic_reading import get_full_topic_history
-from models.memory.topic_state import PackedBlock
-from models.session import SessionState
+from models.session.fold import SessionState
+from models.session.topics.reading import get_full_topic_history
+from models.session.topics.state import PackedBlock
 from tests.topic_driver import Talk, causes
 
 FIRST = "Message 0 of it."

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.memory.decay import half_life, memory_type, priority
-from models.topic_policy import TopicPolicy
+from models.policy.topic import TopicPolicy
+from models.session.topics.decay import half_life, memory_type, priority
 from tests.topic_driver import Talk, causes, matter, when
 
 RULES = TopicPolicy()

@@ -11,8 +11,8 @@ import zlib
 import pytest
 
 from models.events import Role
-from models.memory.packing import Codec, MessageEntry, check_of, json_bytes, pack, unpack
-from models.memory.packing_dictionary import DICTIONARY
+from models.session.topics.packing import Codec, MessageEntry, check_of, json_bytes, pack, unpack
+from models.session.topics.packing_dictionary import DICTIONARY
 
 CODECS: tuple[Codec, ...] = ("gzip", "deflate")
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]

@@ -6,12 +6,7 @@ from datetime import timedelta
 
 import msgspec
 
-from models.memory.topic_reading import (
-    get_full_topic_history,
-    get_topic_context,
-    get_topic_stats,
-    list_topics,
-)
+from models.session.topics.reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
 from tests.session_driver import NOON
 from tests.topic_driver import Talk, when
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from jobs.topic_drift import Kind, compare, refused, wanted_topics
-from models.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TOPICS, TURNS
+from jobs.shared.topic_drift import Kind, compare, refused, wanted_topics
+from models.events.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TOPICS, TURNS
 from streams.erase.purge import _loosened, _tight
 from streams.kafka.topics import BrokerTopic
 from streams.settings import load_settings

@@ -8,11 +8,11 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 
-from jobs.alerts import harmless_alert
+from jobs.alerts.command import harmless_alert
 from models.errors import InvalidRecord
 from models.events import Position
-from models.trace_context import TRACEPARENT, parse_traceparent, traceparent_of
-from streams.intake import dead_letter
+from models.wire.trace_context import TRACEPARENT, parse_traceparent, traceparent_of
+from streams.inference.intake import dead_letter
 from streams.kafka.causes import NO_TRACES, trace_headers, traces_of
 from tests.traced import HEADER, SPAN_ID, TRACE_ID
 

@@ -15,11 +15,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode, get_current_span
 
 from models.errors import ConfigurationError
-from models.trace_context import TraceParent, parse_traceparent
-from streams.otel_spans import otlp_exporter
-from streams.telemetry import metrics, stage, start_telemetry
-from streams.telemetry_settings import TelemetrySettings
-from streams.tracing import Tracing, tracing
+from models.wire.trace_context import TraceParent, parse_traceparent
+from streams.observe.otel_spans import otlp_exporter
+from streams.observe.telemetry import metrics, stage, start_telemetry
+from streams.observe.tracing import Tracing, tracing
+from streams.settings.telemetry import TelemetrySettings
 from tests.traced import HEADER, SPAN_ID, TRACE_ID
 
 Place = tuple[str, int, int]
@@ -141,7 +141,7 @@ def test_a_silent_collector_keeps_no_role(monkeypatch: pytest.MonkeyPatch) -> No
         def shutdown(self) -> None:
             closed.set()
 
-    monkeypatch.setattr("streams.otel_spans._CLOSE_WITHIN_S", 0)
+    monkeypatch.setattr("streams.observe.otel_spans._CLOSE_WITHIN_S", 0)
     told = Tracing()
     told.start(TelemetrySettings(sample_ratio=1), "x", exporter=Silent())
     with told.batch({}, {}):
@@ -165,7 +165,7 @@ def test_without_a_collector_nothing_is_traced() -> None:
 
 def test_a_collector_needs_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the extra and the variable to unset."""
-    monkeypatch.setitem(sys.modules, "streams.otel_spans", None)
+    monkeypatch.setitem(sys.modules, "streams.observe.otel_spans", None)
     with pytest.raises(ConfigurationError, match=r"turntide\[otel\].*TURNTIDE_TELEMETRY__OTLP_ENDPOINT"):
         start_telemetry(TelemetrySettings(otlp_endpoint="http://127.0.0.1:4318"), "sessions")
 

@@ -12,15 +12,15 @@ from msgspec import structs
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.eval.escalation import judge_as_it_is, judging_by
-from jobs.eval.escalation_scoring import Judged, Summary, summary
-from jobs.train.card import COLUMNS, FAILURES, card_page, failures_of, measured_of
-from jobs.train.examples import own_dialogues, own_pairs
+from jobs.lab.eval.escalation import judge_as_it_is, judging_by
+from jobs.lab.eval.escalation_scoring import Judged, Summary, summary
+from jobs.lab.train.card import COLUMNS, FAILURES, card_page, failures_of, measured_of
+from jobs.lab.train.examples import own_dialogues, own_pairs
 from models.policy import Policy
 from models.risk.combination import UNITS
 from models.risk.turn_model import TurnModel, write_model
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.scorers.trained import model_at
+from streams.inference.trained_scorer import model_at
+from streams.inference.wordllama import WordLlamaEmbedder
 
 PAGE = Path(__file__).parents[2] / "deploy" / "models" / "escalation-1.md"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.backtest.labelled import as_log
-from jobs.dialogues import Dialogue, Said, dialogues_in, families, read_dialogues
-from jobs.train.examples import own_dialogues, own_pairs
-from jobs.train.sessions import turns_of_dialogue
+from jobs.escalation.backtest.labelled import as_log
+from jobs.lab.train.examples import own_dialogues, own_pairs
+from jobs.lab.train.sessions import turns_of_dialogue
+from jobs.shared.dialogues import Dialogue, Said, dialogues_in, families, read_dialogues
 from models.errors import ConfigurationError
 from models.events import Role
 from tests.labelled_dialogues import as_file, made_up, spoken

@@ -13,8 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from typer.testing import CliRunner, Result
 
 from jobs.cli import app
-from jobs.dialogues import Dialogue
-from jobs.train.combination import (
+from jobs.lab.train.combination import (
     ALERT_PROBABILITY,
     PRIOR,
     TARGET_FALSE_ALARMS,
@@ -22,15 +21,16 @@ from jobs.train.combination import (
     fit_combination,
     source_weights,
 )
-from jobs.train.examples import own_dialogues, own_pairs
-from jobs.train.scorer import Trainer
-from jobs.train.turns import logistic
+from jobs.lab.train.examples import own_dialogues, own_pairs
+from jobs.lab.train.scorer import Trainer
+from jobs.lab.train.turns import logistic
+from jobs.shared.dialogues import Dialogue
 from models.errors import ConfigurationError
 from models.events import Role
 from models.risk.combination import UNITS, probability_of
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.risk.turn_model import ModelCard, read_model, write_model
-from streams.embed.wordllama import WordLlamaEmbedder
+from streams.inference.wordllama import WordLlamaEmbedder
 from tests.labelled_dialogues import as_file, made_up, retold, spoken
 
 CARD = ModelCard(trained_on="2026-01-05", seed=1, sources=[], base_rate=0.0)
@@ -202,8 +202,8 @@ def test_both_labels_weigh_the_same_and_a_source_by_the_root_of_its_size() -> No
 def little_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that learns from a few own texts beside the file's."""
     own = own_dialogues()[::60]
-    monkeypatch.setattr("jobs.train.examples.own_dialogues", lambda: own)
-    monkeypatch.setattr("jobs.train.examples.own_pairs", lambda: PAIRS)
+    monkeypatch.setattr("jobs.lab.train.examples.own_dialogues", lambda: own)
+    monkeypatch.setattr("jobs.lab.train.examples.own_pairs", lambda: PAIRS)
 
 
 def train(data: Path, *options: str) -> Result:

@@ -1,4 +1,4 @@
-"""A user whose everything is as large as it can be stays within `models.user_bounds`."""
+"""A user whose everything is as large as it can be stays within `models.user.bounds`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from models.bounds import CHUNK_STATE_BYTES, STATE_WRITE_BYTES
-from models.codec import encode
-from models.envelope import tag_of
 from models.events import ExtractedFact, FactCategory, FactsExtracted, Position, Retraction, Role
-from models.memory_partition import MemoryPartitionFold
+from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, MemoryPolicy, Policy, UserPolicy
-from models.user_bounds import largest_user_output_bytes, largest_user_part_bytes
+from models.session.bounds import CHUNK_STATE_BYTES, STATE_WRITE_BYTES
+from models.user.bounds import largest_user_output_bytes, largest_user_part_bytes
+from models.wire.codec import encode
+from models.wire.envelope import tag_of
 from streams.state.changelog import keyed, records_of
 from streams.state.memory import MemoryTable
 from tests.user_driver import NOON, User, added, session_erased, summarised, user_erased

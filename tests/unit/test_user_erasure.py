@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from models.events import EpisodeCompressed, EpisodeRequested, FactCategory, FactChanged, Retraction, UserMemoryChanged
-from models.memory.facts import part_of
-from models.memory.segments import EXTRACTIVE
+from models.session.segments import EXTRACTIVE
+from models.user.facts import part_of
 from tests.user_driver import NOON, User, causes, fact, flat, summarised
 
 

@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from models.codec import decode_output, encode
-from models.envelope import key_of
 from models.events import FactCategory, Retraction, Role
-from models.memory.facts import part_of
-from models.topics import FACTS
+from models.events.topics import FACTS
+from models.user.facts import part_of
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import key_of
 from tests.user_driver import NOON, User, causes, fact
 
 MINUTE = timedelta(minutes=1)

@@ -8,8 +8,8 @@ import pytest
 
 from models.errors import RecoveryFailed
 from models.events import Position, UserEvent, UserMemoryChanged, UserTurnAdded
-from models.memory_partition import MemoryPartitionFold, commands_offset
-from models.partition import PARTITION_ENTITY
+from models.partition.commands import MemoryPartitionFold, commands_offset
+from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
 from tests.user_driver import NOON, User, added, summarised
 from tests.user_partition import Entities, commands, keep
@@ -88,7 +88,7 @@ def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:
 
 
 def test_a_partition_folds_a_user_as_the_user_alone() -> None:
-    """The same parts and the same bytes as `models.user.fold`, command by command."""
+    """The same parts and the same bytes as `models.user.fold.fold`, command by command."""
     user = User()
     events = [user.turn(f"My name is Alex{n}. I live in Oslo.") for n in range(45)]
     answers = [summarised(1, 20, timestamp=NOON), summarised(21, 40, timestamp=NOON)]

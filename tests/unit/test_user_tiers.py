@@ -6,10 +6,10 @@ import pytest
 
 from models.errors import RecoveryFailed
 from models.events import EpisodeRequested, Role, UserMemoryChanged
-from models.memory.segments import EXTRACTIVE
-from models.user_bounds import largest_user_output_bytes, largest_user_part_bytes
-from models.user_policy import UserPolicy
-from models.user_state import UserState
+from models.policy.user import UserPolicy
+from models.session.segments import EXTRACTIVE
+from models.user.bounds import largest_user_output_bytes, largest_user_part_bytes
+from models.user.state import UserState
 from tests.user_driver import User, flat, summarised, written
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from models.memory.validity import is_valid, known_at, valid_at
-from models.project_policy import LongTermPolicy
+from models.policy.project import LongTermPolicy
+from models.project.validity import is_valid, known_at, valid_at
 from tests.long_term_memories import DAY, Project
 from tests.session_driver import NOON
 

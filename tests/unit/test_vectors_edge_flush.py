@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from models.errors import StoreUnavailable
+from streams.index.edge import EdgeStore
+from streams.index.edge_shard import EdgeCollection
 from streams.ports import Point
-from streams.vectors.edge import EdgeStore
-from streams.vectors.edge_shard import EdgeCollection
 
 NORTH = np.array([1.0, 0.0], dtype=np.float32)
 

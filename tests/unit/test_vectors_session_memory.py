@@ -12,9 +12,9 @@ from qdrant_client import AsyncQdrantClient
 
 from models.events import Position, Role, Turn
 from models.retrieval.lexical import query_vector
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.vectors.server import ServerStore
-from streams.vectors.session_memory import COLLECTION, RememberedTurn, SessionVectorMemory
+from streams.index.server import ServerStore
+from streams.index.session_memory import COLLECTION, RememberedTurn, SessionVectorMemory
+from streams.inference.wordllama import WordLlamaEmbedder
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"

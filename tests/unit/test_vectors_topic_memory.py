@@ -12,12 +12,12 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
-from models.arrival import SessionTimedOut
-from models.codec import encode
 from models.events import RestoredMessage, Role, TopicRestored
 from models.policy import MemoryPolicy
-from streams.vectors.server import ServerStore
-from streams.vectors.topic_memory import COLLECTION, LoggedChange, TopicMemory, latest_changes
+from models.wire.arrival import SessionTimedOut
+from models.wire.codec import encode
+from streams.index.server import ServerStore
+from streams.index.topic_memory import COLLECTION, LoggedChange, TopicMemory, latest_changes
 from tests.session_driver import NOON
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession, ZeroEmbedder
 

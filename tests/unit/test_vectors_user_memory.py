@@ -12,14 +12,14 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from qdrant_client import AsyncQdrantClient
 
-from models.codec import encode
-from models.envelope import key_of
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
+from models.events.topics import FACTS, USER_EPISODES
 from models.retrieval.lexical import query_vector
-from models.topics import FACTS, USER_EPISODES
-from streams.vectors.latest import latest_of
-from streams.vectors.server import ServerStore
-from streams.vectors.user_memory import EPISODES
+from models.wire.codec import encode
+from models.wire.envelope import key_of
+from streams.index.latest import latest_of
+from streams.index.server import ServerStore
+from streams.index.user_memory import EPISODES
 from tests.user_driver import fact
 from tests.users_indexed import MATTERS, IndexedUser
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from models.errors import ConfigurationError, StoreUnavailable
-from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.policy import Policy
-from models.policy_digest import policy_digest
-from streams import versions
+from models.policy.digest import policy_digest
+from models.policy.escalation import CombinationModel, EscalationPolicy
 from streams.settings import Settings, load_settings
-from streams.versions import Version
+from streams.state import policy_versions as versions
+from streams.state.policy_versions import Version
 
 POLICY = Policy(
     version="kept",

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from jobs.contracts import write
-from jobs.view_contract import NAME, breaks
+from jobs.contracts.command import write
+from jobs.contracts.view_contract import NAME, breaks
 from models.errors import ConfigurationError
 from models.events import AlertStatus
-from models.topics import ALERTS
-from streams.lake.catalog import open_reader
-from streams.lake.maintenance import maintain
-from streams.lake.upgrade import upgrade
-from streams.lake.views import VIEWS
-from streams.lake.views.published import VIEWS_VERSION, columns_of_views
-from streams.lake.writer import LakeWriter
+from models.events.topics import ALERTS
+from streams.archive.catalog import open_reader
+from streams.archive.maintenance import maintain
+from streams.archive.upgrade import upgrade
+from streams.archive.views import VIEWS
+from streams.archive.views.published import VIEWS_VERSION, columns_of_views
+from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, alert, buffer_of, paths, turn
 
 CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"

@@ -12,9 +12,9 @@ import pytest
 from aiokafka import TopicPartition
 
 from models.errors import Stalled
-from streams import watchdog as module
-from streams.telemetry import metrics
-from streams.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
+from streams.kafka import watchdog as module
+from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
+from streams.observe.telemetry import metrics
 
 LIMIT_S = 120
 
@@ -135,7 +135,7 @@ async def test_work_that_ends_or_fails_is_as_if_nobody_watched() -> None:
 def test_a_role_that_cannot_even_end_is_ended_as_one_to_start_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hard, after a while, with a code that no supervisor takes for done."""
     timer = MagicMock()
-    monkeypatch.setattr("streams.watchdog.threading.Timer", timer)
+    monkeypatch.setattr("streams.kafka.watchdog.threading.Timer", timer)
     module.end_hard_soon()
     _within_s, end, told = timer.call_args.args
 

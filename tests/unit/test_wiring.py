@@ -9,12 +9,12 @@ import pytest
 from msgspec import structs
 
 from models.errors import ConfigurationError
-from models.escalation_policy import CombinationModel, EscalationPolicy
 from models.policy import Policy
+from models.policy.escalation import CombinationModel, EscalationPolicy
 from models.risk.scorer import RuleScorer
-from streams.embed.minilm import MiniLmEmbedder
-from streams.embed.wordllama import WordLlamaEmbedder
-from streams.scorers.trained import TrainedScorer
+from streams.inference.minilm import MiniLmEmbedder
+from streams.inference.trained_scorer import TrainedScorer
+from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of
 

@@ -27,15 +27,15 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 import jobs
-from jobs.broker.local_kafka import LocalKafka
-from jobs.chaos.traffic import traffic
-from jobs.compare import settle
 from jobs.demo.conversations import load_project_conversation, schedule
-from jobs.role_process import RoleProcess
-from jobs.sending import send_to_turns
-from jobs.topics import apply_topics
-from models.codec import encode
-from models.topics import TOPICS
+from jobs.lab.chaos.traffic import traffic
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
+from jobs.replay.comparison import settle
+from jobs.shared.role_process import RoleProcess
+from jobs.shared.sending import send_to_turns
+from models.events.topics import TOPICS
+from models.wire.codec import encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import load_settings

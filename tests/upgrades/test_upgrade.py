@@ -18,17 +18,17 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from jobs.broker.config import free_port
-from jobs.compare import Settled
-from jobs.migrate import Does, Step, apply, steps
-from jobs.topic_drift import wanted_topics
+from jobs.operate.migrate import Does, Step, apply, steps
+from jobs.replay.comparison import Settled
+from jobs.shared.broker_config import free_port
+from jobs.shared.topic_drift import wanted_topics
 from models.events import Role, Turn
-from models.topics import TURNS
-from streams.http_settings import HttpSettings
+from models.events.topics import TURNS
+from streams.archive.catalog import paths_of, reading
 from streams.kafka.client import admin, consumer
 from streams.kafka.topics import create, set_config
-from streams.lake.catalog import paths_of, reading
 from streams.settings import KafkaSettings, Settings, load_settings
+from streams.settings.http import HttpSettings
 from streams.wiring import ROLES
 from tests.fault_driver import assert_equal_to_replay, recorded, send
 from tests.upgrades.make import KeptRecord, Log

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from models.memory.vectors import Mark
 from models.risk.sequence.matter import NEAR
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.occurrences import Occurrences
 from models.risk.sequence.scale import clip
+from models.state.vectors import Mark
 
 HARMLESS_REPEAT = 0.1
 """What asking the same harmless thing again counts, as the seed's detector weighs it."""

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from models.memory.vectors import Mark
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.occurrences import Occurrences
 from models.risk.sequence.scale import clip, fade
+from models.state.vectors import Mark
 
 NEAR = 0.4
 """Cosine from which two user turns are about one matter: follow-up questions reach it, other matters seldom do."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from models.erase_events import EraseRequested
 from models.events import AlertChanged, ModeTransition, ProfileUpdated, SegmentCompacted
+from models.events.erase import EraseRequested
 from streams.api.live.known import MOST_ALERTS, KnownAlert, KnownSession
 from streams.api.live.messages import AlertRow, Row
 

@@ -9,17 +9,17 @@ from typing import Protocol
 
 import structlog
 
-from models.codec import encode
-from models.envelope import headers_for
 from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Position
-from models.topics import TURNS
-from streams.api.apps_messages import now_utc
+from models.events.topics import TURNS
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
+from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
 from streams.api.live.board import Board
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import Acknowledge, Label, Written
-from streams.api.problems import Problem, invalid_field
-from streams.api.security import Caller
+from streams.http.problems import Problem, invalid_field
+from streams.http.security import Caller
 from streams.kafka.producer import Record
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streams.api.examples import APP_ID, SESSION_ID, TOPIC_ID, USER_ID
+from streams.api.users.examples import APP_ID, SESSION_ID, TOPIC_ID, USER_ID
 
 _AT = "2026-03-01T12:00:00Z"
 _LATER = "2026-03-01T12:19:00Z"

@@ -16,12 +16,12 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 
-from models.codec import UNDECODABLE, decode_output
-from models.envelope import tag_of
 from models.errors import InvalidRecord
 from models.events import AlertChanged, AlertLabelled, EraseRequested, ProfileUpdated, SegmentCompacted, SessionErased
-from models.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
-from models.trace_context import traceparent_of
+from models.events.topics import ALERTS, COMPACTIONS, ERASURES, PROFILES, TURNS, Topic
+from models.wire.codec import UNDECODABLE, decode_output
+from models.wire.envelope import tag_of
+from models.wire.trace_context import traceparent_of
 from streams.api.live.board import Board
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings

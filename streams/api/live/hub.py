@@ -19,9 +19,9 @@ import msgspec
 
 from streams.api.live.board import Board
 from streams.api.live.messages import Changes, RoleRow, Roles, Snapshot
-from streams.api.problems import unavailable
-from streams.live_settings import LiveSettings
-from streams.telemetry import metrics
+from streams.http.problems import unavailable
+from streams.observe.telemetry import metrics
+from streams.settings.live import LiveSettings
 
 TICK_S = 0.05
 PIECE_CHANGES = 250

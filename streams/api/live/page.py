@@ -14,8 +14,8 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 
-from streams.api.problems import Problem
-from streams.live_settings import LIVE_PAGE, LIVE_PATH
+from streams.http.problems import Problem
+from streams.settings.live import LIVE_PAGE, LIVE_PATH
 
 STATIC = Path(__file__).with_name("static")
 CONTENT_SECURITY_POLICY = (

@@ -17,10 +17,10 @@ from msgspec import structs
 from models.errors import TurntideError
 from streams.api.live.hub import Hub
 from streams.api.live.messages import RoleRow
-from streams.http_settings import HttpSettings
+from streams.index.generations import generation_name
 from streams.kafka.client import admin, consumer
 from streams.settings import Settings
-from streams.vectors.generations import generation_name
+from streams.settings.http import HttpSettings
 
 log = structlog.get_logger(__name__)
 

@@ -12,17 +12,17 @@ import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response
 
-from streams.api import examples as general
 from streams.api import openapi
-from streams.api.audit import ACTS, READS_TEXT, reads_text
-from streams.api.bodies import json_answer, read_body
 from streams.api.live import examples, stream
 from streams.api.live.deeds import AlertDeeds
 from streams.api.live.hub import Hub
 from streams.api.live.messages import Acknowledge, Hits, Label, Me, Said, SearchKind, Timeline, Written
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
-from streams.api.security import caller, require_operator
+from streams.api.users import examples as general
+from streams.http.audit import ACTS, READS_TEXT, reads_text
+from streams.http.bodies import json_answer, read_body
+from streams.http.security import caller, require_operator
 
 PREFIX = "/v1/live"
 

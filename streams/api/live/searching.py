@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from models.text.words import fold_text, words_of
 from streams.api.live.board import Board
 from streams.api.live.messages import Hit, Hits, SearchKind
-from streams.api.security import Caller
+from streams.http.security import Caller
+from streams.index.app_memory import MEMORIES
+from streams.index.app_points import remembered_memory
+from streams.index.hybrid_search import HybridSearch
+from streams.index.scope import Scope
+from streams.index.user_memory import FACTS
+from streams.index.user_points import remembered_fact
 from streams.ports import Condition, VectorStore
-from streams.retrieval import HybridSearch
-from streams.scope import Scope
-from streams.vectors.app_memory import MEMORIES
-from streams.vectors.app_points import remembered_memory
-from streams.vectors.user_memory import FACTS
-from streams.vectors.user_points import remembered_fact
 
 MOST_FACTS = 2_000
 """Facts have no index of words: so many of the latest are looked through."""

@@ -18,12 +18,12 @@ from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
 from streams.api.live.routes import LiveParts, live_router
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
+from streams.index.hybrid_search import HybridSearch
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import TopicMemory
+from streams.index.user_memory import UserMemory
 from streams.ports import VectorStore
-from streams.retrieval import HybridSearch
 from streams.settings import Settings
-from streams.vectors.session_memory import SessionVectorMemory
-from streams.vectors.topic_memory import TopicMemory
-from streams.vectors.user_memory import UserMemory
 
 log = structlog.get_logger(__name__)
 

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from streams.api.live.hub import Apps, Hub, Place
-from streams.api.problems import Problem
-from streams.telemetry import metrics
+from streams.http.problems import Problem
+from streams.observe.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 

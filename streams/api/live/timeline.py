@@ -25,12 +25,12 @@ from streams.api.live.messages import (
     TimelineTurn,
     Weight,
 )
-from streams.api.problems import Problem, invalid_field
-from streams.api.security import Caller
+from streams.http.problems import Problem, invalid_field
+from streams.http.security import Caller
+from streams.index.session_memory import RememberedTurn, SessionVectorMemory
+from streams.index.topic_memory import RememberedTopic, TopicMemory
+from streams.index.user_memory import RememberedEpisode, RememberedFact, UserMemory
 from streams.notify.wording import counterfactual
-from streams.vectors.session_memory import RememberedTurn, SessionVectorMemory
-from streams.vectors.topic_memory import RememberedTopic, TopicMemory
-from streams.vectors.user_memory import RememberedEpisode, RememberedFact, UserMemory
 
 MOST_TURNS = 1_000
 """Of a timeline, the last ones; also of turns with text in one answer."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.role_process import RoleProcess
+from jobs.shared.role_process import RoleProcess
 from models.events import Turn
 from streams.settings import Settings
 from tests.fault_driver import assert_equal_to_replay, recorded, said, send, sessions_role

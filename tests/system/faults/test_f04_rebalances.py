@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.role_process import RoleProcess
+from jobs.shared.role_process import RoleProcess
 from streams.settings import Settings
 from tests.fault_driver import assert_equal_to_replay, disorder, send
 

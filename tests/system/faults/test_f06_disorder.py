@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models.events import SessionEnded, Turn
-from models.topics import PROFILES
+from models.events.topics import PROFILES
 from streams.settings import Settings
 from tests.fault_driver import (
     assert_equal_to_replay,

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from models.events import DeadLetter
-from models.topics import DEAD_LETTERS
+from models.events.topics import DEAD_LETTERS
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from models.events import MAX_CONTENT_BYTES
-from models.topics import DEAD_LETTERS, PROFILES, TURNS
+from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until

@@ -11,14 +11,14 @@ from functools import partial
 import pytest
 from qdrant_client import AsyncQdrantClient
 
-from jobs.broker.config import free_port
+from jobs.shared.broker_config import free_port
 from models.events import Turn
-from models.topics import ALERTS
-from streams.http_settings import HttpSettings
+from models.events.topics import ALERTS
+from streams.index.server import ServerStore
 from streams.roles import index
 from streams.roles.index import IndexRole
 from streams.settings import Settings
-from streams.vectors.server import ServerStore
+from streams.settings.http import HttpSettings
 from streams.wiring import embedder_of, policy_of, scorer_of
 from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until
 from tests.qdrant_stand_in import Fault, StandIn, standing_in

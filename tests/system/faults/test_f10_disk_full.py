@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from models.topics import TURNS
-from streams.lake.catalog import open_reader
-from streams.lake.progress import Place
-from streams.lake.verify import verify
-from streams.lake.writer import LakeWriter
-from streams.vectors.edge import EdgeStore
-from streams.vectors.session_memory import COLLECTION
+from models.events.topics import TURNS
+from streams.archive.catalog import open_reader
+from streams.archive.progress import Place
+from streams.archive.verify import verify
+from streams.archive.writer import LakeWriter
+from streams.index.edge import EdgeStore
+from streams.index.session_memory import COLLECTION
 from tests import edge_child, lake_child
 from tests.lake_records import NOW, PREFIX, paths
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streams.lake.catalog import open_reader
-from streams.lake.verify import verify
+from streams.archive.catalog import open_reader
+from streams.archive.verify import verify
 from tests import lake_step_child
 from tests.lake_records import NOW, PREFIX, paths
 from tests.lake_step_child import ROWS

@@ -10,10 +10,10 @@ import pytest
 from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import TopicPartition
 
-from jobs.reset import ResetRole, reset_role
-from jobs.topics import apply_topics
+from jobs.operate.reset import ResetRole, reset_role
+from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError, RecoveryFailed, TurntideError
-from models.topics import DEAD_LETTERS, SESSION_STATE
+from models.events.topics import DEAD_LETTERS, SESSION_STATE
 from streams.kafka.client import admin
 from streams.kafka.producer import Record
 from streams.kafka.topics import set_config

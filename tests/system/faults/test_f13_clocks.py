@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from models.topics import DEAD_LETTERS, EPISODES, PROFILES
+from models.events.topics import DEAD_LETTERS, EPISODES, PROFILES
 from streams.roles import sessions
 from streams.settings import Settings
 from tests.fault_driver import assert_equal_to_replay, events, recorded, said, send, sessions_role, until

@@ -1,0 +1,1 @@
+"""`turntide alerts`: what fires, and saying whether it was right."""

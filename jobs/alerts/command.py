@@ -1,0 +1,227 @@
+"""`turntide alerts`: what fires, acknowledging it, saying whether it was right, and trying out the sinks."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from jobs.alerts import labels as alert_labels
+from jobs.alerts.rendering import described, explained
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.sending import send_to_turns
+from models.errors import ConfigurationError, TurntideError
+from models.events import AlertAcknowledged, AlertChanged, AlertLabelled, AlertStatus, Mode, Position, Severity, Slope
+from models.events.ids import named_id
+from models.events.topics import ALERTS
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.notify.sinks import configured_sinks
+from streams.settings import Settings, load_settings
+
+_EXIT_FAILED = 1
+_TEST_HOLD = timedelta(minutes=5)
+_TEST_NAME = "turntide-test"
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List, acknowledge and label alerts, and send a test alert through the configured sinks.",
+)
+
+
+@app.command(
+    "list",
+    epilog=examples(
+        "turntide alerts list --status firing",
+        "turntide alerts list --labels",
+        "turntide alerts list --output json | jq .",
+    ),
+)
+def list_alerts(
+    *,
+    status: Annotated[AlertStatus | None, typer.Option(help="Only alerts in this state.")] = None,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Show each alert's latest label; reads all of turns.v1.")
+    ] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """List alerts by their latest change, the latest last."""
+    settings = load_settings()
+    found = asyncio.run(latest_alerts(settings))
+    said = asyncio.run(alert_labels.latest_labels(settings)) if labels else {}
+    shown = [alert for alert in found.values() if status in {None, alert.status}]
+    shown.sort(key=lambda alert: alert.timestamp)
+    printed = Output(output)
+    if output is not OutputFormat.TABLE:
+        columns = [alert_labels.described(said.get(alert.alert_id)) if labels else {} for alert in shown]
+        printed.rows("alerts", [described(alert) | label for alert, label in zip(shown, columns, strict=True)])
+        return
+    for alert in shown:
+        typer.echo(explained(alert))
+        if alert.alert_id in said:
+            typer.echo(alert_labels.explained(said[alert.alert_id]))
+    firing = any(alert.status is AlertStatus.FIRING for alert in shown)
+    advice = "`turntide alerts ack ID` acknowledges one" if firing else "`turntide alerts label ID` says what was right"
+    printed.message(f"{len(shown)} alerts{f'; {advice}' if shown else ''}")
+
+
+@app.command(epilog=examples("turntide alerts ack 1b4e28ba-… --by anna --note 'looking at it'"))
+def ack(
+    alert_id: Annotated[str, typer.Argument(help="Id of the alert, as `list` shows it.")],
+    *,
+    by: Annotated[str, typer.Option(help="Who acknowledges.")] = "",
+    note: Annotated[str, typer.Option(help="Remark.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Acknowledge an alert: it is not repeated until it grows worse or is resolved."""
+    written = asyncio.run(acknowledge(load_settings(), alert_id, by=by, note=note))
+    Output(output).record({"alert_id": alert_id, "session_id": written.session_id, "by": by, "sent": True})
+
+
+@app.command(
+    epilog=examples(
+        "turntide alerts label 1b4e28ba-… --true --by anna",
+        "turntide alerts label 1b4e28ba-… 6fa459ea-… --false --reason 'security homework' --by anna",
+    )
+)
+def label(
+    alert_ids: Annotated[list[str], typer.Argument(help="Ids of alerts, as `list` shows them.")],
+    *,
+    escalating: Annotated[
+        bool, typer.Option("--true/--false", help="The session did escalate, or it was a false alarm.")
+    ],
+    reason: Annotated[str, typer.Option(help="Why.")] = "",
+    by: Annotated[str, typer.Option(help="Who says so.")] = "",
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Say whether alerts were right, also of resolved ones: back-tests measure by it. The latest label counts."""
+    labels = asyncio.run(label_alerts(load_settings(), alert_ids, escalating=escalating, reason=reason, by=by))
+    rows = [{"alert_id": each.alert_id, "session_id": each.session_id, "escalating": escalating} for each in labels]
+    Output(output).rows("labelled", rows)
+
+
+@app.command("test", epilog=examples("turntide alerts test", "turntide alerts test --output json"))
+def send_test(output: OutputOption = OutputFormat.TABLE) -> None:
+    """Send a clearly marked test alert through each configured sink; exit with code 1 if one does not take it."""
+    results = asyncio.run(try_sinks(load_settings(), harmless_alert(datetime.now(UTC))))
+    Output(output).rows("test alert", results)
+    if not all(result["delivered"] for result in results):
+        raise typer.Exit(_EXIT_FAILED)
+
+
+async def latest_alerts(settings: Settings) -> dict[str, AlertChanged]:
+    """Latest change of each alert, by alert id.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        InvalidRecord: Something else was written to it.
+    """
+    found: dict[str, AlertChanged] = {}
+    async for record in read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix)):
+        event = decode_output(ALERTS, record.value or b"")
+        if isinstance(event, AlertChanged):
+            # All changes of an alert stand in one partition, in their order.
+            found[event.alert_id] = event
+    return found
+
+
+async def acknowledge(settings: Settings, alert_id: str, *, by: str, note: str) -> AlertAcknowledged:
+    """Write the acknowledgement to `turns.v1`, under the session's key, so that it has its place in the order.
+
+    Raises:
+        ConfigurationError: There is no such alert, or it is resolved.
+        DeliveryFailed: The broker did not confirm.
+    """
+    alert = (await latest_alerts(settings)).get(alert_id)
+    if alert is None:
+        raise ConfigurationError(f"no alert has the id {alert_id}: `turntide alerts list` shows them")
+    if alert.status is AlertStatus.RESOLVED:
+        raise ConfigurationError(
+            f"alert {alert_id} is resolved since {alert.timestamp.isoformat()}: nothing to do. `turntide alerts label` "
+            "says whether it was right"
+        )
+    event = AlertAcknowledged(
+        session_id=alert.session_id, timestamp=datetime.now(UTC), alert_id=alert_id, by=by, note=note
+    )
+    await send_to_turns(settings, [Record(event.session_id.encode(), encode(event), headers_for(event))])
+    return event
+
+
+async def label_alerts(
+    settings: Settings, alert_ids: list[str], *, escalating: bool, reason: str, by: str
+) -> list[AlertLabelled]:
+    """Write the labels to `turns.v1`, under their sessions' keys; none if an id is wrong.
+
+    Raises:
+        ConfigurationError: An id names no alert, or one whose session was erased: a label would name it again.
+        DeliveryFailed: The broker did not confirm.
+    """
+    alerts = await latest_alerts(settings)
+    labels = alert_labels.labels_for(alerts, alert_ids, escalating=escalating, reason=reason, by=by)
+    if erased := await alert_labels.erased_since(settings, [alerts[each.alert_id] for each in labels]):
+        raise ConfigurationError(
+            f"the session of alert {', '.join(sorted(erased))} was erased: nothing was labelled, for a label would "
+            "bring its name back"
+        )
+    await send_to_turns(settings, alert_labels.records_of(labels))
+    return labels
+
+
+def harmless_alert(now: datetime) -> AlertChanged:
+    """An alert that says it is a test; it belongs to no conversation."""
+    alert_id = named_id("test-alert", now.isoformat())
+    return AlertChanged(
+        id=alert_id,
+        session_id=_TEST_NAME,
+        user_id=_TEST_NAME,
+        app_id=_TEST_NAME,
+        timestamp=now,
+        source=Position(_TEST_NAME, 0, 0),
+        alert_id=alert_id,
+        fingerprint=named_id("test-alert"),
+        status=AlertStatus.FIRING,
+        severity=Severity.WARNING,
+        cause="raised",
+        reason="TEST: sent by `turntide alerts test`, no conversation is affected",
+        score=0.0,
+        mode=Mode.CALM,
+        signals=[],
+        slope=Slope(0.0, 0.0, 0),
+        evidence=[],
+        turn=0,
+        fired_at=now,
+        notifications=1,
+        policy_version="test",
+    )
+
+
+async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, object]]:
+    """Deliver to each sink and tell how it went.
+
+    Raises:
+        ConfigurationError: No sink is configured.
+    """
+    sinks = configured_sinks(settings.notify, hold=_TEST_HOLD)
+    if not sinks:
+        raise ConfigurationError(
+            "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
+        )
+    results: list[dict[str, object]] = []
+    for sink in sinks:
+        said = ""
+        try:
+            await sink.deliver([alert])
+        except TurntideError as error:
+            said = str(error)
+        finally:
+            await sink.close()
+        results.append({"sink": sink.name, "delivered": not said, "detail": said or f"id {alert.id}"})
+    return results

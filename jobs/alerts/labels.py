@@ -1,0 +1,136 @@
+"""Labels of alerts: whether each was right. Back-tests and calibration measure by them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from aiokafka.structs import ConsumerRecord
+
+from models.errors import ConfigurationError
+from models.events import AlertChanged, AlertLabelled, SessionErased
+from models.events.topics import TURNS
+from models.policy import IntakePolicy
+from models.wire.codec import encode
+from models.wire.envelope import headers_for, tag_of
+from streams.inference.intake import decode
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.settings import Settings
+from streams.wiring import policy_of
+
+_TAG, _ERASED = tag_of(AlertLabelled).encode(), tag_of(SessionErased).encode()
+
+
+def labels_for(
+    alerts: Mapping[str, AlertChanged],
+    alert_ids: Sequence[str],
+    *,
+    escalating: bool,
+    reason: str,
+    by: str,
+) -> list[AlertLabelled]:
+    """One label for each alert, whatever has become of it.
+
+    Raises:
+        ConfigurationError: An id names no alert; none of the labels is made.
+    """
+    if unknown := [alert_id for alert_id in alert_ids if alert_id not in alerts]:
+        raise ConfigurationError(
+            f"no alert has the id {', '.join(unknown)}: nothing was labelled. `turntide alerts list` shows them"
+        )
+    now = datetime.now(UTC)
+    return [
+        AlertLabelled(
+            session_id=alerts[alert_id].session_id,
+            timestamp=now,
+            alert_id=alert_id,
+            escalating=escalating,
+            reason=reason,
+            by=by,
+        )
+        for alert_id in dict.fromkeys(alert_ids)
+    ]
+
+
+def records_of(labels: Sequence[AlertLabelled]) -> list[Record]:
+    """As `turns.v1` takes them, under their sessions' keys: the latest label of an alert is the last in its log."""
+    return [Record(label.session_id.encode(), encode(label), headers_for(label)) for label in labels]
+
+
+async def erased_since(settings: Settings, alerts: Iterable[AlertChanged]) -> set[str]:
+    """Ids of those alerts whose session was erased after them; their partitions of `turns.v1` are read.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        StoreUnavailable: Kafka does not answer.
+    """
+    by_partition: defaultdict[int, list[AlertChanged]] = defaultdict(list)
+    for alert in alerts:
+        by_partition[alert.source.partition].append(alert)
+    topic, intake = TURNS.full_name(settings.topic_prefix), policy_of(settings).intake
+    found: set[str] = set()
+    for partition, here in by_partition.items():
+        async for record in read_to_end(settings.kafka, topic, only=partition):
+            found |= erased_by([record], here, intake)
+    return found
+
+
+def erased_by(records: Iterable[ConsumerRecord], alerts: Sequence[AlertChanged], intake: IntakePolicy) -> set[str]:
+    """Ids of those alerts of a partition whose session one of these records of it erases, after the alert."""
+    candidates = [record for record in records if _ERASED in (record.value or b"")]
+    erased = [each for each in decode(candidates, intake).arrivals if isinstance(each.event, SessionErased)]
+    return {
+        alert.alert_id
+        for alert in alerts
+        for each in erased
+        if each.event.session_id == alert.session_id and each.position.offset > alert.source.offset
+    }
+
+
+async def latest_labels(settings: Settings) -> dict[str, AlertLabelled]:
+    """The latest label of each alert, by alert id. All of `turns.v1` is read: labels stand among the turns.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        StoreUnavailable: Kafka does not answer.
+    """
+    found: dict[str, AlertLabelled] = {}
+    intake = policy_of(settings).intake
+    async for record in read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix)):
+        for label in labels_in([record], intake):
+            found[label.alert_id] = label
+    return found
+
+
+def labels_in(records: Iterable[ConsumerRecord], intake: IntakePolicy) -> list[AlertLabelled]:
+    """The labels among records of `turns.v1`, in their order; what intake refuses is none."""
+    # Few records hold one: the others are not decoded.
+    candidates = [record for record in records if _TAG in (record.value or b"")]
+    return [each.event for each in decode(candidates, intake).arrivals if isinstance(each.event, AlertLabelled)]
+
+
+def described(label: AlertLabelled | None) -> dict[str, object]:
+    """A label in the columns beside its alert's; empty ones without a label."""
+    if label is None:
+        return {"escalating": None, "label_reason": None, "labelled_by": None, "labelled_at": None}
+    return {
+        "escalating": label.escalating,
+        "label_reason": label.reason,
+        "labelled_by": label.by,
+        "labelled_at": label.timestamp.isoformat(),
+    }
+
+
+def explained(label: AlertLabelled) -> str:
+    """A label in a line below its alert.
+
+    >>> at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    >>> explained(AlertLabelled(session_id="s", timestamp=at, alert_id="a", escalating=False, reason="homework"))
+    '  label    false alarm: homework (2026-03-01)'
+    """
+    said = "escalating" if label.escalating else "false alarm"
+    reason = f": {label.reason}" if label.reason else ""
+    by = f"{label.by}, " if label.by else ""
+    return f"  label    {said}{reason} ({by}{label.timestamp:%Y-%m-%d})"

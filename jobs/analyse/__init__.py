@@ -1,0 +1,1 @@
+"""Pattern mining and reports over the archive."""

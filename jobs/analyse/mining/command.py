@@ -1,0 +1,209 @@
+"""`turntide mine`: what the archive shows beyond single sessions."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.progress import progress_bar
+from models.errors import ConfigurationError
+from streams.settings import load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jobs.analyse.mining.job import Period
+    from jobs.analyse.mining.results import Result
+    from jobs.analyse.mining.source import Source
+    from models.policy.archive import AnonymityPolicy
+
+_DEFAULT_DAYS = 7
+_FINDINGS_SHOWN = 10
+_EXIT_INCOMPLETE = 1
+
+
+class _Outcome(NamedTuple):
+    """What became of one job: a result, or why there is none."""
+
+    job: str
+    result: Result | None = None
+    failure: str = ""
+
+
+DaysOption = Annotated[
+    int | None, typer.Option(min=1, help=f"Length of the period in days; {_DEFAULT_DAYS} unless --since says.")
+]
+SinceOption = Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="First day (UTC).")]
+UntilOption = Annotated[
+    datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Last day (UTC); the archive's latest unless told.")
+]
+
+
+def mine(
+    job: Annotated[str, typer.Argument(help=f"{', '.join(job_names())}, or all.")] = "all",
+    *,
+    days: DaysOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    output: Annotated[
+        OutputFormat, typer.Option("--output", help="How the sections are printed.")
+    ] = OutputFormat.TABLE,
+) -> None:
+    """Look for patterns in the archive: shapes of escalation, sequences, topics, campaigns, memory, drift.
+
+    What was made of a day is kept under the data directory's `mining` folder, so a run that was cut short goes on, and
+    the next one makes only days whose rows changed. Each job leaves a folder per period with Parquet tables and its
+    section of `turntide report`. Nothing is shown about fewer sessions or users than the policy's `archive.anonymity`
+    says (five each). A job that fails is told in a line, the others go on, and the exit code is 1.
+    """
+    if job != "all" and job not in job_names():
+        raise ConfigurationError(f"no mining job {job!r}: there are {', '.join(job_names())}, and all")
+    from streams.wiring import policy_of
+
+    printed, k = Output(output), policy_of(load_settings()).archive.anonymity
+    with opened() as source:
+        period = period_of(source, days=days, since=_day(since), until=_day(until))
+        outcomes = [_outcome(name, source, period) for name in (job_names() if job == "all" else (job,))]
+    if output is OutputFormat.TABLE:
+        for outcome in outcomes:
+            _show(printed, outcome, k)
+    else:
+        printed.rows("sections", [_plain(outcome) for outcome in outcomes])
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failed:
+        printed.message(f"{outcome.job} could not be made: {outcome.failure}")
+    if failed:
+        raise typer.Exit(_EXIT_INCOMPLETE)
+
+
+mine.epilog = examples(  # type: ignore[attr-defined]
+    "turntide mine",
+    "turntide mine escalation --days 30",
+    "turntide mine drift --since 2026-03-01 --until 2026-03-07 --output json",
+)
+
+
+@contextmanager
+def opened() -> Iterator[Source]:
+    """The archive as the settings name it, without the days whose files are damaged.
+
+    Raises:
+        ConfigurationError: There is none.
+        StoreUnavailable: It cannot be read.
+    """
+    from jobs.analyse.mining.source import Source
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.left_out import leave_damage_out
+
+    with reading(paths_of(load_settings())) as con:
+        yield Source(con, without=leave_damage_out(con))
+
+
+def period_of(source: Source, *, days: int | None, since: date | None, until: date | None) -> Period:
+    """The days asked for: those given, else the last seven of the archive.
+
+    Raises:
+        ConfigurationError: The archive is empty, or the period is none.
+    """
+    from jobs.analyse.mining.job import Period
+
+    latest = until or source.latest_day()
+    if latest is None and source.without:
+        raise ConfigurationError("no day is left: files of each are damaged, `turntide archive verify` names them")
+    if latest is None:
+        raise ConfigurationError("the archive holds no turn yet: `turntide demo` or `turntide produce` fill it")
+    first = since or Period.last(days or _DEFAULT_DAYS, latest).since
+    if first > latest:
+        raise ConfigurationError(f"the period begins on {first}, after its last day {latest}")
+    return Period(first, latest)
+
+
+def mined(name: str, source: Source, period: Period) -> Result:
+    """A job's result of the period, with a progress bar where days are to be made."""
+    from jobs.analyse.mining.run import run
+    from streams.archive.mined import FOLDER
+    from streams.wiring import policy_of
+
+    settings = load_settings()
+    with progress_bar(f"{name}: days") as progress:
+        return run(
+            job_of(name),
+            source,
+            period,
+            root=settings.data_dir / FOLDER,
+            policy=policy_of(settings).archive,
+            progress=progress,
+        )
+
+
+def _day(time: datetime | None) -> date | None:
+    return None if time is None else time.date()
+
+
+def _outcome(name: str, source: Source, period: Period) -> _Outcome:
+    from jobs.analyse.mining.failure import told
+
+    try:
+        return _Outcome(name, result=mined(name, source, period))
+    except Exception as error:  # noqa: BLE001 - the job's own code, and the engine's below it
+        return _Outcome(name, failure=told(error))
+
+
+def _show(printed: Output, outcome: _Outcome, k: AnonymityPolicy) -> None:
+    from jobs.analyse.report.wording import NOTHING, value
+
+    if outcome.result is None:
+        return
+    section = outcome.result.section
+    printed.text(f"\n{section.title}, {section.since} to {section.until}: {section.question}")
+    printed.rows(
+        "",
+        [
+            {"figure": f.name, "value": value(f.name, f.value), "sessions": f.sessions or None, "meaning": f.meaning}
+            for f in section.figures
+        ],
+    )
+    if any(figure.value is None for figure in section.figures):
+        printed.text(
+            f"{NOTHING}: nothing to tell, or about fewer than {k.min_sessions} sessions or {k.min_users} users"
+        )
+    for shown in section.findings[:_FINDINGS_SHOWN]:
+        printed.text(
+            f"\n* {shown.finding.title} ({shown.rows} rows, {shown.sessions} sessions, {shown.users} users)\n"
+            f"  {shown.finding.text}\n  turntide query {quoted(shown.finding.evidence)}"
+        )
+    if (more := len(section.findings) - _FINDINGS_SHOWN) > 0:
+        printed.text(f"{more} weaker findings are in the section: --output json")
+    for note in section.notes:
+        printed.text(f"note: {note}")
+    if section.findings_left_out:
+        printed.text(f"{section.findings_left_out} findings are about too few sessions or users to be shown")
+    for day in section.days_left_out:
+        printed.text(f"{day} is left out: its files are damaged, see `turntide archive verify`")
+
+
+def quoted(sql: str) -> str:
+    """SQL as one word of a shell's line: in double quotes, which leave those of SQL alone, where nothing forbids them.
+
+    >>> print(quoted("SELECT 'x'"), quoted('SELECT "x"'))
+    "SELECT 'x'" 'SELECT "x"'
+    """
+    return shlex.quote(sql) if set(sql) & set('"$`\\!') else f'"{sql}"'
+
+
+def _plain(outcome: _Outcome) -> dict[str, object]:
+    import msgspec
+
+    from jobs.analyse.mining.results import Section
+
+    plain: dict[str, object] = dict.fromkeys(Section.__struct_fields__)
+    if outcome.result is not None:
+        plain = msgspec.to_builtins(outcome.result.section)
+    return plain | {"job": outcome.job, "failure": outcome.failure or None}

@@ -1,0 +1,45 @@
+"""Comparing shares of sessions, and saying in SQL which sessions are meant."""
+
+# ruff: noqa: S608 - days are dates, texts are quoted
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from jobs.analyse.mining.job import Period
+
+Floats = NDArray[np.float64]
+
+
+def begun(period: Period) -> str:
+    """SQL condition: the session's first turn was received in the period."""
+    return (
+        "session_id IN (SELECT session_id FROM turns GROUP BY session_id "
+        f"HAVING min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}')"
+    )
+
+
+def quoted(text: str) -> str:
+    """A text as SQL.
+
+    >>> print(quoted("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def wilson(hits: ArrayLike, of: ArrayLike, confidence: float) -> tuple[Floats, Floats]:
+    """Wilson's interval of shares: `(low, high)`, each as `hits`; from 0 to 1 of nothing.
+
+    With z the normal quantile: `(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)` (Wilson 1927), which is
+    `scipy.stats.binomtest(…).proportion_ci("wilson")` for many shares at once.
+    """
+    x, n = np.asarray(hits, np.float64), np.asarray(of, np.float64)
+    z = float(stats.norm.ppf((1.0 + confidence) / 2.0))
+    some = np.maximum(n, 1.0)
+    share = x / some
+    middle = (share + z**2 / (2 * some)) / (1 + z**2 / some)
+    half = z * np.sqrt(share * (1 - share) / some + z**2 / (4 * some**2)) / (1 + z**2 / some)
+    return np.where(n > 0, np.maximum(middle - half, 0.0), 0.0), np.where(n > 0, np.minimum(middle + half, 1.0), 1.0)

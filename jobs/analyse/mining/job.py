@@ -1,0 +1,185 @@
+"""What a mining job is, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+import polars as pl
+from msgspec import Struct
+
+from models.policy.archive import ArchivePolicy
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from jobs.analyse.mining.tables import Tables
+
+Frames = Mapping[str, pl.DataFrame]
+"""By name. Frames of days have a column `day`; frames that are shown have `sessions` and `users`."""
+
+
+class Period(NamedTuple):
+    """UTC days from `since` to `until`, both of them part of it."""
+
+    since: date
+    until: date
+
+    @property
+    def days(self) -> int:
+        """How many days it has."""
+        return (self.until - self.since).days + 1
+
+    @property
+    def earlier(self) -> Period:
+        """As many days right before it.
+
+        >>> print(*Period(date(2026, 3, 8), date(2026, 3, 14)).earlier)
+        2026-03-01 2026-03-07
+        """
+        return Period(self.since - timedelta(days=self.days), self.since - timedelta(days=1))
+
+    @classmethod
+    def last(cls, days: int, until: date) -> Period:
+        """So many days up to one.
+
+        >>> print(*Period.last(7, date(2026, 3, 14)))
+        2026-03-08 2026-03-14
+        """
+        return cls(until - timedelta(days=days - 1), until)
+
+    def __contains__(self, day: object) -> bool:
+        return isinstance(day, date) and self.since <= day <= self.until
+
+
+class About(TypedDict):
+    """How many sessions and users something is about."""
+
+    sessions: int
+    users: int
+
+
+def about(rows: pl.DataFrame) -> About:
+    """Whom rows with `session_id` and `user_id` are about: `Figure(…, **about(rows))`. Null and "" are nobody."""
+    sessions, users = (rows[name].filter(rows[name].fill_null("") != "") for name in ("session_id", "user_id"))
+    return {"sessions": sessions.n_unique(), "users": users.n_unique()}
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One number of a section.
+
+    Attributes:
+        name: Stable, in snake case, with its unit: periods are compared by it.
+        value: None where there is nothing to tell, or it would be about too few.
+        meaning: One line for the reader.
+        sessions: How many sessions it is about.
+        users: How many users it is about.
+        better: Which way is better; None: neither.
+        part: Of a share, or a count of some of these sessions: whom it would tell of (`anonymity.part_of`). Not kept.
+    """
+
+    name: str
+    value: float | None
+    meaning: str
+    sessions: int
+    users: int
+    better: Literal["higher", "lower"] | None = None
+    part: About | None = None
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """A pattern worth somebody's time.
+
+    Attributes:
+        title: What was found, in a few words without names of sessions or users.
+        text: One or two sentences with the figures.
+        evidence: SQL over the archive's views whose rows are the evidence. It names no session and no user, and gives
+            `user_id` and, where rows belong to sessions, `session_id`: by these it is counted.
+        strength: Orders findings of all jobs, 0-1: how far it is from what chance or habit would give.
+    """
+
+    title: str
+    text: str
+    evidence: str
+    strength: float
+
+
+class Shown(NamedTuple):
+    """A table for people: every row with the columns `sessions` and `users`, what the row is about.
+
+    A column `about_<cell>` says whom a cell is about that counts some of them (`anonymity.smaller_side`): it is not
+    shown, nor is the cell where they are too few.
+    """
+
+    title: str
+    meaning: str
+    frame: pl.DataFrame
+    within: tuple[str, ...] = ()
+    """Columns whose groups of rows add up to something known; none: all rows do."""
+
+
+class Found(NamedTuple):
+    """What a job found in a period, before anything is left out for being about too few."""
+
+    figures: Sequence[Figure] = ()
+    findings: Sequence[Finding] = ()
+    tables: Mapping[str, Shown] = {}
+    notes: Sequence[str] = ()
+    """What the reader must know: too little data for something, a bound that was reached."""
+
+
+class Asked(NamedTuple):
+    """What `find` may look at beside the frames of the period's days."""
+
+    period: Period
+    policy: ArchivePolicy
+    parts: Callable[[Period], Frames]
+    """Frames of another period, as far as its days are made: `asked.parts(asked.period.earlier)`."""
+    whole: Tables
+    """All days of the archive: for states, like facts, that belong to none."""
+    rows: Callable[[ir.Table], pl.DataFrame]
+    """Execute an expression over `whole`."""
+
+
+class Picture(NamedTuple):
+    """One picture of a section."""
+
+    title: str
+    caption: str
+    chart: Any
+    """An `altair.Chart` without theme, size or title."""
+
+
+def _as_they_are(frames: Frames, _policy: ArchivePolicy) -> Frames:
+    return frames
+
+
+class Job(NamedTuple):
+    """One mining job.
+
+    Attributes:
+        name: Of the command and the folder.
+        title: Of the section.
+        question: What it answers, one sentence.
+        grouped: Which day a row belongs to: that of its session's first turn (`session`: a session is whole on one day)
+            or that on which it was received (`date`).
+        reads: Tables of the schema `raw` that `heavy` rests on: a day is made again when their rows change.
+        version: Raise it with any change of `heavy` or `refine`: kept days are made again.
+        heavy: Expressions over the views of some days, each with the column `day`. They run on every engine that Ibis
+            speaks to, so they use no function of one engine alone.
+        find: Over the frames of all days of the period.
+        refine: What is made of the heavy frames, day by day, where SQL is not enough; each with the column `day`.
+        pictures: Of the tables that are shown, after what is about too few was left out.
+    """
+
+    name: str
+    title: str
+    question: str
+    grouped: Literal["session", "date"]
+    reads: tuple[str, ...]
+    version: int
+    heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ir.Table]]
+    find: Callable[[Frames, Asked], Found]
+    refine: Callable[[Frames, ArchivePolicy], Frames] = _as_they_are
+    pictures: Callable[[Frames], Sequence[Picture]] = lambda _tables: ()

@@ -1,0 +1,102 @@
+"""What a run leaves behind: a folder per period with the section's words and figures and its tables as Parquet.
+
+Nothing in it names a session or a user.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from datetime import date, datetime
+from pathlib import Path
+
+import msgspec
+import polars as pl
+from msgspec import Struct
+
+from jobs.analyse.mining.job import Figure, Finding, Period
+
+_SECTION = "section.json"
+
+
+class ShownFinding(Struct, frozen=True, kw_only=True):
+    """A finding with what its evidence was counted to be."""
+
+    finding: Finding
+    rows: int
+    sessions: int | None
+    users: int
+
+
+class ShownTable(Struct, frozen=True, kw_only=True):
+    """What is said of a table; its rows are in `<name>.parquet`."""
+
+    title: str
+    meaning: str
+    rows: int
+    left_out: int
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """One job's part of the report."""
+
+    job: str
+    title: str
+    question: str
+    since: date
+    until: date
+    made_at: datetime
+    made_of: str
+    """Changes with the rows that it was made of, the rules and the job's version."""
+    days: int
+    """Of the period, those that have rows."""
+    days_left_out: list[date]
+    """Whose files are damaged."""
+    seconds: float
+    figures: list[Figure]
+    findings: list[ShownFinding]
+    tables: dict[str, ShownTable]
+    notes: list[str]
+    findings_left_out: int
+    """About too few sessions or users."""
+
+    @property
+    def period(self) -> Period:
+        """The days that it is about."""
+        return Period(self.since, self.until)
+
+
+class Result(Struct, frozen=True):
+    """A section with its tables."""
+
+    section: Section
+    tables: Mapping[str, pl.DataFrame]
+
+
+def place_of(folder: Path, period: Period) -> Path:
+    """Where a job's result of a period stands, in the job's folder."""
+    return folder / "results" / f"{period.since}_{period.until}"
+
+
+def write(folder: Path, result: Result) -> Path:
+    """Put the result in its place, as a whole."""
+    place = place_of(folder, result.section.period)
+    made = place.with_name(place.name + ".new")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    for name, frame in result.tables.items():
+        frame.write_parquet(made / f"{name}.parquet")
+    (made / _SECTION).write_bytes(msgspec.json.format(msgspec.json.encode(result.section)))
+    shutil.rmtree(place, ignore_errors=True)
+    made.rename(place)
+    return place
+
+
+def read(folder: Path, period: Period) -> Result | None:
+    """The result of a period, None if there is none, or one of another form."""
+    place = place_of(folder, period)
+    try:
+        section = msgspec.json.decode((place / _SECTION).read_bytes(), type=Section)
+        return Result(section, {name: pl.read_parquet(place / f"{name}.parquet") for name in section.tables})
+    except (OSError, msgspec.MsgspecError, pl.exceptions.PolarsError):
+        return None

@@ -1,0 +1,141 @@
+"""Running a job: make the days that changed, look over the period, leave out what is about too few, keep the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, date, datetime
+from hashlib import sha256
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from msgspec.structs import replace
+
+from jobs.analyse.mining.anonymity import evidence_of, is_enough, shown_figure, shown_rows
+from jobs.analyse.mining.job import Asked, Finding, Found, Job, Period
+from jobs.analyse.mining.parts import Parts
+from jobs.analyse.mining.results import Result, Section, ShownFinding, ShownTable, read, write
+from jobs.analyse.mining.source import Day, Source
+from jobs.shared.progress import Progress
+from models.errors import StoreUnavailable
+from models.policy.archive import ArchivePolicy
+from streams.archive.mined import LOCK
+
+_LOCK_TIMEOUT_S = 600
+_STRENGTH_DIGITS = 2
+
+
+def run(
+    job: Job, source: Source, period: Period, *, root: Path, policy: ArchivePolicy, progress: Progress = lambda *_: None
+) -> Result:
+    """Bring a job's result of a period up to date.
+
+    Idempotent: a second run with the same rows, rules and code reads what the first one kept. Killed at any point, the
+    next run goes on with the days that are missing.
+
+    Args:
+        job: What to look for.
+        source: The archive.
+        period: Of it; days before it are made, too, where the job asks for them.
+        root: Folder `mining` of the data directory.
+        policy: Rules; what is shown needs `policy.anonymity` sessions and users.
+        progress: Told how many days are made, and of how many.
+
+    Raises:
+        StoreUnavailable: Another run of the job takes longer than ten minutes.
+    """
+    folder = root / job.name
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / LOCK, timeout=_LOCK_TIMEOUT_S), source.snapshot():
+            return _run(job, source, period, folder=folder, policy=policy, progress=progress)
+    except Timeout:
+        raise StoreUnavailable(f"another `turntide mine {job.name}` holds {folder}: wait for it, or end it") from None
+
+
+def _run(
+    job: Job, source: Source, period: Period, *, folder: Path, policy: ArchivePolicy, progress: Progress
+) -> Result:
+    begun = time.monotonic()
+    days = source.days(job)
+    parts = Parts(folder, job, policy)
+    stale = parts.stale(days)
+    made_of = _made_of(job, days, policy, source.without)
+    kept = read(folder, period)
+    if kept is not None and not stale and kept.section.made_of == made_of:
+        return kept
+    done = 0
+    for batch in _batches(stale, days, policy.mining_batch_rows):
+        tables = source.tables(job.grouped, batch)
+        heavy = {name: source.rows(expression) for name, expression in job.heavy(tables, policy).items()}
+        parts.keep(job.refine(heavy, policy), {day: days[day] for day in batch})
+        done += len(batch)
+        progress(done, len(stale))
+    asked = Asked(period, policy, lambda other: parts.frames(other, days), source.tables(), source.rows)
+    here = [day for day in days if day in period]
+    found = job.find(parts.frames(period, days), asked) if here else Found(notes=["There are no rows in this period."])
+    result = _shown(job, source, asked, found, made_of=made_of, days=len(here), begun=begun)
+    write(folder, result)
+    return result
+
+
+def _batches(stale: list[date], days: Mapping[date, Day], most_rows: int) -> Iterator[list[date]]:
+    """Days one after the other, together as long as they have few rows."""
+    batch: list[date] = []
+    rows = 0
+    for day in stale:
+        if batch and rows + days[day].rows > most_rows:
+            yield batch
+            batch, rows = [], 0
+        batch.append(day)
+        rows += days[day].rows
+    if batch:
+        yield batch
+
+
+def _made_of(job: Job, days: Mapping[date, Day], policy: ArchivePolicy, without: Collection[date]) -> str:
+    marks = [
+        job.name,
+        str(job.version),
+        repr(policy),
+        repr(sorted(without)),
+        *(f"{day} {of.mark}" for day, of in days.items()),
+    ]
+    return sha256("\n".join(marks).encode()).hexdigest()
+
+
+def _shown(job: Job, source: Source, asked: Asked, found: Found, *, made_of: str, days: int, begun: float) -> Result:
+    k = asked.policy.anonymity
+    frames, tables = {}, {}
+    for name, table in found.tables.items():
+        frames[name], left_out = shown_rows(table, k)
+        tables[name] = ShownTable(title=table.title, meaning=table.meaning, rows=frames[name].height, left_out=left_out)
+    findings = [shown for finding in found.findings if (shown := _counted(source, finding, asked)) is not None]
+    findings.sort(key=lambda each: -each.finding.strength)
+    section = Section(
+        job=job.name,
+        title=job.title,
+        question=job.question,
+        since=asked.period.since,
+        until=asked.period.until,
+        made_at=datetime.now(UTC),
+        made_of=made_of,
+        days=days,
+        days_left_out=sorted(day for day in source.without if day in asked.period),
+        seconds=round(time.monotonic() - begun, 3),
+        figures=[shown_figure(figure, k) for figure in found.figures],
+        findings=findings,
+        tables=tables,
+        notes=list(found.notes),
+        findings_left_out=len(found.findings) - len(findings),
+    )
+    return Result(section, frames)
+
+
+def _counted(source: Source, finding: Finding, asked: Asked) -> ShownFinding | None:
+    evidence = evidence_of(source.con, finding)
+    if not is_enough(evidence, asked.policy.anonymity):
+        return None
+    # With all its digits it would give a share that the text keeps to itself.
+    finding = replace(finding, strength=round(finding.strength, _STRENGTH_DIGITS))
+    return ShownFinding(finding=finding, rows=evidence.rows, sessions=evidence.sessions, users=evidence.users)

@@ -1,0 +1,246 @@
+"""What conversations are about: clusters of their topics, which grow, are new or risky, and who goes in circles.
+
+Texts are the titles and summaries of a session's topics and the key words of its segments. A text leaves this module as
+a vector and marks of its words (`topic_names`); the words that name a cluster are looked up in the archive again.
+
+Of a day with more texts than the policy wants, only the sessions with the lowest lots are kept. Each session has its
+lot by its id, so days are compared at the lowest rate of them all: a busy day counts as much as it is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import ibis
+import polars as pl
+
+from jobs.analyse.mining.anonymity import part_of, smaller_side
+from jobs.analyse.mining.job import Asked, Figure, Found, Frames, Job, Shown
+from jobs.analyse.mining.likeness import kept_vectors
+from jobs.analyse.mining.tables import Tables
+from jobs.analyse.mining.topic_clusters import clustered
+from jobs.analyse.mining.topic_cycling import cycling
+from jobs.analyse.mining.topic_growth import Words, cluster_findings, cluster_table, members, names_of
+from jobs.analyse.mining.topic_names import marks_of, naming_marks, spelled, words_by_group
+from jobs.analyse.mining.topics_pictures import pictures
+from models.policy.archive import ArchivePolicy
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+_RETURNS = ("returned", "unpacked")
+"""Causes of a change of a topic by which the session came back to it."""
+_OF_TEXT = "day", "session_id", "user_id", "place"
+
+
+def heavy(tables: Tables, _policy: ArchivePolicy) -> Mapping[str, ir.Table]:
+    """The different texts of each session, and each session's returns to topics that it had left."""
+    topics, segments = tables["topics"], tables["segments"]
+    titles = topics.mutate(
+        text=topics.title.fill_null("") + ibis.literal(" ") + topics.summary.fill_null(""), place=topics.topic_id
+    )
+    words = segments.mutate(text=segments.key_topics.join(" "), place=segments.id)
+    texts = titles.select(*_OF_TEXT, "text").union(words.select(*_OF_TEXT, "text"))
+    distinct = texts.filter(texts.text.length() > 1).group_by("day", "session_id", "user_id", "text")
+    return {"texts": distinct.agg(place=texts.place.min()), "sessions": _sessions(tables)}
+
+
+def _sessions(tables: Tables) -> ir.Table:
+    topics, changes = tables["topics"], tables["topic_changes"]
+    sessions = topics.group_by("day", "session_id").agg(
+        user_id=topics.user_id.max(), app_id=topics.app_id.max(), topics=topics.count(), turns=topics.turn.max() + 1
+    )
+    came_back = changes.filter(changes.cause.isin(_RETURNS))
+    returns = came_back.group_by("session_id").agg(returns=came_back.count())
+    alerts = tables["alerts"].select("session_id").distinct().mutate(alerted=ibis.literal(True))
+    joined = sessions.left_join(returns, "session_id").drop("session_id_right")
+    joined = joined.left_join(alerts, "session_id").drop("session_id_right")
+    return joined.mutate(returns=joined.returns.fill_null(0), alerted=joined.alerted.fill_null(False))
+
+
+def refine(frames: Frames, policy: ArchivePolicy) -> Frames:
+    """Texts become vectors and marks; of a day with too many of them, those of some sessions."""
+    lots = _lots(frames["texts"], policy.topics.day_texts)
+    chosen = lots.filter("drawn").select("day", "session_id", "lot")
+    texts = frames["texts"].join(chosen, on=["day", "session_id"]).sort("session_id", "place", "text")
+    return {
+        "texts": texts.drop("text").with_columns(
+            vector=kept_vectors(texts["text"].to_list()), marks=marks_of(texts["text"])
+        ),
+        "lots": lots.group_by("day")
+        .agg(below=pl.col("lot").filter(~pl.col("drawn")).min(), sessions=pl.len())
+        .sort("day"),
+        "sessions": frames["sessions"].sort("session_id"),
+    }
+
+
+def _lots(texts: pl.DataFrame, most: int) -> pl.DataFrame:
+    """`day, session_id, lot, drawn`: by their lots, ever the same, sessions until their day has enough texts."""
+    sessions = texts.group_by("day", "session_id").agg(texts=pl.len())
+    lot = pl.Series([crc32(session.encode()) for session in sessions["session_id"]], dtype=pl.UInt32)
+    before = pl.col("texts").cum_sum().over("day") - pl.col("texts")
+    ordered = sessions.with_columns(lot=lot).sort("day", "lot", "session_id")
+    return ordered.select("day", "session_id", "lot", drawn=before < most)
+
+
+def find(frames: Frames, asked: Asked) -> Found:
+    """Clusters of the period held against those of the earlier one, and cycling within the period."""
+    if not frames["texts"].height:
+        return Found(notes=["No session of the period has topics or segments: the layers may be off."])
+    earlier = asked.parts(asked.period.earlier)
+    lots = pl.concat([frames["lots"], earlier.get("lots", frames["lots"].clear())])
+    here, before = (
+        _at_one_rate(each, lots) for each in (frames["texts"], earlier.get("texts", frames["texts"].clear()))
+    )
+    if not here.height:
+        return Found(notes=["No session with topics or segments was drawn."])
+    texts = clustered(here, before, asked.policy)
+    sessions = frames["sessions"]
+    words = _words(texts, asked)
+    table = cluster_table(texts, sessions, words, asked.policy)
+    circles = cycling(sessions, asked)
+    return Found(
+        figures=[*_figures(texts, sessions, table), *circles.figures],
+        findings=[*cluster_findings(texts, sessions, table, words, asked), *circles.findings],
+        tables={
+            "topics": Shown(
+                "Topics",
+                "Clusters of what sessions were about. A session is about a topic if enough of its texts are. Shares "
+                "are of the sessions of the period and of the earlier period; q is the false discovery rate at which a "
+                "change, or a different share of sessions with alerts, would count as one.",
+                table.drop("group"),
+            ),
+            "topic_days": Shown("Topics by day", "Share of the day's sessions.", _days(texts, words, asked.policy)),
+            "novelty": Shown("Novelty by day", "Texts far from all topics of the earlier period.", _novelty(texts)),
+            **circles.tables,
+        },
+        notes=_notes(texts, lots, asked),
+    )
+
+
+def _at_one_rate(texts: pl.DataFrame, lots: pl.DataFrame) -> pl.DataFrame:
+    """The sessions whose lots were low enough on every day that is compared."""
+    below = lots["below"].min()
+    return (texts if below is None else texts.filter(pl.col("lot") < below)).drop("lot")
+
+
+def _words(texts: pl.DataFrame, asked: Asked) -> Words:
+    """The words of each cluster, looked up in one text for each word."""
+    rules = asked.policy.topics
+    said = texts.filter("here")
+    named = naming_marks(said, asked.policy.anonymity, most=rules.evidence_words)
+    examples = (
+        said.select("place", mark="marks")
+        .explode("mark", empty_as_null=False)
+        .filter(pl.col("mark").is_in(named["mark"].implode()))
+        .group_by("mark")
+        .agg(pl.col("place").min())
+    )
+    places = examples["place"].unique().to_list()
+    topics, segments = asked.whole["topics"], asked.whole["segments"]
+    titles = asked.rows(topics.filter(topics.topic_id.isin(places)).select("title", "summary"))
+    keys = asked.rows(segments.filter(segments.id.isin(places)).select("key_topics"))
+    looked_up = pl.concat([titles["title"], titles["summary"], keys["key_topics"].list.join(" ")])
+    return words_by_group(named, spelled(named["mark"], looked_up))
+
+
+def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -> list[Figure]:
+    here = texts.filter("here")
+    sessions_here, users_here = (here[name].n_unique() for name in ("session_id", "user_id"))
+    novel = None if texts["novel"].dtype == pl.Null else here["novel"].mean()
+    return [
+        Figure(
+            name="topic_clusters",
+            value=table.height,
+            meaning="Clusters of topics in the period.",
+            sessions=sessions_here,
+            users=users_here,
+        ),
+        Figure(
+            name="topics_per_session",
+            value=_mean(sessions["topics"]),
+            meaning="Topics of a session, on average.",
+            sessions=sessions.height,
+            users=sessions["user_id"].n_unique(),
+        ),
+        Figure(
+            name="novel_texts_ratio",
+            value=None if novel is None else round(float(novel), 4),  # type: ignore[arg-type]
+            meaning="Share of texts far from all topics of the earlier period; 0.05 where nothing changed.",
+            sessions=sessions_here,
+            users=users_here,
+            part=part_of(here, pl.col("novel").cast(pl.Boolean)),
+        ),
+    ]
+
+
+def _mean(numbers: pl.Series) -> float | None:
+    return round(float(numbers.mean()), 2) if numbers.len() else None  # type: ignore[arg-type]
+
+
+def _days(texts: pl.DataFrame, words: Words, policy: ArchivePolicy) -> pl.DataFrame:
+    names = names_of(texts["group"].unique(), words, policy.topics.name_words)
+    here = texts.filter("here")
+    of_day = here.group_by("day").agg(of=pl.col("session_id").n_unique())
+    return (
+        members(here, policy)
+        .group_by("day", "group")
+        .agg(sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique())
+        .join(of_day, on="day")
+        .with_columns(
+            topic=pl.col("group").replace_strict(names, return_dtype=pl.String),
+            share=(pl.col("sessions") / pl.col("of")).round(4),
+        )
+        .sort("day", "group")
+        .select("day", "topic", "share", "sessions", "users")
+    )
+
+
+def _novelty(texts: pl.DataFrame) -> pl.DataFrame:
+    here = texts.filter("here", pl.col("distance").is_not_null())
+    return (
+        here.group_by("day")
+        .agg(
+            distance=pl.col("distance").cast(pl.Float64).mean().round(3),
+            novel_ratio=pl.col("novel").cast(pl.Float64).mean().round(4),
+            sessions=pl.col("session_id").n_unique(),
+            users=pl.col("user_id").n_unique(),
+            about_novel_ratio=smaller_side(pl.col("novel").cast(pl.Boolean)),
+        )
+        .sort("day")
+    )
+
+
+def _notes(texts: pl.DataFrame, lots: pl.DataFrame, asked: Asked) -> list[str]:
+    notes = []
+    if lots["below"].count():
+        sessions, of = texts["session_id"].n_unique(), lots["sessions"].sum()
+        notes.append(
+            f"Clusters, and the counts of sessions beside them, are of {sessions:,} of the {of:,} sessions of both "
+            f"periods, drawn by lot so that no day has more than {asked.policy.topics.day_texts:,} texts; a rare topic "
+            "may be missed. Evidence queries look at them all."
+        )
+    if texts["novel"].dtype != pl.Null:
+        notes.append(
+            "Shares before are of the half of the earlier sessions from which it was not learnt what is novel."
+        )
+    else:
+        since, until = asked.period.earlier
+        notes.append(f"{since} to {until} has too few sessions to say what is new.")
+    return notes
+
+
+JOB = Job(
+    name="topics",
+    title="Topics",
+    question="What are conversations about, what grows or is new, and who goes in circles?",
+    grouped="session",
+    reads=("topics", "compactions", "alerts"),
+    version=2,
+    heavy=heavy,
+    find=find,
+    refine=refine,
+    pictures=pictures,
+)

@@ -1,0 +1,170 @@
+"""`turntide report`: what the archive shows of a period, as one page, and as pictures for chat."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.analyse.mining.command import DaysOption, SinceOption, UntilOption, mined, opened, period_of
+from jobs.analyse.mining.jobs import job_names, job_of
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.settings import load_settings
+
+if TYPE_CHECKING:
+    from jobs.analyse.mining.job import Period
+    from jobs.analyse.mining.source import Source
+    from jobs.analyse.report.gathering import Report
+
+_EXIT_INCOMPLETE = 1
+_FILE = Path("turntide-report.html")
+
+
+def report(
+    *,
+    days: DaysOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    to: Annotated[Path, typer.Option(help="The page: one HTML file that opens offline.")] = _FILE,
+    png: Annotated[
+        Path | None,
+        typer.Option(help="Folder for pictures for chat: a card with the headline, each chart.", metavar="FOLDER"),
+    ] = None,
+    pdf: Annotated[Path | None, typer.Option(help="The headline, findings and charts as a PDF, too.")] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Only this job ({', '.join(job_names())}). May be repeated.", show_default=False),
+    ] = None,
+    refresh: Annotated[bool, typer.Option(help="Make everything anew, also days that are kept.")] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Write what the archive shows of a period: headline, findings with their evidence, a section of each mining job.
+
+    It is held against as many days before. Jobs run as by `turntide mine`: what is kept is not made again. A job that
+    fails is told on the page, and by exit code 1. Nothing is shown about fewer sessions or users than the policy's
+    `archive.anonymity` says.
+    """
+    names = tuple(job or job_names())
+    if unknown := set(names) - set(job_names()):
+        raise ConfigurationError(f"no mining job {', '.join(sorted(unknown))}: there are {', '.join(job_names())}")
+    for file in (to, *([] if pdf is None else [pdf])):
+        _require_folder(file)
+    made = gathered(names, days=days, since=since, until=until, refresh=refresh)
+    written = _written(made, to=to, png=png, pdf=pdf)
+    _tell(Output(output), made, written)
+    if made.failed:
+        raise typer.Exit(_EXIT_INCOMPLETE)
+
+
+report.epilog = examples(  # type: ignore[attr-defined]
+    "turntide report",
+    "turntide report --days 30 --to march.html --png pictures --pdf march.pdf",
+    "turntide report --since 2026-03-01 --until 2026-03-07 --job escalation --job drift --output json",
+)
+
+
+def gathered(
+    names: Sequence[str], *, days: int | None, since: datetime | None, until: datetime | None, refresh: bool
+) -> Report:
+    """Run the jobs for a period of the archive, and the one before it.
+
+    Raises:
+        ConfigurationError: There is no archive, or the period is none.
+        StoreUnavailable: It cannot be read.
+    """
+    from jobs.analyse.report.gathering import Report, facts_of, part_of
+    from models.policy.digest import policy_digest
+    from streams.archive.mined import forget_mined
+    from streams.wiring import policy_of
+
+    begun, made_at = time.monotonic(), datetime.now(UTC)
+    settings = load_settings()
+    policy = policy_of(settings)
+    if refresh:
+        forget_mined(settings.data_dir / "mining")
+    with opened() as source:
+        period = _period(source, days=days, since=since, until=until, today=made_at)
+        parts = [
+            part_of(name, period, job_of=job_of, mined=lambda name, period: mined(name, source, period))
+            for name in names
+        ]
+        return Report(
+            period=period,
+            parts=parts,
+            archive=facts_of(source.con),
+            policy_version=policy.version,
+            policy_digest=policy_digest(policy),
+            anonymity=policy.archive.anonymity,
+            made_at=made_at,
+            seconds=time.monotonic() - begun,
+        )
+
+
+def _period(
+    source: Source, *, days: int | None, since: datetime | None, until: datetime | None, today: datetime
+) -> Period:
+    """The days asked for; of an empty archive those up to today, so that its page can say so."""
+    last = until.date() if until else source.latest_day() or today.date()
+    return period_of(source, days=days, since=since.date() if since else None, until=last)
+
+
+def _require_folder(file: Path) -> None:
+    if not file.parent.is_dir():
+        raise ConfigurationError(f"there is no folder {file.parent} to write {file.name} into")
+
+
+def _written(made: Report, *, to: Path, png: Path | None, pdf: Path | None) -> dict[str, object]:
+    """Write what is asked for; gives the places.
+
+    Raises:
+        StoreUnavailable: A place cannot be written to.
+    """
+    from jobs.analyse.report.files import write_page, write_pictures
+
+    written: dict[str, object] = {"page": str(to)}
+    try:
+        write_page(made, to)
+        if png is not None:
+            written["pictures"] = [str(path) for path in write_pictures(made, png)]
+        if pdf is not None:
+            from jobs.analyse.report.document import write_document
+
+            write_document(made, pdf)
+            written["pdf"] = str(pdf)
+    except OSError as error:
+        raise StoreUnavailable(f"the report cannot be written to {error.filename}: {error.strerror}") from None
+    return written
+
+
+def _tell(printed: Output, made: Report, written: dict[str, object]) -> None:
+    from jobs.analyse.report import wording
+    from jobs.analyse.report.page_parts import headline_figures
+
+    overview = next((part for part in made.parts if part.name == "overview"), None)
+    figures = headline_figures(overview)
+    failed = {part.name: part.failure for part in made.failed}
+    if printed.form is OutputFormat.JSON:
+        printed.record(
+            written
+            | {"since": made.period.since, "until": made.period.until, "findings": len(made.findings), "failed": failed}
+            | {"figures": {figure.name: figure.value for figure in figures}, "seconds": round(made.seconds, 1)}
+        )
+        return
+    shown = {wording.label(figure.name): wording.value(figure.name, figure.value) for figure in figures}
+    places = {name: place if isinstance(place, str) else f"{png_count(place)} files" for name, place in written.items()}
+    printed.record(shown | {"findings": len(made.findings)} | places)
+    if made.is_empty:
+        printed.message(f"the archive holds nothing from {made.period.since} to {made.period.until}: the page says so")
+    for name, failure in failed.items():
+        printed.message(f"{name} could not be made: {failure}")
+
+
+def png_count(place: object) -> int:
+    """How many files a list of places names."""
+    return len(place) if isinstance(place, list) else 0

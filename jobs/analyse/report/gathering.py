@@ -1,0 +1,144 @@
+"""What a report is made of: each mining job's result of the period and of the one before, and facts of the archive."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import duckdb
+from msgspec import Struct
+from msgspec.structs import replace
+
+from jobs.analyse.mining.failure import told
+from jobs.analyse.mining.job import Figure, Job, Period
+from jobs.analyse.mining.results import Result, ShownFinding
+from jobs.analyse.report.pictures import Drawn, drawn
+from models.policy.archive import AnonymityPolicy
+from streams.archive.catalog import LAKE
+from streams.archive.schema import RAW
+
+_TOP, _TOP_OF_A_PART = 10, 3
+
+Mined = Callable[[str, Period], Result]
+"""A job's result of a period, by its name."""
+
+
+class ArchiveFacts(Struct, frozen=True):
+    """What was read, as a whole."""
+
+    snapshot: int
+    committed_at: datetime
+    turns: int
+    parquet_bytes: int
+    json_bytes_of_turns: int
+
+    @property
+    def parquet_bytes_per_turn(self) -> float | None:
+        """Of all tables, so that it is what a turn costs with all that follows from it."""
+        return self.parquet_bytes / self.turns if self.turns else None
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One job's part of the report. Without a result, `failure` says why."""
+
+    name: str
+    title: str
+    question: str = ""
+    result: Result | None = None
+    earlier: Result | None = None
+    pictures: Sequence[Drawn] = ()
+    failure: str = ""
+
+    def before(self, figure: Figure) -> float | None:
+        """The figure's value in the earlier period; None if that has fewer days with rows: it would seem a rise."""
+        if self.earlier is None or self.result is None or self.earlier.section.days < self.result.section.days:
+            return None
+        figures = self.earlier.section.figures
+        return next((other.value for other in figures if other.name == figure.name), None)
+
+
+class TopFinding(NamedTuple):
+    """A finding with the section that it is from."""
+
+    part: Part
+    shown: ShownFinding
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """All parts, in the order of the jobs."""
+
+    period: Period
+    parts: list[Part]
+    archive: ArchiveFacts
+    policy_version: str
+    policy_digest: str
+    anonymity: AnonymityPolicy
+    made_at: datetime
+    seconds: float
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no part has a day with rows."""
+        return not any(part.result and part.result.section.days for part in self.parts)
+
+    @property
+    def failed(self) -> list[Part]:
+        """Parts that something went wrong with."""
+        return [part for part in self.parts if part.failure]
+
+    @property
+    def findings(self) -> list[TopFinding]:
+        """Of all parts, the strongest first."""
+        made = [(part, part.result.section) for part in self.parts if part.result]
+        found = [TopFinding(part, shown) for part, section in made for shown in section.findings]
+        return sorted(found, key=lambda each: -each.shown.finding.strength)
+
+    @property
+    def top_findings(self) -> list[TopFinding]:
+        """The strongest, of each part a few: one job's many must not hide the others'."""
+        seen: Counter[str] = Counter()
+        top = []
+        for found in self.findings:
+            seen[found.part.name] += 1
+            if seen[found.part.name] <= _TOP_OF_A_PART:
+                top.append(found)
+        return top[:_TOP]
+
+
+def part_of(name: str, period: Period, *, job_of: Callable[[str], Job], mined: Mined) -> Part:
+    """Run a job for both periods and draw its pictures. Whatever it raises is told, and spoils nothing else."""
+    try:
+        job = job_of(name)
+    except Exception as error:  # noqa: BLE001 - a job that cannot be imported is one section less
+        return Part(name=name, title=name.capitalize(), failure=told(error))
+    part = Part(name=name, title=job.title, question=job.question)
+    try:
+        result = mined(name, period)
+        part = replace(part, result=result)
+        part = replace(part, pictures=[drawn(each) for each in job.pictures(result.tables)])
+        earlier = mined(name, period.earlier)
+        return replace(part, earlier=earlier if earlier.section.days else None)
+    except Exception as error:  # noqa: BLE001 - the job's own code and the engine's; what is made so far is shown
+        return replace(part, failure=told(error))
+
+
+def facts_of(con: duckdb.DuckDBPyConnection) -> ArchiveFacts:
+    """Facts of a reader's archive."""
+    snapshot = con.execute(
+        f"SELECT snapshot_id, snapshot_time FROM ducklake_snapshots('{LAKE}') ORDER BY snapshot_id DESC LIMIT 1"  # noqa: S608
+    ).fetchone()
+    sizes = con.execute(f"SELECT coalesce(sum(file_size_bytes), 0)::BIGINT FROM ducklake_table_info('{LAKE}')")  # noqa: S608
+    size = sizes.fetchone()
+    turns = con.execute(f"SELECT count(*), coalesce(sum(record_bytes), 0)::BIGINT FROM {RAW}.turns").fetchone()  # noqa: S608
+    assert snapshot  # noqa: S101 - no archive is without one
+    assert size  # noqa: S101 - an aggregate has one row
+    assert turns  # noqa: S101 - likewise
+    return ArchiveFacts(
+        snapshot=snapshot[0],
+        committed_at=snapshot[1],
+        turns=turns[0],
+        parquet_bytes=size[0],
+        json_bytes_of_turns=turns[1],
+    )

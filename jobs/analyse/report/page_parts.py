@@ -1,0 +1,99 @@
+"""Small parts of the page: cards of figures, findings with their evidence, how the report was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from jobs.analyse.mining.job import Figure
+from jobs.analyse.mining.results import ShownFinding
+from jobs.analyse.report import wording
+from jobs.analyse.report.gathering import ArchiveFacts, Part, Report
+
+HEADLINE = (
+    "sessions",
+    "users",
+    "turns",
+    "at_risk_ratio",
+    "alerting_sessions",
+    "alerts_per_1000_sessions",
+    "label_precision_ratio",
+    "tokens_saved",
+    "dead_letters",
+)
+"""Figures of the overview that stand at the top, on the page and on the card for chat."""
+
+
+def headline_figures(part: Part | None) -> list[Figure]:
+    """Those of the overview that stand at the top."""
+    figures = [] if part is None or part.result is None else part.result.section.figures
+    return [figure for name in HEADLINE for figure in figures if figure.name == name]
+
+
+def headline_cards(part: Part | None, archive: ArchiveFacts) -> str:
+    """The largest numbers, and what a turn costs in the archive."""
+    shown = "" if part is None else "".join(_card(figure, part, meaning="") for figure in headline_figures(part))
+    if (per_turn := archive.parquet_bytes_per_turn) is not None:
+        shown += f"<div><dt>archive per turn</dt><dd>{escape(wording.size(per_turn))}"
+        shown += '<small class="faint">all tables, whole archive</small></dd></div>'
+    return f'<dl class="cards large">{shown}</dl>'
+
+
+def cards(part: Part) -> str:
+    """All figures of a section with their change and meaning."""
+    figures = [] if part.result is None else part.result.section.figures
+    shown = "".join(_card(figure, part, meaning=figure.meaning) for figure in figures)
+    return f'<dl class="cards">{shown}</dl>' if shown else ""
+
+
+def _card(figure: Figure, part: Part, *, meaning: str) -> str:
+    before = part.before(figure)
+    change = wording.change(figure, before)
+    said = ""
+    if change.text:
+        shade = {True: "good", False: "bad", None: "faint"}[change.good]
+        was = "" if change.text in {"as before", "none before"} else f", was {wording.value(figure.name, before)}"
+        said = f'<small class="{shade}">{escape(change.text)}<span class="faint">{escape(was)}</span></small>'
+    if meaning:
+        said += f'<small class="faint">{escape(meaning)}</small>'
+    value = escape(wording.value(figure.name, figure.value))
+    return f"<div><dt>{escape(wording.label(figure.name))}</dt><dd>{value}{said}</dd></div>"
+
+
+def finding_html(part: Part, shown: ShownFinding, *, in_section: bool) -> str:
+    """A finding with the query that shows its rows."""
+    finding = shown.finding
+    chip = "" if in_section else f'<a class="chip" href="#{escape(part.name)}">{escape(part.title)}</a>'
+    strength = f"{finding.strength:.0%}".replace("%", " %")
+    meter = f'<span class="meter" title="strength {strength}"><i style="width:{finding.strength:.0%}"></i></span>'
+    return (
+        f"<article>{chip}<h3>{escape(finding.title)}</h3><p>{escape(finding.text)}</p>"
+        f"<details><summary>{meter}{escape(evidence(shown))}</summary>"
+        f'<div class="query"><pre tabindex="0"><code>{escape(finding.evidence)}</code></pre>'
+        '<button type="button" hidden>Copy</button></div></details></article>'
+    )
+
+
+def evidence(shown: ShownFinding) -> str:
+    """What a finding rests on, in words."""
+    counts = [wording.counted(shown.rows, "row")]
+    if shown.sessions is not None:
+        counts.append(wording.counted(shown.sessions, "session"))
+    return "Evidence: " + ", ".join([*counts, wording.counted(shown.users, "user")])
+
+
+def made_rows(report: Report) -> Iterator[str]:
+    """Rows of the table that says how the report was made."""
+    archive = report.archive
+    facts = {
+        "period": f"{report.period.since} to {report.period.until}, UTC",
+        "earlier period": f"{report.period.earlier.since} to {report.period.earlier.until}",
+        "archive": f"snapshot {archive.snapshot}, committed {archive.committed_at:%Y-%m-%d %H:%M:%S %Z}",
+        "rows": f"{wording.counted(archive.turns, 'turn')} in all; Parquet of all tables "
+        f"{wording.size(archive.parquet_bytes)}, turns as JSON {wording.size(archive.json_bytes_of_turns)}",
+        "rules": f"policy {report.policy_version} ({report.policy_digest})",
+        "shown from": f"{report.anonymity.min_sessions} sessions and {report.anonymity.min_users} users on",
+        "made": f"{report.made_at:%Y-%m-%d %H:%M:%S} UTC in {wording.rounded(report.seconds)} s",
+    }
+    for name, said in facts.items():
+        yield f'<tr><th scope="row">{escape(name)}</th><td>{escape(said)}</td></tr>'

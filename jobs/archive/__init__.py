@@ -1,0 +1,1 @@
+"""Commands over the archive: its health, SQL, dictionary, publication, parity with the streams."""

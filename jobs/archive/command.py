@@ -1,0 +1,191 @@
+"""`turntide archive`: is it whole, what does it hold, merge its files."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import msgspec
+import typer
+
+from jobs.archive.parity.command import parity
+from jobs.archive.publish import EXAMPLES as PUBLISHING
+from jobs.archive.publish import publish
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from streams.settings import load_settings
+
+_EXIT_FINDINGS = 1
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Look after the archive: verify it, show what it holds, merge its files.",
+)
+
+app.command(epilog=parity.epilog)(parity)  # type: ignore[attr-defined]
+app.command(epilog=PUBLISHING)(publish)
+
+
+@app.command(epilog=examples("turntide archive verify", "turntide archive verify --output json"))
+def verify(
+    *,
+    transactional: Annotated[
+        bool,
+        typer.Option("--transactional", help="Producers use transactions, whose markers take offsets: no finding."),
+    ] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Check that every record of every topic is archived exactly once. Exit code 1 with a finding.
+
+    Damaged files are named, and what is checked then is the rest: the offsets of the days that are left out are
+    missing. Files that are not the archive's own are told; nobody reads or removes them.
+    """
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.damage import damaged, foreign_files, told
+    from streams.archive.left_out import leave_out
+    from streams.archive.verify import verify as verify_archive
+
+    settings = load_settings()
+    with reading(paths_of(settings)) as con:
+        hurt, foreign = damaged(con), foreign_files(con)
+        leave_out(con, {file.date for file in hurt if file.date})
+        found = verify_archive(con, prefix=settings.topic_prefix, now=datetime.now(UTC), transactional=transactional)
+    found = msgspec.structs.replace(found, findings=[*([told(hurt)] if hurt else []), *found.findings])
+    printed = Output(output)
+    if output is OutputFormat.JSON:
+        files = {"damaged_files": msgspec.to_builtins(hurt), "foreign_files": foreign}
+        printed.record(msgspec.to_builtins(found) | files)
+    else:
+        printed.rows("partitions", [_without_findings(check) for check in found.partitions])
+    if output is OutputFormat.TABLE:
+        printed.rows("tables", [msgspec.to_builtins(table) for table in found.tables])
+        if hurt:
+            printed.rows("damaged files", [msgspec.to_builtins(file) for file in hurt])
+    for path in foreign:
+        printed.message(f"{path} is not the archive's: nobody reads it")
+    if found.waiting_dead_letters:
+        printed.message(f"{found.waiting_dead_letters} refused turns wait for their dead letter")
+    for finding in found.findings:
+        printed.message(f"FINDING {finding}")
+    if found.findings:
+        raise typer.Exit(_EXIT_FINDINGS)
+    printed.message("every offset is archived or accounted for, once")
+
+
+def _without_findings(check: msgspec.Struct) -> dict[str, object]:
+    return {name: value for name, value in msgspec.to_builtins(check).items() if name != "findings"}
+
+
+@app.command(epilog=examples("turntide archive status", "turntide archive status --output json"))
+def status(*, output: OutputOption = OutputFormat.TABLE) -> None:
+    """Show rows, files, bytes (and their ratio to the topics' JSON), and how far each partition is archived."""
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.status import status as status_of
+
+    with reading(paths_of(load_settings())) as con:
+        found = status_of(con)
+    printed = Output(output)
+    if output is OutputFormat.JSON:
+        printed.record(msgspec.to_builtins(found))
+        return
+    printed.rows("tables", [msgspec.to_builtins(table) for table in found.tables])
+    if output is OutputFormat.TABLE:
+        printed.rows("partitions", [msgspec.to_builtins(partition) for partition in found.partitions])
+        printed.message(f"{found.snapshots} snapshots")
+
+
+@app.command(epilog=examples("turntide archive merge", "turntide archive merge --keep-replaced-minutes 0"))
+def merge(
+    *,
+    keep_replaced_minutes: Annotated[
+        float | None,
+        typer.Option(min=0, help="Delete replaced files after this; none: archive.keep_replaced. 0 hurts readers."),
+    ] = None,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Merge small files, expire snapshots, delete replaced and orphaned files; also while the archive role runs."""
+    from streams.archive.catalog import open_reader, paths_of
+    from streams.archive.maintenance import maintain
+    from streams.archive.writer import LakeWriter
+
+    settings = load_settings()
+    keep = settings.archive.keep_replaced
+    if keep_replaced_minutes is not None:
+        keep = timedelta(minutes=keep_replaced_minutes)
+    paths = paths_of(settings)
+    open_reader(paths).close()  # says what to do where there is none; a writer would create one
+    with closing(LakeWriter(paths)) as writer:
+        done = maintain(writer, now=datetime.now(UTC), keep_replaced=keep, everything=True)
+    Output(output).record(msgspec.to_builtins(done))
+
+
+@app.command(
+    epilog=examples(
+        "turntide archive retain",
+        "turntide archive retain --apply",
+        "TURNTIDE_POLICY_FILE=policy.toml turntide archive retain --output json",
+    )
+)
+def retain(
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without, only say what would go.")] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Let go of what is older than the policy's `archive.retention` says: words, rows that name somebody, every row.
+
+    Removed rows leave no bytes in files, snapshots and catalog; what mining kept of them, or was published as Iceberg,
+    goes as well. The view `retentions` has the proof of every run.
+    """
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.iceberg.withdraw import withdraw
+    from streams.archive.mined import FOLDER, forget_mined
+    from streams.archive.retention import due
+    from streams.archive.retention import retain as retain_in
+    from streams.archive.writer import LakeWriter
+    from streams.wiring import policy_of
+
+    settings, now = load_settings(), datetime.now(UTC)
+    policy, printed = policy_of(settings), Output(output)
+    with reading(paths_of(settings)) as con:
+        found = due(con, policy.archive.retention, today=now.date())
+    if apply:
+        with closing(LakeWriter(paths_of(settings))) as writer:
+            found = retain_in(writer, policy.archive.retention, now=now, policy_version=policy.version)
+        forget_mined(settings.data_dir / FOLDER)
+        withdraw(settings, now=now)
+    printed.rows("removed" if apply else "would be removed", [msgspec.to_builtins(each) for each in found])
+    if not found:
+        printed.message("nothing is older than the policy's archive.retention lets it be")
+    elif not apply:
+        printed.message("nothing was changed; --apply removes it for good")
+
+
+@app.command(epilog=examples("turntide archive upgrade", "turntide archive upgrade --output json"))
+def upgrade(*, output: OutputOption = OutputFormat.TABLE) -> None:
+    """Give an archive of an earlier release the tables, columns and views of this one; its rows have null there."""
+    from streams.archive.catalog import paths_of
+    from streams.archive.upgrade import upgrade as upgrade_archive
+
+    added = upgrade_archive(paths_of(load_settings()))
+    printed = Output(output)
+    printed.rows("added", [{"added": name} for name in added])
+    if not added:
+        printed.message("the archive has everything that this release reads")
+
+
+@app.command(epilog=examples("turntide archive snapshots", "turntide archive snapshots --output json"))
+def snapshots(*, output: OutputOption = OutputFormat.TABLE) -> None:
+    """List the versions that can still be asked: `FROM raw.turns AT (VERSION => n)`; merges let go of old ones."""
+    from streams.archive.catalog import LAKE, paths_of, reading
+
+    with reading(paths_of(load_settings())) as con:
+        found = con.execute(
+            "SELECT snapshot_id, snapshot_time, array_to_string(map_keys(changes), ', ') "
+            "FROM ducklake_snapshots(?) ORDER BY snapshot_id",
+            [LAKE],
+        ).fetchall()
+    Output(output).rows("snapshots", [{"version": n, "at": at, "changes": what} for n, at, what in found])

@@ -1,0 +1,99 @@
+"""`turntide dictionary`: every view of the archive, what it is for, and what each of its columns means."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+
+class DictionaryFormat(StrEnum):
+    """Forms of the dictionary."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+def dictionary(
+    view: Annotated[str | None, typer.Argument(help="One view alone; none: all of them.")] = None,
+    *,
+    output: Annotated[
+        DictionaryFormat, typer.Option("--output", help="How it is printed; html is one page with a search.")
+    ] = DictionaryFormat.TABLE,
+) -> None:
+    """Say what the archive's views and columns mean: purpose, key, first query, types, units, privacy."""
+    from jobs.archive.dictionary_pages import as_html, as_markdown
+
+    views = entries(view)
+    match output:
+        case DictionaryFormat.MARKDOWN:
+            sys.stdout.write(as_markdown(views))
+        case DictionaryFormat.HTML:
+            sys.stdout.write(as_html(views))
+        case DictionaryFormat.JSON:
+            _json(views)
+        case DictionaryFormat.TABLE:
+            _tables(views, with_columns=view is not None)
+
+
+dictionary.epilog = examples(  # type: ignore[attr-defined]
+    "turntide dictionary",
+    "turntide dictionary sessions",
+    "turntide dictionary --output html > dictionary.html",
+)
+
+
+def entries(view: str | None) -> list[dict[str, Any]]:
+    """Each view as plain fields, its columns beneath; of one view or of all.
+
+    Raises:
+        ConfigurationError: There is no such view.
+    """
+    from jobs.archive.view_columns import columns_of
+    from jobs.archive.view_meanings import VIEW_MEANINGS
+    from streams.archive.views.published import VIEWS_VERSION
+
+    if view is not None and view not in VIEW_MEANINGS:
+        raise ConfigurationError(f"no view {view!r}: there are {', '.join(VIEW_MEANINGS)}")
+    return [
+        {
+            "view": name,
+            "version": VIEWS_VERSION,
+            "purpose": meaning.purpose,
+            "key": list(meaning.key),
+            "query": meaning.headline,
+            "polars": meaning.polars(name),
+            "columns": [{**column._asdict(), "privacy": column.privacy.value} for column in columns_of(name)],
+        }
+        for name, meaning in VIEW_MEANINGS.items()
+        if view in (None, name)
+    ]
+
+
+def _json(views: list[dict[str, Any]]) -> None:
+    from jobs.archive.view_meanings import POLARS_BEFORE
+
+    Output(OutputFormat.JSON).record({"polars_before": POLARS_BEFORE, "views": views})
+
+
+def _tables(views: list[dict[str, Any]], *, with_columns: bool) -> None:
+    from jobs.archive.view_meanings import POLARS_BEFORE
+
+    printed = Output(OutputFormat.TABLE)
+    if not with_columns:
+        printed.rows("views", [{"view": v["view"], "key": ", ".join(v["key"]), "purpose": v["purpose"]} for v in views])
+        printed.message("`turntide dictionary VIEW` shows the columns of one")
+        return
+    for entry in views:
+        told = {name: entry[name] for name in ("view", "purpose", "query", "polars")}
+        printed.record(told | {"key": ", ".join(entry["key"])})
+        printed.rows("columns", entry["columns"])
+        printed.message(f"before the example in Polars:\n{POLARS_BEFORE}")

@@ -1,0 +1,264 @@
+"""The stream's own pure fold over the archived inputs, against the archived outputs: by id, and field by field.
+
+A partition at a time, by the rules that its history names. What is folded goes through the archive's own landing, so
+that nothing but its rows is compared. What users and apps are made of is not archived twice: their folds are not made
+again.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this project
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import duckdb
+
+from jobs.archive.parity.found import Parity, checked
+from jobs.archive.parity.turns import Place, caused_at, erased_records, why_incomplete
+from jobs.replay.alert_rules import Rules, scorer_named
+from jobs.shared.progress import Progress
+from models.errors import ConfigurationError
+from models.events import DeadLetter, OutputEvent
+from models.events.base import Output
+from models.events.topics import TOPIC_OF
+from models.policy import IntakePolicy
+from models.wire.codec import encode
+from models.wire.envelope import key_of, tag_of
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import LAKE, literal
+from streams.archive.inputs import archived_count, archived_inputs
+from streams.archive.landed import land
+from streams.archive.schema import RAW, TABLE_OF, TABLES, Skipped
+from streams.oracle.folded import SESSIONS
+from streams.oracle.replay import Feed, Replay
+from streams.ports import Embedder
+from streams.settings import Settings
+from streams.state import policy_versions as versions
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
+
+_ROWS = 20_000
+"""Outputs that are kept before they are landed."""
+_PLACE = frozenset(("kafka_partition", "kafka_offset", "appended_at", "record_bytes", "date", "app"))
+"""Where a row stands: a fold cannot know it."""
+_POINTS, _WINDOWS = "risk_points", "windows"
+_KINDS = [kind for topic in SESSIONS.outputs for kind in topic.carries if kind in TABLE_OF and issubclass(kind, Output)]
+"""What the sessions role emits and the archive keeps."""
+_OF_SESSIONS = {
+    **{TABLE_OF[kind].name: [each for each in _KINDS if TABLE_OF[each] is TABLE_OF[kind]] for kind in _KINDS},
+    _POINTS: [],
+}
+"""Tables of these, and which of their events."""
+
+
+class _Outputs(Replay):
+    """A fold that hands its outputs on and keeps none."""
+
+    def __init__(self, first: Rules, embedder: Embedder, made: _Made) -> None:
+        super().__init__(first.policy, embedder, first.scorer)
+        self._embedder = embedder
+        self._made = made
+
+    def go_on(self, rules: Rules) -> None:
+        """Fold what comes next by other rules."""
+        self.go_on_with(rules.policy, self._embedder, rules.scorer)
+
+    def _keep(self, events: Sequence[OutputEvent]) -> None:
+        for event in events:
+            if not isinstance(event, DeadLetter) and type(event) in TABLE_OF:
+                self._made.take(event)
+
+
+class _Made:
+    """Outputs of the fold, landed into temporary tables beside the archive's."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, settings: Settings, intake: IntakePolicy) -> None:
+        self._con = con
+        self._settings = settings
+        self._intake = intake
+        self._buffer = Buffer()
+        self.tables: set[str] = set()
+
+    def take(self, event: OutputEvent) -> None:
+        """Take one: as JSON, as it goes over the wire."""
+        topic, value = TOPIC_OF[type(event)], encode(event)
+        record = _Record(0, 0, 0, key_of(event), value)
+        row = land(topic, topic.full_name(self._settings.topic_prefix), record, self._intake)
+        assert not isinstance(row, Skipped), "what the stream emits the archive can read"  # noqa: S101
+        self._buffer.add(row)
+        if self._buffer.records >= _ROWS:
+            self.settle()
+
+    def settle(self) -> None:
+        """Put what is kept into the tables."""
+        for name, rows in self._buffer.rows.items():
+            frame = TABLES[name].frame(rows)
+            self._con.register("parity_landed", frame)
+            if name not in self.tables:
+                self._con.execute(
+                    f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0"
+                )
+                self.tables.add(name)
+            self._con.execute(f"INSERT INTO parity_made_{name} BY NAME SELECT * FROM parity_landed")
+            self._con.unregister("parity_landed")
+        self._buffer = Buffer()
+
+    def drop(self) -> None:
+        """Remove the tables."""
+        for name in self.tables:
+            self._con.execute(f"DROP TABLE temp.main.parity_made_{name}")
+        self.tables.clear()
+
+
+class _Record(NamedTuple):
+    """A made event, as a record that was never sent."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+def fold_again(
+    con: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    places: Sequence[Place],
+    found: Parity,
+    *,
+    progress: Progress = lambda *_: None,
+) -> None:
+    """Fold every partition from its beginning, and note what its events are not.
+
+    Args:
+        con: A reader of the archive.
+        settings: Where the versions of rules are.
+        places: Partitions of `turns.v1`.
+        found: Takes the findings.
+        progress: Told how many records are folded, and of how many.
+
+    Raises:
+        ConfigurationError: A version that the history names is not kept here, or the embedder is another one.
+    """
+    embedder = stream_embedder_of(settings)
+    rules = {place: rules_of_partition(settings, place.partition, embedder) for place in places}
+    total, before = archived_count(con), 0
+    for place in places:
+        if why_incomplete(con, place):
+            continue
+        made = _Made(con, settings, rules[place][0].policy.intake)
+        replay = _Outputs(rules[place][0], embedder, made)
+        try:
+            before += _fold(con, place, rules[place], replay, partial(_told, progress, before, total))
+            made.settle()
+            _compare(con, place, made, found)
+        finally:
+            made.drop()
+
+
+def rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[Rules]:
+    """By what a partition was folded: as its history says, by the configured rules where there is none.
+
+    Raises:
+        ConfigurationError: A version is not kept here, or the embedder is another one.
+    """
+    stretches = versions.history(settings, partition)
+    for stretch in stretches:
+        if stretch.version.embedder not in ("", embedder.name):
+            raise ConfigurationError(
+                f"partition {partition} was folded with the embedder {stretch.version.embedder}, configured is "
+                f"{embedder.name}: set TURNTIDE_VECTORS__EMBEDDER"
+            )
+    if not stretches:
+        return [Rules(0, policy_of(settings), scorer_of(settings, embedder))]
+    found = [
+        Rules(
+            stretch.first_offset,
+            versions.kept_policy(settings, stretch.version.policy),
+            scorer_named(settings, stretch.version.scorer, embedder),
+        )
+        for stretch in stretches
+    ]
+    return [found[0]._replace(first_offset=0), *found[1:]]
+
+
+def _fold(
+    con: duckdb.DuckDBPyConnection,
+    place: Place,
+    rules: Sequence[Rules],
+    replay: _Outputs,
+    progress: Callable[[int], None],
+) -> int:
+    """Fold a partition; gives its number of records."""
+    feed, waiting, records = Feed(replay, progress=progress), list(rules[1:]), 0
+    # The archive is read in a second cursor: a connection streams one result at a time, and the tables are filled here.
+    cursor = con.cursor()
+    cursor.execute(f"USE {LAKE}")
+    for record in archived_inputs(cursor, place.topic, only=place.partition):
+        while waiting and record.offset >= waiting[0].first_offset:
+            feed.finish()
+            replay.go_on(waiting.pop(0))
+        feed.take(record)
+        records += 1
+    feed.finish()
+    cursor.close()
+    return records
+
+
+def _told(progress: Progress, before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: Parity) -> None:
+    """Every archived row of an event that the partition caused, against the one that was made."""
+    erased = erased_records(con, place)
+    for name in sorted(_OF_SESSIONS):
+        if name not in made.tables:
+            con.execute(f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0")
+            made.tables.add(name)
+        table = TABLES[name]
+        fields = [column.name for column in table.columns if column.name not in _PLACE]
+        key = "id, turn" if name == _POINTS else "id"
+        what = key.replace(", ", " || ' ' || ")
+        archived = _archived(name, place)
+        if erased and name == _WINDOWS:
+            # Windows of apps count what was erased since, and may have been closed by it: `windows` tells of them.
+            (left_out,) = con.execute(f"SELECT count(*) FROM ({archived}) WHERE scope = 'app'").fetchone() or (0,)
+            found.leave_out(f"{name} (fold)", left_out, "records of their partition were erased since")
+            archived += " AND scope = 'session'"
+            con.execute(f"DELETE FROM parity_made_{name} WHERE scope = 'app'")
+        row = ", ".join(f'"{field}"' for field in fields)
+        checked(
+            con,
+            found,
+            f"{name} (fold)",
+            of=f"SELECT count(*) FROM ({archived})",
+            differing=f"""
+              WITH archived AS ({archived}), made AS (SELECT DISTINCT {row} FROM parity_made_{name})
+              SELECT 'false' AS kind, {what} AS what FROM archived ANTI JOIN made USING ({key})
+              UNION ALL
+              SELECT 'missing', {what} FROM made ANTI JOIN archived USING ({key})
+              WHERE {_landed_by(name)}
+              UNION ALL
+              SELECT 'changed', {what} FROM (
+                SELECT DISTINCT {key} FROM (SELECT {row} FROM archived EXCEPT SELECT {row} FROM made)
+              ) SEMI JOIN made USING ({key})
+            """,
+        )
+
+
+def _archived(name: str, place: Place) -> str:
+    if name == _POINTS:
+        of = f"SELECT id FROM {RAW}.profiles WHERE {caused_at(place)}"
+        return f"SELECT * FROM {RAW}.{name} WHERE id IN ({of})"
+    kinds = ", ".join(literal(tag_of(kind)) for kind in _OF_SESSIONS[name])
+    of_kind = f" AND type IN ({kinds})" if len(TABLES[name].carries) > 1 else ""
+    return f"SELECT * FROM {RAW}.{name} WHERE {caused_at(place)}{of_kind}"
+
+
+def _landed_by(name: str) -> str:
+    """Condition on what was made: the archive is as far as that. What comes later may still be on its way."""
+    if name == _POINTS:
+        return "id IN (SELECT id FROM raw.profiles)"
+    return 'source."offset" <= (SELECT max(source."offset") FROM archived)'

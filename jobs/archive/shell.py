@@ -1,0 +1,187 @@
+"""`turntide shell`: SQL over the archive, statement by statement, read-only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import TurntideError
+from streams.settings import load_settings
+
+if TYPE_CHECKING:
+    import duckdb
+
+_EXIT_FAILED = 1
+_ROWS = 100
+_PROMPT, _MORE = "turntide> ", "     ...> "
+_LEAVE = {".quit", ".exit", "quit", "exit"}
+"""As other shells have it."""
+HELP = """\
+Statements in DuckDB's SQL end with a semicolon. Ctrl-C cancels one, Ctrl-D leaves.
+.tables        the views
+.schema VIEW   columns of a view: type, unit, meaning, privacy
+.help          this
+.quit, exit    leave
+The tables behind the views are in the schema raw, as they were landed: repeats stand in them. They can be asked as of
+an earlier version: `FROM raw.turns AT (VERSION => 12);` or `AT (TIMESTAMP => now() - INTERVAL 1 HOUR)`;
+`turntide archive snapshots` lists the versions."""
+
+
+def shell(
+    *,
+    command: Annotated[str | None, typer.Option("--command", help="Run these statements and leave.")] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How rows are printed.")] = OutputFormat.TABLE,
+    without_damage: Annotated[
+        bool, typer.Option("--without-damage", help="Leave out the days whose files are damaged.")
+    ] = False,
+) -> None:
+    """Open the archive in DuckDB, read-only, and ask statement by statement; also of standard input."""
+    from streams.archive.catalog import open_reader, paths_of
+    from streams.archive.left_out import leave_damage_out
+
+    with closing(open_reader(paths_of(load_settings()))) as con:
+        if without_damage:
+            leave_damage_out(con)
+        session = Session(con, Output(output))
+        if command is not None:
+            session.run_all(iter([command]))
+        elif not sys.stdin.isatty():
+            session.run_all(iter(sys.stdin))
+        else:
+            session.converse()
+    if session.failed:
+        raise typer.Exit(_EXIT_FAILED)
+
+
+shell.epilog = examples(  # type: ignore[attr-defined]
+    "turntide shell",
+    'turntide shell --command "SELECT count(*) FROM turns; SELECT count(*) FROM sessions"',
+    "turntide shell --output csv < questions.sql",
+)
+
+
+class Session:
+    """Runs what is typed.
+
+    Args:
+        con: A reader.
+        output: Where results and errors go.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, output: Output) -> None:
+        self._con = con
+        self._output = output
+        self.failed = False
+        """Whether a statement that nobody sees fail did."""
+
+    def converse(self) -> None:
+        """Ask for statements until `.quit`, `exit` or Ctrl-D."""
+        with suppress(ImportError):
+            import readline  # noqa: F401 - line editing and history for input()
+        self._output.message("the archive, read-only; .help says what there is")
+        typed = ""
+        while True:
+            try:
+                line = input(_MORE if typed else _PROMPT)
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                typed = ""
+                self._output.message("")
+                continue
+            if not typed and line.strip() in _LEAVE:
+                return
+            typed = self.take(typed, line)
+
+    def run_all(self, lines: Iterator[str]) -> None:
+        """Run what the lines hold, to the first that fails; the last statement needs no semicolon."""
+        typed = ""
+        for line in lines:
+            if not typed and line.strip() in _LEAVE:
+                return
+            typed = self.take(typed, line)
+            if self.failed:
+                return
+        if typed.strip():
+            self._statement(typed)
+
+    def take(self, typed: str, line: str) -> str:
+        """Run what a further line completes; returns what still waits for its end."""
+        if not typed.strip() and line.startswith("."):
+            self._dotted(line.split())
+            return ""
+        statements, rest = split(f"{typed}\n{line}" if typed else line)
+        for statement in statements:
+            if not self._statement(statement):
+                return ""
+        return rest if rest.strip() else ""
+
+    def _statement(self, sql: str) -> bool:
+        from jobs.archive.query import run
+
+        try:
+            columns, rows = run(self._con, sql)
+            most = _ROWS if self._output.form is OutputFormat.TABLE else None
+            self._output.table("", columns, islice(rows, most))
+            if most is not None and next(rows, None) is not None:
+                self._output.message(f"the first {most} rows")
+        except TurntideError as error:
+            self._output.error(error)
+            self.failed = True
+            return False
+        except KeyboardInterrupt:
+            self._con.interrupt()
+            self._output.message("cancelled")
+            return False
+        return True
+
+    def _dotted(self, words: list[str]) -> None:
+        from jobs.archive.dictionary import entries
+
+        try:
+            match words:
+                case [".tables"]:
+                    shown = [{"view": entry["view"], "purpose": entry["purpose"]} for entry in entries(None)]
+                    self._output.rows("views", shown)
+                case [".schema", view]:
+                    self._output.rows(view, entries(view)[0]["columns"])
+                case [".help"]:
+                    self._output.message(HELP)
+                case _:
+                    self._output.message(f"no such command: {words[0]}. .help says what there is")
+        except TurntideError as error:
+            self._output.error(error)
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """The complete statements of a text, and what is left: a semicolon in quotes or comments ends none.
+
+    >>> split("SELECT ';'; SELECT 2 -- more;")
+    (["SELECT ';'"], ' SELECT 2 -- more;')
+    """
+    statements, start, at = [], 0, 0
+    while at < len(text):
+        end = next((end for begin, end in _QUOTES if text.startswith(begin, at)), None)
+        if end is not None:
+            closed = text.find(end, at + (2 if end in ("\n", "*/") else 1))
+            if closed < 0:
+                break
+            at = closed + len(end)
+        elif text[at] == ";":
+            if text[start:at].strip():
+                statements.append(text[start:at])
+            at += 1
+            start = at
+        else:
+            at += 1
+    return statements, text[start:]
+
+
+_QUOTES = (("'", "'"), ('"', '"'), ("$$", "$$"), ("--", "\n"), ("/*", "*/"))

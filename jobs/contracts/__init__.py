@@ -1,0 +1,1 @@
+"""`turntide contracts`: the published schemas, AsyncAPI and data dictionary."""

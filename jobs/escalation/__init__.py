@@ -1,0 +1,1 @@
+"""Backtests and calibration of the escalation policy."""

@@ -1,0 +1,107 @@
+"""`turntide backtest`: what another policy would have done, before anybody is paged by it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+_TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
+
+DataOption = Annotated[
+    Path | None, typer.Option(help="Labelled dialogues, JSON Lines. None: the archive.", show_default=False)
+]
+SinceOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Sessions that began then or later, UTC.")]
+UntilOption = Annotated[datetime | None, typer.Option(formats=_TIMES, help="Sessions that began before, UTC.")]
+AppOption = Annotated[
+    list[str] | None, typer.Option(help="Only this app; of a file, this source. May be repeated.", show_default=False)
+]
+
+
+def backtest(
+    *,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(help="A policy file; a second one is held against it. None: the present one.", show_default=False),
+    ] = None,
+    scorer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Judge by this scorer: `rules` (the seed's formulas), `shipped`, or a file made by `turntide train "
+            "scorer`; a second one is held against it. `left-out`, with --data: by scorers trained here without the "
+            "family of each dialogue. None: the present one.",
+            show_default=False,
+        ),
+    ] = None,
+    data: DataOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    app: AppOption = None,
+    page: Annotated[Path | None, typer.Option(help="Write the comparison as one HTML file, to open offline.")] = None,
+    sessions: Annotated[
+        bool, typer.Option(help="Name the sessions that alert or differ; without them, figures alone, to hand on.")
+    ] = True,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Judge the archive, or labelled dialogues, by one policy and scorer or by two side by side.
+
+    Every turn goes through the fold that the sessions role runs; nothing is written to Kafka. In the archive the labels
+    are those of `turntide alerts label`. A line of a file is a dialogue: session_id, source, label (escalating or
+    benign), turns (turn, role, content).
+
+    All of the archive is folded whatever --since says: when a session ended depends on what came before it.
+    """
+    from jobs.escalation.backtest.contenders import LEFT_OUT, contenders_of
+    from jobs.escalation.backtest.judging import judge, selected
+    from jobs.escalation.backtest.left_out import judged_left_out
+    from jobs.escalation.backtest.page import render
+    from jobs.escalation.backtest.report import backtest_of, without_sessions
+    from jobs.escalation.backtest.tables import show
+    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of
+    from jobs.replay.command import folding
+    from streams.settings import load_settings
+    from streams.wiring import stream_embedder_of
+
+    if data is not None and (since or until):
+        raise ConfigurationError("--since and --until are for the archive: dialogues of a file have no times")
+    if data is None and LEFT_OUT in (scorer or ()):
+        raise ConfigurationError(f"--scorer {LEFT_OUT} trains on labelled dialogues: name them by --data")
+    if page is not None:
+        require_folder(page)
+    settings = load_settings()
+    embedder = stream_embedder_of(settings)
+    contenders = contenders_of(settings, policy or [], scorer or [], embedder)
+    folded = [each for each in contenders if not each.left_out]
+    with traffic_of(settings, data)() as traffic, folding(traffic.count) as progress:
+        judgings = judge(traffic, folded, embedder, progress) if folded else []
+    rest = iter(judgings)
+    found = [
+        judged_left_out(data, each.policy, embedder) if each.left_out and data else next(rest).judged()
+        for each in contenders
+    ]
+    judged = [selected(each, apps=app or (), since=in_utc(since), until=in_utc(until)) for each in found]
+    if not judged[0]:
+        raise ConfigurationError(f"no session of {traffic.name} is left: look at --app, --since and --until")
+    dead_letters = max((judging.dead_letters for judging in judgings), default=0)
+    report = backtest_of(traffic.name, contenders, judged, timed=traffic.timed, dead_letters=dead_letters)
+    if not sessions:
+        report = without_sessions(report)
+    if page is not None:
+        page.write_text(render(report), "utf-8")
+        Output(output).message(f"written: {page}")
+    show(Output(output), report)
+
+
+backtest.epilog = examples(  # type: ignore[attr-defined]
+    "turntide backtest",
+    "turntide backtest --policy policy-1.toml --policy policy-2.toml --since 2026-01-01 --page backtest.html",
+    "turntide backtest --data dialogues.jsonl --scorer rules --scorer left-out --page backtest.html",
+    "turntide backtest --scorer shipped --scorer mine.scorer --since 2026-01-01",
+    "turntide backtest --data dialogues.jsonl --policy policy-2.toml --app support --output json",
+)

@@ -1,0 +1,154 @@
+"""How right a policy's alerts are, how early, and how many: figures over judged sessions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from math import sqrt
+from statistics import NormalDist, median
+
+from msgspec import Struct
+
+from jobs.escalation.backtest.judging import Judged
+
+_DAY = timedelta(days=1)
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """Of a set of sessions under one policy; a ratio of nothing is None.
+
+    Attributes:
+        alerts: Raised, in all sessions; one session can raise several.
+        alerted: Sessions that raised any.
+        detected: Escalating sessions among them.
+        false_alarms: Benign sessions among them.
+        precision: Detected / labelled sessions that alerted.
+        recall: Detected / escalating.
+        recall_interval: Its 95 % interval by Wilson.
+        false_alarm_ratio: False alarms / benign.
+        false_alarm_interval: Likewise.
+        median_delay_turns: Turns up to and with the first alert, of detected sessions.
+        median_delay_ratio: The same as a share of each session's turns.
+        median_first_alert_turn: Number of the turn, of all sessions that alerted.
+        alerts_per_day: In event time; None where times are made up or no time passes.
+    """
+
+    sessions: int
+    labelled: int
+    escalating: int
+    benign: int
+    alerts: int
+    alerted: int
+    detected: int
+    false_alarms: int
+    precision: float | None
+    recall: float | None
+    recall_interval: tuple[float, float] | None
+    false_alarm_ratio: float | None
+    false_alarm_interval: tuple[float, float] | None
+    median_delay_turns: float | None
+    median_delay_ratio: float | None
+    median_first_alert_turn: float | None
+    alerts_per_day: float | None
+
+
+class Difference(Struct, frozen=True):
+    """A session that two policies treat differently: the turn of its first alert under each, None for no alert."""
+
+    session_id: str
+    app_id: str
+    escalating: bool | None
+    turns: tuple[int | None, int | None]
+
+
+def figures_of(sessions: Iterable[Judged], span: timedelta | None) -> Figures:
+    """Count.
+
+    Args:
+        sessions: Judged under one policy.
+        span: Event time over which the traffic goes; None: times are made up.
+    """
+    all_of = list(sessions)
+    escalating = [each for each in all_of if each.escalating is True]
+    benign = [each for each in all_of if each.escalating is False]
+    detected = [each for each in escalating if each.alerts]
+    false_alarms = sum(bool(each.alerts) for each in benign)
+    alerts = sum(len(each.alerts) for each in all_of)
+    firsts = [(each, each.first) for each in all_of if each.first is not None]
+    delays = [(first.turns_seen, each.turns) for each, first in firsts if each.escalating]
+    return Figures(
+        sessions=len(all_of),
+        labelled=len(escalating) + len(benign),
+        escalating=len(escalating),
+        benign=len(benign),
+        alerts=alerts,
+        alerted=len(firsts),
+        detected=len(detected),
+        false_alarms=false_alarms,
+        precision=_ratio(len(detected), len(detected) + false_alarms),
+        recall=_ratio(len(detected), len(escalating)),
+        recall_interval=wilson_interval(len(detected), len(escalating)),
+        false_alarm_ratio=_ratio(false_alarms, len(benign)),
+        false_alarm_interval=wilson_interval(false_alarms, len(benign)),
+        median_delay_turns=_median([seen for seen, _ in delays]),
+        median_delay_ratio=_median([seen / turns for seen, turns in delays]),
+        median_first_alert_turn=_median([first.turn for _, first in firsts]),
+        alerts_per_day=round(alerts / (span / _DAY), 4) if span else None,
+    )
+
+
+def figures_by_app(sessions: Sequence[Judged], span: timedelta | None) -> dict[str, Figures]:
+    """The same for each app, by name; in a labelled file an app is a source."""
+    by_app: defaultdict[str, list[Judged]] = defaultdict(list)
+    for each in sessions:
+        by_app[each.app_id].append(each)
+    return {app: figures_of(by_app[app], span) for app in sorted(by_app)}
+
+
+def span_of(sessions: Sequence[Judged]) -> timedelta:
+    """Event time from the first turn to the last; none for no session."""
+    if not sessions:
+        return timedelta(0)
+    return max(each.ended_at for each in sessions) - min(each.started_at for each in sessions)
+
+
+def differences(one: Sequence[Judged], other: Sequence[Judged]) -> list[Difference]:
+    """Sessions whose first alert comes at another turn under the other policy, or only under one of them."""
+    after: Mapping[str, Judged] = {each.session_id: each for each in other}
+    found = [
+        Difference(
+            each.session_id, each.app_id, each.escalating, (_first_turn(each), _first_turn(after[each.session_id]))
+        )
+        for each in one
+        if each.session_id in after
+    ]
+    return [each for each in found if each.turns[0] != each.turns[1]]
+
+
+def wilson_interval(hits: int, of: int, confidence: float = 0.95) -> tuple[float, float] | None:
+    """Interval of a ratio that is also right for few cases (Wilson 1927); None of nothing.
+
+    >>> wilson_interval(0, 10), wilson_interval(5, 10)
+    ((0.0, 0.2775), (0.2366, 0.7634))
+    """
+    if not of:
+        return None
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    ratio = hits / of
+    middle = ratio + z * z / (2 * of)
+    reach = z * sqrt(ratio * (1 - ratio) / of + z * z / (4 * of * of))
+    scale = 1 + z * z / of
+    return round(max(0.0, (middle - reach) / scale), 4), round(min(1.0, (middle + reach) / scale), 4)
+
+
+def _first_turn(session: Judged) -> int | None:
+    return session.first.turn if session.first else None
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return round(float(median(values)), 4) if values else None

@@ -1,0 +1,245 @@
+"""What policies and scorers make of traffic: the roles' own fold, and of each session highest score and alerts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+from aiokafka.structs import ConsumerRecord
+from msgspec import Struct, field, structs
+
+from jobs.escalation.backtest.contenders import Contender
+from jobs.escalation.backtest.labelled import record_of
+from jobs.escalation.backtest.traffic import Traffic
+from models.events import (
+    AlertChanged,
+    AlertLabelled,
+    DeadLetter,
+    OutputEvent,
+    ProfileUpdated,
+    Role,
+    SessionEnded,
+    SessionErased,
+    Severity,
+    Turn,
+)
+from models.partition.sessions import Arrival
+from models.policy import Policy
+from streams.kafka.times import appended_at
+from streams.oracle.replay import Feed, Replay
+from streams.ports import Embedder
+
+
+class Raised(Struct, frozen=True, gc=False):
+    """An alert when it was raised.
+
+    Attributes:
+        turn: Number of the turn that raised it.
+        turns_seen: The session's turns up to and with that one: how long detection took.
+    """
+
+    alert_id: str
+    at: datetime
+    turn: int
+    turns_seen: int
+    severity: Severity
+    score: float
+
+
+class Judged(Struct, frozen=True):
+    """A session as one contender sees it.
+
+    Attributes:
+        turns: Different turn numbers, of all roles.
+        escalating: Whether any of its alerts was right, by the latest label of each; None: nobody said.
+        highest: Score, after any of its turns.
+        first_risk: The scorer's, of its first user turn alone: what can be told without a memory. 0 without one.
+        alerts: In the order in which they were raised.
+    """
+
+    session_id: str
+    app_id: str
+    started_at: datetime
+    ended_at: datetime
+    first_turn: int
+    turns: int
+    escalating: bool | None
+    highest: float
+    first_risk: float
+    alerts: tuple[Raised, ...]
+
+    @property
+    def first(self) -> Raised | None:
+        """The alert by which it was detected."""
+        return self.alerts[0] if self.alerts else None
+
+
+class _Seen(Struct):
+    app_id: str
+    started_at: datetime
+    ended_at: datetime
+    partition: int
+    turns: set[int] = field(default_factory=set)
+    highest: float = 0.0
+    first_user: tuple[int, float] | None = None
+    alerts: list[AlertChanged] = field(default_factory=list)
+    open: bool = True
+
+
+class Judging(Replay):
+    """The fold of sessions, of which only what a judgement needs is kept.
+
+    Memories are switched off: nothing of them enters a score, and the fold is faster without.
+
+    Attributes:
+        dead_letters: Records that could not be read or folded.
+    """
+
+    def __init__(self, contender: Contender, embedder: Embedder) -> None:
+        super().__init__(_without_memories(contender.policy), embedder, contender.scorer)
+        self.dead_letters = 0
+        self._seen: dict[str, _Seen] = {}
+        self._labels: defaultdict[str, dict[str, bool]] = defaultdict(dict)
+        self._ends: dict[int, ConsumerRecord] = {}
+
+    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
+        """Fold records of a partition, in log order."""
+        self._ends[partition] = records[-1]
+        super().fold(partition, records)
+
+    def judged(self) -> list[Judged]:
+        """Every session that spoke and was not erased, in the order of their beginnings.
+
+        Sessions that are still open are ended first, for a profile tells the scores of its last turns.
+        """
+        self._end_open_sessions()
+        found = [self._judged(session_id, seen) for session_id, seen in self._seen.items()]
+        return sorted(found, key=lambda each: (each.started_at, each.session_id))
+
+    def _note(self, arrival: Arrival) -> None:
+        event = arrival.event
+        if isinstance(event, Turn):
+            at = event.timestamp.astimezone(UTC)
+            seen = self._seen.get(event.session_id)
+            if seen is None:
+                seen = self._seen[event.session_id] = _Seen(event.app_id, at, at, arrival.position.partition)
+            seen.started_at, seen.ended_at = min(seen.started_at, at), max(seen.ended_at, at)
+            seen.turns.add(event.turn)
+            seen.open = True
+            if event.role is Role.USER and (seen.first_user is None or event.turn < seen.first_user[0]):
+                seen.first_user = (event.turn, arrival.risk or 0.0)
+        elif isinstance(event, AlertLabelled):
+            self._labels[event.session_id][event.alert_id] = event.escalating
+        elif isinstance(event, SessionErased):
+            self._seen.pop(event.session_id, None)
+            self._labels.pop(event.session_id, None)
+
+    def _keep(self, events: Sequence[OutputEvent]) -> None:
+        for event in events:
+            if isinstance(event, DeadLetter):
+                self.dead_letters += 1
+            elif isinstance(event, ProfileUpdated | AlertChanged) and (seen := self._seen.get(event.session_id)):
+                if isinstance(event, ProfileUpdated):
+                    seen.highest = max([seen.highest, *(point.score for point in event.risk_points)])
+                    seen.open = event.open
+                elif event.cause == "raised":
+                    seen.alerts.append(event)
+
+    def _end_open_sessions(self) -> None:
+        ending: defaultdict[int, list[ConsumerRecord]] = defaultdict(list)
+        for session_id, seen in self._seen.items():
+            if seen.open:
+                last, records = self._ends[seen.partition], ending[seen.partition]
+                end = SessionEnded(session_id=session_id, timestamp=seen.ended_at)
+                received_at = appended_at(last)
+                offset = last.offset + 1 + len(records)
+                records.append(
+                    record_of(end, last.topic, partition=seen.partition, offset=offset, appended_at=received_at)
+                )
+        for partition, records in ending.items():
+            self.fold(partition, records)
+
+    def _judged(self, session_id: str, seen: _Seen) -> Judged:
+        labels = self._labels.get(session_id)
+        return Judged(
+            session_id=session_id,
+            app_id=seen.app_id,
+            started_at=seen.started_at,
+            ended_at=seen.ended_at,
+            first_turn=min(seen.turns),
+            turns=len(seen.turns),
+            escalating=any(labels.values()) if labels else None,
+            highest=seen.highest,
+            first_risk=seen.first_user[1] if seen.first_user else 0.0,
+            alerts=tuple(_raised(alert, seen.turns) for alert in seen.alerts),
+        )
+
+
+def judge(
+    traffic: Traffic,
+    contenders: Sequence[Contender],
+    embedder: Embedder,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[Judging]:
+    """Fold the traffic for each contender, all of them in one reading.
+
+    Args:
+        traffic: Read once.
+        contenders: At least one.
+        embedder: The one that folds sessions.
+        progress: Told the number of records folded, batch by batch.
+    """
+    judgings = [Judging(contender, embedder) for contender in contenders]
+    feeds = [Feed(judging) for judging in judgings[:-1]] + [Feed(judgings[-1], progress=progress)]
+    for record in traffic.records:
+        for feed in feeds:
+            feed.take(record)
+    for feed in feeds:
+        feed.finish()
+    return judgings
+
+
+def _without_memories(policy: Policy) -> Policy:
+    return structs.replace(
+        policy,
+        topics=structs.replace(policy.topics, enabled=False),
+        users=structs.replace(policy.users, enabled=False),
+        apps=structs.replace(policy.apps, enabled=False),
+        projects=structs.replace(policy.projects, enabled=False),
+    )
+
+
+def _raised(alert: AlertChanged, turns: set[int]) -> Raised:
+    return Raised(
+        alert_id=alert.alert_id,
+        at=alert.fired_at,
+        turn=alert.turn,
+        turns_seen=sum(turn <= alert.turn for turn in turns),
+        severity=alert.severity,
+        score=alert.score,
+    )
+
+
+def selected(
+    sessions: Iterable[Judged],
+    *,
+    apps: Collection[str] = (),
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[Judged]:
+    """Sessions of some apps that began within a time; no app and no bound: all of them.
+
+    Args:
+        sessions: Judged.
+        apps: Their names.
+        since: First moment, aware.
+        until: First moment after, aware.
+    """
+    return [
+        each
+        for each in sessions
+        if (not apps or each.app_id in apps)
+        and (since is None or each.started_at >= since)
+        and (until is None or each.started_at < until)
+    ]

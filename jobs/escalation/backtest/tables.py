@@ -1,0 +1,163 @@
+"""How the result of a back-test is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from jobs.escalation.backtest.figures import Figures
+from jobs.escalation.backtest.report import Backtest
+from jobs.shared.output import Output, OutputFormat
+
+_SHOWN = {
+    "alerts": "alerts",
+    "alerts_per_day": "alerts per day",
+    "precision": "precision",
+    "recall": "recall",
+    "false_alarm_ratio": "false-alarm rate",
+    "median_delay_turns": "turns until the alert, median",
+    "median_delay_ratio": "share of the session until then",
+}
+"""What the table and the page show of `Figures`, and its name there."""
+_LABELLED_ALONE = ", of labelled sessions alone"
+_INTERVALS = {"recall": "recall_interval", "false_alarm_ratio": "false_alarm_interval"}
+
+
+def show(printed: Output, report: Backtest) -> None:
+    """Print it: all of it as JSON, a row for each policy and app as CSV, the main figures as tables."""
+    if printed.form is OutputFormat.JSON:
+        printed.record(msgspec.to_builtins(report))
+        return
+    if printed.form is OutputFormat.CSV:
+        printed.rows("backtest", _flat_rows(report))
+        return
+    printed.rows(f"{report.traffic}: {_said_of(report)}", compared_rows(report))
+    printed.rows("by source", source_rows(report))
+    for note in notes_on(report):
+        printed.message(note)
+
+
+def compared_rows(report: Backtest) -> list[dict[str, str]]:
+    """A row for each figure, a column for each contender, and what the second changes."""
+    rows = []
+    among = among_labelled(report)
+    for name, shown in _SHOWN.items():
+        values = [getattr(outcome.overall, name) for outcome in report.outcomes]
+        rows.append(_compared(report, shown + (among if name in _INTERVALS else ""), values, _INTERVALS.get(name)))
+    rows.append(_compared(report, f"ROC-AUC{among}", [outcome.roc_auc for outcome in report.outcomes]))
+    first_turn = [outcome.first_turn_roc_auc for outcome in report.outcomes]
+    rows.append(_compared(report, f"ROC-AUC of the first user turn alone{among}", first_turn))
+    return rows
+
+
+def among_labelled(report: Backtest) -> str:
+    """Stands behind figures that need labels, where only what had alerted could be given one."""
+    return "" if report.span_days is None else _LABELLED_ALONE
+
+
+def _compared(
+    report: Backtest, shown: str, values: Sequence[float | None], interval: str | None = None
+) -> dict[str, str]:
+    row = {"": shown}
+    for outcome, value in zip(report.outcomes, values, strict=True):
+        row[outcome.policy] = cell(value) + (between(getattr(outcome.overall, interval)) if interval else "")
+    return row | ({"change": _change(*values)} if len(values) > 1 else {})
+
+
+def source_rows(report: Backtest) -> list[dict[str, str]]:
+    """A row for each app: sessions, and for each policy alerts, recall and false-alarm rate."""
+    several, among = len(report.outcomes) > 1, among_labelled(report)
+    rows = []
+    for app, first in report.outcomes[0].by_app.items():
+        row = {"source": app, "sessions": str(first.sessions), "labelled": str(first.labelled)}
+        for outcome in report.outcomes:
+            figures, of = outcome.by_app[app], f" ({outcome.policy})" if several else ""
+            row |= {
+                f"alerts{of}": cell(figures.alerts),
+                f"recall{among}{of}": cell(figures.recall),
+                f"false alarms{among}{of}": cell(figures.false_alarm_ratio),
+            }
+        rows.append(row)
+    return rows
+
+
+def notes_on(report: Backtest) -> list[str]:
+    """What a reader has to know beside the figures."""
+    figures = report.outcomes[0].overall
+    notes = []
+    if not figures.labelled:
+        notes.append("No session is labelled, so nobody can say which alerts are right: `turntide alerts label`")
+    elif report.span_days is not None:
+        notes.append(
+            f"{figures.labelled} of {figures.sessions} sessions are labelled. Only alerts can be labelled: recall, "
+            "false-alarm rate and curves are of sessions that have alerted before, and say how two policies treat "
+            "those, not how many escalations are found or how much harmless talk alerts"
+        )
+    if report.span_days is None:
+        notes.append("The file has no times: turns are taken as a minute apart, and there is no rate by day")
+    if report.dead_letters:
+        notes.append(f"{report.dead_letters} records could not be read or folded")
+    notes += [
+        f"{outcome.scorer} was trained on {', '.join(outcome.learnt_from)}: in-sample, its figures there are better "
+        "than on new traffic. `--scorer left-out` and `turntide eval escalation` judge each family by a scorer that "
+        "does not know it"
+        for outcome in report.outcomes
+        if outcome.learnt_from
+    ]
+    if len(report.outcomes) > 1:
+        notes.append(f"{report.differing} sessions alert at another turn, or under one of the two only")
+    return notes
+
+
+def cell(value: float | None) -> str:
+    """A figure in a table; a dash for none.
+
+    >>> cell(12), cell(0.25), cell(7.5), cell(None)
+    ('12', '0.250', '7.50', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:,.2f}"
+
+
+def between(interval: tuple[float, float] | None) -> str:
+    """An interval beside its figure.
+
+    >>> between((0.0299, 0.051)), between(None)
+    (' (0.030-0.051)', '')
+    """
+    return "" if interval is None else f" ({cell(interval[0])}-{cell(interval[1])})"
+
+
+def _change(before: float | None, after: float | None) -> str:
+    if before is None or after is None:
+        return "–"
+    change = after - before
+    if not change:
+        return "±0"
+    return ("+" if change > 0 else "−") + cell(abs(change))
+
+
+def _said_of(report: Backtest) -> str:
+    figures = report.outcomes[0].overall
+    return f"{figures.sessions} sessions, {figures.escalating} escalating, {figures.benign} benign"
+
+
+def _flat_rows(report: Backtest) -> list[dict[str, Any]]:
+    return [
+        {"policy": outcome.policy, "source": source} | _flat(figures)
+        for outcome in report.outcomes
+        for source, figures in [("", outcome.overall), *outcome.by_app.items()]
+    ]
+
+
+def _flat(figures: Figures) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(figures)
+    for interval, name in (("recall_interval", "recall"), ("false_alarm_interval", "false_alarm")):
+        low, high = fields.pop(interval) or (None, None)
+        fields |= {f"{name}_low": low, f"{name}_high": high}
+    return fields

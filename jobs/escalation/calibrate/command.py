@@ -1,0 +1,118 @@
+"""`turntide calibrate`: thresholds by target, learnt where nobody is paged."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from jobs.cli import examples
+from jobs.escalation.backtest.command import AppOption, DataOption, SinceOption, UntilOption
+from jobs.escalation.backtest.tables import between, cell
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from jobs.escalation.calibrate.proposing import Calibration, Proposal
+
+
+def calibrate(
+    *,
+    target_fpr: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Most of the benign sessions that may alert, 0-1.")
+    ] = None,
+    alerts_per_day: Annotated[
+        float | None, typer.Option(min=0, help="Most sessions that may alert on a day, of each app that is named.")
+    ] = None,
+    data: DataOption = None,
+    live: Annotated[
+        float | None, typer.Option(min=1, help="Watch the live topic for so many seconds instead.", show_default=False)
+    ] = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    app: AppOption = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="The policy to begin with. None: the present one.", show_default=False)
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option(help="Write the policy with the next version into this new TOML file.")
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Propose the score from which alerts are raised, by a target for false alarms or for alerts per day.
+
+    Shadow mode: the archive, labelled dialogues or the live topic go through the fold that the sessions role runs, and
+    nothing is written to Kafka. The threshold is taken from each session's highest score; then the same traffic is
+    folded again under the proposal, and what that did is printed as expected.
+
+    With --app each of these apps gets a threshold of its own, without it one serves all that have none.
+    """
+    from jobs.escalation.backtest.traffic import in_utc, require_folder, traffic_of, with_policy_file
+    from jobs.escalation.calibrate.live import watched
+    from jobs.escalation.calibrate.policy_file import require_new, write_new, written
+    from jobs.escalation.calibrate.proposing import Target, calibrated
+    from jobs.escalation.calibrate.shadow import Shadow
+    from streams.settings import load_settings
+    from streams.wiring import policy_of, scorer_of, stream_embedder_of
+
+    if (target_fpr is None) == (alerts_per_day is None):
+        raise ConfigurationError("name one target: --target-fpr or --alerts-per-day")
+    if sum([data is not None, live is not None, since is not None or until is not None]) > 1:
+        raise ConfigurationError("--data, --live, and --since with --until exclude one another")
+    if write is not None:
+        require_folder(write)
+        require_new(write)
+    settings = with_policy_file(load_settings(), policy)
+    present, embedder = policy_of(settings), stream_embedder_of(settings)
+    scorer = scorer_of(settings, embedder)
+    shadow = Shadow(
+        opening=traffic_of(settings, data) if live is None else watched(settings, live),
+        embedder=embedder,
+        scorer=scorer,
+        since=in_utc(since),
+        until=in_utc(until),
+        watched_for=None if live is None else timedelta(seconds=live),
+    )
+    found = calibrated(shadow.judged, present, Target(target_fpr, alerts_per_day), app or [])
+    printed = Output(output)
+    _show(printed, found)
+    if write is not None:
+        said = f"From {found.policy} by `turntide calibrate` over {found.traffic}: {found.target}."
+        write_new(write, written(settings.policy_file, found.proposed, found.modes, said=said))
+        printed.message(f"written: {write}; TURNTIDE_POLICY_FILE names the policy that roles use")
+
+
+calibrate.epilog = examples(  # type: ignore[attr-defined]
+    "turntide calibrate --target-fpr 0.05 --data dialogues.jsonl",
+    "turntide calibrate --alerts-per-day 20 --since 2026-01-01 --app support --write policy-2.toml",
+    "turntide calibrate --alerts-per-day 20 --live 3600 --output json",
+)
+
+
+def _show(printed: Output, found: Calibration) -> None:
+    if printed.form is OutputFormat.JSON:
+        printed.record(msgspec.to_builtins(found))
+        return
+    title = f"{found.traffic}, {found.target}: {found.policy} → {found.proposed}"
+    printed.rows(title, [_row(each) for each in found.proposals])
+    for each in found.proposals:
+        for note in each.notes:
+            printed.message(f"{each.app or 'all apps'}: {note}")
+
+
+def _row(proposal: Proposal) -> dict[str, str]:
+    expected = proposal.expected
+    return {
+        "app": proposal.app or "(all)",
+        "learnt from": str(proposal.learnt_from),
+        "present": f"{proposal.present:.4f}",
+        "enter": f"{proposal.enter:.4f}",
+        "leave": f"{proposal.leave:.4f}",
+        "critical": f"{proposal.critical_enter:.4f}",
+        "expected alerts per day": cell(expected.alerts_per_day),
+        "expected false alarms": cell(expected.false_alarm_ratio) + between(expected.false_alarm_interval),
+        "expected recall": cell(expected.recall) + between(expected.recall_interval),
+    }

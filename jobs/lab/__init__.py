@@ -1,0 +1,1 @@
+"""Measurements and trials: benchmarks, evaluations, training, fault injection, soak."""

@@ -1,0 +1,194 @@
+"""The archive at size: landing beside the physical limit, what is stored, how fast it is merged, read and mined."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from jobs.archive.view_meanings import VIEW_MEANINGS
+from jobs.lab.bench.archive_child import peak_mb
+from jobs.lab.bench.archive_fill import Filled, fill
+from jobs.lab.bench.archive_landing import Spent, speed
+from jobs.lab.bench.archive_reading import Ran, Reading, Stored, jobs_and_report, read_views, stored
+from jobs.lab.bench.archive_sessions import Size
+from jobs.lab.bench.archive_traffic import Traffic
+from jobs.lab.bench.page_parts import Held
+from jobs.shared.progress import Progress
+from streams.archive.catalog import paths_of
+from streams.settings import Settings
+from streams.settings.archive import ArchiveSettings
+
+Say = Callable[[str], None]
+
+FULL = Size()
+QUICK = Size(sessions=1_250, turns_per_session=400, days=7)
+_LANDED = Size(sessions=5_000, turns_per_session=400, days=14)
+_LANDED_CHUNKS = (4, 12)
+"""From-to, of the traffic that landing is timed on: the first ones hold nothing but beginnings."""
+_JOB_DAYS = 7
+_THREADS = "POLARS_MAX_THREADS"
+_MB = 1_000_000
+_RATIO_RAW, _RATIO_JSON, _QUERY_S, _JOB_S, _PEAK_MB, _REPORT_S = 0.7, 8.0, 1.0, 300.0, 8_000.0, 30.0
+"""What is held to (the issue that asked for it)."""
+
+
+class Report(Struct, frozen=True):
+    """Figures of one run.
+
+    Attributes:
+        turns: In the archive.
+        ratio_raw_write: Landing's speed by that of the faster of the two that only read JSON and write Parquet.
+        ratio_json_size: Bytes of all JSON by those of the Parquet files.
+        ratio_json_size_turns: The same of the turns alone, which are text and little else.
+        landing_turns_per_s: Of one core, from records to committed Parquet, with what the roles say of the turns.
+        landing_mb_per_s: Likewise, megabytes of JSON.
+        raw_turns_per_s: Engine → the same turns without decoding, checks, offsets and commits.
+        landing_peak_mb: Most memory of the process that landed, the records it held included.
+        bytes_per_turn: Of Parquet.
+        table_bytes: By table.
+        files: Parquet files after the merge.
+        merge_mb_per_s: Megabytes of Parquet.
+        query_s: View → its headline query, warm median.
+        query_failed: View → why it was not answered.
+        files_read: By a query about one day of turns, of `files_of_turns`.
+        files_looked_into: By the same query, for repeats of its rows.
+        query_peak_mb: Most memory of the process that asked.
+        job_s: Mining job → seconds, of the archive's last seven days.
+        job_peak_mb: Likewise, most memory.
+        job_failed: Job or report → the end of what it said.
+        report_day_s: The report on one day.
+    """
+
+    turns: int
+    ratio_raw_write: float
+    ratio_json_size: float
+    ratio_json_size_turns: float
+    landing_turns_per_s: float
+    landing_mb_per_s: float
+    raw_turns_per_s: dict[str, float]
+    landing_peak_mb: float
+    bytes_per_turn: float
+    table_bytes: dict[str, int]
+    files: int
+    merge_mb_per_s: float
+    query_s: dict[str, float]
+    query_failed: dict[str, str]
+    files_read: int
+    files_looked_into: int
+    files_of_turns: int
+    query_peak_mb: float
+    job_s: dict[str, float]
+    job_peak_mb: dict[str, float]
+    job_failed: dict[str, str]
+    report_day_s: float | None
+    held: list[Held]
+
+
+def headline_queries() -> dict[str, str]:
+    """View → what the dictionary asks of it."""
+    return {view: meaning.headline for view, meaning in VIEW_MEANINGS.items()}
+
+
+def measure(data_dir: Path, settings: Settings, size: Size, *, say: Say, progress: Progress) -> Report:
+    """Measure everything.
+
+    Args:
+        data_dir: A data directory; an archive of that size from an earlier run is used as it is.
+        settings: Whose limits of landings count.
+        size: How much the archive is to hold.
+        say: Called with what is going on.
+        progress: Told how many turns are in, and of how many.
+
+    Raises:
+        ConfigurationError: The folder holds another archive.
+        BenchFailed: A process died.
+    """
+    data_dir.mkdir(parents=True, exist_ok=True)
+    paths = paths_of(settings.model_copy(update={"data_dir": data_dir}))
+    say("landing, and the same bytes by DuckDB and polars alone, in one thread each")
+    (spent, raw), landing_peak_mb = _apart(_landing, data_dir / "speed", settings.archive)
+    say(f"an archive of {size.turns:,} turns")
+    filled = fill(data_dir, paths, size, progress=progress)
+    holds = stored(paths)
+    say(f"each view of {holds.bytes / _MB:,.0f} MB of Parquet")
+    read, query_peak_mb = _apart(read_views, paths, headline_queries(), holds.latest)
+    say("each mining job, and the report on one day")
+    mined, report = jobs_and_report(data_dir, holds.latest, _JOB_DAYS)
+    return _summary(filled, holds, (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report))
+
+
+_Result = TypeVar("_Result")
+
+
+def _apart(work: Callable[..., _Result], *arguments: object) -> tuple[_Result, float]:
+    """Run it in a process of its own; what it gives, and the most memory it had, in MB."""
+    before = os.environ.get(_THREADS)
+    if work is _landing:
+        os.environ[_THREADS] = "1"
+    try:
+        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as process:
+            return process.submit(work, *arguments).result(), process.submit(peak_mb).result()
+    finally:
+        os.environ.pop(_THREADS, None)
+        if before is not None:
+            os.environ[_THREADS] = before
+
+
+def _landing(folder: Path, settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:
+    folder.mkdir()
+    return speed(folder, islice(Traffic(_LANDED).chunks(), *_LANDED_CHUNKS), settings)
+
+
+def _summary(
+    filled: Filled,
+    holds: Stored,
+    landed: tuple[Spent, Mapping[str, Spent], float],
+    asked: tuple[Reading, float],
+    made: tuple[Mapping[str, Ran], Ran],
+) -> Report:
+    (spent, raw, landing_peak_mb), (read, query_peak_mb), (mined, report) = landed, asked, made
+    done = {name: each for name, each in mined.items() if not each.failure}
+    report_s = None if report.failure else report.seconds
+    ratio_raw = spent.turns_per_s / max(each.turns_per_s for each in raw.values())
+    ratio_json = filled.json_bytes / holds.bytes
+    job_s = {name: each.seconds for name, each in done.items()}
+    peaks = {name: each.peak_mb for name, each in done.items()}
+    return Report(
+        turns=filled.turns,
+        ratio_raw_write=ratio_raw,
+        ratio_json_size=ratio_json,
+        ratio_json_size_turns=holds.turns_json_bytes / holds.bytes_by_table["turns"],
+        landing_turns_per_s=spent.turns_per_s,
+        landing_mb_per_s=spent.mb_per_s,
+        raw_turns_per_s={name: each.turns_per_s for name, each in raw.items()},
+        landing_peak_mb=landing_peak_mb,
+        bytes_per_turn=holds.bytes / filled.turns,
+        table_bytes=holds.bytes_by_table,
+        files=holds.files,
+        merge_mb_per_s=filled.merged_bytes / filled.merge_s / _MB,
+        query_s=read.query_s,
+        query_failed=read.failed,
+        files_read=read.files_read,
+        files_looked_into=read.files_looked_into,
+        files_of_turns=read.files_of_turns,
+        query_peak_mb=query_peak_mb,
+        job_s=job_s,
+        job_peak_mb=peaks,
+        job_failed={name: each.failure for name, each in {**mined, "report": report}.items() if each.failure},
+        report_day_s=report_s,
+        held=[
+            Held("landing to raw write", ratio_raw, _RATIO_RAW, at_least=True),
+            Held("JSON to Parquet, bytes", ratio_json, _RATIO_JSON, at_least=True),
+            Held("slowest view", max(read.query_s.values(), default=0.0), _QUERY_S, unit="s"),
+            *([Held("slowest mining job", max(job_s.values()), _JOB_S, unit="s")] if job_s else []),
+            Held("most memory", max([landing_peak_mb, query_peak_mb, *peaks.values()]), _PEAK_MB, unit="MB"),
+            *([Held("report on one day", report_s, _REPORT_S, unit="s")] if report_s is not None else []),
+        ],
+    )

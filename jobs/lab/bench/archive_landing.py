@@ -1,0 +1,234 @@
+"""Landing of records that are at hand, and the same bytes read and written without any of it, in one thread each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+from msgspec import Struct
+
+from jobs.lab.bench.archive_traffic import PREFIX, Chunk
+from models.events.topics import ARCHIVED_TOPICS
+from models.policy import IntakePolicy
+from streams.archive.buffer import Buffer
+from streams.archive.catalog import LakePaths, literal
+from streams.archive.columns import fields_of, type_of
+from streams.archive.landed import land_all
+from streams.archive.progress import Move, Place
+from streams.archive.schema import TABLES
+from streams.archive.writer import LakeWriter
+from streams.settings.archive import ArchiveSettings
+
+_TOPICS = {topic.name: topic for topic in ARCHIVED_TOPICS}
+_RAW_TABLES = {
+    "turns.v1": "turns",
+    "profiles.v1": "profiles",
+    "windows.v1": "windows",
+    "compactions.v1": "compactions",
+    "conversation-topics.v1": "topics",
+    "episodes.v1": "episodes",
+    "facts.v1": "facts",
+    "commands.v1": "commands",
+}
+_MAPPINGS = ("metadata", "repeated_topics")
+_MB = 1_000_000
+
+
+class Spent(Struct):
+    """Work on some turns.
+
+    Attributes:
+        turns: Turns; what the roles say of them came with them.
+        json_bytes: Of all records.
+        cpu_s: Of this process, all its threads; what others do on the machine counts less than in `wall_s`.
+        wall_s: By the clock.
+    """
+
+    turns: int = 0
+    json_bytes: int = 0
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+
+    @property
+    def turns_per_s(self) -> float:
+        """Of one core that does nothing else."""
+        return self.turns / self.cpu_s
+
+    @property
+    def mb_per_s(self) -> float:
+        """Megabytes (10⁶) of JSON, of one core."""
+        return self.json_bytes / self.cpu_s / _MB
+
+    def on(self, work: Callable[[], object]) -> None:
+        """Do it and count the time."""
+        cpu_s, wall_s = time.process_time(), time.perf_counter()
+        work()
+        self.cpu_s += time.process_time() - cpu_s
+        self.wall_s += time.perf_counter() - wall_s
+
+
+class Lander:
+    """Lands polls as the archive role does, by its limits.
+
+    Args:
+        paths: The archive.
+        settings: Its limits.
+        threads: Of DuckDB; None: all cores.
+    """
+
+    def __init__(self, paths: LakePaths, settings: ArchiveSettings, *, threads: int | None = None) -> None:
+        self.spent = Spent()
+        self.writer = LakeWriter(paths)
+        self._threads = threads
+        self._settings = settings
+        self._intake = IntakePolicy()
+        self._buffer = Buffer()
+        self._moves = self.writer.offsets()
+        self._limit_threads()
+
+    def take(self, chunk: Chunk) -> None:
+        """Land a chunk, as far as it is due."""
+        self.spent.turns += chunk.turns
+        self.spent.json_bytes += chunk.json_bytes
+        self.spent.on(lambda: self._take(chunk))
+
+    def finish(self) -> None:
+        """Land the rest."""
+        self.spent.on(self._land)
+
+    def close(self) -> None:
+        """Let go of the archive."""
+        self.writer.close()
+
+    def _limit_threads(self) -> None:
+        if self._threads is not None:
+            self.writer.con.execute(f"SET threads = {self._threads:d}")
+
+    def _take(self, chunk: Chunk) -> None:
+        for poll in chunk.fetched:
+            topic = _TOPICS[poll.topic]
+            name = topic.full_name(PREFIX)
+            landing = land_all(topic, name, poll.records, self._intake)
+            self._buffer.take(landing.rows)
+            self._buffer.skip_all(landing.skipped)
+            place = Place(name, poll.partition)
+            move = self._moves.get(place, Move(None, 0, 0))
+            self._moves[place] = self._buffer.moves[place] = move._replace(next=poll.records[-1].offset + 1)
+            if self._buffer.records >= self._settings.flush_rows or self._buffer.bytes >= self._settings.flush_bytes:
+                self._land()
+
+    def _land(self) -> None:
+        buffer, self._buffer = self._buffer, Buffer()
+        if buffer.moves:
+            self.writer.land(buffer, now=datetime.now(UTC))
+        for place, move in buffer.moves.items():
+            self._moves[place] = move.landed
+
+
+def raw_limits(folder: Path, chunks: Sequence[Chunk]) -> dict[str, Spent]:
+    """The same bytes from newline-delimited JSON into sorted Parquet in the same folders, by DuckDB and by polars.
+
+    Set `POLARS_MAX_THREADS=1` before polars is imported; DuckDB gets one thread here.
+
+    Args:
+        folder: Empty, for files.
+        chunks: What to read and write.
+    """
+    sizes = dict(_write_json(folder, chunks))
+    turns, json_bytes = sum(chunk.turns for chunk in chunks), sum(sizes.values())
+    spent = {"duckdb": Spent(turns, json_bytes), "polars": Spent(turns, json_bytes)}
+    with duckdb.connect() as con:
+        con.execute("SET threads = 1; SET TimeZone = 'UTC'")
+        for table in sizes:
+            spent["duckdb"].on(partial(con.execute, _copy(folder, table)))
+    for table in sizes:
+        spent["polars"].on(partial(_by_polars, folder, table))
+    return spent
+
+
+def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[str, int]]:
+    for topic, table in _RAW_TABLES.items():
+        values = [
+            record.value or b""
+            for chunk in chunks
+            for poll in chunk.fetched
+            if poll.topic == topic
+            for record in poll.records
+            if topic != "turns.v1" or b'"role":' in (record.value or b"")
+        ]
+        if values:
+            (folder / f"{table}.json").write_bytes(b"\n".join(values))
+            yield table, sum(map(len, values))
+
+
+def _copy(folder: Path, table: str) -> str:
+    types = {
+        field.name: "JSON" if field.name in _MAPPINGS else type_of(field.type).sql
+        for field in fields_of(TABLES[table].carries[0])
+    }
+    columns = ", ".join(f"'{name}': {literal(kind)}" for name, kind in types.items())
+    file = literal(str(folder / f"{table}.json"))
+    source = f"read_json({file}, format = 'newline_delimited', columns = {{{columns}}})"
+    kept = {column.name for column in TABLES[table].columns}
+    names = ", ".join(f'"{name}"' for name in types if name in {*kept, "risk_points"})
+    return (
+        f"COPY (SELECT {names}, timestamp::DATE AS date, app_id AS app FROM {source} ORDER BY session_id, timestamp) "  # noqa: S608
+        f"TO {literal(str(folder / 'duckdb' / table))} (FORMAT parquet, COMPRESSION zstd, PARTITION_BY (date, app))"
+    )
+
+
+def _by_polars(folder: Path, table: str) -> None:
+    # Mappings are left out, which polars cannot read as text: in its favour.
+    schema = {
+        field.name: _as_written(type_of(field.type).polars)
+        for field in fields_of(TABLES[table].carries[0])
+        if field.name not in _MAPPINGS
+    }
+    frame = pl.read_ndjson(folder / f"{table}.json", schema=schema)
+    frame = frame.with_columns(pl.col("timestamp").str.to_datetime(time_unit="us", time_zone="UTC"))
+    frame = frame.with_columns(date=pl.col("timestamp").dt.date()).sort("session_id", "timestamp")
+    parts = frame.drop("content" if table == "commands" else ()).partition_by("date", "app_id", maintain_order=True)
+    for number, part in enumerate(parts):
+        part.write_parquet(folder / f"{table}-{number}.parquet", compression="zstd", compression_level=3)
+
+
+def _as_written(kept: Any) -> Any:
+    """How JSON says it: times are text."""
+    match kept:
+        case pl.Struct():
+            return pl.Struct({field.name: _as_written(field.dtype) for field in kept.fields})
+        case pl.List():
+            return pl.List(_as_written(kept.inner))
+        case pl.Datetime():
+            return pl.String()
+    return kept
+
+
+def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> tuple[Spent, dict[str, Spent]]:
+    """Landing of these chunks in one thread, and the limits beside it.
+
+    Args:
+        folder: Empty.
+        chunks: What is landed; held in memory.
+        settings: Limits of a landing.
+    """
+    held = list(chunks)
+    archive, raw = folder / "archive", folder / "raw"
+    raw.mkdir()
+    (raw / "duckdb").mkdir()
+    lander = Lander(LakePaths(archive / "catalog.sqlite", f"{archive}{os.sep}data{os.sep}"), settings, threads=1)
+    for chunk in held:
+        lander.take(chunk)
+    lander.finish()
+    lander.close()
+    limits = raw_limits(raw, held)
+    shutil.rmtree(folder)
+    return lander.spent, limits

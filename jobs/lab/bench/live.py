@@ -1,0 +1,180 @@
+"""What the live page costs its role: many sessions that change, told to many pages, of which some stop reading.
+
+In this process, without sockets: the board, the hub and the streams as they are, at the other end a client that counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime
+from time import perf_counter, process_time
+from typing import Any
+
+import psutil
+from msgspec import Struct, structs
+
+from models.events import Mode, Position, ProfileUpdated, RiskPoint, Slope
+from models.events.topics import TURNS
+from streams.api.live.board import Board
+from streams.api.live.hub import Hub
+from streams.api.live.stream import LiveStream
+from streams.settings.live import LiveSettings
+
+STEPS_PER_S = 20
+_MEGABYTE = 1024 * 1024
+_NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+class LivePlan(Struct, frozen=True, kw_only=True):
+    """What is measured."""
+
+    sessions: int = 10_000
+    pages: int = 20
+    stuck: int = 20
+    updates_per_s: int = 60
+    seconds: int = 30
+
+
+class LiveReport(Struct, frozen=True, kw_only=True):
+    """What it cost.
+
+    Attributes:
+        snapshot_ms: Until all pages had the snapshot, all of them at once.
+        cpu_us_per_update: Processor time of everything, by changes of sessions.
+        cpu_ratio: Of one processor, while it went on.
+        bytes_per_page_s: What one page was sent, after the snapshot.
+        missed: Reading pages that were not told the last change; 0.
+        memory_mb: Of the process, in the beginning with all sessions, after the snapshots, in the middle, at the end.
+        dropped: Pages that stopped reading and were let go.
+    """
+
+    plan: LivePlan
+    snapshot_ms: float
+    cpu_us_per_update: float
+    cpu_ratio: float
+    bytes_per_page_s: float
+    missed: int
+    memory_mb: list[float]
+    dropped: int
+
+
+class _Page:
+    """A page that counts what it is sent; a stuck one takes the head and nothing more."""
+
+    def __init__(self, hub: Hub, *, stuck: bool) -> None:
+        self.bytes = 0
+        self.complete = asyncio.Event()
+        self.last = b""
+        self._stuck = stuck
+        self._leaving = asyncio.Event()
+        self.answering = asyncio.ensure_future(LiveStream(hub, None)({"type": "http"}, self._receive, self._send))
+
+    async def _receive(self) -> dict[str, Any]:
+        await self._leaving.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: Any) -> None:
+        body = message.get("body", b"")
+        if self._stuck and body:
+            await self._leaving.wait()
+        self.bytes += len(body)
+        if body:
+            self.last = body
+        if b'"more":false' in body:
+            self.complete.set()
+
+    def leave(self) -> None:
+        self._leaving.set()
+
+
+def _profile(session_id: str, number: int, score: float) -> ProfileUpdated:
+    return ProfileUpdated(
+        id="",
+        session_id=session_id,
+        user_id=f"user-of-{session_id}",
+        app_id="support",
+        timestamp=_NOW,
+        source=Position(TURNS.name, 0, number),
+        open=True,
+        turn_count=number,
+        last_turn=number,
+        duplicate_turns=0,
+        late_turns=0,
+        started_at=_NOW,
+        peak_risk=score,
+        mean_risk=score,
+        slope=Slope(0.0, 0.0, 3),
+        mode=Mode.CALM,
+        mode_transitions=[],
+        question_count=0,
+        imperative_count=0,
+        topic_changes=0,
+        repeated_topics={},
+        probing_attempts=0,
+        hypothetical_count=0,
+        meta_instruction_count=0,
+        suspicion=0.0,
+        score=score,
+        signals=[],
+        risk_points=[RiskPoint(number, _NOW, score, score, Mode.CALM, "model")],
+    )
+
+
+async def measure(plan: LivePlan) -> LiveReport:
+    """Run it."""
+    board = Board(max_sessions=max(100, plan.sessions))
+    names = [f"session-{n:06d}" for n in range(plan.sessions)]
+    spark = [RiskPoint(n, _NOW, 0.1, 0.123 + n / 100, Mode.CALM, "model") for n in range(40)]
+    for name in names:
+        board.take_profile(structs.replace(_profile(name, 40, 0.5), risk_points=spark), 1)
+    hub = Hub(board, LiveSettings(max_streams=plan.pages + plan.stuck))
+    ticking, memory = asyncio.create_task(hub.run()), [_resident_mb()]
+    began_s = perf_counter()
+    pages = [_Page(hub, stuck=False) for _ in range(plan.pages)]
+    stuck = [_Page(hub, stuck=True) for _ in range(plan.stuck)]
+    await asyncio.gather(*[page.complete.wait() for page in pages])
+    snapshot_ms = (perf_counter() - began_s) * 1_000
+    memory.append(_resident_mb())
+    sent, cpu_s, began_s = sum(page.bytes for page in pages), process_time(), perf_counter()
+    updates = await _change(board, names, plan, memory)
+    cpu_s, elapsed_s = process_time() - cpu_s, perf_counter() - began_s
+    for _ in range(2):
+        hub.tick()
+        await asyncio.sleep(2 / STEPS_PER_S)
+    missed = sum(board.version != int(page.last.split(b"id: ", 1)[1].split(b"\n", 1)[0]) for page in pages)
+    memory.append(_resident_mb())
+    dropped = sum(page.answering.done() for page in stuck)
+    for page in [*pages, *stuck]:
+        page.leave()
+    await asyncio.gather(*[page.answering for page in [*pages, *stuck]])
+    ticking.cancel()
+    told = sum(page.bytes for page in pages) - sent
+    return LiveReport(
+        plan=plan,
+        snapshot_ms=round(snapshot_ms, 1),
+        cpu_us_per_update=round(cpu_s / updates * 1e6, 1),
+        cpu_ratio=round(cpu_s / elapsed_s, 4),
+        bytes_per_page_s=round(told / plan.pages / elapsed_s, 1),
+        missed=missed,
+        memory_mb=memory,
+        dropped=dropped,
+    )
+
+
+async def _change(board: Board, names: list[str], plan: LivePlan, memory: list[float]) -> int:
+    """Let sessions change at the plan's rate; gives how many did."""
+    chance, steps = random.Random(1), plan.seconds * STEPS_PER_S  # noqa: S311 - the same sessions each time
+    began_s, done = perf_counter(), 0
+    for step in range(1, steps + 1):
+        while done < step * plan.updates_per_s // STEPS_PER_S:
+            done += 1
+            board.take_profile(_profile(chance.choice(names), 40 + done, chance.random()), done)
+        if step == steps // 2:
+            memory.append(_resident_mb())
+        await asyncio.sleep(max(0.0, began_s + step / STEPS_PER_S - perf_counter()))
+    return done
+
+
+def _resident_mb() -> float:
+    return round(float(psutil.Process().memory_info().rss) / _MEGABYTE, 1)

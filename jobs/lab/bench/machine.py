@@ -1,0 +1,103 @@
+"""The envelope of every measurement that is kept: the command, the time, and the machine it was made on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from jobs.operate.broker.jars import KAFKA_VERSION
+
+_PLACES = ("--save", "--data-dir", "--pictures", "--picture")
+_PACKAGES = ("faust-streaming", "aiokafka", "quixstreams", "bytewax", "rocksdict", "numpy", "msgspec")
+"""Whose versions say what was measured; what is not installed is left out."""
+
+
+class Machine(Struct, frozen=True):
+    """Where a measurement was made.
+
+    Attributes:
+        cpus: Logical ones.
+        cpu: Its name, empty if the system does not tell.
+        memory_bytes: Of the machine.
+        system: Operating system and architecture.
+        python: Version.
+        versions: Of Kafka and the packages that were measured.
+    """
+
+    cpus: int
+    cpu: str
+    memory_bytes: int
+    system: str
+    python: str
+    versions: dict[str, str]
+
+
+def machine() -> Machine:
+    """This machine."""
+    return Machine(
+        cpus=os.cpu_count() or 1,
+        cpu=_cpu_name(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+        versions={"kafka": KAFKA_VERSION, **_versions()},
+    )
+
+
+def envelope(report: Struct | Mapping[str, Any]) -> dict[str, Any]:
+    """A report as every measuring command prints it: its figures, and beside them what is needed to repeat them."""
+    return {
+        **msgspec.to_builtins(report),
+        "command": command(sys.argv[1:]),
+        "measured_at": datetime.now(UTC).replace(microsecond=0),
+        "machine": msgspec.to_builtins(machine()),
+    }
+
+
+def command(arguments: Sequence[str]) -> str:
+    """The command line to repeat it, without the places where this machine keeps its files.
+
+    >>> command(["chaos", "--save", "/home/me/chaos.jsonl", "--runs", "20", "--data-dir=/tmp/x"])
+    'turntide chaos --runs 20'
+    >>> command(["eval", "topics", "/home/me/chats.jsonl"])
+    'turntide eval topics chats.jsonl'
+    """
+    kept: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        name, _, value = argument.partition("=")
+        if name not in _PLACES:
+            kept.append(Path(argument).name if argument.startswith(os.sep) else argument)
+        elif not value:
+            next(rest, None)
+    return shlex.join(["turntide", *kept])
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name":
+                return value.strip()
+    return platform.processor()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

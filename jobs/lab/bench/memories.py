@@ -1,0 +1,279 @@
+"""`turntide bench memories`: seed 003's figures of apps' memories, each beside its limit."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from statistics import mean
+from time import perf_counter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.memories_work import (
+    ENDS,
+    Share,
+    Walked,
+    ended_in,
+    log_of,
+    sessions_folded,
+    share_of_work,
+    taken_in,
+    walk,
+)
+from jobs.lab.bench.retrieve_figures import spread
+from jobs.lab.bench.topics import Figure
+from models.events import AppMemoryChanged, Position
+from models.events.topics import COMMANDS
+from models.policy import Policy
+from streams.api.apps.context import AppContext
+from streams.index.app_memory import AppMemories
+from streams.index.edge import EdgeStore
+from streams.ports import Embedder
+
+CREATION_MS = 50.0
+"""Of an ended conversation without a language model; the seed allows five seconds."""
+READ_MS = 5.0
+"""Inside the process; the seed allows 100 ms."""
+SHARE_PERCENT = 5.0
+_BUDGET_TOKENS = 2_000
+_BATCH_POINTS = 500
+_QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
+
+Say = Callable[[str], None]
+
+
+class Size(Struct, frozen=True):
+    """How much is measured.
+
+    Attributes:
+        turns: Of the conversations that are folded, each round …
+        rounds: … and how often.
+        walked: Apps on each of which a hundred conversations end.
+        apps: Apps in the store, with as many memories each as the policy keeps.
+        asked: Questions of each kind.
+    """
+
+    turns: int = 10_000
+    rounds: int = 5
+    walked: int = 100
+    apps: int = 1_000
+    asked: int = 2_000
+
+
+QUICK = Size(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
+
+
+class Times(Struct, frozen=True):
+    """Milliseconds of something, one after the other."""
+
+    what: str
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    count: int
+
+
+class Ends(Struct, frozen=True):
+    """A hundred conversations that ended on one app; counts are means over apps, rounded down.
+
+    Attributes:
+        ended: Conversations.
+        made: Of them became memories of their own, others were merged at once …
+        merged: … so often two were merged …
+        deleted: … and so often one went.
+        left: Memories in the end, at the most.
+        most: Memories at any time, at the most.
+    """
+
+    ended: int
+    made: int
+    merged: int
+    deleted: int
+    left: int
+    most: int
+
+
+class Report(Struct, frozen=True):
+    """Everything about memories of apps.
+
+    Attributes:
+        held: What has a limit, in one list.
+        work: Making and compacting, CPU time of a fold that reads and writes the space's state.
+        reading: Of a store with so many apps and memories, time that passes.
+        ends: A hundred on one app.
+        share: Of the folds' work, with the demo's few conversations over and over.
+        own_words_percent: The same if each conversation had words of its own, as those of `work` have.
+        ratio_compaction: A conversation that also compacts divided by one that does not, medians.
+        ratio_context: The seed's context divided by the memories alone, p99.
+        fill_s: Indexing the store's memories.
+    """
+
+    held: list[Figure]
+    embedder: str
+    apps: int
+    memories: int
+    work: list[Times]
+    reading: list[Times]
+    ends: Ends
+    share: Share
+    own_words_percent: float
+    ratio_compaction: float
+    ratio_context: float
+    fill_s: float
+    load_average_at_start: float
+    cpus: int
+
+
+async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Report:
+    """Measure everything, without a broker and without a language model.
+
+    Args:
+        folder: Where the store is made.
+        policy: The rules; a language model is not asked whatever it says.
+        embedder: Of the store, and of the turns.
+        size: How much.
+        say: Called with what is going on.
+
+    Raises:
+        BenchFailed: No conversation became a memory.
+    """
+    load_average = os.getloadavg()[0]
+    policy = replace(policy, apps=replace(policy.apps, ask=False))
+    say(f"folding {size.turns:,} turns of the demo's conversations, {size.rounds} times")
+    log = log_of(size.turns)
+    share = share_of_work(log, policy, embedder, rounds=size.rounds)
+    ended = ended_in(sessions_folded(taken_in(log, policy, embedder)[1], policy)[1])
+    say(f"{ENDS} conversations end on each of {size.walked} apps")
+    walked = walk(ended, policy, apps=size.walked)
+    memories = memories_for(walked, size.apps, policy.apps.most)
+    say(f"indexing {len(memories):,} memories of {size.apps:,} apps")
+    began_s = perf_counter()
+    store = AppMemories(EdgeStore(folder / "vectors", embedder=embedder.name), embedder)
+    for first in range(0, len(memories), _BATCH_POINTS):
+        batch = memories[first : first + _BATCH_POINTS]
+        await store.add_changes([(memory, first + n) for n, memory in enumerate(batch)])
+    fill_s = perf_counter() - began_s
+    say(f"asking {size.asked:,} times each")
+    report = Report(
+        held=[],
+        embedder=embedder.name,
+        apps=size.apps,
+        memories=len(memories),
+        work=[times("creation", walked.created_ms), times("creation and compaction", walked.compacted_ms)],
+        reading=await _read(store, policy, size),
+        ends=Ends(ENDS, walked.made, walked.merged, walked.deleted, walked.left[1], walked.most),
+        share=share,
+        own_words_percent=own_words_percent(share, walked),
+        ratio_compaction=spread(walked.compacted_ms).p50_ms / spread(walked.created_ms).p50_ms,
+        ratio_context=0.0,
+        fill_s=fill_s,
+        load_average_at_start=load_average,
+        cpus=os.cpu_count() or 1,
+    )
+    memories_ms, context_ms = report.reading[0].p99_ms, report.reading[1].p99_ms
+    return replace(report, held=held_figures(report, policy.apps.most), ratio_context=context_ms / memories_ms)
+
+
+def memories_for(walked: Walked, apps: int, each: int) -> list[AppMemoryChanged]:
+    """Memories of many apps: what was made, over and over, under other names.
+
+    Raises:
+        BenchFailed: Nothing was made.
+    """
+    made = [change for change in walked.memories if change.active]
+    if not made:
+        raise BenchFailed("no conversation became a memory")
+    return [
+        replace(
+            made[n % len(made)],
+            id=f"stored-{n}",
+            app_id=app_of(n // each),
+            slot=n % each,
+            memory_id=n % each + 1,
+            created_at=made[n % len(made)].created_at + timedelta(days=n % each),
+            updated_at=made[n % len(made)].updated_at + timedelta(days=n % each),
+            source=Position(COMMANDS.name, 0, n),
+        )
+        for n in range(apps * each)
+    ]
+
+
+def own_words_percent(share: Share, walked: Walked) -> float:
+    """Spaces' part of both folds, if each end took as long as one that is compacted and has words of its own."""
+    spaces_s = share.ended * mean(walked.compacted_ms) / 1000
+    return 100 * spaces_s / (share.sessions_s + share.memory_s - share.spaces_s + spaces_s)
+
+
+def app_of(number: int) -> str:
+    """Id of the app of this number."""
+    return f"stored-app-{number}"
+
+
+async def _read(store: AppMemories, policy: Policy, size: Size) -> list[Times]:
+    """Memories of a space, the seed's context of it, and searching it; other apps every time.
+
+    Raises:
+        BenchFailed: An app's memories are not all there.
+    """
+    context, rng = AppContext(store, policy.apps), random.Random(0)  # noqa: S311 - repeatable, not secret
+
+    async def memories(app_id: str) -> bool:
+        return len(await store.memories(app_id)) == policy.apps.most
+
+    async def told(app_id: str) -> bool:
+        preface = await context.preface(app_id, "", _BUDGET_TOKENS)
+        return preface is not None and bool(preface.memories)
+
+    async def found(app_id: str) -> bool:
+        return bool(await store.find(app_id, "", rng.choice(_QUERIES), mode="hybrid", top_k=5))
+
+    kinds: dict[str, Callable[[str], Awaitable[bool]]] = {
+        "memories of a space": memories,
+        "the seed's context": told,
+        "hybrid search of a space": found,
+    }
+    apps = [app_of(rng.randrange(size.apps)) for _ in range(size.asked)]
+    return [times(what, await _asked(ask, apps, what)) for what, ask in kinds.items()]
+
+
+async def _asked(ask: Callable[[str], Awaitable[bool]], apps: Sequence[str], what: str) -> list[float]:
+    """Milliseconds of each question; a fourth of them is asked before to warm up."""
+    for app_id in apps[: len(apps) // 4]:
+        await ask(app_id)
+    taken_ms = []
+    for app_id in apps:
+        began_s = perf_counter()
+        if not await ask(app_id):
+            raise BenchFailed(f"{what}: {app_id} was not answered as it should")
+        taken_ms.append((perf_counter() - began_s) * 1000)
+    return taken_ms
+
+
+def times(what: str, values_ms: Sequence[float]) -> Times:
+    """Percentiles of something (`numpy.percentile`, linear).
+
+    >>> times("x", [1.0, 2.0, 3.0]).p50_ms
+    2.0
+    """
+    return Times(what, *spread(values_ms), count=len(values_ms))
+
+
+def held_figures(report: Report, most: int) -> list[Figure]:
+    """Every figure with a limit, the slowest of a hundred where it is a time."""
+    return [
+        *(at_most(f"{each.what}, p99", each.p99_ms, CREATION_MS, "ms") for each in report.work),
+        *(at_most(f"{each.what}, p99", each.p99_ms, READ_MS, "ms") for each in report.reading[:2]),
+        at_most("memories of an app at any time", report.ends.most, most, ""),
+        at_most("spaces' share of the folds", report.share.spaces_percent, SHARE_PERCENT, "%"),
+        at_most("… with words of their own", report.own_words_percent, SHARE_PERCENT, "%"),
+    ]
+
+
+def at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
+    """A figure that must not be more than its limit."""
+    return Figure(figure, measured, limit, at_least=False, unit=unit, reached=measured <= limit)

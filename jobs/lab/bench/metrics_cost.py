@@ -1,0 +1,164 @@
+"""What counting costs: the sessions role with its metrics, and with a registry that counts nothing, in turns.
+
+Both run the same code over the same turns; `telemetry.metrics` alone differs. With metrics `/metrics` is read every
+five seconds, three times as often as by Prometheus' example. Other work on the machine disturbs throughput more than a
+few percent, so the order changes every round, ratios are taken within a round, and processor time is shown beside them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import httpx
+import psutil
+from msgspec import Struct
+
+from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.sessions_role import folded_offsets, time_of
+from jobs.lab.bench.stream import stream_settings
+from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_groups import group_of
+from jobs.shared.role_process import RoleProcess
+from streams.kafka.client import admin
+from streams.settings import Settings
+
+GOAL_RATIO = 0.97
+_POLL_S = 1.0
+_SCRAPE_EVERY_POLLS = 5
+_WITHIN_S = 600.0
+
+
+class Size(Struct, frozen=True):
+    """How much is measured: rounds of two runs each, and turns of a run."""
+
+    rounds: int
+    turns: int
+
+
+FULL, QUICK = Size(rounds=5, turns=20_000), Size(rounds=1, turns=4_000)
+
+
+class Run(Struct, frozen=True):
+    """One run of the role.
+
+    Attributes:
+        turns_per_s: After a warm-up, by the times of what it wrote.
+        cpu_us_per_turn: Of its process from ready to the last commit, both cores together.
+    """
+
+    turns_per_s: float
+    cpu_us_per_turn: float
+
+
+class Pair(Struct, frozen=True):
+    """One round: the same turns with metrics and without."""
+
+    counted: Run
+    silent: Run
+
+    @property
+    def throughput_ratio(self) -> float:
+        """With metrics by without: below 1 they cost throughput."""
+        return self.counted.turns_per_s / self.silent.turns_per_s
+
+    @property
+    def cpu_ratio(self) -> float:
+        """Without metrics by with: below 1 they cost processor time."""
+        return self.silent.cpu_us_per_turn / self.counted.cpu_us_per_turn
+
+
+class MetricsCost(Struct, frozen=True):
+    """What was measured; ratios are medians over rounds, with the lowest and the highest beside them."""
+
+    turns: int
+    pairs: list[Pair]
+    throughput_ratio: float
+    throughput_ratio_range: tuple[float, float]
+    cpu_ratio: float
+    cpu_ratio_range: tuple[float, float]
+    goal_ratio: float
+    load_average_at_start: float
+    cpus: int
+
+
+async def measure(ground: Ground, size: Size, *, say: Callable[[str], None]) -> MetricsCost:
+    """Run everything.
+
+    Args:
+        ground: A broker without other work, and an empty folder.
+        size: How much.
+        say: Called with what is going on.
+
+    Raises:
+        BenchFailed: A role ended, did not finish, or a run was too short to be measured.
+    """
+    pairs = []
+    for number in range(size.rounds):
+        runs: dict[bool, Run] = {}
+        for counted in (True, False) if number % 2 == 0 else (False, True):
+            runs[counted] = run = await _run(ground, size.turns, number, counted=counted)
+            name = "with metrics" if counted else "without"
+            say(f"round {number + 1}, {name}: {run.turns_per_s:,.0f} turns/s, {run.cpu_us_per_turn:,.0f} µs CPU a turn")
+        pairs.append(Pair(runs[True], runs[False]))
+    return summarise(pairs, size.turns, ground.load_average)
+
+
+def summarise(pairs: list[Pair], turns: int, load_average: float) -> MetricsCost:
+    """Medians over rounds, and their ranges."""
+    throughput, cpu = [pair.throughput_ratio for pair in pairs], [pair.cpu_ratio for pair in pairs]
+    return MetricsCost(
+        turns=turns,
+        pairs=pairs,
+        throughput_ratio=statistics.median(throughput),
+        throughput_ratio_range=(min(throughput), max(throughput)),
+        cpu_ratio=statistics.median(cpu),
+        cpu_ratio_range=(min(cpu), max(cpu)),
+        goal_ratio=GOAL_RATIO,
+        load_average_at_start=load_average,
+        cpus=os.cpu_count() or 1,
+    )
+
+
+async def _run(ground: Ground, turns: int, number: int, *, counted: bool) -> Run:
+    settings = stream_settings(ground.bootstrap, ground.home)
+    await apply_topics(settings)
+    await send_all(settings, Traffic(number).backlog(turns, ends_at=datetime.now(UTC)))
+    role = RoleProcess(
+        "sessions",
+        settings,
+        log=settings.data_dir / f"{settings.topic_prefix}.log",
+        extra_environment={"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()},
+    )
+    role.start()
+    try:
+        await role.ready()
+        process = psutil.Process(role.pid)
+        before_s = sum(process.cpu_times()[:2])
+        await _folded(settings, role, turns, scraped=counted)
+        cpu_s = sum(process.cpu_times()[:2]) - before_s
+    finally:
+        role.stop()
+    timing = time_of(await folded_offsets(settings), turns)
+    return Run(timing.turns_per_s, cpu_s / turns * 1e6)
+
+
+async def _folded(settings: Settings, role: RoleProcess, turns: int, *, scraped: bool) -> None:
+    """Wait until the role has committed all turns; it is asked nothing but its metrics."""
+    group, polls = group_of(settings, "sessions"), 0
+    try:
+        async with asyncio.timeout(_WITHIN_S), admin(settings.kafka) as asked, httpx.AsyncClient() as client:
+            while sum(each.offset for each in (await asked.list_consumer_group_offsets(group)).values()) < turns:
+                if not role.running():
+                    raise BenchFailed(f"the sessions role ended:\n{role.log_tail()}")
+                if scraped and polls % _SCRAPE_EVERY_POLLS == 0:
+                    await client.get(f"{role.url}/metrics")
+                polls += 1
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise BenchFailed(f"not all turns were folded within {_WITHIN_S:g} s:\n{role.log_tail()}") from None

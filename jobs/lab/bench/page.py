@@ -1,0 +1,163 @@
+"""The page of measurements: what the measuring commands printed as JSON, as tables, verdicts and pictures.
+
+Everything on the page comes from the files; nothing is written by hand, so that the page can be made anew at any time.
+A file that is not there leaves its section out, and so does a key its row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from jobs.lab.bench.page_archive import archive_section
+from jobs.lab.bench.page_chaos import chaos_section
+from jobs.lab.bench.page_escalation import escalation_section
+from jobs.lab.bench.page_extraction import eval_extraction_section
+from jobs.lab.bench.page_memories import memories_section
+from jobs.lab.bench.page_parts import Held, Measured, Section, Table, as_markdown, held_table, number, table_as_markdown
+from jobs.lab.bench.page_project import project_section
+from jobs.lab.bench.page_proof import kills_section, memory_section
+from jobs.lab.bench.page_recovery import recovery_section
+from jobs.lab.bench.page_roles import roles_section
+from jobs.lab.bench.page_scale import scale_section
+from jobs.lab.bench.page_speed import stream_section
+from jobs.lab.bench.page_topics import eval_topics_section, topics_section
+from jobs.lab.bench.page_users import eval_facts_section, eval_retrieval_section, eval_tiers_section, retrieve_section
+from models.errors import ConfigurationError
+
+PAGE = "README.md"
+COMMANDS = {
+    "stream": "turntide bench stream --output json",
+    "recovery": "turntide bench recovery --output json",
+    "scale": "turntide bench scale --output json",
+    "roles": "turntide bench roles --output json",
+    "memory": "turntide bench memory --output json",
+    "kills": "turntide bench kills --output json",
+    "chaos": "turntide chaos --runs 20 --output json",
+    "topics": "turntide bench topics --output json",
+    "eval-topics": "turntide eval topics --output json",
+    "eval-topics-minilm": "turntide eval topics --embedder minilm --output json",
+    "retrieve": "turntide bench retrieve --end-to-end --output json",
+    "archive": "turntide bench archive --output json",
+    "memories": "turntide bench memories --output json",
+    "project": "turntide bench project --output json",
+    "eval-retrieval": "turntide eval retrieval --data locomo10.json --output json",
+    "eval-retrieval-minilm": "turntide eval retrieval --data locomo10.json --embedder minilm --output json",
+    "eval-tiers": "turntide eval tiers --data locomo10.json --output json",
+    "eval-tiers-minilm": "turntide eval tiers --data locomo10.json --embedder minilm --output json",
+    "eval-facts": "turntide eval facts --output json",
+    "eval-extraction": "turntide eval extraction --output json",
+    "escalation": "turntide backtest --data public.jsonl --scorer rules --scorer left-out --no-sessions --output json",
+}
+"""File without its ending → the command whose output it holds, unless the file itself names the command."""
+BEFORE = "stream-before"
+"""An earlier `stream`, for what a turn cost before."""
+_SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
+    "recovery": recovery_section,
+    "scale": scale_section,
+    "roles": roles_section,
+    "memory": memory_section,
+    "kills": kills_section,
+    "chaos": chaos_section,
+    "topics": topics_section,
+    "eval-topics": eval_topics_section,
+    "eval-topics-minilm": eval_topics_section,
+    "retrieve": retrieve_section,
+    "archive": archive_section,
+    "memories": memories_section,
+    "project": project_section,
+    "eval-retrieval": eval_retrieval_section,
+    "eval-retrieval-minilm": eval_retrieval_section,
+    "eval-tiers": eval_tiers_section,
+    "eval-tiers-minilm": eval_tiers_section,
+    "eval-facts": eval_facts_section,
+    "eval-extraction": eval_extraction_section,
+    "escalation": escalation_section,
+}
+_HEAD = """# Measurements
+
+Written by `turntide bench page` from the JSON files in this folder, each the output of the command named with it.
+Ratios are taken within one run on one machine; another machine gives other figures."""
+
+
+def write_page(folder: Path) -> list[Held]:
+    """Write page and pictures into the folder that holds the JSON files.
+
+    Args:
+        folder: With at least one of the files that `COMMANDS` names; `stream-before.json` beside the first.
+
+    Returns:
+        Every figure that is held to something.
+
+    Raises:
+        ConfigurationError: None of the files is there, or one is not JSON.
+    """
+    found = {name: _load(path) for name in (*COMMANDS, BEFORE) if (path := folder / f"{name}.json").is_file()}
+    if not found.keys() & COMMANDS.keys():
+        wanted = ", ".join(f"{name}.json" for name in COMMANDS)
+        raise ConfigurationError(
+            f"{folder} holds none of {wanted}: make one, for instance `turntide bench scale --output json > "
+            f"{folder / 'scale.json'}`"
+        )
+    sections = {name: _section(name, found) for name in COMMANDS if name in found}
+    figures = [figure for section in sections.values() for figure in section.held]
+    blocks = [_HEAD]
+    if figures:
+        blocks += ["## What is held to", table_as_markdown(held_table(figures))]
+    blocks += [f"{as_markdown(section)}\n\n{_made_by(name, found[name])}" for name, section in sections.items()]
+    blocks += _machines({name: found[name] for name in sections})
+    for section in sections.values():
+        for picture in section.pictures:
+            picture.draw(folder / picture.file)
+    (folder / PAGE).write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    return figures
+
+
+def _load(path: Path) -> Measured:
+    try:
+        return Measured(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, OSError) as error:
+        raise ConfigurationError(f"{path} is not readable JSON ({error}): make it anew or take it away") from error
+
+
+def _section(name: str, found: Mapping[str, Measured]) -> Section:
+    if name == "stream":
+        return stream_section(found[name], found.get(BEFORE))
+    return _SECTIONS[name](found[name])
+
+
+def _made_by(name: str, measured: Measured) -> str:
+    command = measured.text("command") or COMMANDS[name]
+    at = measured.text("measured_at").replace("T", " ").removesuffix("Z")
+    when = f", {at} UTC" if at else ""
+    load = measured.number("load_average_at_start")
+    busy = f", load average {number(load)} before" if load is not None else ""
+    return f"Made by `{command}`{when}{busy}."
+
+
+def _machines(found: Mapping[str, Measured]) -> list[str]:
+    """One table of what differs between the measurements' machines is enough: a column each, equal ones together."""
+    machines: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for name, measured in found.items():
+        if described := _machine(measured):
+            machines.setdefault(tuple(described.items()), []).append(name)
+    if not machines:
+        return []
+    facts = dict.fromkeys(fact for machine in machines for fact, _ in machine)
+    rows = [(fact, *(dict(machine).get(fact, "") for machine in machines)) for fact in facts]
+    columns = ("", *(", ".join(names) for names in machines.values()))
+    return ["## Machine", table_as_markdown(Table(columns, rows))]
+
+
+def _machine(measured: Measured) -> dict[str, str]:
+    memory_bytes = measured.number("machine", "memory_bytes")
+    facts = {
+        "CPUs": number(measured.number("machine", "cpus")),
+        "CPU": measured.text("machine", "cpu"),
+        "memory": number(memory_bytes / 2**30, "GiB") if memory_bytes else "",
+        "system": measured.text("machine", "system"),
+        "Python": measured.text("machine", "python"),
+        **measured.words("machine", "versions"),
+    }
+    return {fact: value for fact, value in facts.items() if value}

@@ -1,0 +1,176 @@
+"""The page's section about escalation: the trained scorer, on families it has not seen, beside the seed's formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import mean
+
+from jobs.lab.bench.page_parts import Held, Measured, Picture, Section, Table, held, number, number_table
+from jobs.shared.charts import Curve, Series, draw_curves, draw_grouped_bars
+
+_SAID = (
+    "Labelled dialogues through the fold that the sessions role runs, by the seed's formulas (`rules`) and by the "
+    "trained scorer. `family left out`: each dialogue is judged by a scorer trained without anything from its hand. A "
+    "session counts as alerted if an alert was raised; its score is its highest after any turn. The first user turn "
+    "alone is the control: what a scorer tells without any memory. In brackets: 95 %, Wilson. The same as a page: "
+    "[escalation-backtest.html](escalation-backtest.html)."
+)
+_RATES = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1)
+_MOST_FALSE_ALARMS, _MOST_BY_SOURCE, _LATEST = 0.05, 0.2, 0.6
+_LEAST_AUC, _LEAST_AUC_BY_SOURCE, _LEAST_RECALL = 0.85, 0.75, 0.45
+_OVERALL = {
+    "precision": "precision",
+    "median_delay_turns": "turns until the alert, median",
+    "median_delay_ratio": "share of the session until then",
+}
+_TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
+
+
+def escalation_section(measured: Measured) -> Section:
+    """Alerts, scores, delays and probabilities of one back-test; what is held to, of its last contender."""
+    outcomes = measured.rows("outcomes")
+    named = [(outcome.text("policy"), outcome) for outcome in outcomes]
+    return Section(
+        title="Escalation",
+        said=[_SAID],
+        held=_held(outcomes[-1]) if outcomes else [],
+        tables=[
+            _alerts(named),
+            number_table("", _OVERALL, [(name, part) for name, each in named if (part := each.part("overall"))]),
+            _by_source("false alarms by benign source", "false_alarm_ratio", "false_alarm_interval", named),
+            _by_source("recall by escalating source", "recall", "recall_interval", named),
+            *(_reliability(name, outcome) for name, outcome in named),
+        ],
+        pictures=[*_pictures(named)] if outcomes else [],
+    )
+
+
+def _held(outcome: Measured) -> list[Held]:
+    rates = [outcome.number("by_app", app, "false_alarm_ratio") for app in outcome.names("by_app")]
+    known = [rate for rate in rates if rate is not None]
+    areas = outcome.numbers("roc_auc_by_app").values()
+    recalls = [recall for rate, recall in _points(outcome.rows("curve")) if rate == _MOST_FALSE_ALARMS]
+    name = f"escalation, {outcome.text('policy')}"
+    return [
+        *held(f"{name}: ROC-AUC, mean of sources", mean(areas) if areas else None, at_least=_LEAST_AUC),
+        *held(f"{name}: ROC-AUC, worst source", min(areas, default=None), at_least=_LEAST_AUC_BY_SOURCE),
+        *held(f"{name}: recall at 5 % false alarms", max(recalls, default=None), at_least=_LEAST_RECALL),
+        *held(f"{name}: false alarms", outcome.number("overall", "false_alarm_ratio"), at_most=_MOST_FALSE_ALARMS),
+        *held(f"{name}: false alarms, worst source", max(known, default=None), at_most=_MOST_BY_SOURCE),
+        *held(
+            f"{name}: median share of the session at the alert",
+            outcome.number("overall", "median_delay_ratio"),
+            at_most=_LATEST,
+        ),
+    ]
+
+
+def _alerts(named: Sequence[tuple[str, Measured]]) -> Table:
+    rows = [
+        (
+            name,
+            number(outcome.number("roc_auc")),
+            number(outcome.number("first_turn_roc_auc")),
+            _with_interval(outcome.part("overall"), "recall", "recall_interval"),
+            _with_interval(outcome.part("overall"), "false_alarm_ratio", "false_alarm_interval"),
+        )
+        for name, outcome in named
+    ]
+    return Table(("judged by", "ROC-AUC", "… of the first user turn alone", "recall", "false alarms"), rows)
+
+
+def _by_source(title: str, ratio: str, interval: str, named: Sequence[tuple[str, Measured]]) -> Table:
+    rows = [
+        (app, number(parts[0].number("sessions")), *(_with_interval(part, ratio, interval) for part in parts))
+        for app, parts in _parts(ratio, named)
+    ]
+    return Table((title, "sessions", *(name for name, _ in named)), rows)
+
+
+def _parts(ratio: str, named: Sequence[tuple[str, Measured]]) -> list[tuple[str, list[Measured]]]:
+    """Sources that have such a ratio, with the figures of each contender there."""
+    found = []
+    for app in named[0][1].names("by_app") if named else []:
+        parts = [outcome.part("by_app", app) or Measured({}) for _, outcome in named]
+        if any(part.number(ratio) is not None for part in parts):
+            found.append((app, parts))
+    return found
+
+
+def _with_interval(measured: Measured | None, ratio: str, interval: str) -> str:
+    found = None if measured is None else measured.number(ratio)
+    if measured is None or found is None:
+        return ""
+    between = measured.pair(interval)
+    return f"{found:.1%}" + (f" ({between[0]:.1%} – {between[1]:.1%})" if between else "")
+
+
+def _reliability(name: str, outcome: Measured) -> Table:
+    base_rate = outcome.number("base_rate") or 0.0
+    rows = [
+        (
+            f"{row.number('predicted') or 0.0:.1%}",
+            f"{row.number('observed') or 0.0:.1%}",
+            number(row.number("sessions")),
+        )
+        for row in outcome.rows("reliability")
+    ]
+    return Table((f"probability ({name})", f"share that escalates, where {base_rate:.1%} of all do", "sessions"), rows)
+
+
+def _pictures(named: Sequence[tuple[str, Measured]]) -> list[Picture]:
+    last, outcome = named[-1]
+    shown = [(name, each.rows("curve")) for name, each in named]
+    shown.append((f"{last}, first turn alone", outcome.rows("first_turn")))
+    curves = [Curve(name, points) for name, rows in shown if (points := _points(rows))]
+    drawn = []
+    if curves:
+        draw = partial(
+            draw_curves,
+            title="Recall by the share of benign sessions that alert",
+            x_label="false alarms",
+            y_label="recall",
+            curves=curves,
+            log_x=False,
+            label_points=False,
+        )
+        drawn.append(
+            Picture("escalation-curve.svg", "Recall by false-alarm rate, with the first turn alone beside it", draw)
+        )
+    for file, ratio, title in (
+        ("escalation-false-alarms.svg", "false_alarm_ratio", "Share of each benign source that alerts"),
+        ("escalation-recall.svg", "recall", "Share of each escalating source that alerts"),
+    ):
+        if parts := _parts(ratio, named):
+            series = [Series(name, [each[n].number(ratio) for _, each in parts]) for n, (name, _) in enumerate(named)]
+            drawn.append(_bars(file, title, "share of sessions", [app for app, _ in parts], series))
+    delays = [Series(name, _counts(outcome)) for name, outcome in named]
+    if any(any(each.values) for each in delays):
+        drawn.append(
+            _bars(
+                "escalation-delay.svg",
+                "Escalating sessions by the share of their turns until the alert",
+                "sessions",
+                _TENTHS,
+                delays,
+            )
+        )
+    return drawn
+
+
+def _counts(outcome: Measured) -> list[float | None]:
+    counts = outcome.values("delays")
+    return [count or None for count in counts] if len(counts) == len(_TENTHS) else [None] * len(_TENTHS)
+
+
+def _bars(file: str, title: str, x_label: str, rows: Sequence[str], series: Sequence[Series]) -> Picture:
+    return Picture(file, title, partial(draw_grouped_bars, title=title, x_label=x_label, rows=rows, series=series))
+
+
+def _points(curve: Sequence[Measured]) -> list[tuple[float, float]]:
+    """The recall that some rates of false alarms give; empty without a curve."""
+    known = [(row.number("false_alarm_ratio") or 0.0, row.number("recall") or 0.0) for row in curve]
+    if not known:
+        return []
+    return [(rate, max((recall for at, recall in known if at <= rate), default=0.0)) for rate in _RATES]

@@ -1,0 +1,267 @@
+"""What a project's memory costs: its fold and its view, in this process, without a broker."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from time import perf_counter, process_time
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from jobs.demo.conversations import load_project_conversation
+from jobs.lab.bench.figures import BenchFailed
+from models.events import (
+    ConsolidationAsked,
+    MemoryType,
+    Position,
+    ProjectConsolidated,
+    ProjectEvent,
+    ProjectItemChanged,
+    ProjectMemory,
+    ProjectMemoryAdded,
+    ProjectOutput,
+    ProjectTurnAdded,
+    ProjectWorkDue,
+    Role,
+)
+from models.events.topics import COMMANDS, TURNS
+from models.partition.commands import MemoryPartitionFold
+from models.policy import Policy
+from models.project.view import ProjectView
+from models.retrieval.context_window import ContextInputs, ContextMessage, build_context, query_of
+from models.retrieval.relevance import RetrievalQuery
+from models.text.words import estimate_tokens
+from models.wire.arrival import Command
+from streams.state.changelog import keyed
+from streams.state.memory import MemoryTable
+
+APP, FILLED = "bench", "filled"
+_BEGINS = datetime(2026, 3, 1, 9, tzinfo=UTC)
+_BETWEEN = timedelta(seconds=1)
+"""Between two commands: a project is filled and spoken into within a day, before its first consolidation is due."""
+_AWAY = timedelta(days=40)
+"""Before the consolidation: every decay factor has changed, and what is not important may be archived."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+_WORD_BEFORE_END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
+_FEWEST_CHARS = 24
+
+
+class Log:
+    """A partition of `commands.v1` that is folded as it is written, one command at a time as when little is to do.
+
+    Args:
+        policy: The rules.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._table = MemoryTable()
+        self._fold = MemoryPartitionFold(self._table.entities, policy)
+        self._offset = 0
+        self.now = _BEGINS
+
+    def put(self, event: ProjectEvent) -> tuple[float, list[ProjectOutput]]:
+        """Milliseconds of CPU time of folding an event, state read and written, and what came of it."""
+        self.now += _BETWEEN
+        command = Command(event, Position(COMMANDS.name, 0, self._offset), self.now)
+        outputs = list[ProjectOutput]()
+        began_s = process_time()
+        for folded in self._fold.fold([command]):
+            self._table.apply(keyed(folded.changed), offset=folded.offset, applied=0, tail=None, now_ms=0)
+            outputs += (output for output in folded.outputs if isinstance(output, ProjectOutput))
+        self._offset += 1
+        return (process_time() - began_s) * 1000, outputs
+
+    def away(self) -> None:
+        """Let time go by."""
+        self.now += _AWAY
+
+
+class Consolidated(Struct, frozen=True):
+    """A consolidation of a whole project.
+
+    Attributes:
+        looked_at: Memories …
+        archived: … of which so many were put away.
+        events: The steps that it took, an event each.
+        ms_per_100: CPU milliseconds for a hundred memories, state read and written.
+        longest_ms: Of a single step.
+    """
+
+    looked_at: int
+    archived: int
+    events: int
+    ms_per_100: float
+    longest_ms: float
+
+
+class Talk(Struct, frozen=True):
+    """Conversations of one length, turn by turn.
+
+    Attributes:
+        what: Name.
+        turns: Of each.
+        p50_ms: CPU milliseconds of a turn, median; likewise the 99th percentile.
+        ratio_last_tenth: Mean of the last tenth of the turns divided by that of the first.
+        chunks: At the end, of the last conversation.
+        memories: Likewise, those that it made.
+    """
+
+    what: str
+    turns: int
+    p50_ms: float
+    p99_ms: float
+    ratio_last_tenth: float
+    chunks: int
+    memories: int
+
+
+def filled(policy: Policy, memories: int) -> tuple[Log, ProjectView, float]:
+    """A project with so many memories, added by hand, a reader's view of it, and milliseconds that each took.
+
+    Raises:
+        BenchFailed: It has another number.
+    """
+    log, view = Log(policy), ProjectView(APP, FILLED, policy.projects)
+    taken_ms = 0.0
+    for n, content in enumerate(_contents(memories)):
+        kind = list(MemoryType)[n % len(MemoryType)]
+        added = ProjectMemoryAdded(
+            app_id=APP, project_id=FILLED, timestamp=log.now, memory_type=kind, content=content, request_id=str(n)
+        )
+        ms, outputs = log.put(added)
+        read(view, outputs)
+        taken_ms += ms
+    if len(view.memories) != memories:
+        raise BenchFailed(f"{len(view.memories)} memories where {memories} were added")
+    return log, view, taken_ms / memories
+
+
+def read(view: ProjectView, outputs: Sequence[ProjectOutput]) -> None:
+    """Let a reader hear of it."""
+    for output in outputs:
+        if isinstance(output, ProjectItemChanged):
+            view.apply(output)
+
+
+def consolidated(log: Log) -> Consolidated:
+    """Ask the filled project for a consolidation after a long time, and go on until it is done."""
+    log.away()
+    event: ProjectEvent = ConsolidationAsked(app_id=APP, project_id=FILLED, timestamp=log.now, request_id="go")
+    taken_ms = list[float]()
+    while True:
+        ms, outputs = log.put(event)
+        taken_ms.append(ms)
+        if done := [output for output in outputs if isinstance(output, ProjectConsolidated)]:
+            looked_at, archived = done[0].memories_looked_at, done[0].memories_archived
+            return Consolidated(looked_at, archived, len(taken_ms), 100 * sum(taken_ms) / looked_at, max(taken_ms))
+        event = ProjectWorkDue(app_id=APP, project_id=FILLED, timestamp=log.now)
+
+
+def spoken(log: Log, project_id: str, turns: int, *, lot: int = 0) -> tuple[list[float], list[ProjectOutput]]:
+    """Milliseconds of each turn of a conversation into a project, and all that came of it.
+
+    The demo's conversation of a project, over and over, each time about something else, from a lot on.
+    """
+    taken_ms, outputs = list[float](), list[ProjectOutput]()
+    for n, (role, content) in enumerate(_turns(turns, lot)):
+        turn = ProjectTurnAdded(
+            id=f"{project_id}/{n}",
+            session_id=f"{project_id}-talk",
+            user_id="bench",
+            app_id=APP,
+            project_id=project_id,
+            timestamp=log.now,
+            source=Position(TURNS.name, 0, n),
+            turn=n,
+            role=role,
+            content=content,
+        )
+        ms, made = log.put(turn)
+        taken_ms.append(ms)
+        outputs += made
+    return taken_ms, outputs
+
+
+def retrieved(view: ProjectView, asked: int, *, fresh: bool) -> list[float]:
+    """Milliseconds that pass for each question to the view.
+
+    Args:
+        view: Of a filled project.
+        asked: Questions.
+        fresh: Whether a memory gets other words before each, so that the index has to follow.
+    """
+    rng, taken_ms = random.Random(0), list[float]()  # noqa: S311 - repeatable, not secret
+    kept, texts = list(view.memories.values()), _contents(len(view.memories))
+    for n in range(asked):
+        if fresh:
+            view.apply(_reworded(view, rng.choice(kept), f"{rng.choice(texts)} {n}"))
+        query = RetrievalQuery(text=_question(rng, texts))
+        began_s = perf_counter()
+        view.retrieve(query, _BEGINS + _AWAY)
+        taken_ms.append((perf_counter() - began_s) * 1000)
+    return taken_ms
+
+
+def told(view: ProjectView, policy: Policy, asked: int) -> list[float]:
+    """Milliseconds that pass for each context: retrieval, and as much as fits of 20 messages and all chunks."""
+    rng, taken_ms = random.Random(1), list[float]()  # noqa: S311 - repeatable, not secret
+    texts = _contents(len(view.memories))
+    said = [ContextMessage(turn=n, role=role, content=text) for n, (role, text) in enumerate(_turns(20))]
+    for _ in range(asked):
+        began_s = perf_counter()
+        found = view.retrieve(query_of(_question(rng, texts), said, policy.projects.context), _BEGINS + _AWAY)
+        inputs = ContextInputs(
+            system_prompt="Be brief.", recent=said, memories=found, chunks=list(view.chunks.values())
+        )
+        build_context(inputs, policy.projects.context, estimate_tokens)
+        taken_ms.append((perf_counter() - began_s) * 1000)
+    return taken_ms
+
+
+def _reworded(view: ProjectView, memory: ProjectMemory, content: str) -> ProjectItemChanged:
+    """The event that a memory says something else by now."""
+    slot, revision = view.slot_of("memory", memory.id), view.revision + 1
+    return ProjectItemChanged(
+        id=str(revision),
+        session_id="",
+        user_id="",
+        app_id=APP,
+        timestamp=memory.updated_at,
+        source=Position(COMMANDS.name, 0, revision),
+        project_id=FILLED,
+        revision=revision,
+        kind="memory",
+        slot=slot,
+        item_id=memory.id,
+        active=True,
+        cause="edited",
+        memory=replace(memory, content=content),
+    )
+
+
+def _question(rng: random.Random, texts: Sequence[str]) -> str:
+    """A few words of something that is known."""
+    words = rng.choice(texts).split()
+    return " ".join(rng.sample(words, min(6, len(words))))
+
+
+def _contents(count: int) -> list[str]:
+    """Sentences of the demo's conversation of a project, two halves of different ones together, none twice."""
+    said = [part for _, text in _turns(250) for part in _SENTENCE.split(text) if len(part) >= _FEWEST_CHARS]
+    halves = [sentence.rstrip(".!?").split() for sentence in said]
+    return [
+        " ".join([*halves[n % len(halves)], "as", *halves[(7 * n + n // len(halves)) % len(halves)], f"lot {n}."])
+        for n in range(count)
+    ]
+
+
+def _turns(count: int, lot: int = 0) -> Iterator[tuple[Role, str]]:
+    """Roles and texts; each time round the conversation is about another lot, the first as it is written."""
+    turns = load_project_conversation().turns
+    for n in range(count):
+        ((role, content),) = turns[n % len(turns)].items()
+        number = lot + n // len(turns)
+        yield Role(role), _WORD_BEFORE_END.sub(f" of lot {number}\\1", content) if number else content

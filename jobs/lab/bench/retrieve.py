@@ -1,0 +1,289 @@
+"""`turntide bench retrieve`: how long reading memory takes, inside the process and over HTTP at a steady rate."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+
+import httpx
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, Question, fill, users_for
+from jobs.lab.bench.retrieve_end_to_end import EndToEnd, question_to_context
+from jobs.lab.bench.retrieve_figures import Figure, Route, Within, at_most, route_of, spread
+from jobs.lab.bench.retrieve_load import WARM_UP_S, Load, send
+from jobs.lab.bench.retrieve_server import Server, serving
+from jobs.shared.bytecode import with_bytecode
+from models.policy import Policy
+from streams.api.assembly import memory_api
+from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
+from streams.api.users.reading import MemoryReader
+from streams.http.security import Caller, reading_for
+from streams.index.edge import EdgeStore
+from streams.ports import Embedder
+from streams.settings import Settings
+from streams.settings.http import HttpSettings
+
+RETRIEVE, CONTEXT, SEARCH = "/v1/retrieve", "/v1/context", "/v1/search"
+HTTP_ALONE = "/livez"
+"""Touches no memory: what the server and the machine take for themselves."""
+RETRIEVE_MS = 15.0
+IN_PROCESS_MS = 5.0
+END_TO_END_MS = 500.0
+_LOWER = (0.75, 0.5, 0.25, 0.1)
+"""Of the rate, tried one after the other where it does not hold."""
+_SHORT_S = 5.0
+_FOLDER = "vectors"
+_QUESTIONS = 1_000
+_WARM = 0.5
+"""Questions asked inside the process beforehand, as a share of those that count."""
+
+Say = Callable[[str], None]
+_Ask = Callable[[MemoryReader, Question], Awaitable[None]]
+
+
+class Size(Struct, frozen=True):
+    """How much is measured.
+
+    Attributes:
+        memories: Facts, episodes and turns together.
+        rate: Requests a second.
+        seconds: For each route.
+        asked: Questions inside the process, for each route.
+    """
+
+    memories: int = 100_000
+    rate: float = 200.0
+    seconds: float = 30.0
+    asked: int = 1_000
+
+
+QUICK = Size(memories=5_000, rate=50.0, seconds=3.0, asked=100)
+
+
+class Report(Struct, frozen=True):
+    """Everything about reading memory.
+
+    Attributes:
+        memories: In the store; of so many users.
+        embedder: Whose vectors.
+        fill_s: Making and indexing them.
+        http_alone: A route that touches no memory, at the same rate.
+        routes: Those that do; `/v1/search` is the hybrid search of a user's turns.
+        rate_that_holds: Requests a second at which the limit for `/v1/retrieve` holds; 0 for none that was tried.
+        end_to_end: From a turn that is sent to a context that has it; None where it was not asked for.
+        held: What has a limit, in one list.
+    """
+
+    memories: int
+    users: int
+    embedder: str
+    rate: float
+    seconds: float
+    fill_s: float
+    http_alone: Route
+    routes: list[Route]
+    rate_that_holds: float
+    end_to_end: EndToEnd | None
+    held: list[Figure]
+    load_average_at_start: float
+    load_average_at_end: float
+    cpus: int
+
+
+async def measure(
+    home: Path, settings: Settings, policy: Policy, embedder: Embedder, size: Size, *, end_to_end: bool, say: Say
+) -> Report:
+    """Measure everything.
+
+    Args:
+        home: An empty folder; the store is made in it.
+        settings: Of the cluster that the roles of `end_to_end` use, with `home` as their data directory.
+        policy: The rules.
+        embedder: The one that the settings name.
+        size: How much.
+        end_to_end: Whether roles are started too.
+        say: Told what is going on.
+
+    Raises:
+        BenchFailed: A process failed, or memory gave no answers.
+    """
+    load_average, began_s = os.getloadavg()[0], perf_counter()
+    corpus, users = Corpus(policy), users_for(size.memories)
+    say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
+    await _filled(home / _FOLDER, embedder, corpus, users)
+    fill_s = perf_counter() - began_s
+    questions = list(islice(corpus.questions(users), _QUESTIONS))
+    say("asking inside the process")
+    inside = await _inside(home / _FOLDER, policy, embedder, questions, size.asked)
+    async with serving(home / _FOLDER, _environment(), home / "server.log") as server:
+        sending = _Sending(server, questions, home, say)
+        await sending.warm()
+        http_alone = await sending.route(HTTP_ALONE, size.rate, size.seconds)
+        routes = [
+            replace(await sending.route(path, size.rate, size.seconds), inside=within)
+            for path, within in inside.items()
+        ]
+        holds = await sending.rate_that_holds(routes[0], size)
+    report = Report(
+        memories=users * MEMORIES_EACH,
+        users=users,
+        embedder=embedder.name,
+        rate=size.rate,
+        seconds=size.seconds,
+        fill_s=fill_s,
+        http_alone=http_alone,
+        routes=routes,
+        rate_that_holds=holds,
+        end_to_end=await question_to_context(settings, size.seconds, say=say) if end_to_end else None,
+        held=[],
+        load_average_at_start=load_average,
+        load_average_at_end=os.getloadavg()[0],
+        cpus=os.cpu_count() or 1,
+    )
+    return replace(report, held=held_figures(report))
+
+
+def held_figures(report: Report) -> list[Figure]:
+    """What is held to a limit; where answers did not keep up with the rate, it is not reached."""
+    retrieve = next(route for route in report.routes if route.path == RETRIEVE)
+    figures = [
+        at_most(
+            f"retrieve over HTTP at {report.rate:g}/s, p99",
+            retrieve.p99_ms,
+            RETRIEVE_MS,
+            answered=retrieve.keeps_up(report.rate),
+        )
+    ]
+    if retrieve.inside is not None:
+        figures.append(at_most("retrieve inside the process, p99", retrieve.inside.p99_ms, IN_PROCESS_MS))
+    if report.end_to_end is not None:
+        figures.append(
+            at_most(
+                "turn sent to context with it, p99",
+                report.end_to_end.p99_ms,
+                END_TO_END_MS,
+                answered=not report.end_to_end.without_turn,
+            )
+        )
+    return figures
+
+
+async def _filled(folder: Path, embedder: Embedder, corpus: Corpus, users: int) -> None:
+    store = EdgeStore(folder, embedder=embedder.name)
+    try:
+        await fill(store, embedder, corpus, users)
+    finally:
+        await store.close()
+
+
+async def _inside(
+    folder: Path, policy: Policy, embedder: Embedder, questions: Sequence[Question], asked: int
+) -> dict[str, Within]:
+    """Each route's work without HTTP, one question after the other, on the store opened anew.
+
+    Raises:
+        BenchFailed: Memory gives no facts, episodes or turns.
+    """
+    store = EdgeStore(folder, embedder=embedder.name)
+    try:
+        api = memory_api(store, embedder, policy, HttpSettings(mcp=False), topic_prefix="bench")
+        gc.collect()
+        gc.freeze()
+        with reading_for(Caller()):
+            return {
+                path: await _asked(ask, api.reader, questions, asked)
+                for path, ask in ((RETRIEVE, _retrieve), (CONTEXT, _context), (SEARCH, _search))
+            }
+    finally:
+        gc.unfreeze()
+        await store.close()
+
+
+async def _asked(ask: _Ask, reader: MemoryReader, questions: Sequence[Question], asked: int) -> Within:
+    times_ms = []
+    for n in range(round(asked * (1 + _WARM))):
+        began_s = perf_counter()
+        await ask(reader, questions[n % len(questions)])
+        times_ms.append((perf_counter() - began_s) * 1_000)
+    return Within(*spread(times_ms[-asked:]))
+
+
+async def _retrieve(reader: MemoryReader, question: Question) -> None:
+    found = await reader.retrieve(
+        Retrieve(user_id=question.user_id, app_id=question.app_id, query=question.query, min_importance=0.5)
+    )
+    if not found.structured_facts:
+        raise BenchFailed(f"{question.user_id} has no facts: was the store filled?")
+
+
+async def _context(reader: MemoryReader, question: Question) -> None:
+    found = await reader.context(
+        AssembleContext(user_id=question.user_id, app_id=question.app_id, query=question.query)
+    )
+    if not found.recent:
+        raise BenchFailed(f"{question.user_id} has no last turns: was the store filled?")
+
+
+async def _search(reader: MemoryReader, question: Question) -> None:
+    found = await reader.search(SearchMemory(user_id=question.user_id, app_id=question.app_id, query=question.query))
+    if not found.turns:
+        raise BenchFailed(f"nothing was found for {question.user_id}: was the store filled?")
+
+
+def _environment() -> Mapping[str, str]:
+    """Of the children: this process's, without what would have them ask for tokens."""
+    return {name: value for name, value in with_bytecode(os.environ).items() if not name.startswith("TURNTIDE_HTTP__")}
+
+
+class _Sending:
+    """Requests to one server.
+
+    Args:
+        server: That answers.
+        questions: What is asked.
+        home: A folder to work in.
+        say: Told what is going on.
+    """
+
+    def __init__(self, server: Server, questions: Sequence[Question], home: Path, say: Say) -> None:
+        self._server = server
+        self._bodies = [json.encode(question).decode() for question in questions]
+        self._home = home
+        self._say = say
+
+    async def warm(self) -> None:
+        """Ask each route once: the server opens its collections, and what cannot work is seen at once.
+
+        Raises:
+            BenchFailed: It does not answer 200.
+        """
+        async with httpx.AsyncClient(base_url=self._server.url, timeout=30.0) as client:
+            for path in (RETRIEVE, CONTEXT, SEARCH):
+                answer = await client.post(path, content=self._bodies[0])
+                if answer.status_code != httpx.codes.OK:
+                    raise BenchFailed(f"POST {path} answers {answer.status_code}: {answer.text[:500]}")
+
+    async def route(self, path: str, rate: float, seconds: float) -> Route:
+        """One route at a rate."""
+        self._say(f"{path} at {rate:g} requests/s for {seconds:g} s")
+        bodies = [] if path == HTTP_ALONE else self._bodies
+        cpu_s = self._server.cpu_s()
+        loaded = await send(Load(self._server.url + path, bodies, rate, seconds), _environment(), self._home)
+        return route_of(path, loaded, server_cpus=(self._server.cpu_s() - cpu_s) / (loaded.seconds + WARM_UP_S))
+
+    async def rate_that_holds(self, retrieve: Route, size: Size) -> float:
+        """The measured rate if its limit holds, else the highest of some lower ones that does; 0 for none."""
+        found, rate, lower = retrieve, size.rate, [size.rate * share for share in _LOWER]
+        while not (found.p99_ms <= RETRIEVE_MS and found.keeps_up(rate)):
+            if not lower:
+                return 0.0
+            rate = lower.pop(0)
+            found = await self.route(RETRIEVE, rate, min(size.seconds, _SHORT_S))
+        return rate

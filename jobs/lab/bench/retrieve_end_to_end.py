@@ -1,0 +1,218 @@
+"""From a turn that is sent to a prompt that knows it: real roles on a real broker, under load.
+
+A turn is produced to `turns.v1`, and `POST /v1/context` asks with `after` for it: the answer comes once the sessions,
+memory and index roles have done their work on the turn. Meanwhile other sessions' turns come at a steady rate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+import httpx
+import psutil
+from aiokafka import AIOKafkaProducer
+from msgspec import Struct
+
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.retrieve_figures import spread
+from jobs.lab.bench.traffic import Traffic
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from models.events import Role, Turn
+from models.events.topics import TURNS
+from models.wire.codec import encode
+from models.wire.envelope import headers_for
+from streams.kafka.client import client_options
+from streams.settings import Settings
+
+TURNS_PER_S = 200
+"""Of other sessions, meanwhile."""
+_ROLES = ("sessions", "memory", "enrich", "index")
+_APART_S = 0.25
+"""Between an answer and the next question."""
+_WARM_UP_S = 10.0
+_WAIT_MS = 10_000
+_SPARE_S = 5.0
+_TICK_S = 0.002
+_SAID = (
+    "My name is Maren and I keep the lighthouse.",
+    "The green coat hangs on the second hook.",
+    "Please remember that the mail boat comes on Thursday.",
+    "I prefer tea, and I never eat fish.",
+)
+
+
+class EndToEnd(Struct, frozen=True):
+    """From the moment before a turn is sent to the answer with the context that has it.
+
+    Attributes:
+        asked: Questions.
+        turns_per_s: Of other sessions, as they were sent meanwhile.
+        without_turn: Answers in whose prompt the turn is not: each is a defect.
+        role_cpus: Role → CPUs that it used meanwhile, 1 for a whole one.
+    """
+
+    asked: int
+    turns_per_s: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    without_turn: int
+    role_cpus: dict[str, float]
+    load_average: float
+
+
+async def question_to_context(settings: Settings, seconds: float, *, say: Callable[[str], None]) -> EndToEnd:
+    """Start the roles and ask, one question after the other.
+
+    Args:
+        settings: Cluster, prefix and data directory; the index role opens the store that is there.
+        seconds: For how long, the warm-up left out.
+        say: Told what is going on.
+
+    Raises:
+        BenchFailed: A question was not answered.
+    """
+    await apply_topics(settings)
+    say(f"sessions, memory, enrich and index roles, {TURNS_PER_S} turns/s")
+    async with _roles(settings) as roles, _producer(settings) as producer:
+        sent: list[float] = []
+        background = asyncio.create_task(_background(settings, producer, sent))
+        try:
+            return await _asked(settings, producer, roles, seconds, sent)
+        finally:
+            background.cancel()
+            await asyncio.wait({background})
+
+
+@asynccontextmanager
+async def _roles(settings: Settings) -> AsyncIterator[list[RoleProcess]]:
+    """The roles, ready."""
+    roles = [RoleProcess(name, settings, log=settings.data_dir / f"{name}.log") for name in _ROLES]
+    try:
+        for role in roles:
+            role.start()
+        for role in roles:
+            await role.ready()
+        yield roles
+    finally:
+        for role in roles:
+            role.stop()
+
+
+@asynccontextmanager
+async def _producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
+    producer = AIOKafkaProducer(**client_options(settings.kafka))
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def _send(settings: Settings, producer: AIOKafkaProducer, turn: Turn) -> None:
+    topic = TURNS.full_name(settings.topic_prefix)
+    await producer.send(topic, encode(turn), key=turn.session_id.encode(), headers=headers_for(turn))
+
+
+async def _background(settings: Settings, producer: AIOKafkaProducer, sent: list[float]) -> None:
+    """Turns of other sessions until it is cancelled, each when it is due; `sent` gets the time of each."""
+    began_s, began = perf_counter(), datetime.now(UTC)
+    for n, turn in enumerate(Traffic().backlog(10**9, ends_at=began)):
+        after_s = n / TURNS_PER_S
+        if (early_s := began_s + after_s - perf_counter()) > 0:
+            await asyncio.sleep(max(early_s, _TICK_S))
+        at = began + timedelta(seconds=after_s)
+        await _send(settings, producer, _at(turn, at))
+        sent.append(perf_counter())
+
+
+def _at(turn: Turn, timestamp: datetime) -> Turn:
+    return Turn(
+        session_id=turn.session_id,
+        user_id=turn.user_id,
+        app_id=turn.app_id,
+        turn=turn.turn,
+        role=turn.role,
+        content=turn.content,
+        timestamp=timestamp,
+    )
+
+
+async def _asked(
+    settings: Settings, producer: AIOKafkaProducer, roles: Sequence[RoleProcess], seconds: float, sent: list[float]
+) -> EndToEnd:
+    times_ms: list[float] = []
+    used_s: dict[str, float] = {}
+    without_turn = n = 0
+    index = roles[_ROLES.index("index")]
+    counts_from_s = perf_counter() + _WARM_UP_S
+    async with httpx.AsyncClient(base_url=index.url, timeout=_WAIT_MS / 1_000 + _SPARE_S) as client:
+        while perf_counter() < counts_from_s + seconds:
+            began_s = perf_counter()
+            turn = _question(n)
+            await _send(settings, producer, turn)
+            prompt = await _context(client, turn, index)
+            if began_s >= counts_from_s:
+                used_s = used_s or _cpu_s(roles)
+                times_ms.append((perf_counter() - began_s) * 1_000)
+                without_turn += turn.content not in prompt
+            n += 1
+            await asyncio.sleep(_APART_S)
+    if not times_ms:
+        raise BenchFailed("no question was asked after the warm-up: give more --seconds")
+    counted = [at_s for at_s in sent if at_s >= counts_from_s]
+    p50_ms, p95_ms, p99_ms = spread(times_ms)
+    return EndToEnd(
+        asked=len(times_ms),
+        turns_per_s=len(counted) / seconds,
+        p50_ms=p50_ms,
+        p95_ms=p95_ms,
+        p99_ms=p99_ms,
+        max_ms=max(times_ms),
+        role_cpus={name: (now_s - used_s[name]) / seconds for name, now_s in _cpu_s(roles).items()},
+        without_turn=without_turn,
+        load_average=os.getloadavg()[0],
+    )
+
+
+def _cpu_s(roles: Iterable[RoleProcess]) -> dict[str, float]:
+    """Role → seconds of CPU that it has used."""
+    return {role.role: sum(psutil.Process(role.pid).cpu_times()[:2]) for role in roles}
+
+
+def _question(n: int) -> Turn:
+    """Turn `n` of a session; each says which it is."""
+    return Turn(
+        session_id="asking",
+        user_id="asks",
+        app_id="bench",
+        turn=n,
+        role=Role.USER,
+        content=f"{_SAID[n % len(_SAID)]} That is what I said in message {n}.",
+        timestamp=datetime.now(UTC),
+    )
+
+
+async def _context(client: httpx.AsyncClient, turn: Turn, index: RoleProcess) -> str:
+    """The prompt with the turn in it.
+
+    Raises:
+        BenchFailed: It did not come.
+    """
+    wanted = {
+        "user_id": turn.user_id,
+        "app_id": turn.app_id,
+        "query": turn.content,
+        "after": {"session_id": turn.session_id, "turn": turn.turn, "timeout_ms": _WAIT_MS},
+    }
+    answer = await client.post("/v1/context", json=wanted)
+    if answer.status_code != httpx.codes.OK:
+        raise BenchFailed(f"POST /v1/context answers {answer.status_code}: {answer.text[:500]}\n{index.log_tail()}")
+    return str(answer.json()["prompt"])

@@ -1,0 +1,183 @@
+"""What each role costs per turn, all of them at work on the same backlog: processor, memory, and bytes in every topic.
+
+The base of `turntide sizing`. Processor time is read from the processes, so other work on the machine disturbs it
+little; what a role takes to start and to be ready is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from msgspec import Struct
+
+from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_groups import group_of
+from jobs.shared.role_process import RoleProcess
+from models.events.topics import ARCHIVED_TOPICS, COMMANDS, INDEXED_TOPICS, REQUESTS, TOPICS, TURNS, Topic
+from streams.kafka.client import admin, consumer, read_to_end
+from streams.settings import Settings, load_settings
+
+PARTITIONS = 4
+FULL_TURNS, QUICK_TURNS = 60_000, 3_000
+_SOURCES: Mapping[str, tuple[Topic, ...]] = {
+    "sessions": (TURNS,),
+    "memory": (COMMANDS,),
+    "enrich": (REQUESTS,),
+    "index": INDEXED_TOPICS,
+    "archive": ARCHIVED_TOPICS,
+}
+"""Roles that every turn passes, and what each reads."""
+_POLL_S = 1.0
+_WITHIN_S = 1_800.0
+_FLUSH_AGE = "PT15S"
+
+
+class RoleCost(Struct, frozen=True):
+    """What one role took.
+
+    Attributes:
+        cpu_us_per_turn: Processor time, user and system, over all threads.
+        memory_mb: Resident at the end, in 10⁶ bytes.
+    """
+
+    role: str
+    cpu_us_per_turn: float
+    memory_mb: float
+
+
+class TopicCost(Struct, frozen=True):
+    """What one topic holds at the end, before the broker compacts it; keys and values, no record overhead."""
+
+    topic: str
+    records_per_turn: float
+    bytes_per_turn: float
+
+
+class RolesReport(Struct, frozen=True):
+    """One run.
+
+    Attributes:
+        turns: Length of the backlog.
+        seconds: Until every role had read everything.
+        roles: With the broker, under `kafka`, where it is the bench's own.
+        archive_bytes_per_turn: Parquet as landed, not merged.
+        index_bytes_per_turn: Qdrant Edge's folder, its log included.
+    """
+
+    turns: int
+    turn_bytes: float
+    seconds: float
+    partitions: int
+    roles: list[RoleCost]
+    topics: list[TopicCost]
+    archive_bytes_per_turn: float
+    index_bytes_per_turn: float
+    load_average_at_start: float
+
+
+async def measure(ground: Ground, *, turns: int, say: Callable[[str], None]) -> RolesReport:
+    """Run all roles over one backlog.
+
+    Args:
+        ground: A broker without other work, and an empty folder.
+        turns: Length of the backlog.
+        say: Called with what is going on.
+
+    Raises:
+        BenchFailed: A role ended, or did not read everything in time.
+    """
+    settings = load_settings(
+        kafka={"bootstrap": ground.bootstrap, "partitions": PARTITIONS}, topic_prefix="roles", data_dir=ground.home
+    )
+    await apply_topics(settings)
+    with ExitStack() as running:
+        roles = {name: _role(name, settings, running) for name in _SOURCES}
+        await asyncio.gather(*(role.ready() for role in roles.values()))
+        processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
+        if ground.broker_pid is not None:
+            processes["kafka"] = psutil.Process(ground.broker_pid)
+        before = {name: _cpu_s(process) for name, process in processes.items()}
+        began_s = time.monotonic()
+        say(f"sending {turns:,} turns")
+        turn_bytes = await send_all(settings, Traffic(7).backlog(turns, ends_at=datetime.now(UTC)))
+        await _all_read(settings, roles, say)
+        seconds = time.monotonic() - began_s
+        costs = [
+            RoleCost(name, (_cpu_s(each) - before[name]) / turns * 1e6, each.memory_info().rss / 1e6)
+            for name, each in processes.items()
+        ]
+    say("counting bytes")
+    return RolesReport(
+        turns=turns,
+        turn_bytes=turn_bytes,
+        seconds=seconds,
+        partitions=PARTITIONS,
+        roles=costs,
+        topics=[await _topic_cost(settings, topic, turns) for topic in TOPICS],
+        archive_bytes_per_turn=_bytes_below(ground.home / "archive", ".parquet") / turns,
+        index_bytes_per_turn=_bytes_below(ground.home / "vectors") / turns,
+        load_average_at_start=ground.load_average,
+    )
+
+
+def _role(name: str, settings: Settings, running: ExitStack) -> RoleProcess:
+    log = settings.data_dir / "logs" / f"{name}.log"
+    role = RoleProcess(name, settings, log=log, extra_environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": _FLUSH_AGE})
+    role.start()
+    running.callback(role.stop)
+    return role
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+async def _all_read(settings: Settings, roles: Mapping[str, RoleProcess], say: Callable[[str], None]) -> None:
+    """Wait until every role has committed all of what it reads, the others' outputs included."""
+    try:
+        async with asyncio.timeout(_WITHIN_S), admin(settings.kafka) as asked, consumer(settings.kafka) as reader:
+            while waiting := await _waiting(settings, asked, reader):
+                for name, role in roles.items():
+                    if not role.running():
+                        raise BenchFailed(f"role {name} ended:\n{role.log_tail()}")
+                say("records to read: " + ", ".join(f"{role} {count:,}" for role, count in waiting.items()))
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise BenchFailed(f"not everything was read within {_WITHIN_S:g} s") from None
+
+
+async def _waiting(settings: Settings, asked: AIOKafkaAdminClient, reader: AIOKafkaConsumer) -> dict[str, int]:
+    waiting: dict[str, int] = {}
+    for role, sources in _SOURCES.items():
+        names = [topic.full_name(settings.topic_prefix) for topic in sources]
+        places = [TopicPartition(name, partition) for name in names for partition in range(PARTITIONS)]
+        committed = await asked.list_consumer_group_offsets(group_of(settings, role))
+        ends = await reader.end_offsets(places)
+        offsets = {place: committed[place].offset if place in committed else 0 for place in places}
+        if count := sum(ends[place] - max(0, offsets[place]) for place in places):
+            waiting[role] = count
+    return waiting
+
+
+async def _topic_cost(settings: Settings, topic: Topic, turns: int) -> TopicCost:
+    records = size = 0
+    async for record in read_to_end(settings.kafka, topic.full_name(settings.topic_prefix)):
+        records += 1
+        size += len(record.key or b"") + len(record.value or b"")
+    return TopicCost(topic.name, records / turns, size / turns)
+
+
+def _bytes_below(folder: Path, ending: str = "") -> int:
+    return sum(path.stat().st_size for path in folder.rglob(f"*{ending}") if path.is_file())

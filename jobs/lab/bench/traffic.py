@@ -1,0 +1,122 @@
+"""Turns to measure with: the demo's conversations over and over, each session under an id of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from jobs.demo.conversations import Conversation, load_conversations
+from models.events import Turn
+from models.events.topics import TURNS
+from models.wire.codec import encode
+from streams.kafka.client import client_options
+from streams.settings import Settings
+
+SESSIONS_AT_ONCE = 100
+"""So many conversations are open at any time; where one ends another begins."""
+SPACING = timedelta(milliseconds=200)
+"""Event time between turns of the log, so about twenty seconds between those of a session."""
+TURNS_PER_ALARM = 10
+"""Length of an alarming session; its last turn raises the alert."""
+_ALARMING_RISK = 0.97
+_QUIET_RISK = 0.05
+_SENDS_AT_ONCE = 2_000
+
+
+class Traffic:
+    """Makes turns.
+
+    Args:
+        seed: Of the interleaving.
+        conversations: What is said; none: the demo's.
+    """
+
+    def __init__(self, seed: int = 0, conversations: Sequence[Conversation] | None = None) -> None:
+        self._rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self._conversations = conversations or load_conversations()
+        self._harmless = [each for each in self._conversations if not each.expected_alert]
+
+    def backlog(self, count: int, *, ends_at: datetime, spacing: timedelta = SPACING) -> Iterator[Turn]:
+        """`count` turns of interleaved sessions without an upstream risk, in event-time order.
+
+        From about turn 9,000 on sessions that fell silent time out (half an hour of event time), which costs extra: the
+        contenders that work per event see none of it.
+
+        Args:
+            count: How many turns.
+            ends_at: Event time after the last of them, aware.
+            spacing: Event time between them.
+        """
+        said = [0] * SESSIONS_AT_ONCE
+        sessions = list(range(SESSIONS_AT_ONCE))
+        for n in range(count):
+            place = self._rng.randrange(SESSIONS_AT_ONCE)
+            if said[place] == len(self._conversation(sessions[place]).turns):
+                sessions[place] += SESSIONS_AT_ONCE
+                said[place] = 0
+            session, turn = sessions[place], said[place]
+            said[place] += 1
+            yield _turn(self._conversation(session), f"bench-{session}", turn, ends_at - (count - n) * spacing)
+
+    def alarming(self, n: int, timestamp: datetime) -> Turn:
+        """Turn `n` of endless short sessions, one after the other, whose last turn alone alerts: by its upstream risk.
+
+        What is said in them is harmless: a session that alerts by its words would have its alert before.
+        """
+        session, turn = divmod(n, TURNS_PER_ALARM)
+        risk = _ALARMING_RISK if self.alarms(n) else _QUIET_RISK
+        said = self._harmless[session % len(self._harmless)]
+        return _turn(said, f"alarming-{session}", turn, timestamp, risk)
+
+    def alarms(self, n: int) -> bool:
+        """Whether turn `n` of the alarming sessions is one that alerts."""
+        return n % TURNS_PER_ALARM == TURNS_PER_ALARM - 1
+
+    def _conversation(self, session: int) -> Conversation:
+        return self._conversations[session % len(self._conversations)]
+
+
+def _turn(
+    conversation: Conversation, session_id: str, turn: int, timestamp: datetime, risk: float | None = None
+) -> Turn:
+    ((role, content),) = conversation.turns[turn].items()
+    return Turn(
+        session_id=session_id,
+        user_id=f"user-of-{session_id}",
+        app_id=conversation.app_id,
+        turn=turn,
+        role=role,
+        content=content,
+        timestamp=timestamp,
+        risk=risk,
+    )
+
+
+async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
+    """Write turns to `turns.v1`, all acknowledged on return.
+
+    Returns:
+        Mean bytes of a record's value.
+    """
+    topic = TURNS.full_name(settings.topic_prefix)
+    producer = AIOKafkaProducer(**client_options(settings.kafka), linger_ms=5)
+    await producer.start()
+    sizes: list[int] = []
+    pending: list[Any] = []
+    try:
+        for turn in turns:
+            value = encode(turn)
+            sizes.append(len(value))
+            pending.append(await producer.send(topic, value, key=turn.session_id.encode()))
+            if len(pending) == _SENDS_AT_ONCE:
+                await asyncio.gather(*pending)
+                pending.clear()
+        await asyncio.gather(*pending)
+    finally:
+        await producer.stop()
+    return sum(sizes) / len(sizes)

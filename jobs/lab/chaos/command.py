@@ -1,0 +1,182 @@
+"""`turntide chaos`: kill, freeze and restart everything under load, then compare with a replay."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from jobs.cli import examples
+from jobs.lab.chaos.actions import OUTAGE_S, Act
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from jobs.lab.chaos.sweep import Saved
+
+_EXIT_DIFFERENT = 1
+_ALL = ",".join(Act)
+
+
+def chaos(
+    *,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed does the same things in the same order.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, help="So many seeds, one after the other, from --seed on.")] = 1,
+    minutes: Annotated[float, typer.Option(min=0.05, help="How long turns are sent and harm is done.")] = 1.0,
+    turns_per_s: Annotated[float, typer.Option("--turns-per-s", min=1, help="Turns per second.")] = 200.0,
+    acts: Annotated[str, typer.Option(help="Kinds of harm to choose from, comma separated.")] = _ALL,
+    outage_s: Annotated[
+        float, typer.Option("--outage-s", min=0.5, help="Longest outage of broker and vector store, seconds.")
+    ] = OUTAGE_S,
+    rolling: Annotated[
+        bool,
+        typer.Option("--rolling", help="No harm: restart one worker after another, as an upgrade does; two per role."),
+    ] = False,
+    roles: Annotated[str, typer.Option(help="With --rolling: the roles, comma separated; none: all.")] = "",
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="New or empty folder for broker, archive and logs; none: a temporary one, kept on failure."),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Append each run to this file as a JSON line; what stands there is not run again."),
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Prove that nothing is lost or doubled: real roles and a broker of their own, harmed at random under load.
+
+    Roles are killed −9, frozen beyond the session time-out, stopped and joined by another worker; the broker is killed
+    and comes back, or refuses what is written; the vector store is killed, hangs or answers 503. Turns come late, twice
+    and out of order, with poison between them, of users in several sessions at once. Then state, outputs, archive and
+    index must equal a replay of the logs, as `turntide replay --compare` has it. Exit code 1 with any difference.
+
+    With --rolling, two workers of each role run, and every one is stopped in order (SIGTERM) and started again, one
+    after another under load: the comparison is the same, and the longest pause of each role's outputs is told.
+    """
+    from jobs.lab.chaos.driver import Options
+    from jobs.lab.chaos.sweep import sweep
+    from streams.observe.telemetry import configure_logging
+
+    configure_logging(level="warning")
+    if rolling:
+        _roll(data_dir, roles=roles, turns_per_s=turns_per_s, seed=seed, printed=Output(output))
+        return
+    allowed = acts_of(acts)
+    folder = _folder(data_dir)
+    printed = Output(output)
+    options = Options(
+        seed=seed, minutes=minutes, turns_per_s=turns_per_s, data_dir=folder, acts=allowed, outage_s=outage_s
+    )
+    done: list[Saved] = []
+    try:
+        with _terminable():
+            keep = data_dir is not None and runs == 1
+            done += sweep(options, range(seed, seed + runs), save=save, keep=keep, tell=printed.message)
+    except BaseException:
+        typer.echo(f"Broker, archive and logs are kept in {folder}", err=True)
+        raise
+    _print(done, printed, many=runs > 1)
+    failed = [run for run in done if run.failed]
+    for run in failed:
+        found = f"{run.result.differences} differences" if run.result else run.error
+        typer.echo(f"{found}. Broker, archive and logs are kept in {folder}. To repeat: {run.again()}", err=True)
+    if failed:
+        raise typer.Exit(_EXIT_DIFFERENT)
+    if data_dir is None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+chaos.epilog = examples(  # type: ignore[attr-defined]
+    "turntide chaos",
+    "turntide chaos --seed 7 --minutes 5 --turns-per-s 500",
+    "turntide chaos --seed 7 --output json | jq .differences",
+    "turntide chaos --runs 20 --minutes 0.5 --save chaos.jsonl",
+    "turntide chaos --acts kill,stop",
+    "turntide chaos --rolling --turns-per-s 100",
+    "turntide chaos --acts broker --minutes 5 --outage-s 60",
+)
+
+
+def acts_of(names: str) -> frozenset[Act]:
+    """The kinds of harm that are named, comma separated.
+
+    Raises:
+        ConfigurationError: One of them is none.
+    """
+    try:
+        return frozenset(Act(name.strip()) for name in names.split(","))
+    except ValueError as error:
+        raise ConfigurationError(f"--acts {names}: {error}. There are {_ALL.replace(',', ', ')}") from error
+
+
+def _roll(data_dir: Path | None, *, roles: str, turns_per_s: float, seed: int, printed: Output) -> None:
+    import asyncio
+
+    from jobs.lab.chaos.driver import settings_of
+    from jobs.lab.chaos.rolling import ROLES, Rolling, roles_of
+    from jobs.operate.broker.local_kafka import LocalKafka
+    from jobs.operate.topics import apply_topics
+
+    wanted, folder = roles_of(roles) if roles else ROLES, _folder(data_dir)
+
+    with _terminable(), LocalKafka(folder) as broker:
+        settings = settings_of(broker.bootstrap, folder)
+        asyncio.run(apply_topics(settings))
+        rolling = Rolling(settings, roles=wanted, turns_per_s=turns_per_s, seed=seed, tell=printed.message)
+        result = asyncio.run(rolling.run())
+    printed.record(msgspec.to_builtins(result))
+    if result.failed:
+        typer.echo(f"{result.differences} differences. Broker, archive and logs are kept in {folder}", err=True)
+        raise typer.Exit(_EXIT_DIFFERENT)
+    if data_dir is None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _print(done: list[Saved], printed: Output, *, many: bool) -> None:
+    from jobs.lab.chaos.sweep import row_of, total_row, totals_of
+
+    results = [msgspec.to_builtins(run.result) for run in done if run.result]
+    if not many:
+        if results:
+            printed.record(_kept(results[0]) if printed.form is OutputFormat.JSON else results[0])
+    elif printed.form is OutputFormat.JSON:
+        printed.record(_kept({"totals": msgspec.to_builtins(totals_of(done)), "runs": msgspec.to_builtins(done)}))
+    else:
+        printed.rows("chaos", [*map(row_of, done), total_row(totals_of(done))])
+
+
+def _kept(fields: dict[str, Any]) -> dict[str, Any]:
+    """With what a file needs that is kept for `turntide bench page`."""
+    from jobs.lab.bench.machine import envelope
+    from jobs.lab.chaos.driver import SESSION_TIMEOUT
+
+    return envelope({**fields, "session_timeout_s": SESSION_TIMEOUT.total_seconds()})
+
+
+def _folder(data_dir: Path | None) -> Path:
+    if data_dir is None:
+        return Path(tempfile.mkdtemp(prefix="turntide-chaos-")).resolve()
+    if data_dir.exists() and any(data_dir.iterdir()):
+        raise ConfigurationError(f"--data-dir {data_dir} is not empty: name a new folder, or none for a temporary one")
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return data_dir.resolve()
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM takes the same way out as Ctrl-C, so that everything is ended."""
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # A shell lets what it starts in the background ignore SIGINT.
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGINT, ignored)

@@ -1,0 +1,96 @@
+"""How late alerts were, with all harms at work and after kills alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from jobs.lab.chaos.actions import REJECTING_USERS, SESSIONS, Act
+
+_AFTER_S = 1.0
+
+
+class Harm(Struct, frozen=True):
+    """What was done, by wall clock.
+
+    Attributes:
+        act: Its kind.
+        place: What it hit.
+        began_ms: When, ms since 1970.
+        ended_ms: When a freeze, an outage or a refusal was over, or a stopped process had ended; a kill's is its
+            beginning.
+    """
+
+    act: Act
+    place: str
+    began_ms: int
+    ended_ms: int
+
+
+class Raised(NamedTuple):
+    """An alert: when the broker had the turn that raised it, and when the alert itself, ms since 1970."""
+
+    turn_ms: int
+    alert_ms: int
+
+    @property
+    def delay_s(self) -> float:
+        """From one to the other, seconds."""
+        return (self.alert_ms - self.turn_ms) / 1000
+
+
+class Delays(Struct, frozen=True, kw_only=True):
+    """The longest delays of a run, seconds; 0 without any alert.
+
+    Attributes:
+        worst_s: Of all alerts, whatever was being done.
+        worst_after_kill_s: Of the alerts of `after_kill`, from the later of turn and last kill.
+        after_kill: Number of alerts that kills of session workers delayed and nothing else can have.
+    """
+
+    worst_s: float
+    worst_after_kill_s: float
+    after_kill: int
+
+
+def delays(alerts: Iterable[Raised], harms: Sequence[Harm], *, session_timeout_s: float) -> Delays:
+    """The longest delays.
+
+    An alert counts as delayed by kills alone if, between its turn and itself or within the session time-out and a
+    second before its turn, a session worker was killed −9, and if no harm of another kind was in progress between its
+    turn and itself, nor had ended within two session time-outs before its turn: so long its rebalances may go on.
+    What is done to other roles' workers, topics and to the vector store harms no alert and does not matter. Several
+    kills count from the last one, for the figure says how soon alerts come again after a kill.
+
+    Args:
+        alerts: Alerts that were raised or became worse.
+        harms: Everything that was done, in any order.
+        session_timeout_s: Time-out of the consumer group.
+    """
+    before_ms = int((session_timeout_s + _AFTER_S) * 1000)
+    kills = sorted(harm.began_ms for harm in harms if harm.act is Act.KILL and harm.place in SESSIONS)
+    others = [harm for harm in harms if _delays_alerts(harm)]
+    worst_s = worst_after_kill_s = 0.0
+    counted = 0
+    for raised in alerts:
+        worst_s = max(worst_s, raised.delay_s)
+        kill_ms = max((ms for ms in kills if raised.turn_ms - before_ms <= ms <= raised.alert_ms), default=None)
+        if kill_ms is None or any(_touches(harm, raised, int(2000 * session_timeout_s)) for harm in others):
+            continue
+        counted += 1
+        worst_after_kill_s = max(worst_after_kill_s, (raised.alert_ms - max(raised.turn_ms, kill_ms)) / 1000)
+    return Delays(worst_s=round(worst_s, 3), worst_after_kill_s=round(worst_after_kill_s, 3), after_kill=counted)
+
+
+def _delays_alerts(harm: Harm) -> bool:
+    if harm.act in {Act.BROKER, Act.JOIN_OR_LEAVE}:
+        return True
+    if harm.act is Act.REJECT:
+        return harm.place not in REJECTING_USERS
+    return harm.act in {Act.FREEZE, Act.STOP} and harm.place in SESSIONS
+
+
+def _touches(harm: Harm, raised: Raised, lasting_ms: int) -> bool:
+    return harm.began_ms <= raised.alert_ms and harm.ended_ms >= raised.turn_ms - lasting_ms

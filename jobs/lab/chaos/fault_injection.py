@@ -1,0 +1,123 @@
+"""Does the acts of a plan, each at its time, and remembers when it was done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic, time
+
+from aiokafka.errors import KafkaError
+
+from jobs.lab.chaos.actions import Act, Action, Outage
+from jobs.lab.chaos.delays import Harm
+from jobs.lab.chaos.supervisor import Supervisor
+from jobs.operate.broker.local_kafka import LocalKafka
+from models.errors import StoreUnavailable
+from streams.kafka.client import admin
+from streams.kafka.topics import set_config, standing_topics
+from streams.settings import Settings
+
+_LIMIT = "max.message.bytes"
+_LIMIT_BYTES = 32
+"""Less than an empty record batch has."""
+
+
+class Harmer:
+    """Harms one run's processes.
+
+    Args:
+        settings: Of the run.
+        supervisor: Of its roles and vector store.
+        broker: Its only broker.
+        tell: Told each act.
+
+    Attributes:
+        done: Every act that was done, as it ended.
+        acts: How often each kind was.
+    """
+
+    def __init__(
+        self, settings: Settings, supervisor: Supervisor, broker: LocalKafka, tell: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._supervisor = supervisor
+        self._broker = broker
+        self._tell = tell
+        self._rejecting: set[str] = set()
+        self.done: list[Harm] = []
+        self.acts: Counter[str] = Counter()
+
+    async def do(self, plan: Sequence[Action]) -> None:
+        """Do everything of the plan and wait until the last outage is over."""
+        began_s = monotonic()
+        beside: list[asyncio.Task[None]] = []
+        try:
+            for action in plan:
+                await asyncio.sleep(max(0.0, began_s + action.at_s - monotonic()))
+                self._tell(f"{action.at_s:7.3f} s  {action.act} {action.place}")
+                doing = asyncio.create_task(self._act(action))
+                if action.act is Act.BROKER:
+                    await doing
+                beside.append(doing)
+            await asyncio.gather(*beside)
+        finally:
+            for task in beside:
+                task.cancel()
+
+    async def _act(self, action: Action) -> None:
+        self.acts[action.act] += 1
+        began_ms = _now_ms()
+        match action.act:
+            case Act.KILL:
+                self._supervisor.kill(action.place)
+            case Act.FREEZE:
+                await self._supervisor.freeze(action.place, action.lasts_s)
+            case Act.STOP:
+                await self._supervisor.stop(action.place)
+            case Act.JOIN_OR_LEAVE:
+                await self._supervisor.join_or_leave(action.place)
+            case Act.BROKER:
+                await asyncio.to_thread(self._broker.kill)
+                self._supervisor.kills += 1
+                await asyncio.sleep(action.lasts_s)
+                await asyncio.to_thread(self._broker.restart)
+            case Act.VECTORS:
+                await self._supervisor.fail_vectors(Outage(action.place), action.lasts_s)
+            case Act.REJECT:
+                await self._reject(action.place, action.lasts_s)
+        ended_ms = began_ms if action.act is Act.KILL else _now_ms()
+        self.done.append(Harm(action.act, action.place, began_ms, ended_ms))
+
+    async def _reject(self, topic: str, seconds: float) -> None:
+        """Let the broker refuse whatever is written to a topic; nothing if it does already."""
+        name = f"{self._settings.topic_prefix}.{topic}"
+        if name in self._rejecting:
+            return
+        self._rejecting.add(name)
+        before: str | None = None
+        try:
+            async with admin(self._settings.kafka) as client:
+                before = (await standing_topics(client, [name]))[name].config[_LIMIT]
+                await set_config(client, {name: {_LIMIT: str(_LIMIT_BYTES)}})
+            await asyncio.sleep(seconds)
+        except (KafkaError, StoreUnavailable) as error:  # the broker was killed under it
+            self._tell(f"           reject {topic}: {type(error).__name__}")
+        finally:
+            if before is not None:
+                await self._accept(name, before)
+            self._rejecting.discard(name)
+
+    async def _accept(self, name: str, limit: str) -> None:
+        """Set the limit back, however long the broker is away."""
+        while True:
+            with suppress(KafkaError, StoreUnavailable):
+                async with admin(self._settings.kafka) as client:
+                    await set_config(client, {name: {_LIMIT: limit}})
+                return
+            await asyncio.sleep(0.5)  # a broker that is down
+
+
+def _now_ms() -> int:
+    return int(time() * 1000)

@@ -1,0 +1,75 @@
+"""What a run did and found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from jobs.replay.comparison import Settled
+from streams.oracle.comparison import Difference, Kind, turn_counts
+from streams.oracle.followers import ARCHIVE_TURNS, INDEX
+from streams.oracle.tiers import USERS_TURNS
+
+LOG = "log"
+"""Where a turn that the broker acknowledged, but no longer has, is missing."""
+
+
+class Result(Struct, kw_only=True):
+    """What a run did and found.
+
+    Attributes:
+        kills: Kill −9 of roles, broker and vector store.
+        acts: How often each act was done.
+        restarts: Roles that were started again, for whatever reason.
+        turns: Distinct turns sent and acknowledged by the broker.
+        lost: Turns missing from log, archive, a session's count or a user's memory.
+        doubled: Turns twice in the archive or in a user's memory, or counted twice by a session.
+        worst_alert_delay_s: From the broker's time of a turn to that of the alert it raised, outages included.
+        worst_alert_delay_after_kill_s: The same after kills of session workers alone, from the last kill if that came
+            after the turn (`jobs.lab.chaos.delays`).
+        alerts_after_kill: Alerts that the figure rests on.
+        repeats: Outputs that came again with the same id; allowed.
+        differences: All differences from the replay.
+        counts: Where and of which kind they are.
+        not_checked: Where → why nothing was compared there.
+        examples: The first of each kind.
+        seconds: Length of the whole run.
+    """
+
+    seed: int
+    kills: int
+    acts: dict[str, int]
+    restarts: int
+    turns: int
+    lost: int
+    doubled: int
+    alerts: int
+    alerts_missing: int
+    alerts_false: int
+    worst_alert_delay_s: float
+    worst_alert_delay_after_kill_s: float
+    alerts_after_kill: int
+    repeats: int
+    differences: int
+    counts: dict[str, int]
+    checked: dict[str, int]
+    not_checked: dict[str, str]
+    examples: list[Difference]
+    seconds: float
+
+
+def lost_and_doubled(settled: Settled, sent: Collection[tuple[str, int]]) -> tuple[int, int]:
+    """How many turns are missing somewhere, and how many are somewhere twice.
+
+    Args:
+        settled: What was compared; what the log itself lacks is added to it.
+        sent: Session and number of the turns that the broker acknowledged.
+    """
+    found = settled.comparison
+    found.ids(LOG, {f"{s}, turn {t}" for s, t in sent}, {f"{s}, turn {t}" for s, t in settled.oracle.turn_keys})
+    expected, counted = turn_counts(settled.oracle.entities), turn_counts(settled.state)
+    off = [counted.get(name, 0) - expected.get(name, 0) for name in expected.keys() | counted.keys()]
+    lost = sum(found.count(where, Kind.MISSING) for where in (LOG, ARCHIVE_TURNS, USERS_TURNS))
+    doubled = sum(found.count(where, Kind.DOUBLED) for where in (ARCHIVE_TURNS, USERS_TURNS))
+    return lost - sum(n for n in off if n < 0), doubled + found.count(INDEX, Kind.FALSE) + sum(n for n in off if n > 0)

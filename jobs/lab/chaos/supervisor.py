@@ -1,0 +1,166 @@
+"""The processes of a run: started, started again when they end, killed, frozen and woken."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import httpx
+
+from jobs.lab.chaos.actions import JOINER, PLACES, Outage
+from jobs.shared.role_process import RoleProcess
+from streams.settings import Settings
+
+_LOOK_EVERY_S = 0.1
+_READY_WITHIN_S = 120.0
+
+
+class VectorServerProcess(RoleProcess):
+    """`jobs.lab.chaos.vector_server` as a child process."""
+
+    def __init__(self, settings: Settings, *, log: Path) -> None:
+        super().__init__("vectors", settings, log=log)
+        self._folder = settings.data_dir / "vector-server"
+        self._embedder = settings.vectors.embedder
+
+    def _command(self) -> list[str]:
+        options = [str(self._folder), "--port", str(self.port), "--embedder", self._embedder]
+        return [sys.executable, "-m", "jobs.lab.chaos.vector_server", *options]
+
+
+class Supervisor:
+    """Roles by place (`jobs.lab.chaos.actions.PLACES`); what is wanted and ends is started again.
+
+    All but the joiner are static members of their groups: killed and started again, they have their partitions back at
+    once. The joiner gives its partitions away when it leaves.
+
+    Args:
+        settings: Of all roles.
+        logs: Folder of their logs.
+        vector_server: Whether the index role writes to a vector store of its own process, which can be harmed.
+
+    Attributes:
+        restarts: How often one was started again.
+        kills: How often one that ran was killed.
+    """
+
+    def __init__(self, settings: Settings, logs: Path, *, vector_server: bool = True) -> None:
+        self._vectors = VectorServerProcess(settings, log=logs / "vectors.log") if vector_server else None
+        own = {
+            "TURNTIDE_ARCHIVE__CATALOG": "",
+            "TURNTIDE_ARCHIVE__DATA_PATH": "",
+            "TURNTIDE_VECTORS__URL": self._vectors.url if self._vectors else "",
+        }
+        self._roles = {
+            place: RoleProcess(
+                place.partition("-")[0],
+                settings,
+                log=logs / f"{place}.log",
+                worker_id=None if place == JOINER else place,
+                extra_environment=own,
+            )
+            for place in PLACES
+        }
+        self._wanted = set(PLACES) - {JOINER}
+        self._frozen: set[str] = set()
+        self.restarts = 0
+        self.kills = 0
+
+    @property
+    def index_url(self) -> str:
+        """Where the index role answers."""
+        return self._roles["index"].url
+
+    async def start(self) -> None:
+        """Start all but the joiner, and wait until they are ready."""
+        starting = [self._roles[place] for place in sorted(self._wanted)]
+        if self._vectors:
+            starting.insert(0, self._vectors)
+        for role in starting:
+            role.start()
+        await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in starting))
+
+    async def watch(self) -> None:
+        """Start again what ends, until cancelled."""
+        while True:
+            for place in sorted(self._wanted):
+                if not self._roles[place].running():
+                    self._roles[place].start()
+                    self.restarts += 1
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+    def kill(self, place: str) -> bool:
+        """Kill −9, frozen or not; False if it does not run."""
+        self._frozen.discard(place)
+        if not self._roles[place].running():
+            return False
+        self._roles[place].kill()
+        self.kills += 1
+        return True
+
+    async def stop(self, place: str) -> None:
+        """Ask it to stop and wait for that; a frozen one hears nothing."""
+        if self._roles[place].running() and place not in self._frozen:
+            await asyncio.to_thread(self._roles[place].stop)
+
+    async def freeze(self, place: str, seconds: float) -> None:
+        """SIGSTOP, wait, SIGCONT; nothing if it is frozen or not running."""
+        role = self._roles[place]
+        if place in self._frozen or not role.running():
+            return
+        pid = role.pid
+        os.kill(pid, signal.SIGSTOP)
+        self._frozen.add(place)
+        await asyncio.sleep(seconds)
+        if place in self._frozen and role.running() and role.pid == pid:
+            self._frozen.discard(place)
+            os.kill(pid, signal.SIGCONT)
+
+    async def join_or_leave(self, place: str) -> None:
+        """Start a worker that is not wanted yet; let one that is stop for good."""
+        if place not in self._wanted:
+            self._wanted.add(place)
+            return
+        self._wanted.discard(place)
+        await self.stop(place)
+
+    async def fail_vectors(self, outage: Outage, seconds: float) -> None:
+        """Let the vector store fail and come back; an outage within another one adds nothing."""
+        store = self._vectors
+        if store is None or not store.running():
+            return
+        match outage:
+            case Outage.KILLED:
+                store.kill()
+                self.kills += 1
+                await asyncio.sleep(seconds)
+                store.start()
+            case Outage.HANGS:
+                os.kill(store.pid, signal.SIGSTOP)
+                await asyncio.sleep(seconds)
+                if store.running():
+                    os.kill(store.pid, signal.SIGCONT)
+            case Outage.ERRORS:
+                from jobs.lab.chaos.vector_server import ERRORS_PATH
+
+                with suppress(httpx.TransportError):  # it is still starting, or hangs
+                    async with httpx.AsyncClient() as client:
+                        await client.post(f"{store.url}{ERRORS_PATH}", params={"seconds": seconds}, timeout=1.0)
+                await asyncio.sleep(seconds)
+
+    def end_all(self) -> None:
+        """Stop everything, at the same time; the frozen are killed, for they would never hear of it."""
+        self._wanted.clear()
+        for place in sorted(self._frozen):
+            self.kill(place)
+        running = [role for role in self._roles.values() if role.running()]
+        with ThreadPoolExecutor(len(self._roles)) as pool:
+            list(pool.map(RoleProcess.stop, running))
+        if self._vectors and self._vectors.running():
+            os.kill(self._vectors.pid, signal.SIGCONT)
+            self._vectors.stop()

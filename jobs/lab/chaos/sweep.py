@@ -1,0 +1,180 @@
+"""Many seeds one after the other: a row for each, their totals, and how to repeat what failed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, structs
+
+from jobs.lab.chaos.actions import OUTAGE_S, Act
+from jobs.lab.chaos.driver import Options, Run
+from jobs.lab.chaos.result import Result
+from models.errors import ConfigurationError, TurntideError
+
+
+class Saved(Struct, kw_only=True):
+    """A run as a line of the file of `--save`.
+
+    Attributes:
+        seed: What was run …
+        minutes: … for how long …
+        turns_per_s: … at which rate …
+        acts: … with which kinds of harm …
+        outage_s: … and outages of at most this length.
+        result: What it found; none if it could not be finished.
+        error: Why it could not.
+    """
+
+    seed: int
+    minutes: float
+    turns_per_s: float
+    acts: list[str]
+    outage_s: float = OUTAGE_S
+    result: Result | None = None
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether something differed, or nothing could be compared."""
+        return self.result is None or self.result.differences > 0
+
+    def again(self) -> str:
+        """The command that repeats it."""
+        acts = "" if set(self.acts) == {*Act} else f" --acts {','.join(self.acts)}"
+        outage = "" if self.outage_s == OUTAGE_S else f" --outage-s {self.outage_s:g}"
+        turns = f"--turns-per-s {self.turns_per_s:g}"
+        return f"turntide chaos --seed {self.seed} --minutes {self.minutes:g} {turns}{acts}{outage}"
+
+
+class Totals(Struct, kw_only=True):
+    """All runs together: sums, and the worst of the delays."""
+
+    runs: int = 0
+    failed: int = 0
+    kills: int = 0
+    turns: int = 0
+    lost: int = 0
+    doubled: int = 0
+    alerts: int = 0
+    alerts_missing: int = 0
+    alerts_false: int = 0
+    alerts_after_kill: int = 0
+    repeats: int = 0
+    differences: int = 0
+    worst_alert_delay_s: float = 0.0
+    worst_alert_delay_after_kill_s: float = 0.0
+    seconds: float = 0.0
+
+
+_WORST = ("worst_alert_delay_s", "worst_alert_delay_after_kill_s")
+
+
+def totals_of(runs: Sequence[Saved]) -> Totals:
+    """Sums over the runs that were finished; `runs` and `failed` count all."""
+    results = [run.result for run in runs if run.result is not None]
+    totals = Totals(runs=len(runs), failed=sum(run.failed for run in runs))
+    for name in set(Totals.__struct_fields__) - {"runs", "failed"}:
+        values = [getattr(result, name) for result in results]
+        setattr(totals, name, max(values, default=0.0) if name in _WORST else sum(values))
+    totals.seconds = round(totals.seconds, 1)
+    return totals
+
+
+def row_of(run: Saved) -> dict[str, object]:
+    """The run in one row of a table, with short names."""
+    if run.result is None:
+        return {"seed": run.seed, **dict.fromkeys(_COLUMNS, ""), "differences": run.error.splitlines()[0]}
+    return {"seed": run.seed} | {short: getattr(run.result, name) for short, name in _COLUMNS.items()}
+
+
+def total_row(totals: Totals) -> dict[str, object]:
+    """The totals as the last row of the same table."""
+    return {"seed": f"all {totals.runs}"} | {short: getattr(totals, name) for short, name in _COLUMNS.items()}
+
+
+_COLUMNS = {
+    "kills": "kills",
+    "turns": "turns",
+    "lost": "lost",
+    "doubled": "doubled",
+    "alerts": "alerts",
+    "missing": "alerts_missing",
+    "false": "alerts_false",
+    "repeats": "repeats",
+    "worst_delay_s": "worst_alert_delay_s",
+    "after_kill_s": "worst_alert_delay_after_kill_s",
+    "differences": "differences",
+    "seconds": "seconds",
+}
+
+
+def read_saved(file: Path) -> list[Saved]:
+    """The runs in a file of `--save`; none if there is no such file.
+
+    Raises:
+        ConfigurationError: It holds something else.
+    """
+    try:
+        return msgspec.json.Decoder(Saved).decode_lines(file.read_bytes())
+    except FileNotFoundError:
+        return []
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(
+            f"--save {file} holds something else than runs ({error}): name another file"
+        ) from error
+
+
+def sweep(
+    options: Options, seeds: Sequence[int], *, save: Path | None, keep: bool, tell: Callable[[str], None]
+) -> Iterator[Saved]:
+    """Run seed after seed, each in a folder of its own, and yield each run as it ends.
+
+    A run that is in the file of `save` with the same options is not done again, unless it failed. The folder of a run
+    that differed in nothing is removed unless `keep`.
+
+    Args:
+        options: Of every run but for seed and folder; the folders are made below its `data_dir`.
+        seeds: Which ones.
+        save: Where each run is appended as a line.
+        keep: Whether all folders stay.
+        tell: Told what happens.
+    """
+    known = {_identity(run): run for run in (read_saved(save) if save else []) if not run.failed}
+    for number, seed in enumerate(seeds, 1):
+        mine = structs.replace(options, seed=seed, data_dir=options.data_dir / f"seed-{seed}")
+        run = _blank(mine)
+        if (before := known.get(_identity(run))) is not None:
+            tell(f"seed {seed} ({number} of {len(seeds)}): done before")
+            yield before
+            continue
+        tell(f"seed {seed} ({number} of {len(seeds)})")
+        try:
+            run.result = asyncio.run(Run(mine, tell).run())
+        except TurntideError as error:
+            run.error = f"{type(error).__name__}: {error}"
+        if save:
+            with save.open("ab") as file:
+                file.write(msgspec.json.encode(run) + b"\n")
+        if run.failed:
+            tell(f"seed {seed} failed: {run.error or run.result}. Kept: {mine.data_dir}. To repeat: {run.again()}")
+        elif not keep:
+            shutil.rmtree(mine.data_dir, ignore_errors=True)
+        yield run
+
+
+def _blank(options: Options) -> Saved:
+    return Saved(
+        seed=options.seed,
+        minutes=options.minutes,
+        turns_per_s=options.turns_per_s,
+        acts=sorted(options.acts),
+        outage_s=options.outage_s,
+    )
+
+
+def _identity(run: Saved) -> tuple[int, float, float, tuple[str, ...], float]:
+    return run.seed, run.minutes, run.turns_per_s, tuple(run.acts), run.outage_s

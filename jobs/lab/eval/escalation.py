@@ -1,0 +1,144 @@
+"""`turntide eval escalation`: the real fold over labelled dialogues, each judged by who has not seen its like."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import structs
+
+from jobs.lab.eval.escalation_scoring import Judged
+from jobs.lab.train.scorer import Trainer
+from jobs.lab.train.sessions import folded, judging_policy
+from jobs.shared.dialogues import Dialogue
+from jobs.shared.progress import Progress
+from models.events import AlertChanged, Role
+from models.policy import Policy
+from models.risk.combination import Grounds, judge
+from models.risk.sequence.observation import Observation
+from models.risk.sequence.signals import SequenceSignals
+from models.risk.turn_model import TurnModel
+from models.text.features import features_of
+from streams.inference.trained_scorer import TrainedScorer
+from streams.ports import Embedder
+
+_BATCH_TURNS = 512
+_TIMED_BATCHES = 16
+"""A turn's cost is measured in so many batches of so many."""
+_TIMED_ROUNDS = 3
+
+
+class Judging(NamedTuple):
+    """Who judges a dialogue.
+
+    Attributes:
+        scorer: Of single turns.
+        policy: With the scorer's combination in it.
+    """
+
+    scorer: TrainedScorer
+    policy: Policy
+
+
+def judging_by(model: TurnModel, policy: Policy, embedder: Embedder) -> Judging:
+    """The policy with a model in it."""
+    escalation = structs.replace(policy.escalation, model=model.combination)
+    policy = judging_policy(structs.replace(policy, escalation=escalation))
+    return Judging(TrainedScorer(model, embedder), policy)
+
+
+def judge_dialogue(dialogue: Dialogue, judging: Judging, embedder: Embedder) -> Judged:
+    """Fold a dialogue in which a user speaks turn by turn, and note its highest probability and its first alert."""
+    said = dialogue.said_by_user
+    vectors = embedder.embed(said)
+    risks = judging.scorer.risks(said, vectors)
+    highest, alerted_after = 0.0, None
+    for seen, (turn, state, outputs) in enumerate(folded(dialogue, risks, vectors, judging.policy), start=1):
+        judged = state.judged(judging.policy)
+        if turn.role is Role.USER and judged is not None:
+            highest = max(highest, judged.probability)
+        raised = any(isinstance(event, AlertChanged) and event.cause == "raised" for event in outputs)
+        if raised and alerted_after is None:
+            alerted_after = seen
+    return Judged(
+        session_id=dialogue.session_id,
+        source=dialogue.source,
+        escalating=dialogue.escalating,
+        score=highest,
+        first_turn=risks[0],
+        turns=len(dialogue.turns),
+        mean_chars=sum(map(len, said)) / len(said),
+        alerted_after=alerted_after,
+    )
+
+
+def judge_as_it_is(
+    dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder, progress: Progress
+) -> list[Judged]:
+    """Every dialogue by one model."""
+    judged = []
+    for done, dialogue in enumerate(dialogues, 1):
+        judged.append(judge_dialogue(dialogue, judging, embedder))
+        progress(done, len(dialogues))
+    return judged
+
+
+def judge_left_out(
+    dialogues: Sequence[Dialogue], trainer: Trainer, policy: Policy, progress: Progress, *, by_family: bool = True
+) -> list[Judged]:
+    """Each dialogue by a model that was trained without its family, or only without its source.
+
+    Args:
+        dialogues: To be judged; a user speaks in each.
+        trainer: Knows what can be learnt from: these and others.
+        policy: Whose thresholds raise alerts.
+        progress: Told of each training.
+        by_family: False: what else there is of the same hand is learnt from.
+    """
+    groups: dict[str, list[Dialogue]] = {}
+    for dialogue in dialogues:
+        groups.setdefault(dialogue.family if by_family else dialogue.source, []).append(dialogue)
+    judged: list[Judged] = []
+    for done, (name, group) in enumerate(sorted(groups.items())):
+        progress(done, len(groups))
+        model = trainer.model_without([name]) if by_family else trainer.model_without(sources=[name])
+        judging = judging_by(model, policy, trainer.embedder)
+        judged += [judge_dialogue(each, judging, trainer.embedder) for each in group]
+    progress(len(groups), len(groups))
+    return judged
+
+
+def us_per_turn(dialogues: Sequence[Dialogue], judging: Judging, embedder: Embedder) -> dict[str, float]:
+    """Microseconds per user turn, in batches: embedding, scoring, features, signals with combination, and their sum.
+
+    Of each the best of three rounds: the others are what the machine did besides.
+    """
+    texts = [text for dialogue in dialogues for text in dialogue.said_by_user][: _TIMED_BATCHES * _BATCH_TURNS]
+    rounds = [_spent(texts, judging, embedder) for _ in range(_TIMED_ROUNDS)]
+    each = {name: round(min(spent[name] for spent in rounds) / len(texts) * 1e6, 1) for name in rounds[0]}
+    return {"us_per_turn": round(sum(each.values()), 1), **{f"us_{name}": took for name, took in each.items()}}
+
+
+def _spent(texts: Sequence[str], judging: Judging, embedder: Embedder) -> dict[str, float]:
+    """Seconds by what they went into."""
+    model, escalation = judging.scorer.model, judging.policy.escalation
+    spent = dict.fromkeys(("embedding", "scoring", "features", "judging"), 0.0)
+    for first in range(0, len(texts), _BATCH_TURNS):
+        batch = texts[first : first + _BATCH_TURNS]
+        began = time.perf_counter()
+        vectors = embedder.embed(batch)
+        embedded = time.perf_counter()
+        risks = judging.scorer.risks(batch, vectors)
+        scored = time.perf_counter()
+        features = [features_of(text) for text in batch]
+        featured = time.perf_counter()
+        signals = SequenceSignals()
+        for n, (risk, seen) in enumerate(zip(risks, features, strict=True)):
+            signals.observe(Observation(n, risk, seen))
+            judge(Grounds(signals.values()), model.combination, escalation)
+        spent["embedding"] += embedded - began
+        spent["scoring"] += scored - embedded
+        spent["features"] += featured - scored
+        spent["judging"] += time.perf_counter() - featured
+    return spent

@@ -1,0 +1,97 @@
+"""Recall of what was found for questions, by category (LoCoMo's own measure of retrieval)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from statistics import mean
+from typing import TypeVar
+
+import numpy as np
+from msgspec import Struct
+
+from jobs.lab.eval.retrieval_questions import Place, Question
+
+DEPTHS = (5, 10, 20)
+GROUPS = {"1-4": {1, 2, 3, 4}, "1-5": {1, 2, 3, 4, 5}, "1": {1}, "2": {2}, "3": {3}, "4": {4}, "5": {5}}
+"""Categories that are averaged together, by name."""
+Recalls = dict[str, float]
+"""`recall@5`, `recall@10`, `recall@20`, 0-1."""
+_Thing = TypeVar("_Thing", bound=Hashable)
+
+
+class Answer(Struct, frozen=True):
+    """What was found for a question, best first, and how long that took.
+
+    Attributes:
+        turns: Up to `max(DEPTHS)`, like `sessions`.
+        query_ms: Of the search for turns.
+    """
+
+    question: Question
+    turns: list[Place]
+    sessions: list[str]
+    query_ms: float
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What `turntide eval retrieval` prints.
+
+    Attributes:
+        turns: Recall of evidence turns by group of categories; groups without a question are missing.
+        sessions: Recall of the sessions in which they stand.
+        query_ms: `p50`, `p95` and `p99` of one search for turns, in-process.
+        without_evidence: Questions that were skipped.
+        unknown_evidence: Turns named as evidence that are not in the file.
+    """
+
+    embedder: str
+    conversations: int
+    indexed_turns: int
+    questions: int
+    without_evidence: int
+    unknown_evidence: int
+    turns: dict[str, Recalls]
+    sessions: dict[str, Recalls]
+    query_ms: dict[str, float]
+
+
+def recall(found: Sequence[_Thing], wanted: frozenset[_Thing], depth: int) -> float:
+    """Share of what is wanted among the first `depth` found.
+
+    >>> recall(["a", "x", "b"], frozenset("abc"), 2)
+    0.3333333333333333
+    """
+    return len(wanted.intersection(found[:depth])) / len(wanted)
+
+
+def turn_recalls(answers: Sequence[Answer]) -> dict[str, Recalls]:
+    """Mean recall of evidence turns over the questions of each group."""
+    return _by_group([(answer.question.category, answer.turns, answer.question.evidence) for answer in answers])
+
+
+def session_recalls(answers: Sequence[Answer]) -> dict[str, Recalls]:
+    """Mean recall of the sessions in which evidence stands, over the questions of each group."""
+    return _by_group(
+        [
+            (answer.question.category, answer.sessions, frozenset(session for session, _ in answer.question.evidence))
+            for answer in answers
+        ]
+    )
+
+
+def query_times(answers: Sequence[Answer]) -> dict[str, float]:
+    """Percentiles of the search for turns, milliseconds."""
+    times_ms = [answer.query_ms for answer in answers]
+    return {f"p{part}": round(float(np.percentile(times_ms, part)), 3) for part in (50, 95, 99)}
+
+
+def _by_group(found: Sequence[tuple[int, Sequence[_Thing], frozenset[_Thing]]]) -> dict[str, Recalls]:
+    recalls: dict[str, Recalls] = {}
+    for name, categories in GROUPS.items():
+        group = [(things, wanted) for category, things, wanted in found if category in categories]
+        if group:
+            recalls[name] = {
+                f"recall@{depth}": round(mean(recall(things, wanted, depth) for things, wanted in group), 4)
+                for depth in DEPTHS
+            }
+    return recalls

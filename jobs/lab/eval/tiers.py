@@ -1,0 +1,247 @@
+"""`turntide eval tiers`: what the three tiers keep of real conversations, and how near episodes are to questions.
+
+Every turn of a user goes through the project's own fold; requests are answered at once, extractively. What is kept is
+counted, and of every question with evidence the distance to the nearest episode that holds some of it is held against
+those to the user's other episodes and to other users': that is what an embedder's `episode_distance` divides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from jobs.lab.eval.retrieval_questions import Dialogues, Place, Question
+from models.events import (
+    EpisodeCompressed,
+    EpisodeRequested,
+    EpisodeSummarised,
+    Position,
+    Role,
+    Turn,
+    UserEvent,
+    UserMemoryChanged,
+    UserTurnAdded,
+)
+from models.policy import Policy
+from models.text.summary import Passage
+from models.user.fold import fold, summarise_episode
+from models.user.state import UserState
+from streams.inference.episode_embeddings import episode_vectors
+from streams.ports import Embedder
+
+DISTANCES = tuple(round(0.4 + 0.05 * n, 2) for n in range(11))
+NEAREST = 3
+"""Episodes that retrieval gives (seed 002, top 3)."""
+Distances = NDArray[np.float32]
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """What the tiers keep, over all users.
+
+    Attributes:
+        most_at_hand: Turns in the short-term tier at the most.
+        facts_per_100: Active facts at the end, for each hundred turns.
+        tokens_before: Of all turns in episodes …
+        tokens_after: … and of the summaries that stand for them.
+        ratio: Turns for each record that is kept of them: facts and episodes.
+    """
+
+    users: int
+    turns: int
+    episodes: int
+    facts: int
+    most_at_hand: int
+    facts_per_100: float
+    episodes_per_100: float
+    tokens_before: int
+    tokens_after: int
+    ratio: float
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """What lies within a distance, as shares.
+
+    Attributes:
+        right: Questions that have an episode with some of their evidence there.
+        same_user: Episodes without evidence, of the same user.
+        foreign: Episodes of other users.
+    """
+
+    distance: float
+    right: float
+    same_user: float
+    foreign: float
+
+
+class TiersReport(Struct, frozen=True, kw_only=True):
+    """What was measured.
+
+    Attributes:
+        nearest_3: Evidence that the three nearest episodes hold, mean over questions.
+        episode_distance: The embedder's own threshold.
+    """
+
+    embedder: str
+    questions: int
+    nearest_3: float
+    episode_distance: float
+    kept: Kept
+    shares: list[Share]
+
+
+class _User(NamedTuple):
+    episodes: list[list[str]]
+    places: list[set[Place]]
+    last: UserMemoryChanged
+    most_at_hand: int
+    tokens: tuple[int, int]
+
+
+def measure(
+    dialogues: Dialogues, embedder: Embedder, policy: Policy, progress: Callable[[int, int], None]
+) -> TiersReport:
+    """Fold every user, embed the episodes, and compare them with the questions.
+
+    Args:
+        dialogues: Turns and questions.
+        embedder: Whose distances are measured.
+        policy: Sizes of the tiers.
+        progress: Told users done, and how many there are.
+    """
+    of_user: dict[str, list[Turn]] = {}
+    for turn in sorted(dialogues.turns, key=lambda turn: turn.timestamp):
+        of_user.setdefault(turn.user_id, []).append(turn)
+    users: dict[str, _User] = {}
+    vectors: dict[str, Distances] = {}
+    for number, (user_id, turns) in enumerate(of_user.items(), 1):
+        user = users[user_id] = _folded(turns, policy)
+        if user.episodes:
+            vectors[user_id] = episode_vectors(embedder, user.episodes)
+        progress(number, len(of_user))
+    asked = [question for question in dialogues.questions if question.user_id in vectors and question.category != _ODD]
+    return _report(asked, users, vectors, embedder)
+
+
+_ODD = 5
+"""Adversarial questions of LoCoMo ask for what was never said."""
+
+
+def _folded(turns: Sequence[Turn], policy: Policy) -> _User:
+    """One user through the fold; what it asks for is answered before the next turn."""
+    state = UserState.load(None, policy)
+    episodes: list[list[str]] = []
+    places: list[set[Place]] = []
+    last: UserMemoryChanged | None = None
+    at_hand, before, after = 0, 0, 0
+    waiting: list[UserEvent] = []
+    offset = -1
+    for number, turn in enumerate(turns):
+        waiting.append(_added(turn, number))
+        while waiting:
+            offset += 1
+            for output in fold(state, waiting.pop(0), Position("commands.v1", 0, offset), policy):
+                match output:
+                    case EpisodeRequested():
+                        episodes.append([turn.content for turn in output.turns])
+                        waiting.append(_answer(output, policy))
+                    case EpisodeCompressed():
+                        places.append({(run.session_id, number) for run in output.turns for number in run.turns})
+                        before, after = before + output.tokens_before, after + output.tokens_after
+                    case UserMemoryChanged():
+                        last = output
+                        at_hand = max(at_hand, sum(len(run.turns) for run in output.short_term))
+    assert last is not None, "a user has a turn"  # noqa: S101
+    return _User(episodes, places, last, at_hand, (before, after))
+
+
+def _added(turn: Turn, number: int) -> UserTurnAdded:
+    return UserTurnAdded(
+        id="",
+        session_id=turn.session_id,
+        user_id=turn.user_id,
+        app_id=turn.app_id,
+        timestamp=turn.timestamp,
+        source=Position("turns.v1", 0, number),
+        turn=turn.turn,
+        role=turn.role,
+        # A file of friends' talk says who speaks inside the text; a user of an assistant does not.
+        content=turn.content.partition(": ")[2] if turn.role is Role.USER else turn.content,
+    )
+
+
+def _answer(request: EpisodeRequested, policy: Policy) -> EpisodeSummarised:
+    made = summarise_episode([Passage(turn.content) for turn in request.turns], policy)
+    return EpisodeSummarised(
+        app_id=request.app_id,
+        user_id=request.user_id,
+        timestamp=request.timestamp,
+        first_turn=request.first_turn,
+        last_turn=request.last_turn,
+        summary=made.text or "(no text)",
+        summarised_by="extractive",
+    )
+
+
+def _report(
+    asked: Sequence[Question], users: dict[str, _User], vectors: dict[str, Distances], embedder: Embedder
+) -> TiersReport:
+    questions = embedder.embed([question.text for question in asked])
+    right: list[float] = []
+    found: list[float] = []
+    others: list[Distances] = []
+    foreign: list[Distances] = []
+    for question, row in zip(asked, questions, strict=True):
+        distances = 1.0 - vectors[question.user_id] @ row
+        foreign += [1.0 - other @ row for user_id, other in vectors.items() if user_id != question.user_id]
+        places = users[question.user_id].places
+        holds = np.array([bool(question.evidence & each) for each in places])
+        others.append(distances[~holds])
+        if not holds.any():
+            continue
+        right.append(float(distances[holds].min()))
+        nearest = set().union(*(places[n] for n in np.argsort(distances)[:NEAREST]))
+        found.append(len(question.evidence & nearest) / len(question.evidence))
+    wrong = np.concatenate(others) if others else np.empty(0, np.float32)
+    strange = np.concatenate(foreign) if foreign else np.empty(0, np.float32)
+    return TiersReport(
+        embedder=embedder.name,
+        questions=len(right),
+        nearest_3=_mean(np.array(found)),
+        episode_distance=embedder.episode_distance,
+        kept=_kept(list(users.values())),
+        shares=[
+            Share(
+                distance=distance,
+                right=_mean(np.array(right) < distance),
+                same_user=_mean(wrong < distance),
+                foreign=_mean(strange < distance),
+            )
+            for distance in DISTANCES
+        ],
+    )
+
+
+def _mean(values: NDArray[np.generic]) -> float:
+    return round(float(values.mean()), 4) if values.size else 0.0
+
+
+def _kept(users: Sequence[_User]) -> Kept:
+    turns = sum(user.last.turn_count for user in users)
+    facts = sum(user.last.facts for user in users)
+    episodes = sum(user.last.episodes for user in users)
+    return Kept(
+        users=len(users),
+        turns=turns,
+        episodes=episodes,
+        facts=facts,
+        most_at_hand=max((user.most_at_hand for user in users), default=0),
+        facts_per_100=round(100 * facts / turns, 2) if turns else 0.0,
+        episodes_per_100=round(100 * episodes / turns, 2) if turns else 0.0,
+        tokens_before=sum(user.tokens[0] for user in users),
+        tokens_after=sum(user.tokens[1] for user in users),
+        ratio=round(turns / (facts + episodes), 1) if facts + episodes else 0.0,
+    )

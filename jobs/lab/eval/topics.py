@@ -1,0 +1,216 @@
+"""`turntide eval topics`: at which cosine a message belongs to a topic, for one embedder, on real dialogues.
+
+Three looks: pairs of messages alone; the project's own fold over sessions whose topics are known
+(`topics_sessions`), for each threshold with and without the bonus of the active topic; and what merging does to the
+best of them. Beside it, the same rule with other embeddings of a topic, simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import mean
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.lab.eval.topics_matching import Embedding, cosines_of_pairs, inputs_of, match, shortened, simulate, unit
+from jobs.lab.eval.topics_metrics import PairPoint, count_pairs, pair_curve, total
+from jobs.lab.eval.topics_sessions import DIALOGUES_PER_SESSION, Mixed, mix
+from models.policy import Policy
+from models.policy.topic import SEED_SIMILARITY
+from streams.ports import Embedder, Vectors
+
+THRESHOLDS = tuple(n / 20 for n in range(1, 17))
+"""0.05 to 0.8."""
+MERGE_SIMILARITIES = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0)
+_NEVER = 1.0
+SEEDS_BONUS = 0.0
+
+Progress = Callable[[int, int], None]
+"""Runs done, runs in all."""
+
+
+class MatchPoint(Struct, frozen=True):
+    """What the fold does with a threshold: pairs of user turns in one topic against pairs of one dialogue."""
+
+    threshold: float
+    active_bonus: float
+    merge_similarity: float
+    precision: float
+    recall: float
+    f1: float
+    topics_per_session: float
+    """There are five dialogues in each."""
+    merges_per_session: float
+
+
+class Variant(Struct, frozen=True):
+    """Another way to embed a topic, simulated without merging, at the threshold that is best for it."""
+
+    embedding: Embedding
+    dims: int
+    active_bonus: float
+    threshold: float
+    f1: float
+
+
+class Report(Struct, frozen=True):
+    """Everything about one embedder.
+
+    Attributes:
+        best_threshold: Of the best F1 with the bonus as it is shipped: what this embedder should have.
+        shipped_threshold: The policy's: the embedder's own, unless a policy file says another.
+        best: Best threshold for each bonus.
+        at_shipped: What the shipped one gives, for each bonus.
+        at_seed: What the seed's threshold gives, for each bonus.
+        best_youden: Best threshold for pairs alone.
+        curve: Every threshold, without merging.
+        merging: At the best threshold.
+        variants: Simulated.
+    """
+
+    embedder: str
+    seed: int
+    dialogues: int
+    sessions: int
+    dialogues_per_session: int
+    user_turns: int
+    turns: int
+    best_threshold: float
+    shipped_threshold: float
+    best: list[MatchPoint]
+    at_shipped: list[MatchPoint]
+    at_seed: list[MatchPoint]
+    best_youden: PairPoint
+    curve: list[MatchPoint]
+    pair_curve: list[PairPoint]
+    merging: list[MatchPoint]
+    variants: list[Variant]
+
+
+class _Runs:
+    """Folds the sessions under one policy after the other."""
+
+    def __init__(self, mixed: Mixed, policy: Policy, progress: Progress, runs: int) -> None:
+        self._prepared = [(session, inputs_of(session, mixed.vectors)) for session in mixed.sessions]
+        self._policy = policy
+        self._progress = progress
+        self._done, self._runs = 0, runs
+
+    def at(self, threshold: float, active_bonus: float, merge_similarity: float = _NEVER) -> MatchPoint:
+        """All sessions once."""
+        rules = replace(
+            self._policy.topics,
+            similarity_threshold=threshold,
+            active_bonus=active_bonus,
+            merge_similarity=merge_similarity,
+        )
+        policy = replace(self._policy, topics=rules)
+        counts, topics, merges = [], [], []
+        for session, inputs in self._prepared:
+            places = session.user_places
+            joined, merged = match(inputs, places, policy)
+            counts.append(count_pairs(joined, [session.dialogues[place] for place in places]))
+            topics.append(len(set(joined)))
+            merges.append(merged)
+        self._done += 1
+        self._progress(self._done, self._runs)
+        pairs = total(counts)
+        return MatchPoint(
+            threshold=threshold,
+            active_bonus=active_bonus,
+            merge_similarity=merge_similarity,
+            precision=pairs.precision,
+            recall=pairs.recall,
+            f1=pairs.f1,
+            topics_per_session=mean(topics),
+            merges_per_session=mean(merges),
+        )
+
+
+def measure(
+    dialogues: Sequence[Dialogue],
+    embedder: Embedder,
+    policy: Policy,
+    *,
+    sessions: int,
+    seed: int,
+    progress: Progress,
+    thresholds: Sequence[float] = THRESHOLDS,
+) -> Report:
+    """Measure one embedder; the same dialogues and seed give the same report.
+
+    Args:
+        dialogues: At least five of four user turns.
+        embedder: Whose threshold is looked for.
+        policy: Rules of everything but threshold, bonus and merging.
+        sessions: How many to make of the dialogues.
+        seed: Of which dialogues meet, where they are cut and how they alternate.
+        progress: Told after every run.
+        thresholds: Cosines to try; the policy's and the seed's are added if they are not among them.
+
+    Raises:
+        ConfigurationError: Too few dialogues are long enough.
+    """
+    mixed = mix(dialogues, embedder, sessions=sessions, seed=seed)
+    short = shortened(mixed.vectors)
+    shipped = policy.topics.threshold
+    tried = sorted({*thresholds, shipped, SEED_SIMILARITY})
+    bonuses = list(dict.fromkeys((SEEDS_BONUS, policy.topics.active_bonus)))
+    runs = _Runs(mixed, policy, progress, len(tried) * len(bonuses) + len(MERGE_SIMILARITIES))
+    curve = [runs.at(threshold, bonus) for bonus in bonuses for threshold in tried]
+    best = [_best([point for point in curve if point.active_bonus == bonus]) for bonus in bonuses]
+    pairs = pair_curve(*cosines_of_pairs(mixed, short), tried)
+    return Report(
+        embedder=embedder.name,
+        seed=seed,
+        dialogues=len(dialogues),
+        sessions=len(mixed.sessions),
+        dialogues_per_session=DIALOGUES_PER_SESSION,
+        user_turns=sum(len(session.user_places) for session in mixed.sessions),
+        turns=sum(len(session.turns) for session in mixed.sessions),
+        best_threshold=best[-1].threshold,
+        shipped_threshold=shipped,
+        best=best,
+        at_shipped=[point for point in curve if point.threshold == shipped],
+        at_seed=[point for point in curve if point.threshold == SEED_SIMILARITY],
+        best_youden=max(pairs, key=lambda point: point.youden),
+        curve=curve,
+        pair_curve=pairs,
+        merging=[runs.at(best[-1].threshold, best[-1].active_bonus, value) for value in MERGE_SIMILARITIES],
+        variants=_variants(mixed, short, tried, bonuses),
+    )
+
+
+def _best(points: Sequence[MatchPoint]) -> MatchPoint:
+    return max(points, key=lambda point: point.f1)
+
+
+def _variants(mixed: Mixed, short: Vectors, thresholds: Sequence[float], bonuses: Sequence[float]) -> list[Variant]:
+    ways: list[tuple[Embedding, Vectors]] = [
+        ("running mean", short),
+        ("first message", short),
+        ("running mean", unit(mixed.vectors)),
+    ]
+    return [
+        _simulated(mixed, vectors, embedding, thresholds, bonus) for embedding, vectors in ways for bonus in bonuses
+    ]
+
+
+def _simulated(
+    mixed: Mixed, vectors: Vectors, embedding: Embedding, thresholds: Sequence[float], active_bonus: float
+) -> Variant:
+    f1 = {threshold: _simulated_f1(mixed, vectors, threshold, active_bonus, embedding) for threshold in thresholds}
+    best = max(f1, key=f1.__getitem__)
+    return Variant(embedding, vectors.shape[1], active_bonus, best, f1[best])
+
+
+def _simulated_f1(mixed: Mixed, vectors: Vectors, threshold: float, active_bonus: float, embedding: Embedding) -> float:
+    counts = []
+    for session in mixed.sessions:
+        places = session.user_places
+        rows = vectors[[session.vectors[place] for place in places]]
+        joined = simulate(rows, threshold, active_bonus, embedding)
+        counts.append(count_pairs(joined, [session.dialogues[place] for place in places]))
+    return total(counts).f1

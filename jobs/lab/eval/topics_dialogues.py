@@ -1,0 +1,121 @@
+"""Real dialogues to measure topics on: files in any format that `turntide produce` reads, else the demo's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from jobs.demo.conversations import load_conversations
+from jobs.produce.formats import Conversation, Filling
+from jobs.produce.formats.source import Reading, Source
+from models.errors import ConfigurationError
+from models.events import Role, Turn
+
+BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+"""Event time of dialogues without times: a fixed one, so that the same files give the same figures."""
+
+
+class Dialogue(Struct, frozen=True):
+    """One conversation, told apart from others by where it stands.
+
+    Attributes:
+        source: File it comes from.
+        user_id: Whose it is.
+        turns: In order.
+    """
+
+    source: str
+    user_id: str
+    turns: Sequence[Turn]
+
+    @property
+    def user_turns(self) -> int:
+        """Turns that are matched to topics."""
+        return sum(turn.role is Role.USER for turn in self.turns)
+
+
+def parse_conditions(conditions: Iterable[str]) -> dict[str, str]:
+    """Read `name=value` pairs.
+
+    Raises:
+        ConfigurationError: One has no `=`.
+
+    >>> parse_conditions(["label=benign"])
+    {'label': 'benign'}
+    """
+    parsed = {}
+    for condition in conditions:
+        name, sign, value = condition.partition("=")
+        if not sign:
+            raise ConfigurationError(f"--where {condition}: write it as name=value, for instance label=benign")
+        parsed[name] = value
+    return parsed
+
+
+def read_dialogues(files: Sequence[Path], where: Mapping[str, str]) -> list[Dialogue]:
+    """Dialogues of all files in order, or the demo's where no file is given.
+
+    Args:
+        files: JSON Lines or arrays, each in a format of `jobs.produce.formats`.
+        where: Fields that stand beside a dialogue and what they must be; files whose dialogues have none of these
+            fields are taken as they are.
+
+    Raises:
+        ConfigurationError: A file cannot be read, or there is no dialogue in all of them.
+    """
+    if not files:
+        return _demo()
+    found = [dialogue for file in files for dialogue in _read(file, where)]
+    if not found:
+        raise ConfigurationError("no dialogue is left: look at the files and at --where")
+    return found
+
+
+def _read(file: Path, where: Mapping[str, str]) -> list[Dialogue]:
+    filling = Filling(source=file.name.partition(".")[0] or "input", now=BEGINS, start=BEGINS, keep_metadata=True)
+    try:
+        with file.open("rb") as stream:
+            return _of(stream, file.name, filling, where)
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _of(stream: BinaryIO, name: str, filling: Filling, where: Mapping[str, str]) -> list[Dialogue]:
+    source = Source(stream, Reading(filling=filling, end_sessions=False))
+    dialogues = []
+    for item in source.items:
+        if not isinstance(item, Conversation):  # a line that cannot be read: `turntide produce` says which
+            continue
+        turns = [event for event in item.events if isinstance(event, Turn)]
+        if turns and _meets(turns[0], where):
+            dialogues.append(Dialogue(name, turns[0].user_id, turns))
+    return dialogues
+
+
+def _meets(turn: Turn, where: Mapping[str, str]) -> bool:
+    beside = turn.metadata or {}
+    return all(str(beside[name]) == value for name, value in where.items() if name in beside)
+
+
+def _demo() -> list[Dialogue]:
+    dialogues = []
+    for talk in load_conversations():
+        said = [next(iter(turn.items())) for turn in talk.turns]
+        turns = [
+            Turn(
+                session_id=talk.session_id,
+                user_id=talk.user_id,
+                app_id=talk.app_id,
+                turn=number,
+                role=role,
+                content=content,
+                timestamp=BEGINS,
+            )
+            for number, (role, content) in enumerate(said)
+        ]
+        dialogues.append(Dialogue("demo", talk.user_id, turns))
+    return dialogues

@@ -1,0 +1,282 @@
+"""`turntide soak`: roles under steady load for as long as is asked, and whether their memory stays flat (fault F15)."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import msgspec
+import psutil
+import typer
+from msgspec import Struct, field
+
+from jobs.cli import examples
+from jobs.lab.chaos.traffic import traffic
+from jobs.operate.broker.local_kafka import LocalKafka
+from jobs.operate.topics import apply_topics
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.role_process import RoleFailed, RoleProcess
+from jobs.shared.sending import Pace, turns_sender
+from jobs.shared.trend import Trend, joined, theil_sen
+from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
+from streams.settings.archive import ArchiveSettings
+
+ROLES = ("sessions", "memory", "enrich", "index", "archive")
+FLAT_PER_HOUR = 0.02
+"""Growth by this share of the memory per hour still counts as flat."""
+_WARM_UP = 0.25
+"""Share of the run that is left out: caches, weights and the first sessions are taken in."""
+_EVENT_TIME_PER_TIME = 60
+"""A minute of soak is an hour of conversation, so that silent sessions time out and are forgotten."""
+_PARTITIONS = 4
+_PICTURE_POINTS = 8
+_MINUTES_FROM_S = 1_200
+_MB = 1e6
+_EXIT_GROWS = 1
+
+
+class Memory(Struct, frozen=True, kw_only=True):
+    """Resident memory of one role over the run, without pages of files.
+
+    Attributes:
+        median_mb: Over the samples after the warm-up.
+        peak_mb: The highest, of all.
+        mb_per_hour: Slope and its 95 % interval.
+        mb_per_million_turns: The same by turns.
+        verdict: `flat`, `grows`, or `open` when the interval holds both: run it longer.
+    """
+
+    median_mb: float
+    peak_mb: float
+    mb_per_hour: Trend
+    mb_per_million_turns: Trend
+    verdict: str
+
+
+class Soaked(Struct, kw_only=True):
+    """What a run found."""
+
+    minutes: float
+    turns: int
+    turns_per_s: float
+    samples: int
+    roles: dict[str, Memory] = field(default_factory=dict)
+
+    @property
+    def flat(self) -> bool:
+        """Whether no role's memory was seen to grow."""
+        return all(memory.verdict != "grows" for memory in self.roles.values())
+
+
+class Samples(Struct):
+    """Memory over time: seconds since the start, turns sent by then, and bytes by role."""
+
+    at_s: list[float] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)
+    own_bytes: dict[str, list[int]] = field(default_factory=lambda: {role: [] for role in ROLES})
+
+
+def soak(
+    *,
+    minutes: Annotated[float, typer.Option(min=0.2, help="How long turns are sent.")] = 60.0,
+    turns_per_s: Annotated[float, typer.Option("--turns-per-s", min=1, help="Turns per second.")] = 200.0,
+    sample_s: Annotated[float, typer.Option("--sample-s", min=0.1, help="Seconds between two samples.")] = 5.0,
+    picture: Annotated[Path | None, typer.Option(help="SVG of memory over time; needs the extra `report`.")] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder for broker, archive and logs; none: a temporary one, deleted at the end."),
+    ] = None,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Run all roles and a broker of their own under steady load, and see whether memory grows.
+
+    Conversations of an hour pass in a minute, so that sessions end and time out all the time. Resident memory of each
+    role, without pages of files, is sampled; a robust slope over all but the first quarter tells MB per hour and per
+    million turns. Exit code 1 when a role's memory grows. Runs below half an hour mostly see caches fill.
+    """
+    folder = (data_dir or Path(tempfile.mkdtemp(prefix="turntide-soak-"))).resolve()
+    printed = Output(output)
+    try:
+        with _passing(minutes * 60) as progress:
+            samples = asyncio.run(_run(folder, minutes * 60, turns_per_s, sample_s, progress))
+    finally:
+        if data_dir is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    result = judged(samples)
+    printed.record(msgspec.to_builtins(result) | {"flat": result.flat})
+    if picture is not None:
+        draw(picture, samples)
+        printed.message(f"picture: {picture}")
+    if not result.flat:
+        raise typer.Exit(_EXIT_GROWS)
+
+
+soak.epilog = examples(  # type: ignore[attr-defined]
+    "turntide soak --minutes 120",
+    "turntide soak --minutes 30 --turns-per-s 500 --picture memory.svg",
+    "turntide soak --minutes 10 --output json | jq .roles.sessions.mb_per_hour",
+)
+
+
+async def _run(
+    folder: Path, seconds: float, turns_per_s: float, sample_s: float, progress: Callable[[float], None]
+) -> Samples:
+    """Start everything, load it and sample; what was started is ended on the way out.
+
+    Raises:
+        RoleFailed: A role ended on the way.
+    """
+    with ExitStack() as running:
+        broker = running.enter_context(LocalKafka(folder))
+        settings = _settings(folder, broker)
+        await apply_topics(settings)
+        own = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": "", "TURNTIDE_VECTORS__URL": ""}
+        roles = {
+            name: RoleProcess(name, settings, log=folder / "logs" / f"{name}.log", extra_environment=own)
+            for name in ROLES
+        }
+        for role in roles.values():
+            role.start()
+            running.callback(role.stop)
+        await asyncio.gather(*(role.ready() for role in roles.values()))
+        return await _load_and_sample(settings, roles, (seconds, turns_per_s, sample_s), progress)
+
+
+def _settings(folder: Path, broker: LocalKafka) -> Settings:
+    kafka = KafkaSettings(bootstrap=broker.bootstrap, partitions=_PARTITIONS)
+    mine = {"kafka": kafka, "topic_prefix": "soak", "data_dir": folder}
+    own = {"archive": ArchiveSettings(), "vectors": VectorSettings(), "policy_file": None}
+    return load_settings().model_copy(update=mine | own)
+
+
+async def _load_and_sample(
+    settings: Settings,
+    roles: dict[str, RoleProcess],
+    wanted: tuple[float, float, float],
+    progress: Callable[[float], None],
+) -> Samples:
+    seconds, turns_per_s, sample_s = wanted
+    sent = [0]
+    samples, processes = Samples(), {name: psutil.Process(role.pid) for name, role in roles.items()}
+    began_s = monotonic()
+    sending = asyncio.create_task(_send(settings, seconds, turns_per_s, sent))
+    try:
+        while not sending.done():
+            await asyncio.wait({sending}, timeout=sample_s)
+            for name, role in roles.items():
+                if not role.running():
+                    raise RoleFailed(f"role {name} ended under load:\n{role.log_tail()}")
+                samples.own_bytes[name].append(_own_bytes(processes[name]))
+            samples.at_s.append(monotonic() - began_s)
+            samples.turns.append(sent[0])
+            progress(samples.at_s[-1])
+        await sending
+    finally:
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+    return samples
+
+
+def _own_bytes(process: psutil.Process) -> int:
+    """Resident memory but for pages of files, which the system takes back when it wants (Qdrant Edge maps its data)."""
+    memory = process.memory_info()
+    return int(memory.rss - getattr(memory, "shared", 0))
+
+
+async def _send(settings: Settings, seconds: float, turns_per_s: float, sent: list[int]) -> None:
+    """Chaos's traffic at a steady rate; the count so far is kept in `sent[0]`."""
+    turns, pace, began_s, now = int(seconds * turns_per_s), Pace(rate_per_s=turns_per_s), monotonic(), datetime.now(UTC)
+    span = timedelta(seconds=seconds * _EVENT_TIME_PER_TIME)
+    async with turns_sender(settings) as sender:
+        for each in traffic(15, turns=turns, ends_at=now, span=span):
+            ahead_s = began_s + pace.due(now) - monotonic()
+            if ahead_s > 0:
+                await sender.flush()
+                await asyncio.sleep(ahead_s)
+            await sender.add(each.record)
+            sent[0] += each.turn is not None
+        await sender.finish()
+
+
+# --- judging
+
+
+def judged(samples: Samples) -> Soaked:
+    """Slopes and verdicts over all but the first quarter.
+
+    Raises:
+        ValueError: Too few samples for a slope.
+    """
+    first = int(len(samples.at_s) * _WARM_UP)
+    at_s, turns = samples.at_s[first:], samples.turns[first:]
+    per_s = (turns[-1] - turns[0]) / (at_s[-1] - at_s[0])
+    result = Soaked(
+        minutes=round(samples.at_s[-1] / 60, 2),
+        turns=samples.turns[-1],
+        turns_per_s=round(samples.turns[-1] / samples.at_s[-1], 1),
+        samples=len(samples.at_s),
+    )
+    for role, own_bytes in samples.own_bytes.items():
+        slope = theil_sen(at_s, own_bytes[first:])
+        median_mb = float(joined(own_bytes[first:], 1)[0]) / _MB
+        per_hour = slope.scaled(3600 / _MB)
+        result.roles[role] = Memory(
+            median_mb=round(median_mb, 1),
+            peak_mb=round(max(own_bytes) / _MB, 1),
+            mb_per_hour=_rounded(per_hour),
+            mb_per_million_turns=_rounded(per_hour.scaled(1e6 / (3600 * per_s))),
+            verdict=verdict(per_hour, median_mb),
+        )
+    return result
+
+
+def verdict(mb_per_hour: Trend, median_mb: float) -> str:
+    """What the interval allows to say, against `FLAT_PER_HOUR` of the memory."""
+    limit = FLAT_PER_HOUR * median_mb
+    if mb_per_hour.low > limit:
+        return "grows"
+    return "flat" if mb_per_hour.high <= limit else "open"
+
+
+def _rounded(trend: Trend) -> Trend:
+    return Trend(round(trend.slope, 2), round(trend.low, 2), round(trend.high, 2))
+
+
+def draw(picture: Path, samples: Samples) -> None:
+    """Memory over time, one curve a role."""
+    from jobs.shared.charts import Curve, draw_curves
+
+    unit, name = (60, "minutes") if samples.at_s[-1] >= _MINUTES_FROM_S else (1, "seconds")
+    passed = joined(samples.at_s, _PICTURE_POINTS) / unit
+    curves = [
+        Curve(role, list(zip(passed.tolist(), (joined(own_bytes, _PICTURE_POINTS) / _MB).tolist(), strict=True)))
+        for role, own_bytes in samples.own_bytes.items()
+    ]
+    draw_curves(
+        picture,
+        title="Memory of each role under steady load",
+        x_label=name,
+        y_label="MB",
+        curves=curves,
+        log_x=False,
+    )
+
+
+@contextmanager
+def _passing(seconds: float) -> Iterator[Callable[[float], None]]:
+    """A progress bar of the time on standard error, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("soaking"), BarColumn(), TextColumn("{task.percentage:.0f} %"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("soaking", total=seconds)
+        yield lambda passed: bar.update(task, completed=passed)

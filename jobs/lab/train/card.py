@@ -1,0 +1,190 @@
+"""The model card: what a scorer's file was made of, how good it is on what it has not seen, and where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from models.risk.combination import UNITS
+from models.risk.turn_model import TurnModel
+
+if TYPE_CHECKING:
+    from jobs.lab.eval.escalation_scoring import Row, Summary
+
+_RED_TEAMERS = (
+    "Human red-teamers of a family left out are told from the same crowd's harmless talk with an ROC-AUC of about"
+    " 0.75: short blunt requests without a row of questions look like small talk."
+)
+_SECURITY = (
+    "Security work that is phrased as orders (write, implement, exploit …) raises the level; about one in six "
+    "such sessions alerts."
+)
+_CRESCENDOS = (
+    "Crescendos written by the project (own_crescendo) are told from its own hard negatives (fiction, role-play, "
+    "security work, look-alikes, society) no better than chance, ROC-AUC 0.51, though a quarter of them alerts: "
+    "what only the course of a long, careful talk gives away is mostly missed."
+)
+_WEAK_LABELS = "Labels of hh_harmless are weak (all of a red-teaming data set); own texts are by few hands."
+FAILURES = (
+    (
+        "English only. Another language is scored by what little its words and vectors have in common with English: "
+        "risks stay near the base, so it neither alerts nor clears; the session's signals of behaviour still count."
+    ),
+    _RED_TEAMERS,
+    (
+        "Questions that gather on one dangerous matter weigh most. A persistent, curious and harmless one looks the "
+        "same until the matter itself is known to be harmless: name such topics in `alerts.allow`."
+    ),
+    _SECURITY,
+    (
+        "Probabilities assume the base rate named here. Where escalation is rarer they are too high: set the "
+        "threshold by `turntide calibrate`, not by the probability."
+    ),
+    _CRESCENDOS,
+    "Sessions of one or two user turns hold little; what is judged there is nearly the first turn alone.",
+    _WEAK_LABELS,
+)
+"""Of the shipped file: found on families left out, and by reading what the signals rest on."""
+_SEEN_ON = {
+    _RED_TEAMERS: frozenset({"hh_harmless", "hh_helpful"}),
+    _SECURITY: frozenset({"mitre_frr"}),
+    _CRESCENDOS: frozenset({"hh_harmless", "safemtdata"}),
+    _WEAK_LABELS: frozenset({"hh_harmless"}),
+}
+"""Sources without which a failure is not known: it quotes a figure measured on them, or says what they are."""
+_SOURCES = {
+    "hh": "Anthropic hh-rlhf",
+    "safemtdata": "SafeMTData / ActorAttack",
+    "trylock": "scthornton/trylock (its terms: defensive use only)",
+    "parapet": "Parapet-Tech/parapet",
+    "mt_bench_101": "MT-Bench-101",
+    "trec_cast": "TREC CAsT",
+    "mitre_frr": "PurpleLlama MITRE-FRR",
+    "mts_dialog": "MTS-Dialog",
+    "xstest_safe": "XSTest, safe prompts",
+    "mathdial": "MathDial",
+    "sgd": "DSTC8 Schema-Guided Dialogue",
+}
+_PURPOSE = (
+    "What it does: scores single user turns (`models/risk/turn_model.py`), and weighs the sequence signals of a "
+    "session into the calibrated probability that it escalates (`models/risk/combination.py`). For people on call to "
+    "look at a conversation; not for blocking users, nor for judging them."
+)
+_BESIDES = (
+    "Besides these, the project's own pairs of messages that differ in their aim (`jobs/lab/train/pairs.jsonl`). "
+    "Share-alike sources served measuring alone. No word of any text is in the file: words are hashed."
+)
+COLUMNS = (
+    "dialogues",
+    "roc_auc",
+    "pr_auc",
+    "recall_at_fpr_0.01",
+    "recall_at_fpr_0.05",
+    "recall",
+    "fpr",
+    "median_lead",
+)
+"""Figures of a run, of all sources together and of each."""
+_LEARNT_FROM_OURS = frozenset[str]().union(*_SEEN_ON.values())
+_LEFT_OUT = (
+    "Each dialogue judged by a model that saw nothing of its family: `turntide eval escalation --leave-out family` "
+    "gives these figures."
+)
+_CHOSEN = (
+    "The settings (priors, sharpness, strength of what is learnt) were chosen on these same families: expect somewhat "
+    "less on others."
+)
+_TELLING_UNITS = 500
+"""Weight from which a signal is in the table: 0.05 log-odds."""
+
+
+def failures_of(sources: Collection[str]) -> list[str]:
+    """The failures that are known of a file trained on these sources."""
+    return [failure for failure in FAILURES if _SEEN_ON.get(failure, frozenset()).issubset(sources)]
+
+
+def measured_of(found: Summary, interval: tuple[float, float] | None) -> dict[str, float]:
+    """The figures of a leave-one-family-out run, flat: `roc_auc`, `hh_harmless.roc_auc` …, to four digits.
+
+    Args:
+        found: By the run; what could not be reckoned is left out.
+        interval: Of the ROC-AUC.
+    """
+    low, high = interval or (None, None)
+    flat: Row = {**found.overall, "roc_auc_low": low, "roc_auc_high": high}
+    flat |= {f"control.{name}": value for name, value in found.controls.items()}
+    for source, row in found.by_source.items():
+        flat |= {f"{source}.{name}": value for name, value in row.items()}
+    return {name: round(float(value), 4) for name, value in flat.items() if isinstance(value, int | float)}
+
+
+def card_page(model: TurnModel) -> str:
+    """The card as Markdown."""
+    card, file = model.file.card, model.file
+    weights = sorted(file.weights.items(), key=lambda item: -item[1])
+    sources = [[s.name, s.label, s.licence, s.dialogues, s.turns, _origin(s.name)] for s in card.sources]
+    telling = [[name, f"{units / UNITS:+.2f}"] for name, units in weights if units >= _TELLING_UNITS]
+    made = (
+        f"Trained on {card.trained_on}, seed {card.seed} (training has no randomness; the seed draws the bootstrap), "
+        f"{len(model.data):,} bytes, base rate assumed {card.base_rate:.3f}."
+    )
+    parts = (
+        f"# Model card: {model.name}",
+        _PURPOSE,
+        made,
+        "## Learnt from",
+        _table(["source", "label", "licence", "dialogues", "user turns", "of"], sources),
+        _BESIDES,
+        "## On families not trained on",
+        _LEFT_OUT,
+        _measured(card.measured),
+        *([_CHOSEN] if card.measured and _LEARNT_FROM_OURS.issubset(source.name for source in card.sources) else []),
+        "## What weighs how much",
+        _table(["signal", "log-odds at 1"], telling),
+        "## Known failures",
+        "\n".join(f"- {failure}" for failure in card.failures),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _measured(measured: Mapping[str, float]) -> str:
+    if not measured:
+        return "Not measured."
+    names = sorted({name.rpartition(".")[0] for name in measured if name.rpartition(".")[2] == "dialogues"} - {""})
+
+    def row(title: str, prefix: str) -> list[object]:
+        return [title, *(_cell(measured.get(prefix + column), column) for column in COLUMNS)]
+
+    table = _table(["", *COLUMNS], [row("all", ""), *(row(name, f"{name}.") for name in names)])
+    controls = ", ".join(
+        f"{name.removeprefix('control.')} {value:.3f}"
+        for name, value in measured.items()
+        if name.startswith("control.")
+    )
+    interval = [_number(measured.get(name), ".3f") for name in ("roc_auc_low", "roc_auc_high")]
+    beside = {
+        "ROC-AUC over all, 95 % bootstrap": "-".join(filter(None, interval)),
+        "mean of the escalating sources": _number(measured.get("roc_auc_mean_of_attack_sources"), ".3f"),
+        "controls (ROC-AUC)": controls,
+        "gain over the first turn alone": _number(measured.get("gain_over_first_turn"), "+.3f"),
+    }
+    return f"{table}\n\n" + "; ".join(f"{name}: {said}" for name, said in beside.items() if said) + "."
+
+
+def _origin(source: str) -> str:
+    if source.startswith("own_"):
+        return "the project"
+    return next((origin for family, origin in _SOURCES.items() if source.startswith(family)), "")
+
+
+def _cell(value: float | None, column: str) -> str:
+    return _number(value, ".0f" if column == "dialogues" else ".3f")
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

@@ -1,0 +1,116 @@
+"""`turntide train scorer`: the weights that Turntide ships, or your own, from labelled dialogues."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobs.lab.train.scorer import Trainer
+    from jobs.shared.dialogues import Dialogue
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode="rich", help="Learn the scorer's weights from labelled dialogues."
+)
+
+
+@app.callback()
+def train() -> None:
+    """Learn the scorer's weights from labelled dialogues."""
+
+
+@app.command(
+    epilog=examples(
+        "turntide train scorer --data dialogues.jsonl --to mine.scorer",
+        "turntide train scorer --data dialogues.jsonl --to mine.scorer --version shop-2 --no-measure",
+        "TURNTIDE_SCORER__FILE=mine.scorer turntide worker sessions",
+    )
+)
+def scorer(
+    *,
+    data: Annotated[
+        Path, typer.Option(help="Labelled dialogues, a JSON object a line: source, label, licence, turns.")
+    ],
+    to: Annotated[Path, typer.Option(help="File to write.")],
+    version: Annotated[str, typer.Option(help="Name of the result; alerts show it with its digest.")] = "escalation-1",
+    seed: Annotated[int, typer.Option(help="Draws the bootstrap of the card's interval; training has none.")] = 1,
+    date: Annotated[str, typer.Option(help="Day for the card; today's, if none.")] = "",
+    any_licence: Annotated[
+        bool, typer.Option("--any-licence", help="Learn from sources of every licence: for your own use.")
+    ] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Measure on families left out, for the card.")
+    ] = True,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Train the turn scorer and the combination of signals, and write them as one file with its card.
+
+    Sources under other than permissive licences (MIT, Apache, BSD, CC BY …), or none, serve measuring alone. The same
+    data give the same bytes.
+    """
+    from jobs.lab.eval.escalation_sides import require_two
+    from jobs.lab.train.card import COLUMNS, failures_of
+    from jobs.lab.train.examples import own_dialogues, own_pairs
+    from jobs.lab.train.scorer import Trainer
+    from jobs.shared.dialogues import read_dialogues
+    from models.risk.turn_model import ModelCard, TurnModel, write_model
+    from streams.inference.wordllama import WordLlamaEmbedder
+
+    if not to.parent.is_dir():
+        raise ConfigurationError(f"--to {to}: there is no folder {to.parent}")
+    dialogues = [dialogue for dialogue in read_dialogues(data) if dialogue.said_by_user]
+    learnt = [dialogue for dialogue in dialogues if any_licence or dialogue.may_ship]
+    if not any(dialogue.escalating for dialogue in learnt):
+        raise ConfigurationError(
+            f"{data}: nothing escalating to learn from in which a user speaks, or all of it under licences that are "
+            "missing, share-alike or unknown here (see --any-licence)"
+        )
+    if measure:
+        require_two(dialogues, by_family=True, instead="Add others, or train without figures by --no-measure.")
+    own, pairs, embedder = own_dialogues(), own_pairs(), WordLlamaEmbedder()
+    measured = _measured(dialogues, Trainer([*dialogues, *own], pairs, embedder), seed) if measure else {}
+    day = date or datetime.now(UTC).date().isoformat()
+    failures = failures_of({dialogue.source for dialogue in learnt})
+    card = ModelCard(trained_on=day, seed=seed, sources=[], base_rate=0.0, measured=measured, failures=failures)
+    file = Trainer([*learnt, *own], pairs, embedder).train(version, card)
+    written = write_model(file)
+    to.write_bytes(written)
+    name = TurnModel(file, written).name
+    shown = {figure: measured[figure] for figure in COLUMNS[1:] if figure in measured}
+    Output(output).record(
+        {"file": str(to), "name": name, "bytes": len(written), "dialogues": len(learnt) + len(own), **shown}
+    )
+
+
+def _measured(dialogues: Sequence[Dialogue], trainer: Trainer, seed: int) -> dict[str, float]:
+    from jobs.lab.eval.escalation import judge_left_out
+    from jobs.lab.eval.escalation_scoring import roc_auc_interval, summary
+    from jobs.lab.train.card import measured_of
+    from jobs.shared.progress import progress_bar
+    from models.policy import Policy
+
+    with progress_bar("families left out") as progress:
+        judged = judge_left_out(dialogues, trainer, Policy(), progress)
+    return measured_of(summary(judged), roc_auc_interval(judged, seed))
+
+
+@app.command(epilog=examples("turntide train card", "turntide train card mine.scorer > card.md"))
+def card(
+    file: Annotated[
+        Path | None, typer.Argument(help="A scorer's file. None: the shipped one.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the model card of a scorer's file, as Markdown."""
+    from jobs.lab.train.card import card_page
+    from streams.inference.trained_scorer import model_at
+
+    typer.echo(card_page(model_at(file)), nl=False)

@@ -1,0 +1,43 @@
+"""What the project wrote itself for the scorer to learn from: contrasts, and dialogues that mostly only look risky.
+
+A **pair** is two messages of one manner: one wants something harmful, the other does not. What a model learns from
+their difference is the aim, not the style of a data set.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import msgspec
+from msgspec import Struct
+
+from jobs.shared.dialogues import Dialogue, dialogues_in
+
+_FOLDER = files("jobs.lab.train")
+
+
+class Pair(Struct, frozen=True):
+    """Two messages that differ in their aim.
+
+    Attributes:
+        set: What the pair is to teach.
+        category: Of the harm.
+        harmful: Wants it.
+        benign: Does not.
+    """
+
+    set: str
+    category: str
+    harmful: str
+    benign: str
+
+
+def own_dialogues() -> list[Dialogue]:
+    """The project's own."""
+    name = "dialogues.jsonl"
+    return dialogues_in(_FOLDER.joinpath(name).read_bytes(), name)
+
+
+def own_pairs() -> list[Pair]:
+    """The project's contrasts."""
+    return msgspec.json.Decoder(Pair).decode_lines(_FOLDER.joinpath("pairs.jsonl").read_bytes())

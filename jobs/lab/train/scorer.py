@@ -1,0 +1,143 @@
+"""Training the scorer's file: turn weights, signals through the real fold, combination, calibration.
+
+No randomness: the same data give the same bytes. Scores that calibrate are always of a model that has not seen the
+family they are from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import cached_property
+
+import numpy as np
+from msgspec import structs
+from numpy.typing import NDArray
+
+from jobs.lab.train.combination import Sessions, fit_combination
+from jobs.lab.train.examples import Pair
+from jobs.lab.train.sessions import signals_of
+from jobs.lab.train.turns import Turns, both_labels, fit_turns, quantised, turns_of
+from jobs.shared.dialogues import Dialogue
+from models.risk.turn_model import ModelCard, ScorerFile, SourceCard, TurnModel, sigmoid, write_model
+from streams.ports import Embedder
+
+Floats = NDArray[np.float64]
+
+TURN_BASE_RATE = 0.2
+"""Share of harmful turns that a turn's risk assumes. Lower than in the training data, higher than in any traffic: the
+risk is for the signals, the probability that matters is the session's."""
+TURN_SPREAD = 0.5
+"""Standard deviation of a turn's log-odds over the halves of the pairs. Fixed, since what a fit gives depends on the
+sources at hand (0.1 to 0.4 with one family left out or another), and a single turn tells little: signals count on
+that."""
+_DECIMALS = 4
+
+
+class Trainer:
+    """Trains on dialogues and pairs, also without some of them, and remembers what trainings share.
+
+    Args:
+        dialogues: Labelled; those in which no user speaks teach nothing.
+        pairs: Own contrasts.
+        embedder: Wordllama.
+    """
+
+    def __init__(self, dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Embedder) -> None:
+        self.dialogues = [dialogue for dialogue in dialogues if dialogue.said_by_user]
+        self.embedder = embedder
+        self.turns: Turns = turns_of(self.dialogues, pairs, embedder)
+        self._weights: dict[frozenset[str], Floats] = {}
+
+    def weights(self, without: Collection[str]) -> Floats:
+        """Of the features, learnt without these sources."""
+        key = self._taught_by.intersection(without)
+        if key not in self._weights:
+            self._weights[key] = fit_turns(self.turns, self._families(key))
+        return self._weights[key]
+
+    def train(
+        self, version: str, card: ModelCard, without: Collection[str] = (), *, without_sources: Collection[str] = ()
+    ) -> ScorerFile:
+        """A scorer's file, learnt without these families and sources.
+
+        Args:
+            version: Of the file.
+            card: Day, seed, failures; sources and base rate are filled in.
+            without: Families that nothing may be learnt from.
+            without_sources: Sources likewise; others of their families are learnt from.
+        """
+        left_out = self._sources_of(without).union(without_sources)
+        kept = [n for n, dialogue in enumerate(self.dialogues) if dialogue.source not in left_out]
+        scores = {n: self._unseen_scores(n, left_out) for n in kept}
+        slope, offset = self._turn_calibration(left_out)
+        sessions = Sessions(
+            [self._session_signals(n, scores[n], slope, offset) for n in kept],
+            np.array([self.dialogues[n].escalating for n in kept]),
+            [self.dialogues[n].source for n in kept],
+        )
+        combination = fit_combination(sessions)
+        return ScorerFile(
+            version=version,
+            turn=quantised(self.weights(left_out), slope, offset),
+            base=combination.base,
+            weights=combination.weights,
+            card=structs.replace(
+                card, sources=_sources([self.dialogues[n] for n in kept]), base_rate=combination.base_rate
+            ),
+        )
+
+    @cached_property
+    def _taught_by(self) -> frozenset[str]:
+        """Sources that the turn weights are learnt from."""
+        return self._sources_of(both_labels(self.turns, self._families(())))
+
+    @cached_property
+    def _family_of(self) -> dict[str, str]:
+        """Family of each source."""
+        return {dialogue.source: dialogue.family for dialogue in self.dialogues}
+
+    def _families(self, without: Collection[str]) -> list[str]:
+        """Of the dialogues, as `fit_turns` wants them: the project's own dialogues do not teach turn weights."""
+        return ["" if each.own or each.source in without else self._family_of[each.source] for each in self.dialogues]
+
+    def _sources_of(self, families: Collection[str]) -> frozenset[str]:
+        return frozenset(source for source, family in self._family_of.items() if family in families)
+
+    def model_without(self, families: Collection[str] = (), *, sources: Collection[str] = ()) -> TurnModel:
+        """A model that knows nothing of these families, or of these sources; for measuring, its card says nothing."""
+        card = ModelCard(trained_on="", seed=0, sources=[], base_rate=0.0)
+        file = self.train(f"without-{'-'.join([*families, *sources])}", card, families, without_sources=sources)
+        return TurnModel(file, write_model(file))
+
+    def _unseen_scores(self, index: int, without: Collection[str]) -> Floats:
+        """Scores of a dialogue's user turns, by weights that have not seen its family either."""
+        here = self.turns.dialogue == index
+        weights = self.weights(self._sources_of([self._family_of[self.dialogues[index].source]]).union(without))
+        found: Floats = np.asarray(self.turns.features[here] @ weights)
+        return found
+
+    def _turn_calibration(self, without: Collection[str]) -> tuple[float, float]:
+        """Slope and offset of a turn's log-odds over its score."""
+        halves = np.asarray(self.turns.features[self.turns.dialogue < 0] @ self.weights(without))
+        slope = TURN_SPREAD / float(halves.std())
+        return slope, float(np.log(TURN_BASE_RATE / (1 - TURN_BASE_RATE))) - slope * float(np.median(halves))
+
+    def _session_signals(self, index: int, scores: Floats, slope: float, offset: float) -> Floats:
+        risks = [round(sigmoid(slope * score + offset), _DECIMALS) for score in scores.tolist()]
+        return signals_of(self.dialogues[index], risks, self.turns.vectors[self.turns.dialogue == index])
+
+
+def _sources(dialogues: Sequence[Dialogue]) -> list[SourceCard]:
+    found: dict[str, list[Dialogue]] = {}
+    for dialogue in dialogues:
+        found.setdefault(dialogue.source, []).append(dialogue)
+    return [
+        SourceCard(
+            name,
+            " and ".join(sorted({each.label for each in here})),
+            ", ".join(sorted({each.licence for each in here})),
+            len(here),
+            sum(len(each.said_by_user) for each in here),
+        )
+        for name, here in sorted(found.items())
+    ]

@@ -1,0 +1,197 @@
+"""Fitting the turn scorer: a logistic regression that is to learn aims, not styles.
+
+Three things teach it, in one convex problem (L-BFGS, no randomness):
+
+- own pairs, by the difference of their halves: whatever both share (style, length, matter) cancels;
+- families that hold both labels (a red-teamed data set and its matched control), each with an intercept of its own, so
+  that what marks the family as a whole says nothing; a later turn of an escalating dialogue counts more than its first;
+- a strong prior towards zero. It is what helps most on families that were not trained on.
+
+Sources with one label alone teach it nothing: their style would be taken for their label. They serve calibration and
+the combination (`jobs.lab.train.combination`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import minimize
+
+from jobs.lab.train.examples import Pair
+from jobs.shared.dialogues import Dialogue
+from models.risk.scorer import score_text
+from models.risk.turn_model import DIMS, WORD_BITS, TurnWeights, place_of, whole_vectors, word_hashes
+from models.text.disguise import unmask
+from models.text.words import capped, fold_text
+from streams.ports import Embedder, Vectors
+
+Floats = NDArray[np.float64]
+
+PRIOR_STRENGTH = 200.0
+"""Inverse variance of a weight. Of 3, 10, 30, 100, 200 and 300 the strong ones did best on families left out; from 100
+on it hardly matters."""
+DENSE_GAIN, WORDS_GAIN, RULES_GAIN, INTERCEPT_GAIN = 3.0, 3.0, 4.0, 3.0
+"""How far each kind of feature may be used before the prior holds it."""
+_MOST_OF_A_FAMILY = 1_500
+"""Weight of a family, in turns: a large one does not drown the rest."""
+WEIGHT_OF_PAIRS = 500.0
+"""Of all pairs together, in turns: more of them refine what they teach, and do not drown the families."""
+WEIGHT_OF_SET = {"topic": 3.0}
+"""Against 1: questions that approach a dangerous matter sideways are rare in every other source."""
+_INT8 = 127
+
+
+class Turns(NamedTuple):
+    """User turns with their features.
+
+    Attributes:
+        features: `(n, DIMS + 2 ** WORD_BITS + 1)`: unit embedding, unit words, risk by the rules, each by its gain.
+        vectors: Their embeddings, `(n, DIMS)`.
+        dialogue: Index of the dialogue of each, −1 for halves of pairs (harmful, benign, harmful …).
+        escalating: Label of the dialogue or the half.
+        lateness: How far into the dialogue, in (0, 1].
+        pair_weights: Of each pair, in their order; they add up to `WEIGHT_OF_PAIRS`.
+    """
+
+    features: sparse.csr_matrix
+    vectors: Vectors
+    dialogue: NDArray[np.int64]
+    escalating: NDArray[np.bool_]
+    lateness: Floats
+    pair_weights: Floats
+
+
+def turns_of(dialogues: Sequence[Dialogue], pairs: Sequence[Pair], embedder: Embedder) -> Turns:
+    """Every user turn of the dialogues in order, then the halves of every pair."""
+    texts: list[str] = []
+    owner: list[int] = []
+    escalating: list[bool] = []
+    lateness: list[float] = []
+    for index, dialogue in enumerate(dialogues):
+        said = dialogue.said_by_user
+        texts += said
+        owner += [index] * len(said)
+        escalating += [dialogue.escalating] * len(said)
+        lateness += [(n + 1) / len(said) for n in range(len(said))]
+    for pair in pairs:
+        texts += [pair.harmful, pair.benign]
+        owner += [-1, -1]
+        escalating += [True, False]
+        lateness += [1.0, 1.0]
+    texts = [unmask(capped(text)).text for text in texts]
+    vectors = embedder.embed(texts)
+    shares = np.array([WEIGHT_OF_SET.get(pair.set, 1.0) for pair in pairs])
+    return Turns(
+        _features(texts, vectors),
+        vectors,
+        np.array(owner),
+        np.array(escalating),
+        np.array(lateness),
+        shares * WEIGHT_OF_PAIRS / shares.sum(),
+    )
+
+
+def fit_turns(turns: Turns, families: Sequence[str]) -> Floats:
+    """Weights of the features, `(n_features,)`.
+
+    Args:
+        turns: Everything at hand.
+        families: Of the dialogues, each; an empty one is not learnt from.
+    """
+    halves = np.flatnonzero(turns.dialogue < 0)
+    signs = np.where(np.arange(len(halves) // 2) % 2 == 0, 1.0, -1.0)
+    differences = sparse.diags(signs) @ (turns.features[halves[::2]] - turns.features[halves[1::2]])
+    of_turn = np.array([families[index] if index >= 0 else "" for index in turns.dialogue])
+    mixed = both_labels(turns, families)
+    blocks = [sparse.hstack([differences, sparse.csr_matrix((len(signs), len(mixed)))])]
+    wanted, weights = [signs > 0], [turns.pair_weights]
+    for place, name in enumerate(mixed):
+        here = np.flatnonzero(of_turn == name)
+        intercepts = np.zeros((len(here), len(mixed)))
+        intercepts[:, place] = INTERCEPT_GAIN
+        blocks.append(sparse.hstack([turns.features[here], sparse.csr_matrix(intercepts)]))
+        wanted.append(turns.escalating[here])
+        weights.append(_balanced(turns.escalating[here], turns.lateness[here]))
+    found = logistic(sparse.vstack(blocks).tocsr(), np.concatenate(wanted), np.concatenate(weights), PRIOR_STRENGTH)
+    return found[: turns.features.shape[1]]
+
+
+def both_labels(turns: Turns, families: Sequence[str]) -> list[str]:
+    """Families whose dialogues bear both labels, in order of name; the empty one is none."""
+    labels: dict[str, set[bool]] = {}
+    for index, escalating in zip(turns.dialogue, turns.escalating, strict=True):
+        if index >= 0:
+            labels.setdefault(families[index], set()).add(bool(escalating))
+    return sorted(name for name, both in labels.items() if name and len(both) > 1)
+
+
+def logistic(rows: sparse.csr_matrix | Floats, wanted: NDArray[np.bool_], weights: Floats, strength: float) -> Floats:
+    """Minimise the weighted log loss plus `strength / 2 · |w|²`, without an intercept of its own."""
+    signs = np.where(wanted, 1.0, -1.0)
+
+    def loss(w: Floats) -> tuple[float, Floats]:
+        margins = signs * (rows @ w)
+        slopes = -signs * weights * np.exp(-np.logaddexp(0.0, margins))
+        value = float(weights @ np.logaddexp(0.0, -margins)) + strength / 2 * float(w @ w)
+        return value, rows.T @ slopes + strength * w
+
+    start = np.zeros(rows.shape[1])
+    found: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
+    return found
+
+
+def quantised(weights: Floats, slope: float, offset: float) -> TurnWeights:
+    """The weights as a file holds them.
+
+    Args:
+        weights: As `fit_turns` gives them.
+        slope: Log-odds of a risk for one of the score.
+        offset: Log-odds of a turn that says nothing.
+    """
+    dense, words = weights[:DIMS] * DENSE_GAIN * slope, weights[DIMS:-1] * WORDS_GAIN * slope
+    dense_bytes, dense_scale = _int8(dense)
+    words_bytes, words_scale = _int8(words)
+    return TurnWeights(
+        dense=dense_bytes,
+        dense_scale=dense_scale,
+        words=words_bytes,
+        words_scale=words_scale,
+        rules=round(float(weights[-1]) * RULES_GAIN * slope, 6),
+        offset=round(offset, 6),
+    )
+
+
+def _features(texts: Sequence[str], vectors: Vectors) -> sparse.csr_matrix:
+    whole = whole_vectors(vectors).astype(np.float64)
+    lengths = np.linalg.norm(whole, axis=1, keepdims=True)
+    unit = np.divide(whole, lengths, out=np.zeros_like(whole), where=lengths > 0)
+    rows, columns, values = [], [], []
+    for row, text in enumerate(texts):
+        hashes = word_hashes(fold_text(text))
+        for column, sign in map(place_of, sorted(hashes)):
+            rows.append(row)
+            columns.append(column)
+            values.append(sign * WORDS_GAIN / len(hashes) ** 0.5)
+    words = sparse.csr_matrix((values, (rows, columns)), shape=(len(texts), 1 << WORD_BITS))
+    rules = np.array([[RULES_GAIN * score_text(text)] for text in texts])
+    return sparse.hstack([sparse.csr_matrix(unit * DENSE_GAIN), words, sparse.csr_matrix(rules)]).tocsr()
+
+
+def _balanced(escalating: NDArray[np.bool_], lateness: Floats) -> Floats:
+    """Both labels weigh the same, and a family not more than `_MOST_OF_A_FAMILY` turns."""
+    weights = np.where(escalating, lateness, 1.0)
+    counts = Counter(escalating.tolist())
+    for label in counts:
+        here = escalating == label
+        weights[here] *= 0.5 / weights[here].sum()
+    return weights * min(len(weights), _MOST_OF_A_FAMILY)
+
+
+def _int8(weights: Floats) -> tuple[bytes, float]:
+    scale = float(np.abs(weights).max()) / _INT8 or 1.0
+    return np.rint(weights / scale).astype(np.int8).tobytes(), scale

@@ -1,0 +1,1 @@
+"""Commands of those who read memory, put it right, and have it forgotten."""

@@ -1,0 +1,105 @@
+"""`turntide consolidate`: archive what is old and weak in a project, merge episodes, say what that saved (seed 004)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Annotated, Any
+
+import typer
+
+from jobs.cli import examples
+from jobs.memory.project_asking import EXIT_PENDING, OutputOption, place
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.role_api import TOKEN_VARIABLE, RoleApi, TokenOption, UrlOption, role_api
+from models.errors import ConfigurationError
+from streams.settings import load_settings
+
+_LOOK_EVERY_S = 0.5
+_WAIT_S = 120.0
+_FIGURES = ("memories_looked_at", "memories_archived", "episodes_merged", "pending_dropped", "tokens_reclaimed")
+
+
+def consolidate(
+    app_id: Annotated[str, typer.Argument(metavar="[APP]", help="Id of the app.")] = "",
+    project: Annotated[str, typer.Argument(metavar="[PROJECT]", help="Id of the project.")] = "",
+    *,
+    folder: Annotated[
+        Path | None, typer.Option("--dir", help="A folder of the four files instead: no role is asked.")
+    ] = None,
+    url: UrlOption = None,
+    token: TokenOption = TOKEN_VARIABLE,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Consolidate a project now; it also happens by itself, by the policy's `consolidation.every`.
+
+    What is archived is not lost: `turntide project restore` brings it back. Exit code 1 if the role has not ended yet.
+    """
+    if (folder is None) == (not (app_id and project)):
+        raise ConfigurationError("name APP and PROJECT, or a folder with --dir")
+    if folder is not None:
+        Output(output).record(_of_folder(folder))
+        return
+    with role_api(url, token) as role:
+        told = _of_role(role, app_id, project, _progress(output))
+    Output(output).record(told)
+    if not told["done"]:
+        Output(output).message("it is under way: look again with `turntide project show`")
+        raise typer.Exit(EXIT_PENDING)
+
+
+consolidate.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
+    "turntide consolidate shop web",
+    "turntide consolidate shop web --output json",
+    "turntide consolidate --dir .project-memory",
+)
+
+
+def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float], None]) -> dict[str, Any]:
+    """Ask for one and wait for its end; what it came to is what the fold says."""
+
+    def standing() -> dict[str, Any]:
+        return role.ask("GET", place(project, "standing"), params={"app_id": app_id}).body
+
+    before, begun = _run(standing()), monotonic()
+    answer = role.ask("POST", place(project, "consolidate"), params={"app_id": app_id})
+    after = standing()
+    while answer.pending and _run(after) == before and (waited := monotonic() - begun) < _WAIT_S:
+        progress(waited)
+        sleep(_LOOK_EVERY_S)
+        after = standing()
+    done = not answer.pending or _run(after) != before
+    figures = (after["consolidated"] or {}) if done else {}
+    return {
+        "done": done,
+        **{name: figures.get(name) for name in _FIGURES},
+        "memories": after["memories"],
+        "archived": after["archived"],
+        "consolidated_at": after["consolidated_at"],
+    }
+
+
+def _run(standing: dict[str, Any]) -> int:
+    """Number of the project's last consolidation."""
+    told = standing["consolidated"]
+    return 0 if told is None else int(told["run"])
+
+
+def _of_folder(folder: Path) -> dict[str, Any]:
+    from models.project.saved import FILES
+    from streams.embedded.project_session import MemorySystem
+    from streams.wiring import policy_of
+
+    if not any((folder / name).exists() for name in FILES):
+        raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: name the folder of an export")
+    with MemorySystem(folder, folder.resolve().name, policy=policy_of(load_settings()).projects) as memory:
+        done = memory.consolidate()
+    return {"done": True} | {name: 0 if done is None else getattr(done, name) for name in _FIGURES}
+
+
+def _progress(output: OutputFormat) -> Callable[[float], None]:
+    if output is not OutputFormat.TABLE or not sys.stderr.isatty():
+        return lambda _waited_s: None
+    return lambda waited_s: print(f"\rconsolidating, {waited_s:.0f} s", end="", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,240 @@
+"""`turntide erase`: have a user, a session or an app forgotten everywhere, and see the proof."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.role_groups import RoleGroup, role_groups
+from models.errors import ConfigurationError
+from models.events import ErasedStore, EraseRequested, EraseScope, ErasureProved
+from streams.erase.concerned import checked
+from streams.erase.record import ErasureRecords
+from streams.erase.requests import KafkaEraseRequests
+from streams.erase.stores import CHANGELOGS
+from streams.erase.traces import names_of
+from streams.settings import Settings, load_settings
+
+_EXIT_REMAINS = 1
+_EXIT_INTERRUPTED = 130
+_LOOK_EVERY_S = 0.5
+_LASTING = {names_of(changelog)[2] for changelog in CHANGELOGS}
+"""Lines of a proof that --purge-logs leaves: keys of what is gone, see `streams.erase.purge`."""
+_ROLES = ("archive", "sessions", "memory", "enrich", "judge", "index")
+"""The first carries it out, the others are waited for."""
+
+Say = Callable[[str], None]
+
+
+def erase(
+    *,
+    user: Annotated[str, typer.Option(help="The user; with --app of that app, else in all apps.")] = "",
+    session: Annotated[str, typer.Option(help="One session.")] = "",
+    app: Annotated[str, typer.Option(help="An app: alone, everything of it.")] = "",
+    purge_logs: Annotated[
+        bool,
+        typer.Option(
+            "--purge-logs",
+            help="Also from Kafka's files at once, not when retention comes to it, but for the keys of state that is "
+            "gone. On the partitions concerned "
+            "everybody's records go that are older than the erasure: the archive has them, but a replay or reset from "
+            "the log begins after them.",
+        ),
+    ] = False,
+    by: Annotated[str, typer.Option(help="Who asks for it; stands in the proof.")] = "",
+    status: Annotated[str, typer.Option(metavar="ID", help="Only show the proof of an earlier erasure.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for the proof.")] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the proof is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Forget a user, a session or an app: state, topics, vectors and archive, with a proof of what was removed.
+
+    The archive role carries it out, and waits for every role that has something to forget: one that is away holds it
+    up, and it goes on when the role is back, also after a restart. What time alone removes (topics that are kept for
+    some days) is listed with its date. Exit code 1 if something remains that nothing will remove.
+    """
+    settings, printed = load_settings(), Output(output)
+    if status:
+        _show(asyncio.run(_standing(settings, status)), status, printed)
+        return
+    request = _request(user=user, session=session, app=app, purge_logs=purge_logs, by=by)
+    if not yes:
+        typer.confirm(f"Forget {described(request)} for ever, everywhere?", abort=True, err=True)
+    asyncio.run(KafkaEraseRequests(settings).request(request))
+    again = f"turntide erase --status {request.request_id}"
+    printed.message(f"asked for as {request.request_id}")
+    if no_wait:
+        printed.record({"request_id": request.request_id, "proved": False})
+        printed.message(f"`{again}` shows the proof")
+        return
+    try:
+        with _telling(output) as say:
+            proof = asyncio.run(_proved(settings, request.request_id, say))
+    except KeyboardInterrupt:
+        printed.message(f"it goes on without you; `{again}` shows the proof")
+        raise typer.Exit(_EXIT_INTERRUPTED) from None
+    _finish(proof, printed)
+
+
+erase.epilog = examples(  # type: ignore[attr-defined]
+    "turntide erase --user anna",
+    "turntide erase --user anna --app shop --purge-logs",
+    "turntide erase --session order-4711 --yes --output json",
+    "turntide erase --status 6f1a3c50…",
+)
+
+
+def _request(*, user: str, session: str, app: str, purge_logs: bool, by: str) -> EraseRequested:
+    """The request that the options ask for.
+
+    Raises:
+        ConfigurationError: They name nobody, or two.
+    """
+    if not (user or session or app):
+        raise ConfigurationError("say whom to forget: --user, --session or --app")
+    scope: EraseScope = "session" if session else "user" if user else "app"
+    return checked(
+        EraseRequested(
+            request_id=uuid.uuid4().hex,
+            timestamp=datetime.now(UTC),
+            scope=scope,
+            app_id=app,
+            user_id=user,
+            session_id=session,
+            by=by,
+            purge_logs=purge_logs,
+        )
+    )
+
+
+def described(request: EraseRequested) -> str:
+    """Whom a request names, in words.
+
+    >>> now = datetime.now(UTC)
+    >>> described(EraseRequested(request_id="r", timestamp=now, scope="user", user_id="anna"))
+    'user anna of all apps'
+    """
+    if request.scope == "user":
+        return f"user {request.user_id} of {f'app {request.app_id}' if request.app_id else 'all apps'}"
+    return f"session {request.session_id}" if request.scope == "session" else f"app {request.app_id} with all its users"
+
+
+# --- waiting
+
+
+async def _standing(settings: Settings, request_id: str) -> ErasureProved | str:
+    """The proof, or what is waited for.
+
+    Raises:
+        ConfigurationError: Nobody asked for it.
+    """
+    async with aclosing(KafkaEraseRequests(settings).watched(_LOOK_EVERY_S)) as watched:
+        records = await anext(watched)
+    if request_id in records.proved:
+        return records.proved[request_id]
+    if request_id not in records.requested:
+        raise ConfigurationError(f"no erasure has the id {request_id}: it is printed when one is asked for")
+    return waits_for(records, request_id, await role_groups(settings, _ROLES))
+
+
+async def _proved(settings: Settings, request_id: str, say: Say) -> ErasureProved:
+    async with aclosing(KafkaEraseRequests(settings).watched(_LOOK_EVERY_S)) as watched:
+        async for records in watched:
+            if request_id in records.proved:
+                break
+            say(waits_for(records, request_id, await role_groups(settings, _ROLES)))
+    return records.proved[request_id]
+
+
+def waits_for(records: ErasureRecords, request_id: str, groups: Mapping[str, RoleGroup]) -> str:
+    """What an erasure waits for, in a sentence.
+
+    Args:
+        records: Of all erasures.
+        request_id: Which one.
+        groups: Of all roles.
+    """
+    if not groups["archive"].members:
+        return "no archive worker runs, which carries it out: `turntide worker archive`"
+    away = [role for role in _ROLES if groups[role].known and not groups[role].members]
+    if away:
+        return f"role {away[0]} is away and has something to forget: `turntide worker {away[0]}`"
+    if request_id in records.vectors:
+        return "archive, logs and a last look at everything"
+    return "the index removes vectors" if records.index_is_asked(request_id) else "sessions, users and topics"
+
+
+@contextmanager
+def _telling(output: OutputFormat) -> Iterator[Say]:
+    """Shows on standard error what is waited for; not with JSON."""
+    if output is OutputFormat.JSON:
+        yield lambda _: None
+        return
+    with Console(stderr=True).status("erasing; Ctrl-C only ends the waiting") as shown:
+        yield lambda waits: shown.update(f"erasing: {waits}")
+
+
+# --- the proof
+
+
+def _show(standing: ErasureProved | str, request_id: str, printed: Output) -> None:
+    """Print a proof, or what it waits for."""
+    if isinstance(standing, ErasureProved):
+        _finish(standing, printed)
+        return
+    printed.record({"request_id": request_id, "proved": False, "waits_for": standing})
+    raise typer.Exit(_EXIT_REMAINS)
+
+
+def _finish(proof: ErasureProved, printed: Output) -> None:
+    """Print the proof; the exit code says whether anything stays."""
+    if printed.form is OutputFormat.TABLE:
+        printed.rows(f"erasure {proof.request_id}", [_row(store) for store in proof.stores if _tells(store)])
+        printed.message(summary(proof))
+    else:
+        printed.record(msgspec.to_builtins(proof))
+    if any(store.remaining and store.expires_at is None for store in proof.stores):
+        raise typer.Exit(_EXIT_REMAINS)
+
+
+def _row(store: ErasedStore) -> dict[str, Any]:
+    return {
+        "store": store.store,
+        "looked at": store.looked_at,
+        "removed": store.removed,
+        "remaining": store.remaining,
+        "gone by": None if store.expires_at is None else store.expires_at.replace(microsecond=0),
+    }
+
+
+def _tells(store: ErasedStore) -> bool:
+    return bool(store.removed or store.remaining or store.looked_at)
+
+
+def summary(proof: ErasureProved) -> str:
+    """A proof in a sentence."""
+    removed = sum(store.removed for store in proof.stores)
+    if proof.complete:
+        return f"complete: {removed} entries removed, nothing remains in {len(proof.stores)} stores"
+    left = [store for store in proof.stores if store.remaining]
+    stay = sorted(store.store for store in left if store.expires_at is None)
+    if stay:
+        return (
+            f"{removed} entries removed; in {', '.join(stay)} something remains that nothing removes by itself: "
+            "--purge-logs does"
+        )
+    last = max(store.expires_at for store in left if store.expires_at is not None)
+    if lasting := sorted(store.store for store in left if store.store in _LASTING):
+        also = "" if len(lasting) == len(left) else ", the rest likewise or now with --purge-logs"
+        return f"{removed} entries removed; {', '.join(lasting)} go by themselves until {last:%Y-%m-%d}{also}"
+    return f"{removed} entries removed; what remains goes by itself until {last:%Y-%m-%d}, or now with --purge-logs"

@@ -1,0 +1,184 @@
+"""`turntide project export` and `import`: a project as seed 004's four JSON files, and back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from jobs.memory.project_asking import EXIT_PENDING, AppArgument, OutputOption, ProjectArgument, place
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.role_api import (
+    TOKEN_VARIABLE,
+    RequestTooLargeError,
+    RoleAnswer,
+    RoleApi,
+    TokenOption,
+    UrlOption,
+    role_api,
+)
+from models.errors import ConfigurationError, StoreUnavailable
+from models.project.files import read, written
+from models.project.saved import FILES, Batch, SavedMessage, SavedProject, batches
+from streams.api.projects.answers import EXPORT_FORMAT, EXPORT_VERSION, ExportPage
+from streams.embedded.project_folder import read_folder, replace_file
+
+EXPORT_EXAMPLES = ("turntide project export shop web .project-memory",)
+IMPORT_EXAMPLES = ("turntide project import shop web .project-memory",)
+_KINDS = ("memory", "episode", "conversation", "chunk", "pending")
+_FIELDS = ("memories", "episodes", "conversations", "chunks", "pending")
+_BATCH_ITEMS = 200
+_BATCH_BYTES = 48 * 1024
+"""Below `http.max_body_bytes` as it is by default; a role that takes less gets smaller pieces."""
+
+DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the four files.")]
+
+
+def export(
+    app_id: AppArgument,
+    project: ProjectArgument,
+    folder: DirArgument,
+    *,
+    url: UrlOption = None,
+    token: TokenOption = TOKEN_VARIABLE,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Save a project as four JSON files that people can read; files that are there are replaced, each whole."""
+    with role_api(url, token) as role:
+        saved, unchanged = exported(role, app_id, project)
+    files = written(saved, project)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name, text in files.items():
+            replace_file(folder / name, text)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {folder}: {error.strerror}. Name another folder") from error
+    printed = Output(output)
+    printed.record(
+        {"folder": str(folder), **_counts(saved), "bytes": sum(len(each.encode()) for each in files.values())}
+    )
+    if not unchanged:
+        printed.message("the project went on meanwhile: export it again for a picture of one moment")
+
+
+def bring_back(
+    app_id: AppArgument,
+    project: ProjectArgument,
+    folder: DirArgument,
+    *,
+    url: UrlOption = None,
+    token: TokenOption = TOKEN_VARIABLE,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Bring a saved project in. Items that are there already are replaced, so a repeat gives the same.
+
+    All files are read and checked first: of a damaged or newer one nothing is imported. What the role's policy has no
+    room for is told; it is still in the files. Exit code 1 if the role has not carried out everything yet.
+    """
+    texts = read_folder(folder)
+    if not texts:
+        raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: name the folder of an export")
+    saved = read(texts)
+    printed, refused, waiting = Output(output), set[str](), 0
+    pieces = list(batches(saved, _BATCH_ITEMS, _BATCH_BYTES))
+    shown = sys.stderr if output is OutputFormat.TABLE and sys.stderr.isatty() else None
+    with role_api(url, token) as role:
+        for done, items in enumerate(pieces, start=1):
+            for answer in _brought(role, app_id, project, items):
+                waiting += answer.pending
+                if not answer.pending and answer.body.get("detail"):
+                    refused.add(answer.body["detail"])
+            if shown is not None:
+                shown.write(f"\rimported {done} of {len(pieces)} pieces")
+                shown.flush()
+        standing = role.ask("GET", place(project, "standing"), params={"app_id": app_id}).body
+    if shown is not None:
+        shown.write("\n")
+    kept = {f"kept_{name}": standing[name] for name in _FIELDS}
+    printed.record({"folder": str(folder), **_counts(saved), **kept, "refused": sorted(refused), "waiting": waiting})
+    _tell(printed, saved, standing, sorted(refused))
+    if waiting:
+        printed.message("the role has not carried out everything yet: is the role memory running? Repeat it to be sure")
+        raise typer.Exit(EXIT_PENDING)
+
+
+def _brought(role: RoleApi, app_id: str, project: str, items: Batch) -> Iterator[RoleAnswer]:
+    """Send a piece, in halves where it is larger than the role takes at once.
+
+    Raises:
+        ConfigurationError: A single item is.
+    """
+    body = {name: msgspec.to_builtins(each) for name, each in items.items()}
+    try:
+        yield role.ask("POST", place(project, "import"), params={"app_id": app_id}, body=body)
+    except RequestTooLargeError as error:
+        sequence = [(name, item) for name, each in items.items() for item in each]
+        if len(sequence) == 1:
+            raise ConfigurationError(f"an item of {sequence[0][0]} is too large for the role: {error}") from error
+        for half in (sequence[: len(sequence) // 2], sequence[len(sequence) // 2 :]):
+            piece: Batch = {}
+            for name, item in half:
+                piece.setdefault(name, []).append(item)
+            yield from _brought(role, app_id, project, piece)
+
+
+def exported(role: RoleApi, app_id: str, project: str) -> tuple[SavedProject, bool]:
+    """Everything of a project, page by page, and whether it stood still meanwhile.
+
+    Raises:
+        StoreUnavailable: The role answers in another form.
+    """
+    items: dict[str, list[Any]] = {name: [] for name in _FIELDS}
+    messages: dict[str, list[SavedMessage]] = {}
+    revisions: set[int] = set()
+    for kind in _KINDS:
+        after = ""
+        while True:
+            params = {"app_id": app_id, "kind": kind, "after": after}
+            page = _page(role.ask("GET", place(project, "export"), params=params).body)
+            revisions.add(page.revision)
+            for name in _FIELDS:
+                items[name] += getattr(page, name)
+            for said in page.messages:
+                at_hand = SavedMessage(
+                    turn=said.turn,
+                    role=said.role,  # type: ignore[arg-type] # one of them
+                    content=said.content,
+                    timestamp=said.timestamp,
+                    user_id=said.user_id,
+                )
+                messages.setdefault(said.session_id, []).append(at_hand)
+            after = page.next
+            if not after:
+                break
+    return SavedProject(**items, messages=messages), len(revisions) == 1
+
+
+def _page(body: dict[str, Any]) -> ExportPage:
+    try:
+        page = msgspec.convert(body, ExportPage)
+    except msgspec.ValidationError as error:
+        raise StoreUnavailable(f"the role exports in a form that is not known here: {error}") from error
+    if (page.format, page.version) != (EXPORT_FORMAT, EXPORT_VERSION):
+        raise StoreUnavailable(f"the role exports as {page.format} {page.version}: use its own release of turntide")
+    return page
+
+
+def _counts(saved: SavedProject) -> dict[str, int]:
+    return {name: len(getattr(saved, name)) for name in _FIELDS}
+
+
+def _tell(printed: Output, saved: SavedProject, standing: dict[str, Any], refused: list[str]) -> None:
+    """What of the files is not kept, and what to do."""
+    for detail in refused:
+        printed.message(f"{detail}; they are still in the files")
+    for name, most in standing["limits"].items():
+        if len(getattr(saved, name, [])) > most:
+            printed.message(
+                f"{len(getattr(saved, name))} {name} are in the files and the policy keeps {most}: raise it under "
+                "`projects` and import again"
+            )

@@ -1,0 +1,191 @@
+"""`turntide memory`: what a session's topics became, their whole history, and bringing an evicted one back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import duckdb
+import msgspec
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+from models.events import RestoredMessage, TopicRestored
+from models.wire.codec import encode
+from streams.archive.catalog import paths_of, reading
+from streams.archive.topic_history import ArchivedMessage, ArchivedTopic, is_open, messages_of, topics_of
+from streams.settings import load_settings
+
+MOST_MESSAGES = 200
+"""Messages that a topic brings back …"""
+MOST_BYTES = 500_000
+"""… and the size of their JSON: the record has to fit on `turns.v1`."""
+_SHOWN = ("topic_id", "standing", "cause", "messages", "at_hand", "packed", "released", "access_count", "title")
+
+SessionArgument = Annotated[str, typer.Argument(metavar="SESSION", help="Id of the session.")]
+TopicOption = Annotated[str, typer.Option("--topic", help="Id of the topic, as `topics` shows it.")]
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Topics of a session out of the archive: list them, read all that was said in one, restore an evicted one.",
+)
+
+
+@app.command(epilog=examples("turntide memory topics order-4711", "turntide memory topics order-4711 --output json"))
+def topics(session_id: SessionArgument, *, output: OutputOption = OutputFormat.TABLE) -> None:
+    """List every topic that a session ever had, the latest active first: kept, evicted, or merged into another."""
+    with reading(paths_of(load_settings())) as lake:
+        found = _topics(lake, session_id)
+    rows = [described(topic) for topic in found]
+    printed = Output(output)
+    if output is OutputFormat.TABLE:
+        rows = [{name: row[name] for name in _SHOWN} for row in rows]
+    printed.rows(f"topics of {session_id}", rows)
+    kept = sum(topic.kept for topic in found)
+    printed.message(f"{kept} kept, {len(found) - kept} gone; `turntide memory history` reads any of them")
+
+
+@app.command(
+    epilog=examples(
+        "turntide memory history order-4711 --topic 6f1a3c50-…",
+        "turntide memory history order-4711 --topic 6f1a3c50-… --output json | jq -r .[].content",
+    )
+)
+def history(session_id: SessionArgument, *, topic_id: TopicOption, output: OutputOption = OutputFormat.TABLE) -> None:
+    """Print every message of a topic in order of time: those at hand, packed, released and of an evicted one.
+
+    Topics that merged into it are part of it.
+    """
+    with reading(paths_of(load_settings())) as lake:
+        _chosen(_topics(lake, session_id), session_id, topic_id)
+        found = messages_of(lake, session_id, topic_id)
+    Output(output).rows(f"topic {topic_id} of {session_id}", [msgspec.structs.asdict(message) for message in found])
+
+
+@app.command(epilog=examples("turntide memory restore order-4711 --topic 6f1a3c50-…"))
+def restore(session_id: SessionArgument, *, topic_id: TopicOption, output: OutputOption = OutputFormat.TABLE) -> None:
+    """Bring an evicted topic back into its open session, under its old id, with its latest messages.
+
+    Sends `topic_restored` to turns.v1: at most 200 messages and 500 kB of JSON. The archive keeps all of them.
+    """
+    from jobs.shared.sending import send_to_turns
+    from models.wire.envelope import headers_for
+    from streams.kafka.producer import Record
+    from streams.wiring import policy_of
+
+    settings = load_settings()
+    with reading(paths_of(settings)) as lake:
+        topic = _chosen(_topics(lake, session_id), session_id, topic_id)
+        _require_restorable(topic, session_id, session_open=is_open(lake, session_id))
+        found = messages_of(lake, session_id, topic_id)
+    event = restored(session_id, topic, found, message_chars=policy_of(settings).topics.message_chars)
+    record = Record(session_id.encode(), encode(event), headers_for(event))
+    asyncio.run(send_to_turns(settings, [record]))
+    Output(output).record(
+        {
+            "session_id": session_id,
+            "topic_id": topic_id,
+            "title": topic.title,
+            "messages_sent": len(event.messages),
+            "messages_archived": len(found),
+            "bytes": record.size_bytes,
+            "sent": True,
+        }
+    )
+
+
+def described(topic: ArchivedTopic) -> dict[str, object]:
+    """A topic in one row."""
+    return {"standing": topic.standing, **msgspec.structs.asdict(topic)}
+
+
+def restored(
+    session_id: str, topic: ArchivedTopic, messages: Sequence[ArchivedMessage], *, message_chars: int
+) -> TopicRestored:
+    """The control event that brings a topic back.
+
+    Args:
+        session_id: Whose topic.
+        topic: As its last event left it.
+        messages: All of it, in order of time; the latest that fit are taken.
+        message_chars: The fold keeps no more of a message (`topics.message_chars`).
+
+    Raises:
+        ConfigurationError: The archive has no message of it.
+    """
+    if not messages:
+        raise ConfigurationError(
+            f"the archive has no message of topic {topic.topic_id} of session {session_id}: were its turns erased? "
+            "`turntide archive verify` tells what is missing"
+        )
+    return TopicRestored(
+        session_id=session_id,
+        timestamp=datetime.now(UTC),
+        topic_id=topic.topic_id,
+        title=topic.title,
+        created_at=topic.created_at,
+        importance=topic.importance,
+        access_count=topic.access_count,
+        tags=topic.tags,
+        summary=topic.summary or "",
+        messages=_latest(messages, message_chars),
+    )
+
+
+def _latest(messages: Sequence[ArchivedMessage], message_chars: int) -> list[RestoredMessage]:
+    taken: list[RestoredMessage] = []
+    size = 0
+    for message in reversed(messages[-MOST_MESSAGES:]):
+        cut = RestoredMessage(
+            turn=message.turn,
+            role=message.role,
+            content=message.content[:message_chars],
+            timestamp=message.timestamp.astimezone(UTC),
+        )
+        size += len(encode(cut)) + 1
+        if size > MOST_BYTES:
+            break
+        taken.append(cut)
+    return taken[::-1]
+
+
+def _topics(lake: duckdb.DuckDBPyConnection, session_id: str) -> list[ArchivedTopic]:
+    found = topics_of(lake, session_id)
+    if not found:
+        raise ConfigurationError(
+            f"the archive has no topic of a session {session_id}: `turntide query 'FROM topics'` shows whose it has. "
+            "It gets them if the archive role runs and the policy has topics.enabled"
+        )
+    return found
+
+
+def _chosen(found: Sequence[ArchivedTopic], session_id: str, topic_id: str) -> ArchivedTopic:
+    for topic in found:
+        if topic.topic_id == topic_id:
+            return topic
+    raise ConfigurationError(
+        f"session {session_id} never had a topic {topic_id}: `turntide memory topics {session_id}` lists them"
+    )
+
+
+def _require_restorable(topic: ArchivedTopic, session_id: str, *, session_open: bool | None) -> None:
+    if topic.kept:
+        raise ConfigurationError(
+            f"topic {topic.topic_id} is still kept by session {session_id}: nothing to restore. "
+            f"`turntide memory history {session_id} --topic {topic.topic_id}` reads all of it"
+        )
+    if topic.cause == "merged":
+        raise ConfigurationError(
+            f"topic {topic.topic_id} merged {topic.detail}: restore that one, if it is gone; its history has both"
+        )
+    if session_open is False:
+        raise ConfigurationError(
+            f"session {session_id} is closed, and a topic comes back into an open one: its next turn opens it again. "
+            f"`turntide memory history {session_id} --topic {topic.topic_id}` reads the topic without that"
+        )

@@ -1,0 +1,1 @@
+"""Commands of those who run Turntide: broker, topics, workers, doctor, migration, monitoring."""

@@ -1,0 +1,140 @@
+"""`turntide kafka`: a local broker to develop, try and test against."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jobs.shared.output import Output, OutputFormat
+
+if TYPE_CHECKING:
+    from jobs.operate.broker.local_kafka import LocalKafka
+
+_NOT_RUNNING = 3  # as `systemctl status` and `service status` have it
+
+
+def _default_data_dir() -> Path:
+    from streams.settings import default_data_dir
+
+    return default_data_dir()
+
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+DataDir = Annotated[
+    Path,
+    typer.Option(
+        "--data-dir",
+        envvar="TURNTIDE_DATA_DIR",
+        default_factory=_default_data_dir,
+        show_default="~/.local/share/turntide",
+        help="Where topics, configuration and log are kept.",
+    ),
+]
+
+app = typer.Typer(
+    name="kafka",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Run a real single-node Apache Kafka on loopback; needs neither Docker nor an installed Java.",
+)
+
+
+@app.command(
+    epilog="Examples:  [cyan]turntide kafka start[/]  ·  "
+    "[cyan]turntide kafka start --port 9092 --data-dir ./kafka[/]  ·  "
+    "[cyan]export TURNTIDE_KAFKA=$(turntide kafka start --output json | jq -r .bootstrap)[/]"
+)
+def start(
+    data_dir: DataDir,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Loopback port; default the one used before, the settings' one, or a free one."
+        ),
+    ] = None,
+    heap: Annotated[str, typer.Option(help="Java heap limit.")] = "512m",
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay, and stop the broker on Ctrl-C or SIGTERM.")
+    ] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Start the broker and return once it answers; it stays until `turntide kafka stop`."""
+    from jobs.operate.broker.local_kafka import LocalKafka
+
+    wanted = port or (None if LocalKafka(data_dir).record() else _port_of_settings())
+    broker = LocalKafka(data_dir, port=wanted, heap=heap, detached=not foreground)
+    if not foreground:
+        broker.start()
+        _tell(broker, output)
+        return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with broker:
+            _tell(broker, output)
+            code = broker.wait()
+    except KeyboardInterrupt:
+        code = 0
+    raise typer.Exit(code)
+
+
+@app.command(epilog="Example:  [cyan]turntide kafka stop --data-dir ./kafka[/]")
+def stop(data_dir: DataDir) -> None:
+    """Stop the broker that serves the data directory; its data stays."""
+    from jobs.operate.broker.local_kafka import LocalKafka
+
+    broker = LocalKafka(data_dir)
+    running = broker.running()
+    broker.stop()
+    typer.echo(f"stopped {running.bootstrap}" if running else f"no broker serves {data_dir}")
+
+
+@app.command(epilog="Example:  [cyan]turntide kafka status --output json[/]")
+def status(data_dir: DataDir, output: OutputOption = OutputFormat.TABLE) -> None:
+    """Tell whether a broker serves the data directory; exit code 0 when it runs, 3 when it does not."""
+    from jobs.operate.broker.local_kafka import LocalKafka
+
+    broker = LocalKafka(data_dir)
+    _tell(broker, output)
+    raise typer.Exit(0 if broker.running() else _NOT_RUNNING)
+
+
+@app.command(hidden=True)
+def pin_jars() -> None:
+    """Resolve Kafka's jars anew and rewrite the file of their checksums, for a new Kafka version."""
+    from jobs.operate.broker.jars import KAFKA_VERSION, write_pins
+
+    typer.echo(f"pinned {len(write_pins())} jars of Apache Kafka {KAFKA_VERSION}")
+
+
+def _port_of_settings() -> int | None:
+    """The port at which every other command looks for the broker, if it is ours to take."""
+    from jobs.shared.broker_config import HOST, port_is_free
+    from streams.settings import load_settings
+
+    host, _, port = load_settings().kafka.bootstrap.partition(":")
+    return int(port) if host == HOST and port.isdigit() and port_is_free(int(port)) else None
+
+
+def _tell(broker: LocalKafka, output: OutputFormat) -> None:
+    running = broker.running()
+    if output is OutputFormat.JSON:
+        Output(output).record(
+            {
+                "running": running is not None,
+                "bootstrap": running and running.bootstrap,
+                "pid": running and running.pid,
+                "data_dir": str(broker.home.parent),
+                "log": str(broker.log),
+            }
+        )
+    elif running:
+        typer.echo(f"running at {running.bootstrap} (pid {running.pid}, log {broker.log})")
+        from streams.settings import load_settings
+
+        if load_settings().kafka.bootstrap != running.bootstrap:
+            typer.echo(f"to use it: export TURNTIDE_KAFKA={running.bootstrap}")
+    else:
+        typer.echo(f"no broker serves {broker.home.parent}: start one with `turntide kafka start`")

@@ -1,0 +1,167 @@
+"""`turntide dlq`: what could not be used, and sending it again once the cause is mended."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.sending import send_to_turns
+from models.errors import ConfigurationError
+from models.events import DeadLetter
+from models.events.topics import DEAD_LETTERS, TURNS
+from models.session.outputs import TOPICS_STAGE
+from models.wire.codec import decode_output
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.settings import Settings, load_settings
+
+REPLAYED_FROM = "replayed_from"
+"""Header of a replayed record: topic-partition-offset of the original."""
+
+Reason = Annotated[str | None, typer.Option(help="Only this reason, as `list` shows it.")]
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="List, show and replay dead letters. Their content is only shown by `show --reveal`.",
+)
+
+
+@app.command(
+    "list",
+    epilog=examples("turntide dlq list", "turntide dlq list --reason invalid_field --limit 20 --output json"),
+)
+def list_letters(
+    *,
+    reason: Reason = None,
+    limit: Annotated[int, typer.Option(min=1, help="Only the last so many.")] = 100,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """List dead letters: sizes, reason and place."""
+    found = asyncio.run(letters(load_settings(), _by_reason(reason)))
+    Output(output).rows("dead letters", [described(letter) for letter in found[-limit:]])
+
+
+@app.command(epilog=examples("turntide dlq show 6ba7b810-… ", "turntide dlq show 6ba7b810-… --reveal > record.bin"))
+def show(
+    letter_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the dead letter.")],
+    *,
+    reveal: Annotated[
+        bool, typer.Option("--reveal", help="Write the record's original value, byte for byte, and nothing else.")
+    ] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Show one dead letter."""
+    found = asyncio.run(letters(load_settings(), lambda letter: letter.id == letter_id))
+    if not found:
+        raise _not_found(letter_id)
+    if reveal:
+        sys.stdout.buffer.write(found[0].value or b"")
+    else:
+        Output(output).record(described(found[0]))
+
+
+@app.command(
+    epilog=examples(
+        "turntide dlq replay --id 6ba7b810-…",
+        "turntide dlq replay --reason future_timestamp",
+        "turntide dlq replay --all",
+    )
+)
+def replay(
+    *,
+    ids: Annotated[list[str] | None, typer.Option("--id", help="This one; may be given several times.")] = None,
+    reason: Reason = None,
+    everything: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Send original bytes, key and headers to turns.v1 again; the dead letters stay.
+
+    A turn that was folded meanwhile counts as a duplicate. A letter that was too large to keep its bytes is left out,
+    and so is one of the stage `topics`: it holds a damaged piece of a topic's history, which is no record of turns.v1.
+    """
+    if sum((bool(ids), reason is not None, everything)) != 1:
+        raise ConfigurationError("say which dead letters to replay: one of --id, --reason or --all")
+    wanted = set(ids or ())
+    chosen = (lambda letter: letter.id in wanted) if wanted else _by_reason(reason)
+    settings = load_settings()
+    found = asyncio.run(letters(settings, chosen))
+    for missing in sorted(wanted - {letter.id for letter in found}):
+        raise _not_found(missing)
+    inputs = [letter for letter in found if letter.stage != TOPICS_STAGE]
+    whole = [letter for letter in inputs if letter.value is not None]
+    asyncio.run(replay_letters(settings, whole))
+    Output(output).record(
+        {
+            "replayed": len(whole),
+            "without_value": len(inputs) - len(whole),
+            "no_input": len(found) - len(inputs),
+            "topic": TURNS.full_name(settings.topic_prefix),
+        }
+    )
+
+
+async def letters(settings: Settings, chosen: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
+    """Chosen dead letters, oldest first, each once: a crash may have written one twice under the same id.
+
+    Raises:
+        ConfigurationError: The topic is missing.
+        InvalidRecord: Something else was written to it.
+    """
+    found = {letter.id: letter async for letter in _read(settings) if chosen(letter)}
+    return sorted(found.values(), key=lambda letter: letter.appended_at)
+
+
+async def _read(settings: Settings) -> AsyncIterator[DeadLetter]:
+    async for record in read_to_end(settings.kafka, DEAD_LETTERS.full_name(settings.topic_prefix)):
+        event = decode_output(DEAD_LETTERS, record.value or b"")
+        if isinstance(event, DeadLetter):
+            yield event
+
+
+async def replay_letters(settings: Settings, found: Sequence[DeadLetter]) -> None:
+    """Send the letters' original records to `turns.v1`, in their order.
+
+    Raises:
+        DeliveryFailed: The broker did not confirm.
+    """
+    records = [Record(letter.key, letter.value, replay_headers(letter)) for letter in found]
+    await send_to_turns(settings, records)
+
+
+def replay_headers(letter: DeadLetter) -> list[tuple[str, bytes]]:
+    """The original headers and where the record stood; a header without a value becomes an empty one."""
+    place = f"{letter.topic}-{letter.partition}-{letter.offset}".encode()
+    kept = [(name, value or b"") for name, value in letter.headers if name != REPLAYED_FROM]
+    return [*kept, (REPLAYED_FROM, place)]
+
+
+def described(letter: DeadLetter) -> dict[str, object]:
+    """A dead letter without its content."""
+    return {
+        "id": letter.id,
+        "reason": letter.reason,
+        "detail": letter.detail,
+        "stage": letter.stage,
+        "topic": letter.topic,
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "key_bytes": len(letter.key or b""),
+        "value_bytes": len(letter.value or b""),
+        "appended_at": letter.appended_at.isoformat(),
+    }
+
+
+def _by_reason(reason: str | None) -> Callable[[DeadLetter], bool]:
+    return lambda letter: reason is None or letter.reason == reason
+
+
+def _not_found(letter_id: str) -> ConfigurationError:
+    return ConfigurationError(f"no dead letter has the id {letter_id}: `turntide dlq list` shows them")

@@ -1,0 +1,151 @@
+"""Who holds the locks of the archive, the vector store, the state and the local broker, and whether they are alive.
+
+Each is the kernel's lock on a file and goes with its process: a file that is left over locks nothing. What is stale is
+a lock whose holder sleeps for ever (stopped by a signal or a debugger), is another kind of program, or cannot be seen
+from here (another container over the same volume).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from jobs.operate.doctor.verdict import Status, Verdict
+from streams.settings import Settings
+
+_LOCKS = Path("/proc/locks")
+_FLOCK = struct.Struct("hhqqi4x")
+"""`struct flock` of 64-bit Linux: type, whence, start, length, pid."""
+_OURS = ("turntide", "jobs.cli", "jobs.", "kafka")
+"""What stands in the command line of our own processes."""
+
+
+class Held(NamedTuple):
+    """A lock that somebody holds.
+
+    Attributes:
+        file: Its file.
+        pid: Of the holder; 0 where it cannot be seen.
+        state: Of that process, in psutil's words; empty where it cannot be seen.
+        ours: Whether it looks like a process of Turntide's.
+    """
+
+    file: Path
+    pid: int
+    state: str
+    ours: bool
+
+
+def check_locks(settings: Settings) -> Verdict:
+    """Whether a lock is held by a process that will not give it back."""
+    files = list(lock_files(settings))
+    held = [found for file in files if (found := holder(file)) is not None]
+    for each in held:
+        if each.state in {"stopped", "tracing-stop", "zombie"}:
+            return Verdict(
+                Status.FAIL,
+                f"{each.file} is held by process {each.pid}, which is {each.state}: nobody else can work there",
+                f"wake it with `kill -CONT {each.pid}`, or end it with `kill -KILL {each.pid}`: the lock goes with it. "
+                "Leave the file where it is",
+            )
+        if not each.pid:
+            return Verdict(
+                Status.FAIL,
+                f"{each.file} is held by a process that cannot be seen from here",
+                "look in the other containers and machines that have this folder: one of them works there. Let each "
+                "have a data directory of its own",
+            )
+    strangers = [each for each in held if not each.ours]
+    if strangers:
+        each = strangers[0]
+        return Verdict(
+            Status.WARN,
+            f"{each.file} is held by process {each.pid}, which is not one of Turntide's",
+            f"`ps -fp {each.pid}` tells what it is; end it if it should not be there",
+        )
+    shown = ", ".join(f"{each.file.name} of {each.file.parent.name} by process {each.pid}" for each in held)
+    return Verdict(Status.OK, f"held by live workers: {shown}" if shown else f"{len(files)} files, none is held")
+
+
+def lock_files(settings: Settings) -> Iterator[Path]:
+    """Those that there are."""
+    from streams.archive.place import paths_of
+
+    data = settings.data_dir
+    archive = paths_of(settings)
+    candidates = [data / "vectors" / ".lock", data / "kafka" / "start.lock"]
+    if archive.postgres is None:
+        candidates.append(archive.lock)
+    candidates += sorted((data / "state").glob("*/*/LOCK"))
+    yield from (file for file in candidates if file.is_file())
+
+
+def holder(file: Path) -> Held | None:
+    """Who has the lock on a file; None for nobody. The lock is only asked for, and given back at once.
+
+    Raises:
+        PermissionError: This user may not look.
+    """
+    try:
+        opened = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        pid = _record_lock(opened)
+        if pid is None and _flocked(opened):
+            pid = _flock_holder(file)
+    finally:
+        os.close(opened)
+    return None if pid is None or pid == os.getpid() else _described(file, pid)
+
+
+def _record_lock(opened: int) -> int | None:
+    """Who holds a record lock (RocksDB); None for nobody, 0 where the kernel may not tell."""
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    with suppress(OSError, struct.error):
+        kind, _whence, _start, _length, pid = _FLOCK.unpack(fcntl.fcntl(opened, fcntl.F_GETLK, asked))
+        if kind != fcntl.F_UNLCK:
+            return max(int(pid), 0)
+    return None
+
+
+def _flocked(opened: int) -> bool:
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(opened, fcntl.LOCK_UN)
+    return False
+
+
+def _flock_holder(file: Path) -> int:
+    """Its process id as the kernel lists it, else as the file says; 0 if neither does."""
+    inode = file.stat().st_ino
+    with suppress(OSError):
+        for line in _LOCKS.read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == str(inode):
+                return max(int(fields[4]), 0)
+    with suppress(OSError, ValueError):
+        return int(file.read_text())
+    return 0
+
+
+def _described(file: Path, pid: int) -> Held:
+    try:
+        import psutil
+    except ModuleNotFoundError:
+        return Held(file, pid, "", ours=True)
+    try:
+        process = psutil.Process(pid)
+        command = " ".join(process.cmdline())
+        return Held(file, pid, str(process.status()), ours=any(word in command for word in _OURS))
+    except psutil.AccessDenied:
+        return Held(file, pid, "", ours=True)
+    except psutil.NoSuchProcess:
+        return Held(file, 0, "", ours=False)

@@ -1,0 +1,100 @@
+"""`turntide metrics`: every metric, what it means and what to do about it; `deploy/metrics.md` is made of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+from models.metrics import PARTS, Metric
+from streams.observe.telemetry import PREFIX
+
+_HEAD = """# Metrics
+
+Made by `turntide metrics --output markdown`; a test compares it with the catalogue in `models/metrics/`. Every role
+serves these at `/metrics` of its own port, in Prometheus' text format, with those of the process (`process_…`) beside
+them. A role shows a metric with labels once it has a value. No label holds an id of a session, a user or an app.
+
+A counter is read by its rate (`rate(…[5m])`), a histogram by its quantiles (`histogram_quantile` over `…_bucket`), a
+gauge as it is. Prometheus adds `job` and `instance` to each.
+"""
+
+
+class MetricsFormat(StrEnum):
+    """Forms of the list."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def metrics(
+    name: Annotated[str | None, typer.Argument(help="One metric alone, with or without `turntide_`.")] = None,
+    *,
+    output: Annotated[MetricsFormat, typer.Option("--output", help="How it is printed.")] = MetricsFormat.TABLE,
+) -> None:
+    """List every metric: name, kind, unit, labels, meaning, and what to do when it stands out."""
+    rows = list(_rows(name))
+    if not rows:
+        raise ConfigurationError(f"there is no metric {name!r}: `turntide metrics` lists all of them")
+    if output is MetricsFormat.MARKDOWN:
+        sys.stdout.write(as_markdown())
+        return
+    Output(OutputFormat(output.value)).rows("metrics", rows)
+
+
+metrics.epilog = examples(  # type: ignore[attr-defined]
+    "turntide metrics",
+    "turntide metrics offset_lag_records",
+    "turntide metrics --output markdown > deploy/metrics.md",
+)
+
+
+def as_markdown() -> str:
+    """The whole reference, a table for each part of the catalogue."""
+    return "\n".join([_HEAD, *(line for part in PARTS for line in _part(part))])
+
+
+def _part(part: str) -> Iterator[str]:
+    yield f"## {part}\n"
+    yield "| metric | kind | unit | labels | means | what to do |"
+    yield "|---|---|---|---|---|---|"
+    for metric in PARTS[part]:
+        cells = (
+            f"`{PREFIX}{metric.name}`",
+            metric.kind.value,
+            metric.unit,
+            ", ".join(f"`{label}`" for label in metric.labels),
+            _cell(metric.help),
+            _cell(metric.what_to_do),
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _rows(name: str | None) -> Iterator[dict[str, str]]:
+    wanted = None if name is None else name.removeprefix(PREFIX)
+    for part, of_part in PARTS.items():
+        yield from (_row(part, metric) for metric in of_part if wanted in (None, metric.name))
+
+
+def _row(part: str, metric: Metric) -> dict[str, str]:
+    return {
+        "metric": PREFIX + metric.name,
+        "part": part,
+        "kind": metric.kind.value,
+        "unit": metric.unit,
+        "labels": ", ".join(metric.labels),
+        "means": metric.help,
+        "what_to_do": metric.what_to_do,
+    }

@@ -1,0 +1,231 @@
+"""`turntide migrate`: what of an earlier release stands here, and what makes it this one's."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from jobs.cli import examples
+from jobs.operate.doctor.running import guarded
+from jobs.operate.doctor.scoring import check_policy, check_scorer
+from jobs.operate.doctor.vectors import check_vectors
+from jobs.operate.doctor.verdict import Status
+from jobs.operate.topics import apply_topics, differences
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.progress import progress_bar
+from jobs.shared.state_versions import READ, Standing, state_versions
+from jobs.shared.topic_drift import Difference, Kind, refused
+from models.errors import ConfigurationError
+from streams.settings import Settings, load_settings
+
+_EXIT_NEEDED = 1
+_CHANGELOG_MISSING = "none yet: `turntide worker` makes it"
+
+
+class Does(StrEnum):
+    """Who carries out a step."""
+
+    NOTHING = "nothing"
+    """It is as this release has it."""
+    APPLY = "apply"
+    """`turntide migrate --apply`, while the roles run."""
+    BY_HAND = "by hand"
+    """Whoever reads this: it takes a decision or stopped workers."""
+    REFUSED = "refused"
+    """Nobody: a later release wrote it, and this one must not touch it."""
+
+
+class Step(Struct, frozen=True, kw_only=True):
+    """One thing that carries a version.
+
+    Attributes:
+        what: What it is.
+        standing: As it was found.
+        wanted: As this release has it.
+        does: Who carries out what is to be done.
+        action: What that is; empty for nothing.
+    """
+
+    what: str
+    standing: str
+    wanted: str
+    does: Does = Does.NOTHING
+    action: str = ""
+
+
+def migrate(
+    *,
+    check: Annotated[bool, typer.Option("--check/--apply", help="Only say what is needed, or do it.")] = True,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the steps are printed.")] = OutputFormat.TABLE,
+) -> None:
+    """List what of topics, state, archive, index and policy is of another release, and bring it to this one.
+
+    With --apply, topics are made and configured (`turntide topics apply`) and the archive gets what this release reads
+    (`turntide archive upgrade`). Both only add, may be repeated, and older workers go on with them: so this comes
+    before the new workers. What takes a decision is said, and left to you. Exit code 1 while something is to be done,
+    0 once nothing is. `deploy/upgrading.md` has the order.
+    """
+    settings = load_settings()
+    printed = Output(output)
+    found = steps(settings)
+    if not check:
+        apply(settings, found)
+        found = steps(settings)
+    printed.rows("migrate", [msgspec.to_builtins(step) for step in found])
+    left = [step for step in found if step.does is not Does.NOTHING]
+    if left:
+        if check and any(step.does is Does.APPLY for step in left):
+            printed.message("`turntide migrate --apply` does what says apply")
+        raise typer.Exit(_EXIT_NEEDED)
+    printed.message("nothing is needed: all of it is of this release")
+
+
+migrate.epilog = examples(  # type: ignore[attr-defined]
+    "turntide migrate",
+    "turntide migrate --apply",
+    "turntide migrate --output json | jq '.[] | select(.does != \"nothing\")'",
+)
+
+
+def steps(settings: Settings) -> list[Step]:
+    """Everything that carries a version, in the order in which it is migrated.
+
+    Raises:
+        StoreUnavailable: Kafka, or the archive, does not answer.
+    """
+    topics = asyncio.run(differences(settings))
+    return [*_topics(topics), *_states(settings, topics), _archive(settings), _index(settings), _policy(settings)]
+
+
+def apply(settings: Settings, found: list[Step]) -> None:
+    """Carry out what says apply.
+
+    Raises:
+        ConfigurationError: A later release wrote here; nothing was changed.
+    """
+    if later := [step for step in found if step.does is Does.REFUSED]:
+        raise ConfigurationError(f"nothing was changed. {later[0].what}: {later[0].action}")
+    wanted = {step.what.partition(" ")[0] for step in found if step.does is Does.APPLY}
+    if "topics" in wanted:
+        asyncio.run(apply_topics(settings))
+    if "archive" in wanted:
+        from streams.archive.place import paths_of
+        from streams.archive.upgrade import upgrade
+
+        upgrade(paths_of(settings))
+
+
+def _topics(found: list[Difference]) -> list[Step]:
+    if not found:
+        return [Step(what="topics", standing="as wanted", wanted="as wanted")]
+    if reasons := refused(found, allow_repartition=False):
+        return [
+            Step(what="topics", standing="other partition counts", wanted="", does=Does.BY_HAND, action=r)
+            for r in reasons
+        ]
+    return [
+        Step(
+            what=f"topics {difference.topic}",
+            standing=f"{difference.field} {difference.standing or 'missing'}",
+            wanted=f"{difference.field} {difference.wanted}",
+            does=Does.BY_HAND if difference.kind in {Kind.REPLICATION, Kind.CO_PARTITIONING} else Does.APPLY,
+            action=difference.action,
+        )
+        for difference in found
+    ]
+
+
+def _states(settings: Settings, topics: list[Difference]) -> list[Step]:
+    missing = [d.topic for d in topics if d.kind is Kind.MISSING and d.topic.endswith("-state.v1")]
+    if missing:
+        return [Step(what="state", standing=_CHANGELOG_MISSING, wanted="")]
+    with progress_bar("Reading state") as progress:
+        return state_steps(asyncio.run(state_versions(settings, lambda records: progress(records, records))))
+
+
+def state_steps(found: Standing) -> list[Step]:
+    """A step for each kind of entity and version."""
+    if not found:
+        return [Step(what="state", standing="none", wanted="")]
+    made = []
+    for (role, kind, version), entities in sorted(found.items()):
+        reads, does, action = READ[kind], Does.NOTHING, ""
+        if version > reads:
+            does = Does.REFUSED
+            action = (
+                f"a later release wrote this state: role {role} of this one does not start on it. Run that release "
+                f"again, or fold the log anew: stop the role, `turntide reset {role} --from-beginning`"
+            )
+        elif version < reads:
+            does = Does.BY_HAND
+            action = (
+                f"role {role} does not start on it. Stop its workers, `turntide reset {role} --from-beginning`, start "
+                "them: the log is folded anew, outputs come again with the same ids"
+            )
+        made.append(
+            Step(
+                what=f"state of {entities} {kind} entities",
+                standing=f"version {version}",
+                wanted=f"version {reads}",
+                does=does,
+                action=action,
+            )
+        )
+    return made
+
+
+def _archive(settings: Settings) -> Step:
+    from streams.archive.catalog import LAKE, open_any_reader, paths_of
+    from streams.archive.views.published import VIEWS_VERSION, lacking, version_of
+
+    wanted = f"views version {VIEWS_VERSION}"
+    try:
+        con = open_any_reader(paths_of(settings))
+    except ConfigurationError:
+        return Step(what="archive", standing="none yet", wanted=wanted)
+    with closing(con):
+        version, less = version_of(con), lacking(con, LAKE)
+    standing = "views of no version" if version is None else f"views version {version}"
+    if version is not None and version > VIEWS_VERSION:
+        return Step(
+            what="archive",
+            standing=standing,
+            wanted=wanted,
+            does=Does.REFUSED,
+            action="a later release wrote this archive: run that one, or give this one an archive of its own "
+            "(TURNTIDE_ARCHIVE__CATALOG and …DATA_PATH)",
+        )
+    if less:
+        return Step(
+            what="archive", standing=f"{standing}, without {', '.join(less[:5])}", wanted=wanted, does=Does.APPLY,
+            action="add them (`turntide archive upgrade`)",
+        )  # fmt: skip
+    return Step(what="archive", standing=standing, wanted=wanted)
+
+
+def _index(settings: Settings) -> Step:
+    verdict = guarded(check_vectors, settings)
+    does = Does.NOTHING if verdict.status is Status.OK else Does.BY_HAND
+    return Step(
+        what="index", standing=verdict.detail, wanted=settings.vectors.embedder, does=does, action=verdict.advice
+    )
+
+
+def _policy(settings: Settings) -> Step:
+    verdicts = [guarded(check, settings) for check in (check_policy, check_scorer)]
+    wrong = next((verdict for verdict in verdicts if verdict.status is not Status.OK), None)
+    if wrong is None:
+        return Step(what="policy", standing=verdicts[0].detail, wanted="one that this release reads")
+    return Step(
+        what="policy",
+        standing=wrong.detail,
+        wanted="one that this release reads",
+        does=Does.BY_HAND,
+        action=wrong.advice,
+    )

@@ -1,0 +1,168 @@
+"""What is out of step: between catalogue, rules, dashboards and runbooks. Pure but for reading the runbooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from jobs.operate.monitoring.board import Board, Panel
+from jobs.operate.monitoring.expressions import Labels, WrongExpression, asked, labels_of, values_asked
+from jobs.operate.monitoring.known import METRIC_NAMED, SERIES, names_of
+from jobs.operate.monitoring.rules import Alert, Rules
+from jobs.operate.monitoring.runbooks import FIRST_COMMANDS, FOLDER, HEADINGS, INDEX, commands_in, path_of, section
+from models.metrics import METRICS
+
+SEVERITIES = ("page", "ticket")
+_OPEN_LABELS = frozenset({"partition", "route", "sink", "topic", "version"})
+"""Their values are of the installation; those of all others stand in the catalogue's texts."""
+
+_LEGEND_LABEL = re.compile(r"{{\s*(\w+)\s*}}")
+_TEMPLATE_LABEL = re.compile(r"\$labels\.(\w+)")
+
+
+class Finding(NamedTuple):
+    """What does not fit, and where."""
+
+    where: str
+    what: str
+
+
+def findings(rules: Rules, boards: Sequence[Board], unshown: Mapping[str, str], directory: Path) -> list[Finding]:
+    """Everything that is out of step; none is as it should be.
+
+    Args:
+        rules: The alerts and what is recorded.
+        boards: The dashboards.
+        unshown: Metrics that no panel shows, each with the reason.
+        directory: deploy/, where the runbooks are.
+    """
+    found: list[Finding] = []
+    known = _recorded(rules, found)
+    for alert in rules.alerts:
+        found += [Finding(f"{alert.file}: {alert.name}", what) for what in _of_alert(alert, known)]
+        found += [Finding(f"{FOLDER}/{alert.name}.md", what) for what in _of_runbook(alert, directory)]
+    for board in boards:
+        for panel in board.panels():
+            found += [Finding(f"{board.uid}: {panel.title}", what) for what in _of_panel(panel, known, rules)]
+    found += _unexplained(rules, boards)
+    found += _not_shown(rules, boards, unshown)
+    return found + _left_over(rules, directory)
+
+
+def _recorded(rules: Rules, found: list[Finding]) -> dict[str, Labels]:
+    """Every series there is; rules record from one another in the order of the file."""
+    known = dict(SERIES)
+    for name, expression in rules.recorded.items():
+        try:
+            known[name] = labels_of(expression, known)
+        except WrongExpression as error:
+            found.append(Finding(f"recorded: {name}", str(error)))
+            known[name] = frozenset()
+    return known
+
+
+def _of_alert(alert: Alert, known: Mapping[str, Labels]) -> Iterator[str]:
+    if not alert.name.startswith("Turntide"):
+        yield "its name does not begin with Turntide"
+    if alert.labels.get("severity") not in SEVERITIES:
+        yield f"severity must be one of {', '.join(SEVERITIES)}"
+    if alert.annotations.get("runbook_url") != path_of(alert.name):
+        yield f"runbook_url must be {path_of(alert.name)}"
+    for name in ("summary", "description"):
+        if not alert.annotations.get(name):
+            yield f"the annotation {name} is missing"
+    try:
+        labels = labels_of(alert.expression, known)
+    except WrongExpression as error:
+        yield str(error)
+        return
+    named = {label for text in alert.annotations.values() for label in _TEMPLATE_LABEL.findall(text)}
+    if missing := named - labels:
+        yield f"its annotations name labels that it has not: {', '.join(sorted(missing))}"
+    yield from _undocumented(alert.expression)
+
+
+def _undocumented(expression: str) -> Iterator[str]:
+    """Values of labels that the catalogue does not speak of: a series by such a one may never come to be."""
+    for name, label, value in values_asked(expression):
+        metric = METRIC_NAMED.get(name)
+        if metric is None or label not in metric.labels or label in _OPEN_LABELS:
+            continue
+        if not re.search(rf"\b{value}\b", f"{metric.help} {metric.what_to_do}"):
+            yield f'{name} has no {label}="{value}" by what the catalogue says of it'
+
+
+def _of_runbook(alert: Alert, directory: Path) -> Iterator[str]:
+    page = directory / FOLDER / f"{alert.name}.md"
+    if not page.is_file():
+        yield "is missing"
+        return
+    text = page.read_text(encoding="utf-8")
+    if not text.startswith(f"# {alert.name}\n"):
+        yield f"must begin with # {alert.name}"
+    headings = tuple(re.findall(r"^## (.+)$", text, re.MULTILINE))
+    if headings != HEADINGS:
+        yield f"its headings must be {', '.join(HEADINGS)}"
+    elif len(commands_in(section(text, HEADINGS[2]))) != FIRST_COMMANDS:
+        yield f"must name {FIRST_COMMANDS} first commands in a block of sh"
+
+
+def _of_panel(panel: Panel, known: Mapping[str, Labels], rules: Rules) -> Iterator[str]:
+    for query in panel.queries:
+        try:
+            labels = labels_of(query.expression, known)
+        except WrongExpression as error:
+            yield str(error)
+            continue
+        if missing := set(_LEGEND_LABEL.findall(query.legend)) - labels:
+            yield f"its legend names labels that it has not: {', '.join(sorted(missing))}"
+        yield from _undocumented(query.expression)
+    alerts = {alert.name: alert for alert in rules.alerts}
+    shown = _series_of(panel, rules)
+    for name in panel.alerts:
+        if name not in alerts:
+            yield f"explains {name}, which is no alert"
+        elif not shown & _resolved(alerts[name].expression, rules):
+            yield f"explains {name}, and shows nothing that it asks for"
+
+
+def _unexplained(rules: Rules, boards: Sequence[Board]) -> list[Finding]:
+    explained = {name for board in boards for panel in board.panels() for name in panel.alerts}
+    return [Finding(f"{a.file}: {a.name}", "no panel explains it") for a in rules.alerts if a.name not in explained]
+
+
+def _not_shown(rules: Rules, boards: Sequence[Board], unshown: Mapping[str, str]) -> list[Finding]:
+    shown = {name for board in boards for panel in board.panels() for name in _series_of(panel, rules)}
+    found: list[Finding] = []
+    for metric in METRICS:
+        is_shown = bool(shown & set(names_of(metric)))
+        if is_shown and metric.name in unshown:
+            found.append(Finding(metric.name, "is said not to be shown, and is"))
+        elif not is_shown and not unshown.get(metric.name):
+            found.append(Finding(metric.name, "no panel shows it: add one, or give the reason in UNSHOWN"))
+    gone = set(unshown) - {metric.name for metric in METRIC_NAMED.values()}
+    return found + [Finding(name, "is in UNSHOWN, and no metric") for name in sorted(gone)]
+
+
+def _left_over(rules: Rules, directory: Path) -> list[Finding]:
+    wanted = {INDEX, *(f"{alert.name}.md" for alert in rules.alerts)}
+    pages = sorted(path.name for path in (directory / FOLDER).glob("*.md"))
+    return [Finding(f"{FOLDER}/{name}", "belongs to no alert") for name in pages if name not in wanted]
+
+
+def _series_of(panel: Panel, rules: Rules) -> set[str]:
+    return {name for query in panel.queries for name in _resolved(query.expression, rules)}
+
+
+def _resolved(expression: str, rules: Rules) -> set[str]:
+    """Series that it asks for in the end: what is recorded stands for what it was recorded from."""
+    try:
+        names = asked(expression)
+    except WrongExpression:
+        return set()
+    found: set[str] = set()
+    for name in names:
+        found |= _resolved(rules.recorded[name], rules) if name in rules.recorded else {name}
+    return found

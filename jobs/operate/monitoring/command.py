@@ -1,0 +1,80 @@
+"""`turntide monitoring`: dashboards, rules and runbooks in step with the catalogue of metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli import examples
+from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
+from jobs.operate.monitoring.rules import OPERATORS, for_the_operator, read
+from jobs.operate.monitoring.runbooks import FOLDER, INDEX, index
+from jobs.shared.generated_files import differing, write_differing
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+
+try:
+    from jobs.operate.monitoring.checks import Finding, findings
+    from jobs.operate.monitoring.grafana import render
+except ModuleNotFoundError as error:
+    raise ConfigurationError(
+        f"`turntide monitoring` needs the Python package `{error.name}`: install `turntide[monitoring]`"
+    ) from error
+
+_EXIT_FINDINGS = 1
+_DIRECTORY = Path("deploy")
+_DASHBOARDS = Path("grafana") / "dashboards"
+
+Directory = Annotated[Path, typer.Option("--directory", help="Folder with prometheus/, grafana/ and runbooks/.")]
+Form = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Write or check what operators watch with: Grafana's dashboards and the index of the runbooks are made of "
+    "data; rules and runbooks are written by hand. All are checked against the metrics (`turntide metrics`).",
+)
+
+
+@app.command(epilog=examples("turntide monitoring write", "turntide monitoring write --directory ops --output json"))
+def write(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
+    """Write the dashboards, the index of the runbooks and the rules for Kubernetes where they differ."""
+    generated = documents(directory)
+    changed = differing(directory, generated, only_json_of=_DASHBOARDS)
+    write_differing(directory, generated, changed)
+    printed = Output(output)
+    printed.rows("monitoring", [{"file": name, "state": state} for name, state in changed.items()])
+    if not changed:
+        printed.message("dashboards, index and rules for Kubernetes are as they should be")
+
+
+@app.command(epilog=examples("turntide monitoring check", "turntide monitoring check --output json | jq '.[]'"))
+def check(directory: Directory = _DIRECTORY, output: Form = OutputFormat.TABLE) -> None:
+    """Exit with code 1 when something is out of step.
+
+    That is a metric or label that there is not, an alert without runbook or panel, a metric that no panel shows, or a
+    file that `write` would change.
+    """
+    found = [
+        *findings(read(directory), BOARDS, UNSHOWN, directory),
+        *(Finding(name, f"{state}: run `turntide monitoring write`") for name, state in drift(directory).items()),
+    ]
+    printed = Output(output)
+    printed.rows("monitoring", [finding._asdict() for finding in found])
+    if found:
+        raise typer.Exit(_EXIT_FINDINGS)
+    printed.message("metrics, rules, dashboards and runbooks are in step")
+
+
+def documents(directory: Path) -> dict[str, str]:
+    """Every generated file: its path below the folder, and its text."""
+    boards = {str(_DASHBOARDS / f"{board.uid}.json"): render(board, f"deploy/{FOLDER}") for board in BOARDS}
+    pages = {f"{FOLDER}/{INDEX}": index(directory, read(directory).alerts)}
+    return {**boards, **pages, str(OPERATORS): for_the_operator(directory)}
+
+
+def drift(directory: Path) -> dict[str, str]:
+    """Files that differ from what the code says: path below the folder -> missing, changed or left over."""
+    return differing(directory, documents(directory), only_json_of=_DASHBOARDS)

@@ -1,0 +1,107 @@
+"""Dashboards as Grafana's JSON, by Grafana's own library of its schema (grafana-foundation-sdk, extra `monitoring`)."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from grafana_foundation_sdk.builders import dashboard, prometheus, stat, timeseries
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardCursorSync,
+    DashboardLinkType,
+    DataSourceRef,
+    VariableRefresh,
+)
+
+from jobs.operate.monitoring.board import Board, Panel, Shows
+from jobs.operate.monitoring.known import means
+from jobs.operate.monitoring.runbooks import path_of
+from models.errors import ConfigurationError
+
+_COLUMNS = 24
+_HEIGHT = 8
+_SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
+_PANELS = timeseries.Panel | stat.Panel
+
+
+def render(board: Board, folder: str) -> str:
+    """The JSON of a dashboard.
+
+    Args:
+        board: What it shows.
+        folder: Where the runbooks are, as panels name it.
+
+    Raises:
+        ConfigurationError: Panels of a row do not fill whole lines of 24 columns.
+    """
+    made = (
+        dashboard.Dashboard(board.title)
+        .uid(board.uid)
+        .description(board.description)
+        .tags(["turntide"])
+        .refresh("30s")
+        .time("now-6h", "now")
+        .tooltip(DashboardCursorSync.CROSSHAIR)
+        .link(
+            dashboard.DashboardLink("Turntide")
+            .type(DashboardLinkType.DASHBOARDS)
+            .tags(["turntide"])
+            .keep_time(keep_time=True)
+        )
+        .with_variable(dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus"))
+    )
+    if board.of_one_role:
+        made = made.with_variable(_choice("job", "Role", 'label_values(up{job=~"turntide-.+"}, job)'))
+        made = made.with_variable(
+            _choice("instance", "Workers", 'label_values(up{job="$job"}, instance)')
+            .multi(multi=True)
+            .include_all(include_all=True)
+            .all_value(".*")
+        )
+    numbers = count(1)
+    for row in board.rows:
+        made = made.with_row(dashboard.Row(row.title).id(next(numbers)))
+        left = 0
+        for panel in row.panels:
+            if left + panel.width > _COLUMNS:
+                raise ConfigurationError(f"{board.uid}: the panel {panel.title!r} does not fit its line")
+            made = made.with_panel(_panel(panel, next(numbers), folder))
+            left = (left + panel.width) % _COLUMNS
+    return JSONEncoder(sort_keys=True, indent=2).encode(made.build()) + "\n"
+
+
+def _choice(name: str, label: str, query: str) -> dashboard.QueryVariable:
+    return (
+        dashboard.QueryVariable(name)
+        .label(label)
+        .query(query)
+        .datasource(_SOURCE)
+        .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
+    )
+
+
+def _panel(panel: Panel, number: int, folder: str) -> _PANELS:
+    made: _PANELS = timeseries.Panel() if panel.shows is Shows.LINES else stat.Panel()
+    made = (
+        made.id(number)
+        .title(panel.title)
+        .description(_description(panel, folder))
+        .unit(panel.unit)
+        .height(_HEIGHT)
+        .span(panel.width)
+        .datasource(_SOURCE)
+    )
+    if panel.unit == "percentunit" or panel.shows is Shows.LINES:
+        made = made.min(0)
+    for letter, query in zip("ABCDEFGH", panel.queries, strict=False):
+        made = made.with_target(
+            prometheus.Dataquery().expr(query.expression).legend_format(query.legend).ref_id(letter).datasource(_SOURCE)
+        )
+    return made
+
+
+def _description(panel: Panel, folder: str) -> str:
+    """What the catalogue says of the metrics shown, and where to read on when it fires."""
+    said = [text for query in panel.queries for text in means(query.expression)]
+    runbooks = [f"{alert}: {path_of(alert, folder)}" for alert in panel.alerts]
+    return "\n\n".join(dict.fromkeys([*said, *runbooks]))

@@ -1,0 +1,236 @@
+"""`turntide reindex`: embed the vector store's collections anew with another model, beside the ones that serve."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import msgspec
+import typer
+from aiokafka import TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+from msgspec import Struct
+
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+from models.events.topics import INDEXED_TOPICS
+from streams.index.generations import FIRST, GenerationRecord, generation_name
+from streams.index.reindex import RECIPES, Copied, Report, Source, copy_collections
+from streams.kafka.client import admin, consumer, require_topic
+from streams.settings import Settings, load_settings
+from streams.wiring import embedder_of
+
+if TYPE_CHECKING:
+    from streams.ports import Embedder, VectorStore
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
+_GENERATION = re.compile(r"[A-Za-z0-9_-]{1,32}")
+
+Offsets = dict[str, dict[int, int]]
+"""Topic → partition → offset."""
+
+
+class Reindexed(Struct, frozen=True, kw_only=True):
+    """What was done.
+
+    Attributes:
+        generation: Set `vectors.generation` to it, and `vectors.embedder` to the embedder.
+        group: Consumer group of its index role.
+        collections: All that were copied, now or before.
+        behind: Records that its index role has still to read.
+        aliases: On a server, those that point to it now.
+    """
+
+    embedder: str
+    generation: str
+    group: str
+    collections: list[Copied]
+    behind: int
+    aliases: list[str]
+
+
+def reindex(
+    *,
+    embedder: Annotated[str, typer.Option(help="Whose vectors are made: a value of vectors.embedder.")],
+    generation: Annotated[
+        str | None, typer.Option(help="Name of what is made. None: the embedder's.", show_default=False)
+    ] = None,
+    before: Annotated[str, typer.Option("--from", help="Generation that is copied; empty: the first.")] = FIRST,
+    switch: Annotated[
+        bool, typer.Option("--switch", help="Afterwards, on a server, point the aliases `<collection>-current` to it.")
+    ] = False,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Embed all collections anew with another model, into collections of their own; those that serve stay as they are.
+
+    Cut short, it goes on where it stopped. On a Qdrant server everything runs on meanwhile; Qdrant Edge belongs to one
+    process, so stop the index role before. Afterwards start index roles with vectors.embedder and vectors.generation
+    set: they read what came since the copy began, are ready when they have it, and then take over.
+    """
+    settings = load_settings(vectors={"embedder": embedder})
+    name = generation or _NOT_IN_NAMES.sub("_", embedder)
+    if name == before or not _GENERATION.fullmatch(name):
+        raise ConfigurationError(f"generation {name!r}: use 1-32 letters, digits, _ or -, another one than --from")
+    printed = Output(output)
+    with _progress() as report:
+        done = asyncio.run(reindex_all(settings, embedder_of(settings), name, before, switch=switch, report=report))
+    if output is OutputFormat.JSON:
+        printed.record(msgspec.to_builtins(done))
+        return
+    printed.rows("Copied", map(msgspec.to_builtins, done.collections))
+    printed.message(
+        f"start index roles with vectors.embedder={embedder} and vectors.generation={name}: group {done.group} has "
+        f"{done.behind} records to read"
+    )
+
+
+reindex.epilog = examples(  # type: ignore[attr-defined]
+    "turntide reindex --embedder minilm",
+    "turntide reindex --embedder minilm --switch --output json",
+)
+
+
+async def reindex_all(
+    settings: Settings, embedder: Embedder, generation: str, before: str, *, switch: bool, report: Report
+) -> Reindexed:
+    """Note the offsets, copy, set the new group's offsets, switch; each step once, however often it is called.
+
+    Raises:
+        ConfigurationError: The new group is reading already, or retention overtook the copy.
+        StoreUnavailable: Kafka or the store does not answer.
+    """
+    group = _group(settings, generation)
+    async with _opened(settings, embedder) as places:
+        record = GenerationRecord(places.target, generation)
+        offsets = await record.offsets()
+        if offsets is None:
+            # Before the first point is read: what is committed is in the store, so in the copy, or repeated after it.
+            offsets = await _committed(settings, _group(settings, before))
+            await record.note_offsets(offsets)
+        collections = await copy_collections(
+            places.source, places.target, embedder, before=before, generation=generation, report=report
+        )
+        if not await record.finished():
+            await _begin_at(settings, group, offsets)
+            await record.note_finished()
+        aliases = await places.switch(generation) if switch else []
+    return Reindexed(
+        embedder=embedder.name,
+        generation=generation,
+        group=group,
+        collections=collections,
+        behind=await _behind(settings, group),
+        aliases=aliases,
+    )
+
+
+class _Places(NamedTuple):
+    """One store, as it is read and as it is written."""
+
+    source: Source
+    target: VectorStore
+
+    async def switch(self, generation: str) -> list[str]:
+        """Point the aliases to a generation."""
+        from streams.index.reindex_server import ServerSource
+
+        if not isinstance(self.source, ServerSource):
+            raise ConfigurationError(
+                "--switch: only a Qdrant server has aliases; Edge needs none, set vectors.generation"
+            )
+        return await self.source.switch_aliases(RECIPES, generation)
+
+
+@asynccontextmanager
+async def _opened(settings: Settings, embedder: Embedder) -> AsyncIterator[_Places]:
+    vectors = settings.vectors
+    if vectors.url:
+        from streams.index.reindex_server import ServerSource
+        from streams.index.server import ServerStore
+
+        server = ServerStore.connect(vectors.url, api_key=vectors.api_key, embedder=embedder.name)
+        try:
+            yield _Places(ServerSource.beside(server), server)
+        finally:
+            await server.close()
+        return
+    from streams.index.edge import EdgeStore
+
+    store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
+    try:
+        yield _Places(store, store)
+    finally:
+        await store.close()
+
+
+def _group(settings: Settings, generation: str) -> str:
+    return f"{settings.topic_prefix}.{generation_name('index', generation)}"
+
+
+async def _places_of(settings: Settings) -> list[TopicPartition]:
+    names = [topic.full_name(settings.topic_prefix) for topic in INDEXED_TOPICS]
+    return [TopicPartition(name, number) for name in names for number in await require_topic(settings.kafka, name)]
+
+
+async def _committed(settings: Settings, group: str) -> Offsets:
+    """Where the group goes on; partitions that it has never read are left out, and begin at their beginning."""
+    async with admin(settings.kafka) as client:
+        found = await client.list_consumer_group_offsets(group)
+    names = {topic.full_name(settings.topic_prefix) for topic in INDEXED_TOPICS}
+    offsets: Offsets = {name: {} for name in sorted(names)}
+    for place, committed in found.items():
+        if place.topic in names and committed.offset >= 0:
+            offsets[place.topic][place.partition] = committed.offset
+    return offsets
+
+
+async def _begin_at(settings: Settings, group: str, offsets: Mapping[str, Mapping[int, int]]) -> None:
+    """Commit where a group begins.
+
+    Raises:
+        ConfigurationError: It is reading already, or records between the offsets and now are gone.
+    """
+    wanted = {
+        TopicPartition(topic, number): offset
+        for topic, numbers in offsets.items()
+        for number, offset in numbers.items()
+    }
+    async with admin(settings.kafka) as client:
+        for response in await client.describe_consumer_groups([group]):
+            for _code, _name, state, *_ in response.groups:
+                if state not in {"Empty", "Dead"}:
+                    raise ConfigurationError(f"group {group} has members ({state}) before its copy is done: stop them")
+    if not wanted:
+        return
+    async with consumer(settings.kafka, group_id=group) as client:
+        client.assign(list(wanted))
+        begin = await client.beginning_offsets(list(wanted))
+        gone = sum(max(0, begin[place] - offset) for place, offset in wanted.items())
+        if gone:
+            raise ConfigurationError(
+                f"retention removed {gone} records that came since the copy began: what they changed is in no "
+                f"generation but the old one. Delete the new one's collections and begin again, with longer retention"
+            )
+        await client.commit({place: OffsetAndMetadata(offset, "") for place, offset in wanted.items()})
+
+
+async def _behind(settings: Settings, group: str) -> int:
+    places = await _places_of(settings)
+    committed = await _committed(settings, group)
+    async with consumer(settings.kafka) as client:
+        begin, end = await client.beginning_offsets(places), await client.end_offsets(places)
+    return sum(end[place] - committed[place.topic].get(place.partition, begin[place]) for place in places)
+
+
+@contextmanager
+def _progress() -> Iterator[Report]:
+    """Points copied, on stderr, which a redirected stderr does not get."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("reindex") as status:
+        yield lambda collection, copied: status.update(f"reindex: {copied:,} points of {collection}")

@@ -1,0 +1,206 @@
+"""The topic table as resources of Strimzi, and a Kafka user for each role with no more rights than it needs. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from jobs.shared.topic_drift import wanted_topics
+from models.events.topics import (
+    ALERTS,
+    ARCHIVED_TOPICS,
+    AUDIT,
+    COMMANDS,
+    COMPACTIONS,
+    DEAD_LETTERS,
+    ERASURES,
+    INDEXED_TOPICS,
+    JUDGEMENTS,
+    MEMORY_STATE,
+    PROFILES,
+    REQUESTS,
+    SESSION_STATE,
+    TOPICS,
+    TURNS,
+    Topic,
+)
+from streams.settings import Settings
+
+API_VERSION = "kafka.strimzi.io/v1"
+"""Since Strimzi 0.49; the versions before are gone since 0.52."""
+_READ = ("Read", "Describe")
+_WRITE = ("Write", "Describe")
+_PURGE = ("Delete", "DescribeConfigs", "AlterConfigs")
+"""What an erasure does to topics: it cuts records off and has the broker clean sooner."""
+
+_RESET = ("Delete", "Create")
+"""What `turntide reset` does to a role's changelog."""
+
+Resource = dict[str, Any]
+
+
+class Access(Struct, frozen=True, kw_only=True):
+    """What one Kafka user may do.
+
+    Attributes:
+        reads: Topics that it reads.
+        writes: Topics that it writes.
+        groups: Consumer groups that it joins, without the prefix; a name that ends with `*` is the beginning of some.
+        asks_groups: It asks how far every group is: `roles` those of Turntide's roles, `all` everybody's.
+        purges: It cuts off and cleans all topics.
+        resets: It looks at every topic's configuration, and deletes and makes changelogs.
+    """
+
+    reads: tuple[Topic, ...] = ()
+    writes: tuple[Topic, ...] = ()
+    groups: tuple[str, ...] = ()
+    asks_groups: Literal["roles", "all"] | None = None
+    purges: bool = False
+    resets: bool = False
+
+
+def _owned(role: str) -> tuple[Topic, ...]:
+    return tuple(topic for topic in TOPICS if topic.owner == role)
+
+
+_SERVING = (COMMANDS, ERASURES, TURNS, AUDIT)
+"""What is written for whoever asks over HTTP: deeds of admins, erasures, acknowledged alerts, the audit."""
+_SHOWN = (PROFILES, ALERTS, COMPACTIONS, ERASURES, TURNS)
+"""What the live page follows (`streams.api.live.feed`), and what an erasure is answered on."""
+
+ACCESS: dict[str, Access] = {
+    "sessions": Access(
+        reads=(TURNS, SESSION_STATE, DEAD_LETTERS),
+        writes=(*_owned("sessions"), TURNS),  # onto turns.v1 it writes what the clock says
+        groups=("sessions",),
+    ),
+    "memory": Access(
+        reads=(COMMANDS, MEMORY_STATE, DEAD_LETTERS),
+        writes=(*_owned("memory"), COMMANDS, DEAD_LETTERS),
+        groups=("memory",),
+    ),
+    "enrich": Access(reads=(REQUESTS,), writes=(COMMANDS,), groups=("enrich",)),
+    "judge": Access(reads=(JUDGEMENTS,), writes=(TURNS,), groups=("judge",)),
+    # A group for each generation of its collections.
+    "index": Access(
+        reads=tuple(dict.fromkeys((*INDEXED_TOPICS, *_SHOWN))), writes=_SERVING, groups=("index*",), asks_groups="roles"
+    ),
+    "api": Access(reads=_SHOWN, writes=_SERVING, asks_groups="roles"),
+    # It carries out erasures: in every topic, once everybody who reads there has read.
+    "archive": Access(
+        reads=tuple(dict.fromkeys((*ARCHIVED_TOPICS, *TOPICS))),
+        writes=TOPICS,
+        groups=("archive",),
+        asks_groups="all",
+        purges=True,
+    ),
+    "notify": Access(reads=(ALERTS,), groups=("notify.*",)),
+    # A person: `doctor`, `dlq`, `alerts`, `erase`, `reset`.
+    "operator": Access(reads=TOPICS, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
+    "producer": Access(writes=(TURNS,)),
+    "keda": Access(asks_groups="roles"),
+}
+"""By user: the roles, whoever looks after them and sends turns, and what scales the roles by their lag."""
+
+
+def topic_resources(settings: Settings, cluster: str) -> Iterator[Resource]:
+    """A `KafkaTopic` for each topic of the table.
+
+    Args:
+        settings: Prefix, partitions and replication.
+        cluster: Name of the `Kafka` resource whose operator makes them.
+    """
+    for topic in wanted_topics(settings):
+        yield {
+            **_head("KafkaTopic", topic.name, cluster),
+            "spec": {
+                "topicName": topic.name,
+                "partitions": topic.partitions,
+                "replicas": topic.replication,
+                "config": topic.config,
+            },
+        }
+
+
+def user_resources(settings: Settings, cluster: str) -> Iterator[Resource]:
+    """A `KafkaUser` for each of `ACCESS`; the operator makes a secret of its name with a `password`."""
+    prefix = settings.topic_prefix
+    for name, access in ACCESS.items():
+        yield {
+            **_head("KafkaUser", f"{prefix}-{name}", cluster),
+            "spec": {
+                "authentication": {"type": "scram-sha-512"},
+                "authorization": {"type": "simple", "acls": list(_rules(access, prefix))},
+            },
+        }
+
+
+def _head(kind: str, name: str, cluster: str) -> Resource:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "metadata": {
+            "name": _resource_name(name),
+            "labels": {"strimzi.io/cluster": cluster, "app.kubernetes.io/part-of": "turntide"},
+        },
+    }
+
+
+def _resource_name(name: str) -> str:
+    """Kubernetes takes small letters, digits, dots and hyphens.
+
+    >>> _resource_name("Team_A.turns.v1")
+    'team-a.turns.v1'
+    """
+    return re.sub(r"[^a-z0-9.-]", "-", name.lower()).strip("-.")
+
+
+def _rules(access: Access, prefix: str) -> Iterator[Resource]:
+    for topic in TOPICS:
+        operations = _on_topic(access, topic)
+        if operations:
+            yield _rule("topic", topic.full_name(prefix), operations)
+    for group in access.groups:
+        beginning = group.endswith("*")
+        yield _rule("group", f"{prefix}.{group.removesuffix('*')}", ("Read",), beginning=beginning)
+    if access.asks_groups is not None:
+        whose = ("*", False) if access.asks_groups == "all" else (f"{prefix}.", True)
+        yield _rule("group", whose[0], ("Describe",), beginning=whose[1])
+        yield _rule("topic", f"{prefix}.", ("Describe",), beginning=True)
+    if access.asks_groups == "all":
+        yield {"resource": {"type": "cluster"}, "operations": ["Describe"], "host": "*"}
+
+
+def _on_topic(access: Access, topic: Topic) -> tuple[str, ...]:
+    operations = (
+        *(_READ if topic in access.reads else ()),
+        *(_WRITE if topic in access.writes else ()),
+        *(_PURGE if access.purges else ()),
+        *(("DescribeConfigs",) if access.resets else ()),
+        *(_RESET if access.resets and not topic.public else ()),
+    )
+    return tuple(dict.fromkeys(operations))
+
+
+def _rule(kind: str, name: str, operations: Iterable[str], *, beginning: bool = False) -> Resource:
+    pattern = "prefix" if beginning else "literal"
+    return {
+        "resource": {"type": kind, "name": name, "patternType": pattern},
+        "operations": list(operations),
+        "host": "*",
+    }
+
+
+def rendered(resources: Iterable[Resource], said: str) -> str:
+    """Resources as a YAML file.
+
+    Args:
+        resources: In their order.
+        said: First line, a comment.
+    """
+    documents = [msgspec.yaml.encode(resource).decode() for resource in resources]
+    return f"# {said}\n" + "---\n".join(documents)

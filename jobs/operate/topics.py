@@ -1,0 +1,140 @@
+"""`turntide topics`: the topic table against the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from jobs.cli import examples
+from jobs.operate.strimzi import rendered, topic_resources, user_resources
+from jobs.shared.output import Output, OutputFormat
+from jobs.shared.topic_drift import Difference, Kind, compare, refused, wanted_topics
+from models.errors import ConfigurationError
+from streams.kafka.client import admin
+from streams.kafka.topics import add_partitions, create, set_config, standing_topics
+from streams.settings import Settings, load_settings
+
+_EXIT_DRIFT = 1
+
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the differences are printed.")]
+AllowRepartition = Annotated[
+    bool,
+    typer.Option(
+        "--allow-repartition", help="Add partitions to existing topics although keys move; stop the workers before."
+    ),
+]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Compare the broker's topics with the wanted ones (models/events/topics.py, the settings' prefix, partitions "
+    "and replication), and apply them.",
+)
+
+
+@app.command(epilog=examples("turntide topics plan", "turntide topics plan --output json"))
+def plan(output: OutputOption = OutputFormat.TABLE) -> None:
+    """Show what `apply` would change."""
+    _show("planned", asyncio.run(differences(load_settings())), output)
+
+
+@app.command(epilog=examples("turntide topics apply", "TURNTIDE_KAFKA__REPLICATION=3 turntide topics apply"))
+def apply(
+    *,
+    allow_repartition: AllowRepartition = False,
+    output: OutputOption = OutputFormat.TABLE,
+) -> None:
+    """Create topics, add partitions, set configuration. Repeating it changes nothing; nothing is ever deleted."""
+    _show("applied", asyncio.run(apply_topics(load_settings(), allow_repartition=allow_repartition)), output)
+
+
+@app.command(epilog=examples("turntide topics check || turntide topics plan"))
+def check(output: OutputOption = OutputFormat.TABLE) -> None:
+    """Exit with code 1 when the broker's topics differ from the wanted ones."""
+    found = asyncio.run(differences(load_settings()))
+    _show("drift", found, output)
+    if found:
+        raise typer.Exit(_EXIT_DRIFT)
+
+
+@app.command(
+    epilog=examples(
+        "turntide topics strimzi --folder deploy/kubernetes/topics",
+        "TURNTIDE_KAFKA__PARTITIONS=48 turntide topics strimzi --cluster main | kubectl apply -f -",
+    )
+)
+def strimzi(
+    *,
+    cluster: Annotated[str, typer.Option("--cluster", help="Name of Strimzi's Kafka resource.")] = "turntide",
+    folder: Annotated[
+        Path | None, typer.Option("--folder", help="Write topics.yaml and users.yaml there, instead of printing them.")
+    ] = None,
+) -> None:
+    """Print the topics as Strimzi's KafkaTopic resources, and a KafkaUser with its ACLs for each role.
+
+    With the settings' prefix and partitions, and three replicas unless the settings want more. No broker is asked.
+    """
+    settings = load_settings()
+    kafka = settings.kafka.model_copy(update={"replication": max(settings.kafka.replication, STRIMZI_REPLICAS)})
+    files = strimzi_files(settings.model_copy(update={"kafka": kafka}), cluster)
+    if folder is None:
+        typer.echo("---\n".join(files.values()), nl=False)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name).write_text(text)
+        Output(OutputFormat.TABLE).message(f"written: {folder / name}")
+
+
+STRIMZI_REPLICAS = 3
+"""With `min.insync.replicas` 2 what was acknowledged outlives a broker."""
+_GENERATED = "Made by `turntide topics strimzi`; change models/events/topics.py or jobs/operate/strimzi.py instead."
+
+
+def strimzi_files(settings: Settings, cluster: str) -> dict[str, str]:
+    """The files of `turntide topics strimzi --folder`, by name."""
+    return {
+        "topics.yaml": rendered(topic_resources(settings, cluster), _GENERATED),
+        "users.yaml": rendered(user_resources(settings, cluster), _GENERATED),
+    }
+
+
+async def differences(settings: Settings) -> list[Difference]:
+    """What the broker's topics lack or have otherwise.
+
+    Raises:
+        StoreUnavailable: The cluster does not answer.
+    """
+    wanted = wanted_topics(settings)
+    async with admin(settings.kafka) as client:
+        return compare(wanted, await standing_topics(client, [topic.name for topic in wanted]))
+
+
+async def apply_topics(settings: Settings, *, allow_repartition: bool = False) -> list[Difference]:
+    """Bring the broker's topics to the wanted state; what was changed is returned. Idempotent.
+
+    Raises:
+        ConfigurationError: A difference cannot be mended, or not without moving keys; nothing was changed.
+        StoreUnavailable: The cluster does not answer.
+    """
+    wanted = {topic.name: topic for topic in wanted_topics(settings)}
+    async with admin(settings.kafka) as client:
+        found = compare(list(wanted.values()), await standing_topics(client, list(wanted)))
+        if reasons := refused(found, allow_repartition=allow_repartition):
+            raise ConfigurationError(" ".join(reasons))
+        by_kind = {kind: [d.topic for d in found if d.kind is kind] for kind in Kind}
+        await create(client, [wanted[name] for name in by_kind[Kind.MISSING]])
+        await add_partitions(client, {name: wanted[name].partitions for name in by_kind[Kind.TOO_FEW_PARTITIONS]})
+        await set_config(client, {name: wanted[name].config for name in by_kind[Kind.CONFIG]})
+    return found
+
+
+def _show(title: str, found: list[Difference], output: OutputFormat) -> None:
+    printed = Output(output)
+    printed.rows(title, [msgspec.to_builtins(difference) for difference in found])
+    if not found:
+        printed.message("topics are as wanted")

@@ -1,0 +1,1 @@
+"""`turntide produce`: conversations of many formats, sent to `turns.v1`."""

@@ -1,0 +1,186 @@
+"""`turntide produce`: send conversations of many formats to `turns.v1`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from jobs.cli import examples
+from jobs.produce.formats import FORMATS, Filling, Malformed
+from jobs.produce.formats.filling import in_utc
+from jobs.produce.formats.source import Reading, Source
+from jobs.produce.production import Sending, send
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+from streams.settings import load_settings
+
+_MAX_REPORTED = 20
+_STDIN = "-"
+_EXIT_MALFORMED = 1
+_EXIT_INTERRUPTED = 130
+
+
+class FormatName(StrEnum):
+    """What `--format` takes."""
+
+    AUTO = "auto"
+    TURNTIDE = "turntide"
+    OPENAI = "openai"
+    SHAREGPT = "sharegpt"
+    OASST = "oasst"
+    LOCOMO = "locomo"
+    DIALOGUES = "dialogues"
+
+
+_HELP = "\n\n".join(
+    [
+        "Send conversations from a file, or from stdin (`-`), to turns.v1; the order within a session is kept.",
+        "Lines that cannot be read are counted and reported by number; the others are sent, and the exit code is 1.",
+        *(f"[bold]{name}[/] {escape(form.rule)}." for name, form in FORMATS.items()),
+        (
+            "[bold]Filling[/] in conversation formats: a missing session id is <file name>-<line>, a missing user id "
+            "user-<session id>, a missing turn number the position from 0, a missing time 5 s after the turn before; a "
+            "session without times begins at --start, or else ends now."
+        ),
+    ]
+)
+
+
+def produce(
+    file: Annotated[str, typer.Argument(help="JSON Lines or one JSON array; `-` is stdin.")],
+    *,
+    form: Annotated[
+        FormatName, typer.Option("--format", help="Format; auto looks at the first line.")
+    ] = FormatName.AUTO,
+    app_id: Annotated[str, typer.Option(help="App of turns that name none.")] = "default",
+    user_id: Annotated[str | None, typer.Option(help="User of turns that name none.")] = None,
+    start: Annotated[
+        datetime | None, typer.Option(help="When sessions without times begin; UTC.", show_default="they end now")
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(min=1e-3, help="Turns per second.", show_default="as fast as it goes")
+    ] = None,
+    speedup: Annotated[
+        float | None, typer.Option(min=1e-3, help="Keep the turns' own gaps, this many times shorter.")
+    ] = None,
+    shift_to_now: Annotated[
+        bool, typer.Option("--shift-to-now", help="A turn's time becomes the moment it is sent.")
+    ] = False,
+    end_sessions: Annotated[
+        bool | None,
+        typer.Option(
+            "--end-sessions/--no-end-sessions",
+            help="Follow each conversation by its end.",
+            show_default="on, but for turntide",
+        ),
+    ] = None,
+    by_time: Annotated[
+        bool | None,
+        typer.Option(
+            "--by-time/--no-by-time",
+            help="Read everything first and send conversations in the order of their beginnings.",
+            show_default="on for locomo and oasst",
+        ),
+    ] = None,
+    keep_metadata: Annotated[
+        bool, typer.Option("--keep-metadata", help="Keep a dialogue's further fields as metadata.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this many turns.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Send lines as they stand, to try out bad input.")] = False,
+    output: Annotated[OutputFormat, typer.Option(help="How the summary is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Send conversations."""
+    if rate is not None and speedup is not None:
+        raise ConfigurationError("--rate and --speedup both set the pace: give one of them")
+    now = datetime.now(UTC)
+    reading = Reading(
+        filling=Filling(
+            source="stdin" if file == _STDIN else Path(file).name.partition(".")[0] or "input",
+            now=now,
+            start=None if start is None else in_utc(start),
+            app_id=app_id,
+            user_id=user_id,
+            keep_metadata=keep_metadata,
+        ),
+        format_name=None if form is FormatName.AUTO else form.value,
+        end_sessions=end_sessions,
+        by_time=by_time,
+        raw=raw,
+    )
+    sending = Sending(rate_per_s=rate, speedup=speedup, shift_to_now=shift_to_now, limit=limit)
+    with _opened(file) as stream, _progress(_size_bytes(stream)) as (report, progress):
+        source = Source(stream, reading)
+        summary = asyncio.run(send(load_settings(), source, sending, report=report, progress=progress))
+    Output(output).record(msgspec.structs.asdict(summary))
+    if summary.interrupted:
+        raise typer.Exit(_EXIT_INTERRUPTED)
+    if summary.malformed:
+        raise typer.Exit(_EXIT_MALFORMED)
+
+
+produce.__doc__ = _HELP
+produce.epilog = examples(  # type: ignore[attr-defined]
+    "turntide produce chats.jsonl",
+    "turntide produce locomo10.json --format locomo --speedup 3600 --shift-to-now",
+    "zcat oasst.trees.jsonl.gz | turntide produce - --format oasst --limit 10000",
+    "turntide produce dialogues.jsonl --app-id support --rate 500 --output json",
+)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    try:
+        # A reader of its own for stdin: a daemon thread may still stand in it when the interpreter ends.
+        stream = open(0, "rb", closefd=False) if file == _STDIN else Path(file).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
+    try:
+        yield stream
+    finally:
+        if file != _STDIN:
+            stream.close()
+
+
+def _size_bytes(stream: BinaryIO) -> int | None:
+    return os.fstat(stream.fileno()).st_size if stream.seekable() else None
+
+
+@contextmanager
+def _progress(total_bytes: int | None) -> Iterator[tuple[Callable[[Malformed], None], Callable[[int, int], None]]]:
+    """A bar on stderr, which a redirected stderr does not get, and what reports malformed lines above it."""
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TextColumn("{task.fields[turns]} turns"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+    reported = 0
+
+    def report(malformed: Malformed) -> None:
+        nonlocal reported
+        reported += 1
+        if reported <= _MAX_REPORTED:
+            console.print(f"line {malformed.line}: {malformed.reason}", markup=False, highlight=False, soft_wrap=True)
+        elif reported == _MAX_REPORTED + 1:
+            console.print("… further lines are only counted", highlight=False)
+
+    with bar:
+        task = bar.add_task("sending", total=total_bytes, turns=0)
+        yield report, lambda read_bytes, turns: bar.update(task, completed=read_bytes, turns=turns)

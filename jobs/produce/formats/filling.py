@@ -1,0 +1,164 @@
+"""What every format shares: how turns are made of what was said, and how gaps are filled.
+
+The rules, the same for every conversation format:
+
+* **session id** missing: `<file name without suffix>-<position in the file>`; the same file gives the same ids.
+* **user id** missing: `--user-id`, else `user-<session id>`; **app id** missing: `--app-id`.
+* **turn number** missing: position in the session, from 0.
+* **time** missing: five seconds after the turn before; a session without any begins at `--start`, and without
+  that ends at the moment of the call, so that no turn lies in the future.
+* **role** names of other tools are mapped (`human` and `prompter` are users, `gpt` and `model` assistants, …).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from models.errors import InvalidRecord
+from models.events import MAX_CONTENT_BYTES, Identifier, Ratio, Role, Scalar, Turn, TurnNumber
+from models.events.ids import named_id
+
+TURN_INTERVAL = timedelta(seconds=5)
+_MAX_ID_CHARACTERS = 256
+
+_ROLES = {
+    **dict.fromkeys(("user", "human", "prompter"), Role.USER),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bot", "model", "function_call"), Role.ASSISTANT),
+    **dict.fromkeys(("system", "developer"), Role.SYSTEM),
+    **dict.fromkeys(("tool", "function", "observation", "tool_response"), Role.TOOL),
+}
+
+
+class Malformed(Struct, frozen=True):
+    """A line, or an element of an array, that gives no turns; the others are read all the same.
+
+    Attributes:
+        line: Line number, or place in the array, from 1.
+        reason: What is wrong, without any of its text.
+    """
+
+    line: int
+    reason: str
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """One message as a file has it; None is filled in."""
+
+    role: str
+    content: str
+    timestamp: datetime | None = None
+    turn: TurnNumber | None = None
+    risk: Ratio | None = None
+    metadata: dict[str, Scalar] | None = None
+
+
+class Filling(Struct, frozen=True, kw_only=True):
+    """What stands in for values that a file does not give.
+
+    Attributes:
+        source: Name of the input, without suffix.
+        now: The moment of the call.
+        start: When sessions without times begin; None: such a session ends at `now`.
+        app_id: For turns that name none.
+        user_id: For turns that name none; None: derived from the session id.
+        keep_metadata: Whether further scalars beside a conversation become its turns' metadata.
+    """
+
+    source: str
+    now: datetime
+    start: datetime | None = None
+    app_id: Identifier = "default"
+    user_id: Identifier | None = None
+    keep_metadata: bool = False
+
+    def session_id(self, position: int) -> str:
+        """Id of the conversation at this place of the input.
+
+        >>> Filling(source="chats", now=datetime.now(UTC)).session_id(3)
+        'chats-3'
+        """
+        return _short(f"{self.source}-{position}")
+
+    def user_of(self, session_id: str) -> str:
+        """User of a session that names none."""
+        return self.user_id or _short(f"user-{session_id}")
+
+    def turns(
+        self, session_id: str, said: Sequence[Said], *, user_id: str | None = None, app_id: str | None = None
+    ) -> list[Turn]:
+        """Make turns of a conversation.
+
+        Raises:
+            InvalidRecord: A role is unknown, or a message too long.
+        """
+        user = user_id or self.user_of(session_id)
+        app = app_id or self.app_id
+        return [
+            Turn(
+                session_id=session_id,
+                user_id=user,
+                app_id=app,
+                turn=position if message.turn is None else message.turn,
+                role=_role(message.role, position),
+                content=check_content(message.content, position),
+                timestamp=time,
+                risk=message.risk,
+                metadata=message.metadata,
+            )
+            for position, (message, time) in enumerate(zip(said, self._times(said), strict=True))
+        ]
+
+    def _times(self, said: Sequence[Said]) -> list[datetime]:
+        times: list[datetime] = []
+        time = self._begin(said)
+        for message in said:
+            if message.timestamp is not None:
+                time = in_utc(message.timestamp)
+            times.append(time)
+            time += TURN_INTERVAL
+        return times
+
+    def _begin(self, said: Sequence[Said]) -> datetime:
+        """Time of the first message, counted back from the first that has one."""
+        for position, message in enumerate(said):
+            if message.timestamp is not None:
+                return in_utc(message.timestamp) - position * TURN_INTERVAL
+        return self.start or self.now - max(0, len(said) - 1) * TURN_INTERVAL
+
+
+def in_utc(time: datetime) -> datetime:
+    """An aware time in UTC; one without a zone is taken as UTC."""
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def reason_of(error: Exception) -> str:
+    """What a decoder's error says, without the values that it quotes."""
+    message = error.detail if isinstance(error, InvalidRecord) else str(error)
+    return re.sub(r"'.*'", "…", message)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _MAX_ID_CHARACTERS else named_id(name)
+
+
+def _role(name: str, position: int) -> Role:
+    role = _ROLES.get(name.lower())
+    if role is None:
+        raise InvalidRecord("unknown_role", f"message {position} has a role other than {', '.join(sorted(_ROLES))}")
+    return role
+
+
+def check_content(content: str, position: int) -> str:
+    """Give the content back if it is short enough.
+
+    Raises:
+        InvalidRecord: It is not.
+    """
+    # A character is at most four bytes: short text needs no encoding to know that it fits.
+    if len(content) * 4 > MAX_CONTENT_BYTES and (size := len(content.encode())) > MAX_CONTENT_BYTES:
+        raise InvalidRecord("content_too_large", f"message {position} has {size} bytes, allowed {MAX_CONTENT_BYTES}")
+    return content

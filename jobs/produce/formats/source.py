@@ -1,0 +1,120 @@
+"""An input of `turntide produce`, opened: what it is and what is in it."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Struct
+
+from jobs.produce.formats import FORMATS, Conversation, Documents, Filling, Malformed, conversations, detect
+from models.errors import ConfigurationError
+from models.events import SessionEnded
+
+
+class RawLine(Struct, frozen=True):
+    """A line to be sent as it stands, keyed by its session id where that can be read."""
+
+    line: int
+    key: bytes | None
+    value: bytes
+
+
+Item = Conversation | RawLine | Malformed
+"""What an input consists of."""
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """How an input is read.
+
+    Attributes:
+        filling: What stands in for missing values.
+        format_name: Format, or None to detect it.
+        end_sessions: Whether each conversation is followed by its end; None: for formats of whole transcripts.
+        by_time: Whether conversations are sorted by their beginnings; None: as the format has it.
+        raw: Whether lines are sent as they stand.
+    """
+
+    filling: Filling
+    format_name: str | None = None
+    end_sessions: bool | None = None
+    by_time: bool | None = None
+    raw: bool = False
+
+
+class Source:
+    """An opened input. Its first line is read at once, to tell the format.
+
+    Attributes:
+        format_name: What is read, `raw` for lines as they stand.
+        items: What is to be sent, once.
+    """
+
+    def __init__(self, stream: BinaryIO, reading: Reading) -> None:
+        """Open a stream.
+
+        Raises:
+            ConfigurationError: The format cannot be told, or does not go with the options.
+        """
+        self._stream = stream
+        self._documents = Documents(stream)
+        self.items: Iterator[Item]
+        if reading.raw:
+            self.format_name, self.items = "raw", self._raw_lines()
+        else:
+            self.format_name, self.items = self._conversations(reading)
+
+    @property
+    def bytes_read(self) -> int:
+        """How far it is read, for progress."""
+        return self._documents.bytes_read
+
+    def ready(self) -> bool:
+        """Whether the next read returns at once: a file's always, a pipe's when something is in it."""
+        return self._stream.seekable() or bool(select.select([self._stream], [], [], 0)[0])
+
+    def _conversations(self, reading: Reading) -> tuple[str, Iterator[Item]]:
+        first = self._documents.first()
+        if not first:
+            return reading.format_name or "empty", iter(())
+        name = reading.format_name or detect(first)
+        form = FORMATS[name]
+        if reading.end_sessions and not form.transcripts:
+            raise ConfigurationError(
+                f"--end-sessions does not go with --format {name}: it brings its own session_ended events"
+            )
+        by_time = form.by_time if reading.by_time is None else reading.by_time
+        read = conversations(form, self._documents, reading.filling, by_time=by_time)
+        ended = form.transcripts if reading.end_sessions is None else reading.end_sessions
+        return name, map(_ended, read) if ended else read
+
+    def _raw_lines(self) -> Iterator[RawLine]:
+        """Lines without their line ends; blank ones too."""
+        for number, line in enumerate(self._stream, start=1):
+            self._documents.bytes_read += len(line)
+            value = line.rstrip(b"\r\n")
+            yield RawLine(number, _key_of(value), value)
+
+
+class _Line(Struct):
+    session_id: str
+
+
+_line = msgspec.json.Decoder(_Line)
+
+
+def _key_of(line: bytes) -> bytes | None:
+    try:
+        return _line.decode(line).session_id.encode()
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+def _ended(item: Conversation | Malformed) -> Conversation | Malformed:
+    if isinstance(item, Malformed):
+        return item
+    last = item.events[-1]
+    end = SessionEnded(session_id=last.session_id, timestamp=last.timestamp, reason="end of transcript")
+    return Conversation(item.line, [*item.events, end])

@@ -1,0 +1,1 @@
+"""`turntide replay`: logs folded again, and what the roles left compared with it."""

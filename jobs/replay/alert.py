@@ -1,0 +1,218 @@
+"""`turntide replay --alert`: make an alert again, by the rules of its time, and compare it bit for bit.
+
+The log of its partition is folded from the beginning: what other sessions did there moved its clock too. With another
+policy the same tells what would have been.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from operator import attrgetter
+from pathlib import Path
+
+from msgspec import Struct
+
+from jobs.replay.alert_rules import Origin, Rules, rules_of
+from jobs.replay.alert_sources import AlertSource, ArchiveSource, Recorded, TopicSource
+from models.errors import ConfigurationError
+from models.events import AlertChanged, Output, OutputEvent
+from models.events.topics import TURNS
+from models.policy.digest import policy_digest
+from models.wire.codec import encode
+from streams.oracle.replay import Feed, Replay
+from streams.ports import Embedder
+from streams.settings import Settings
+from streams.wiring import stream_embedder_of
+
+Bar = Callable[[int], AbstractContextManager[Callable[[int], None]]]
+"""Number of records → a progress bar that is told how many are folded."""
+
+
+class ChangeCompared(Struct, frozen=True, kw_only=True):
+    """One change of an alert as it was emitted and as the fold makes it; no text of it.
+
+    Attributes:
+        offset: Of the record of `turns.v1` that caused it.
+        recorded: Cause as emitted; None: only the fold makes it.
+        replayed: Cause as folded; None: the fold does not make it.
+        equal: Whether their JSON is the same, byte for byte.
+        differs: Fields that are not the same, those of `escalation` singly.
+        recorded_score: Combined score or probability, 0-1.
+        replayed_score: Likewise.
+    """
+
+    offset: int
+    turn: int
+    recorded: str | None
+    replayed: str | None
+    equal: bool
+    differs: list[str]
+    recorded_score: float | None
+    replayed_score: float | None
+
+
+class AlertCompared(Struct, frozen=True, kw_only=True):
+    """An alert made again.
+
+    Attributes:
+        records: Folded.
+        policies: Digests of the policies, in the order in which they were in force.
+        rules: Where they are from.
+        assumed_below: Offset below which nothing says by which rules; the earliest known ones stand for them.
+        erased: Records below the alert's last offset that an erasure has removed since: the fold is without them, which
+            alone may make a difference.
+    """
+
+    alert_id: str
+    session_id: str
+    partition: int
+    records: int
+    policies: list[str]
+    rules: Origin
+    assumed_below: int
+    erased: int
+    equal: bool
+    changes: list[ChangeCompared]
+
+
+class _AlertReplay(Replay):
+    """A fold that keeps nothing of its outputs but the changes of one session's alerts."""
+
+    def __init__(self, first: Rules, embedder: Embedder, session_id: str) -> None:
+        super().__init__(first.policy, embedder, first.scorer)
+        self._session_id = session_id
+        self.changes: dict[str, AlertChanged] = {}
+
+    def _keep(self, events: Sequence[OutputEvent]) -> None:
+        for event in events:
+            if isinstance(event, AlertChanged) and event.session_id == self._session_id:
+                self.changes[event.id] = event
+
+
+async def replay_alert(
+    settings: Settings,
+    alert_id: str,
+    *,
+    archive: bool = False,
+    policy_file: Path | None = None,
+    scorer: str | None = None,
+    bar: Bar,
+) -> AlertCompared:
+    """Fold the alert's partition up to its last change, and compare.
+
+    Args:
+        settings: Which cluster and prefix, and where versions and archive are.
+        alert_id: Which alert.
+        archive: Read the archive, not the topics.
+        policy_file: Fold by this policy and the present scorer: what would have been. None: as it was.
+        scorer: `rules` or a scorer's file: with a policy file, and where no history names the scorer.
+        bar: Progress.
+
+    Raises:
+        ConfigurationError: There is no such alert, its rules are not kept here, or its log is not whole.
+        StoreUnavailable: Kafka or the archive does not answer.
+    """
+    with ExitStack() as stack:
+        source: AlertSource = TopicSource(settings)
+        if archive:
+            from streams.archive.catalog import paths_of, reading
+
+            source = ArchiveSource(settings, stack.enter_context(reading(paths_of(settings))))
+        of_session = await source.changes(alert_id)
+        recorded = of_alert(of_session, alert_id)
+        if not recorded:
+            where = "the archive" if archive else "the topic: has retention removed it? Try --archive"
+            raise ConfigurationError(f"no alert has the id {alert_id} in {where}")
+        last = recorded[-1].event
+        _require_topic(last, settings)
+        embedder = stream_embedder_of(settings)
+        found = rules_of(settings, [each.event for each in recorded], embedder, policy_file, scorer)
+        rules = found.rules
+        partition, before = last.source.partition, last.source.offset + 1
+        records, erased = await source.count(partition, before), await source.erased(partition, before)
+        replay = _AlertReplay(rules[0], embedder, last.session_id)
+        with bar(records) as progress:
+            feed, waiting = Feed(replay, progress=progress), list(rules[1:])
+            async for record in source.turns(partition, before):
+                while waiting and record.offset >= waiting[0].first_offset:
+                    feed.finish()
+                    replay.go_on_with(waiting[0].policy, embedder, waiting.pop(0).scorer)
+                feed.take(record)
+            feed.finish()
+    first = recorded[0].event.source.offset
+    earlier = [each.event.source.offset for each in of_session if each.event.source.offset < first]
+    changes = compare(recorded, list(replay.changes.values()), above=max(earlier, default=-1))
+    return AlertCompared(
+        alert_id=alert_id,
+        session_id=last.session_id,
+        partition=partition,
+        records=records,
+        policies=[policy_digest(each.policy) for each in rules],
+        rules=found.origin,
+        assumed_below=found.assumed_below,
+        erased=erased,
+        equal=all(change.equal for change in changes),
+        changes=changes,
+    )
+
+
+def _require_topic(alert: AlertChanged, settings: Settings) -> None:
+    topic = TURNS.full_name(settings.topic_prefix)
+    if alert.source.topic != topic:
+        raise ConfigurationError(
+            f"alert {alert.alert_id} came of {alert.source.topic}, not of {topic}: set TURNTIDE_TOPIC_PREFIX"
+        )
+
+
+def of_alert(changes: Sequence[Recorded], alert_id: str) -> list[Recorded]:
+    """The changes of one alert among those of its session, in the order of their causes.
+
+    Of a change that was emitted again after a crash, the last counts: the state went on from that.
+    """
+    latest = {each.event.id: each for each in changes if each.event.alert_id == alert_id}
+    return sorted(latest.values(), key=lambda each: each.event.source.offset)
+
+
+def compare(recorded: Sequence[Recorded], replayed: Sequence[AlertChanged], *, above: int = -1) -> list[ChangeCompared]:
+    """Each change that was emitted or is made by the fold, in the order of their causes.
+
+    Args:
+        recorded: The alert's changes.
+        replayed: Of the fold, all changes of the session's alerts up to the alert's last.
+        above: Offset of the last change of the session's alert before; what the fold makes up to there is that one's.
+    """
+    emitted = {each.event.id: each for each in recorded}
+    made = {change.id: change for change in replayed if change.id in emitted or change.source.offset > above}
+    compared = [_compared(emitted.get(change_id), made.get(change_id)) for change_id in {**emitted, **made}]
+    return sorted(compared, key=attrgetter("offset"))
+
+
+def _compared(recorded: Recorded | None, replayed: AlertChanged | None) -> ChangeCompared:
+    emitted = None if recorded is None else recorded.event
+    known = emitted or replayed
+    assert known is not None, "a change that is compared is on one side at least"  # noqa: S101
+    equal = recorded is not None and replayed is not None and recorded.value == encode(replayed)
+    return ChangeCompared(
+        offset=known.source.offset,
+        turn=known.turn,
+        recorded=None if emitted is None else emitted.cause,
+        replayed=None if replayed is None else replayed.cause,
+        equal=equal,
+        differs=[] if equal or emitted is None or replayed is None else differing(emitted, replayed),
+        recorded_score=None if emitted is None else emitted.score,
+        replayed_score=None if replayed is None else replayed.score,
+    )
+
+
+def differing(recorded: AlertChanged, replayed: AlertChanged) -> list[str]:
+    """Names of the fields that are not the same; `encoding` where all are, but not the bytes."""
+    found = _differing_fields(recorded, replayed, "")
+    if "escalation" in found and recorded.escalation is not None and replayed.escalation is not None:
+        at = found.index("escalation")
+        found[at : at + 1] = _differing_fields(recorded.escalation, replayed.escalation, "escalation.")
+    return found or ["encoding"]
+
+
+def _differing_fields(one: Struct | Output, other: Struct | Output, before: str) -> list[str]:
+    return [f"{before}{name}" for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name)]

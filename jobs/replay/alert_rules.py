@@ -1,0 +1,151 @@
+"""By which rules an alert's partition was folded, from what workers kept (`streams.state.policy_versions`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from models.errors import ConfigurationError
+from models.events import AlertChanged
+from models.policy import Policy
+from models.risk.scorer import RuleScorer
+from models.risk.turn_model import read_model
+from streams.inference.trained_scorer import model_at, trained_scorer
+from streams.ports import Embedder, TurnScorer
+from streams.settings import ScorerSettings, Settings
+from streams.state import policy_versions as versions
+from streams.state.policy_versions import Stretch, Version
+from streams.wiring import policy_of, scorer_of
+
+Origin = Literal["history", "alert", "file"]
+"""Where rules are from: the history of the partition, the alert itself, or a file that was named."""
+
+
+class Rules(NamedTuple):
+    """What folds a partition from an offset on."""
+
+    first_offset: int
+    policy: Policy
+    scorer: TurnScorer
+
+
+class Found(NamedTuple):
+    """What folded a partition.
+
+    Attributes:
+        origin: Where the rules are from.
+        rules: The first from the partition's beginning on.
+        assumed_below: Offset below which nothing says by which rules; the earliest that are known stand for them.
+    """
+
+    origin: Origin
+    rules: list[Rules]
+    assumed_below: int
+
+
+def rules_of(
+    settings: Settings,
+    changes: Sequence[AlertChanged],
+    embedder: Embedder,
+    policy_file: Path | None,
+    scorer: str | None = None,
+) -> Found:
+    """What folded the partition up to the last of these changes.
+
+    What the partition's history says counts, from where it begins, if it names what the alert names; else each change's
+    own policy, from its offset on.
+
+    Args:
+        settings: Where versions are.
+        changes: Of one alert, in the order of their causes; at least one.
+        embedder: Of the process.
+        policy_file: Fold by this one instead.
+        scorer: `rules` or a scorer's file: with a policy file, and where the history does not name one.
+
+    Raises:
+        ConfigurationError: A version is not kept here, or was not named, or the embedder is another one.
+    """
+    if policy_file is not None:
+        named = settings.model_copy(update={"policy_file": policy_file})
+        if scorer is not None:
+            chosen = ScorerSettings(kind="rules") if scorer == RuleScorer.name else ScorerSettings(file=Path(scorer))
+            named = named.model_copy(update={"scorer": chosen})
+        return Found("file", [Rules(0, policy_of(named), scorer_of(named, embedder))], 0)
+    if not all(change.policy_digest for change in changes):
+        raise ConfigurationError(
+            f"alert {changes[0].alert_id} is of a release that did not name its policy's content: give the policy of "
+            "that time with --policy FILE"
+        )
+    noted = versions.history(settings, changes[0].source.partition)
+    origin: Origin = "history" if _agrees(noted, changes) else "alert"
+    stretches = _completed(noted, changes) if origin == "history" else _named_by(changes)
+    last = changes[-1].source.offset
+    found = [stretch for stretch in stretches if stretch.first_offset <= last]
+    for stretch in found:
+        if stretch.version.embedder not in ("", embedder.name):
+            raise ConfigurationError(
+                f"the alert was folded with the embedder {stretch.version.embedder}, configured is {embedder.name}: "
+                "set TURNTIDE_VECTORS__EMBEDDER"
+            )
+    rules = [_rules(settings, stretch, embedder, scorer) for stretch in found]
+    return Found(origin, [rules[0]._replace(first_offset=0), *rules[1:]], found[0].first_offset)
+
+
+def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str | None) -> Rules:
+    policy = versions.kept_policy(settings, stretch.version.policy)
+    if stretch.version.scorer:
+        return Rules(stretch.first_offset, policy, scorer_named(settings, stretch.version.scorer, embedder))
+    if scorer == RuleScorer.name:
+        return Rules(stretch.first_offset, policy, RuleScorer())
+    if scorer is not None:
+        return Rules(stretch.first_offset, policy, trained_scorer(model_at(Path(scorer)), embedder))
+    model = policy.escalation.model if policy.escalation.enabled else None
+    if model is None:
+        raise ConfigurationError(
+            f"policy {stretch.version.policy} judges by the seed's formulas, which any scorer may feed, and no history "
+            f"says which one it was from offset {stretch.first_offset} on: name it with --scorer rules or --scorer FILE"
+        )
+    # The scorer whose file the policy's model came with.
+    return Rules(stretch.first_offset, policy, scorer_named(settings, model.name, embedder))
+
+
+def _agrees(stretches: Sequence[Stretch], changes: Sequence[AlertChanged]) -> bool:
+    """Whether the history covers a change, and at each that it covers names the policy that the change names."""
+    covered = [change for change in changes if stretches and change.source.offset >= stretches[0].first_offset]
+    return bool(covered) and all(
+        change.policy_digest
+        == next(each for each in reversed(stretches) if each.first_offset <= change.source.offset).version.policy
+        for change in covered
+    )
+
+
+def _completed(noted: Sequence[Stretch], changes: Sequence[AlertChanged]) -> list[Stretch]:
+    """The history, and before its beginning what the alert says itself."""
+    return [*_named_by([each for each in changes if each.source.offset < noted[0].first_offset]), *noted]
+
+
+def _named_by(changes: Sequence[AlertChanged]) -> list[Stretch]:
+    found: list[Stretch] = []
+    for change in changes:
+        version, source = Version(change.policy_digest, "", ""), change.source
+        if not found or found[-1].version != version:
+            found.append(Stretch(source.topic, source.partition, source.offset, version))
+    return found
+
+
+def scorer_named(settings: Settings, name: str, embedder: Embedder) -> TurnScorer:
+    """The scorer of this name, from the file that is kept of it.
+
+    Raises:
+        ConfigurationError: It is not kept here, or another one by its name.
+    """
+    if name == RuleScorer.name:
+        return RuleScorer()
+    model = read_model(versions.kept_scorer_file(settings, name), f"the kept scorer {name}")
+    if model.name != name:
+        raise ConfigurationError(
+            f"{versions.scorer_path(settings, name)} holds other content under this name: the scorer {model.name}. "
+            "Restore it from another worker or a backup"
+        )
+    return trained_scorer(model, embedder)

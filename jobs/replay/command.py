@@ -1,0 +1,261 @@
+"""`turntide replay`: fold the logs again with the pure functions, and hold what the roles left against it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from jobs.cli import examples
+from jobs.replay.alert import AlertCompared, replay_alert
+from jobs.replay.comparison import settle
+from jobs.shared.log_read import log_extent
+from jobs.shared.output import Output, OutputFormat
+from models.errors import ConfigurationError
+from models.events.topics import TURNS
+from models.partition.sessions import PARTITION_ENTITY
+from streams.observe.telemetry import configure_logging
+from streams.oracle.comparison import Comparison
+from streams.oracle.folded import SESSIONS, USERS, Entities
+from streams.oracle.replay import Feed, LogReplay, Replay, Replayed, UsersReplay, feed_log
+from streams.settings import Settings, load_settings
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
+
+_EXIT_DIFFERENT = 1
+_ORIGINS = {
+    "history": "by the history of the partition",
+    "alert": "as the alert names it",
+    "file": "as asked for, not as it was",
+}
+
+
+class Digest(Struct, frozen=True, kw_only=True):
+    """State of a partition or of one entity in it, in one line; equal digests mean equal bytes.
+
+    Attributes:
+        role: Whose state it is.
+        entity: Session, or user, space or project (or a part of one) as in the keys of `commands.v1`; empty for a whole
+            partition, which includes its clock and app windows.
+        entities: How many of them.
+        bytes: Of all parts.
+        sha256: Over sorted names and parts, each preceded by its length.
+    """
+
+    role: str
+    partition: int
+    entity: str
+    entities: int
+    parts: int
+    bytes: int
+    sha256: str
+
+
+def replay(
+    *,
+    session: Annotated[str | None, typer.Option(help="Only the digest of this session.")] = None,
+    sessions: Annotated[
+        bool, typer.Option("--sessions", help="A digest for each session and user, not each partition.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Fold only the first so many records a partition.")] = None,
+    archive: Annotated[bool, typer.Option("--archive", help="Fold what the archive holds, not the topic.")] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare changelog, output topics, archive and index with the replay.")
+    ] = False,
+    alert: Annotated[
+        str | None, typer.Option(help="Make this alert again by the rules of its time, and compare it bit for bit.")
+    ] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="With --alert: fold by this policy and the present scorer; shows what would have been."),
+    ] = None,
+    scorer: Annotated[
+        str | None,
+        typer.Option(help="With --alert: `rules` or a scorer's file, where the history names none, or with --policy."),
+    ] = None,
+    wait_s: Annotated[float, typer.Option(min=0, help="With --compare: how long the roles may take to catch up.")] = 30,
+    output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
+) -> None:
+    """Fold turns.v1 and commands.v1 from their beginnings through the roles' own pure functions, and print digests.
+
+    With --archive, turns that the topic's retention has removed are folded too. As long as it has not removed any, and
+    the archive has caught up, the digests of sessions are the same; what users said is not archived twice, so there
+    are none of users.
+
+    With --compare, what the roles left behind is held against it: state byte for byte, outputs by id and payload, every
+    turn of a user in one episode or at hand, the archive's turns and ids, the index's turns, facts and episodes. Exit
+    code 1 with any difference.
+
+    With --alert, the log of its partition is folded up to the alert's last change by the policy and scorer that the
+    sessions workers kept in the data directory's `versions`, and each change is compared with the record on the topic,
+    or in the archive. Exit code 1 if a byte differs, 2 if it cannot be told.
+    """
+    settings = load_settings()
+    if alert is not None:
+        if limit is not None or session is not None or sessions or compare:
+            raise ConfigurationError("--alert goes with --archive, --policy, --scorer and --output only")
+        made = replay_alert(settings, alert, archive=archive, policy_file=policy, scorer=scorer, bar=folding)
+        _print_alert(asyncio.run(made), output)
+        return
+    if policy is not None or scorer is not None:
+        raise ConfigurationError("--policy and --scorer go with --alert: other replays take the configured ones")
+    if compare:
+        if limit is not None or session is not None or sessions or archive:
+            raise ConfigurationError(
+                "--compare looks at everything: leave out --session, --sessions, --limit and --archive"
+            )
+        configure_logging(settings.log_format, "warning")
+        _print_comparison(_compared(settings, wait_s), Output(output))
+        return
+    only_sessions = archive or session is not None
+    replayed = _replayed_archive(settings, limit) if archive else _replayed(settings, limit, only_sessions)
+    single = sessions or session is not None
+    shown = [digest for role, each in replayed.items() for digest in digests(role, each.entities, single=single)]
+    if session is not None:
+        shown = [digest for digest in shown if digest.entity == session]
+        if not shown:
+            raise ConfigurationError(
+                f"no state is kept of session {session}: was it in the log, and not yet forgotten?"
+            )
+    Output(output).rows("replay", [msgspec.to_builtins(digest) for digest in shown])
+    for role, each in replayed.items():
+        Output(output).message(f"{role}: {each.turns} turns folded, {len(each.outputs)} outputs")
+
+
+replay.epilog = examples(  # type: ignore[attr-defined]
+    "turntide replay",
+    "turntide replay --session s-1 --output json",
+    "turntide replay --archive --sessions --output csv",
+    "turntide replay --compare",
+    "turntide replay --alert 1b4e28ba-…",
+    "turntide replay --alert 1b4e28ba-… --policy stricter.toml --output json",
+)
+
+
+def digests(role: str, partitions: Mapping[int, Entities], *, single: bool) -> list[Digest]:
+    """Digest of each partition, or of each single session or user, in order."""
+    if not single:
+        return [_digest(role, number, "", entities) for number, entities in sorted(partitions.items())]
+    return [
+        _digest(role, number, name, {name: parts})
+        for number, entities in sorted(partitions.items())
+        for name, parts in sorted(entities.items())
+        if name != PARTITION_ENTITY
+    ]
+
+
+def _digest(role: str, partition: int, entity: str, entities: Entities) -> Digest:
+    digest, size, count = sha256(), 0, 0
+    for name, parts in sorted(entities.items()):
+        for part, value in sorted(parts.items()):
+            for field in (name.encode(), part.encode(), value):
+                digest.update(len(field).to_bytes(8, "big") + field)
+            size += len(value)
+            count += 1
+    return Digest(
+        role=role,
+        partition=partition,
+        entity=entity,
+        entities=len(entities.keys() - {PARTITION_ENTITY}),
+        parts=count,
+        bytes=size,
+        sha256=digest.hexdigest(),
+    )
+
+
+def _replayed(settings: Settings, limit: int | None, only_sessions: bool) -> dict[str, Replayed]:
+    async def fold(replay: LogReplay[Any]) -> Replayed:
+        extent = await log_extent(settings, replay.folded.source)
+        records = sum(end - start if limit is None else min(limit, end - start) for start, end in extent.values())
+        with folding(records) as progress:
+            return await feed_log(settings, replay, limit=limit, progress=progress)
+
+    async def run() -> dict[str, Replayed]:
+        policy = policy_of(settings)
+        embedder = stream_embedder_of(settings)
+        found = {SESSIONS.role: await fold(Replay(policy, embedder, scorer_of(settings, embedder)))}
+        return found if only_sessions else found | {USERS.role: await fold(UsersReplay(policy))}
+
+    return asyncio.run(run())
+
+
+def _replayed_archive(settings: Settings, limit: int | None) -> dict[str, Replayed]:
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.inputs import archived_count, archived_inputs
+
+    with reading(paths_of(settings)) as lake, folding(archived_count(lake)) as progress:
+        embedder = stream_embedder_of(settings)
+        replay = Replay(policy_of(settings), embedder, scorer_of(settings, embedder))
+        feed = Feed(replay, limit=limit, progress=progress)
+        for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
+            feed.take(record)
+        return {SESSIONS.role: feed.finish()}
+
+
+def _compared(settings: Settings, wait_s: float) -> Comparison:
+    async def run() -> Comparison:
+        extent = await log_extent(settings, TURNS)
+        with folding(sum(end - start for start, end in extent.values())) as progress:
+            return (await settle(settings, within_s=wait_s, progress=progress)).comparison
+
+    return asyncio.run(run())
+
+
+def _print_comparison(found: Comparison, printed: Output) -> None:
+    printed.record(
+        {
+            "differences": found.differences,
+            "counts": found.counts,
+            "checked": found.checked,
+            "not_checked": found.not_checked,
+            "repeats": found.repeats,
+            "examples": [msgspec.to_builtins(example) for example in found.examples],
+        }
+    )
+    if found.differences:
+        raise typer.Exit(_EXIT_DIFFERENT)
+
+
+def _print_alert(found: AlertCompared, form: OutputFormat) -> None:
+    printed = Output(form)
+    if form is OutputFormat.JSON:
+        printed.record(msgspec.to_builtins(found))
+    else:
+        printed.rows(f"alert {found.alert_id}", [msgspec.to_builtins(change) for change in found.changes])
+        same = sum(change.equal for change in found.changes)
+        printed.message(
+            f"session {found.session_id}, partition {found.partition}: {found.records} records folded, {same} of "
+            f"{len(found.changes)} changes are the same bit for bit; policy {', then '.join(found.policies)} "
+            f"({_ORIGINS[found.rules]})"
+        )
+        if found.assumed_below:
+            printed.message(
+                f"below offset {found.assumed_below} nothing says by which rules it was folded: the earliest that are "
+                "known stand for them"
+            )
+        if found.erased and not found.equal:
+            printed.message(
+                f"{found.erased} records below the alert's last offset were erased since: the fold is without them, "
+                "which alone may make the difference"
+            )
+    if not found.equal:
+        raise typer.Exit(_EXIT_DIFFERENT)
+
+
+@contextmanager
+def folding(records: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, where that is a terminal; call what it gives with the records folded."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("folding"), BarColumn(), MofNCompleteColumn(), TextColumn("records"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("folding", total=records)
+        yield lambda done: bar.update(task, completed=done)

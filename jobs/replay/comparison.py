@@ -1,0 +1,269 @@
+"""Reads what the roles left behind, once they have caught up, and compares it with replays of the logs.
+
+Roles that never ran here are not compared, but for sessions: everything else rests on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from time import monotonic
+
+from msgspec import Struct
+
+from jobs.replay.archive_read import read_archive
+from jobs.replay.index_read import read_index, read_projects, read_users
+from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
+from jobs.shared.role_groups import role_groups
+from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.events.topics import COMMANDS, TURNS, Topic
+from models.policy import Policy
+from streams.masking.records import RecordMasker, masker_of
+from streams.oracle.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
+from streams.oracle.folded import SESSIONS, USERS, Folded
+from streams.oracle.followers import (
+    INDEX,
+    INDEX_PROJECTS,
+    INDEX_USERS,
+    compare_archive,
+    compare_index,
+    compare_projects_index,
+    compare_users_index,
+    items_of,
+)
+from streams.oracle.replay import Replay, Replayed, UsersReplay, feed_log
+from streams.oracle.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
+from streams.settings import Settings
+from streams.wiring import policy_of, scorer_of, stream_embedder_of
+
+__all__ = ["LogGrows", "Settled", "State", "settle"]
+
+_POLL_S = 0.5
+_ARCHIVE = "archive"
+ENRICH = "enrich"
+"""The role that answers what the memory role asks."""
+_NOTHING = Replayed({}, {}, 0, set())
+_Reader = Callable[[], Awaitable[State]]
+
+
+class LogGrows(TurntideError):  # noqa: N818 - it says what happens
+    """New records kept arriving, so there is no one moment to compare at."""
+
+
+class Settled(Struct):
+    """The logs' oracles, what the roles left, and how they differ.
+
+    Attributes:
+        oracle: Of sessions.
+        state: Of the sessions role.
+        users: The oracle of users; empty where the memory role never ran.
+        outputs: What stands on each output topic.
+        comparison: The differences.
+    """
+
+    oracle: Replayed
+    state: State
+    users: Replayed
+    outputs: dict[str, TopicOutputs]
+    comparison: Comparison
+
+
+async def settle(
+    settings: Settings,
+    *,
+    within_s: float,
+    index_url: str | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Settled:
+    """Wait until the roles have caught up with the logs, or the time is over, and compare.
+
+    Args:
+        settings: Which cluster, prefix, policy and archive.
+        within_s: How long state, archive and index may take.
+        index_url: Where the index role answers; none: the settings' port.
+        progress: Told the records of `turns.v1` replayed.
+
+    Raises:
+        LogGrows: Turns, or commands, kept arriving.
+        ConfigurationError: A topic is missing, or retention has removed the head of a log.
+        StoreUnavailable: Kafka does not answer.
+    """
+    settling = _Settling(settings, policy_of(settings), deadline_s=monotonic() + within_s, index_url=index_url)
+    await settling.open()
+    while True:
+        settled = await settling.attempt(progress)
+        if settled is not None:
+            return settled
+        if settling.too_late():
+            raise LogGrows(
+                f"{TURNS.full_name(settings.topic_prefix)} or {COMMANDS.name} grew while it was compared, for "
+                f"{within_s:g} s: stop its producers, then compare again"
+            )
+
+
+class _Settling:
+    """Replays that go on where they were, and readers of the changelogs, for one attempt after another."""
+
+    def __init__(self, settings: Settings, policy: Policy, *, deadline_s: float, index_url: str | None) -> None:
+        self._settings = settings
+        self._policy = policy
+        self._deadline_s = deadline_s
+        self._index_url = index_url
+        embedder = stream_embedder_of(settings)
+        self._sessions = Replay(policy, embedder, scorer_of(settings, embedder))
+        self._users = UsersReplay(policy)
+        self._ran: Collection[str] = ()
+        self._changelogs: dict[str, _Reader] = {}
+
+    async def open(self) -> None:
+        """Find out who works here, and where the state is."""
+        groups = await role_groups(self._settings, [USERS.role, ENRICH])
+        self._ran = [role for role, group in groups.items() if group.known]
+        for each in (SESSIONS, USERS):
+            self._changelogs[each.role] = await changelog_reader(self._settings, each)
+
+    def too_late(self) -> bool:
+        """Whether the time is over."""
+        return monotonic() > self._deadline_s
+
+    async def attempt(self, progress: Callable[[int], None]) -> Settled | None:
+        """Wait and compare; None if the logs went on meanwhile."""
+        turns = await self._whole_log(TURNS)
+        oracle = await feed_log(self._settings, self._sessions, progress=progress)
+        state = await self._caught_up(SESSIONS, oracle)
+        users, users_state, commands = await self._users_settled()
+
+        async def went_on() -> bool:
+            return (
+                await log_extent(self._settings, TURNS) != turns
+                or await log_extent(self._settings, COMMANDS) != commands
+            )
+
+        outputs = await read_outputs(self._settings)
+        if await went_on():
+            return None
+        result = compare_state(state, oracle)
+        result.include(compare_outputs(outputs, oracle, users))
+        result.include(self._users_compared(oracle, users, users_state))
+        followers = await self._followers_compared(oracle, users, went_on)
+        # The clock of an idle partition moves by itself: what that closed would be taken for false.
+        if followers.differences and await went_on():
+            return None
+        result.include(followers)
+        return Settled(oracle, state, users, outputs, result)
+
+    async def _whole_log(self, topic: Topic) -> Extent:
+        extent = await log_extent(self._settings, topic)
+        cut = [number for number, (start, _) in extent.items() if start > 0]
+        if cut:
+            raise ConfigurationError(
+                f"{topic.full_name(self._settings.topic_prefix)}: retention or an erasure has removed the head of "
+                f"partitions {cut}; a comparison needs the whole log. "
+                "`turntide replay` without --compare folds what is left."
+            )
+        return extent
+
+    async def _caught_up(self, folded: Folded, oracle: Replayed) -> State:
+        """The role's state, once it has folded what the oracle has; as it is when the time is over."""
+        wanted = {number: folded.offset(entities) for number, entities in oracle.entities.items()}
+        while True:
+            state = await self._changelogs[folded.role]()
+            stands = {number: folded.offset(state.get(number, {})) for number in wanted}
+            if all(stands[n] >= offset for n, offset in wanted.items()) or self.too_late():
+                return state
+            await asyncio.sleep(_POLL_S)
+
+    # --- users
+
+    async def _users_settled(self) -> tuple[Replayed, State, Extent]:
+        """Oracle and state of users, once the answers to all that was asked are folded too."""
+        while True:
+            commands = await self._whole_log(COMMANDS)
+            if USERS.role not in self._ran:
+                return _NOTHING, {}, commands
+            oracle = await feed_log(self._settings, self._users)
+            state = await self._caught_up(USERS, oracle)
+            at_rest = ENRICH not in self._ran or not unanswered(oracle, self._policy)
+            if (at_rest and await log_extent(self._settings, COMMANDS) == commands) or self.too_late():
+                return oracle, state, commands
+            await asyncio.sleep(_POLL_S)
+
+    def _users_compared(self, oracle: Replayed, users: Replayed, state: State) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison(not_checked={USERS_STATE: f"the role {USERS.role} has never run here"})
+        result = compare_state(state, users, where=USERS_STATE)
+        result.include(compare_tiers(oracle, users, self._policy))
+        if ENRICH in self._ran:
+            result.include(compare_answers(users, self._policy))
+        else:
+            result.not_checked[ANSWERS] = f"the role {ENRICH} has never run here"
+        return result
+
+    # --- archive and index, which follow in their own time
+
+    async def _followers_compared(
+        self, oracle: Replayed, users: Replayed, went_on: Callable[[], Awaitable[bool]]
+    ) -> Comparison:
+        async def given_up() -> bool:
+            return self.too_late() or await went_on()
+
+        compared: dict[str, Callable[[], Awaitable[Comparison]]] = {
+            _ARCHIVE: lambda: asyncio.to_thread(_archive_compared, self._settings, oracle, users),
+            INDEX: lambda: self._index_compared(oracle),
+            INDEX_USERS: lambda: self._users_index_compared(users),
+            INDEX_PROJECTS: lambda: self._projects_index_compared(users),
+        }
+        result = Comparison()
+        for where, compare in compared.items():
+            result.include(await _until_equal(where, compare, given_up))
+        return result
+
+    async def _index_compared(self, oracle: Replayed) -> Comparison:
+        sessions = {session_id for session_id, _ in oracle.turn_keys}
+        found = await read_index(self._settings, sessions, index_url=self._index_url)
+        if isinstance(found, str):
+            return Comparison(not_checked={INDEX: found})
+        return compare_index(found, oracle, keep_turns=self._policy.memory.stored_vectors)
+
+    async def _users_index_compared(self, users: Replayed) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison()
+        known = {user for user, _ in states_of(users, self._policy)}
+        found = await read_users(self._settings, known, index_url=self._index_url)
+        if isinstance(found, str):
+            return Comparison(not_checked={INDEX_USERS: found})
+        return compare_users_index(found, users, self._policy, mask=self._mask())
+
+    async def _projects_index_compared(self, users: Replayed) -> Comparison:
+        if USERS.role not in self._ran:
+            return Comparison()
+        found = await read_projects(self._settings, items_of(users).keys(), index_url=self._index_url)
+        if isinstance(found, str):
+            return Comparison(not_checked={INDEX_PROJECTS: found})
+        return compare_projects_index(found, users, mask=self._mask())
+
+    def _mask(self) -> RecordMasker | None:
+        masking = self._policy.masking
+        return masker_of(masking) if masking.at_index else None
+
+
+async def _until_equal(
+    where: str, compared: Callable[[], Awaitable[Comparison]], given_up: Callable[[], Awaitable[bool]]
+) -> Comparison:
+    """Compare until nothing differs or it is given up; a store that does not answer counts as a difference."""
+    while True:
+        try:
+            result = await compared()
+        except StoreUnavailable as error:
+            result = Comparison()
+            result.add(where, Kind.MISSING, [str(error)])
+        if not result.differences or await given_up():
+            return result
+        await asyncio.sleep(_POLL_S)
+
+
+def _archive_compared(settings: Settings, oracle: Replayed, users: Replayed) -> Comparison:
+    try:
+        return compare_archive(read_archive(settings), oracle, users)
+    except ConfigurationError as nothing_there:
+        return Comparison(not_checked={_ARCHIVE: str(nothing_there)})

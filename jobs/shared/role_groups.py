@@ -1,0 +1,73 @@
+"""The consumer groups of the roles, as the cluster knows them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from time import monotonic
+from typing import NamedTuple
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from models.errors import StoreUnavailable
+from streams.index.generations import generation_name
+from streams.kafka.client import admin
+from streams.settings import Settings
+
+_WITHIN_S = 20.0
+_POLL_S = 0.2
+
+
+class RoleGroup(NamedTuple):
+    """One role's group.
+
+    Attributes:
+        state: In Kafka's words; `Dead` for a group that never was, or whose offsets have expired.
+        members: Workers, killed ones among them until their session time-out is over.
+    """
+
+    state: str
+    members: int
+
+    @property
+    def known(self) -> bool:
+        """Whether a worker of the role has ever joined, or offsets were committed."""
+        return self.state != "Dead"
+
+
+def group_of(settings: Settings, role: str) -> str:
+    """Name of the role's group; the index role has one for each generation of its collections."""
+    name = generation_name(role, settings.vectors.generation) if role == "index" else role
+    return f"{settings.topic_prefix}.{name}"
+
+
+async def role_groups(settings: Settings, roles: Iterable[str]) -> dict[str, RoleGroup]:
+    """The group of each role.
+
+    Raises:
+        StoreUnavailable: Kafka does not answer.
+    """
+    names = {role: group_of(settings, role) for role in roles}
+    async with admin(settings.kafka) as client:
+        return {role: await _described(client, name) for role, name in names.items()}
+
+
+async def _described(client: AIOKafkaAdminClient, name: str) -> RoleGroup:
+    """As the broker answers; a cluster that never had a group needs a moment to choose who keeps them.
+
+    One group in a request: aiokafka 0.14 reads the answer to its version 3 as one of version 2, which is shorter.
+    """
+    deadline_s = monotonic() + _WITHIN_S
+    while True:
+        try:
+            (answer,) = await client.describe_consumer_groups([name])
+        except KafkaError as error:
+            if not error.retriable or monotonic() > deadline_s:
+                raise StoreUnavailable(
+                    f"Kafka does not say who works here: {error!r}. Are its brokers well?"
+                ) from error
+            await asyncio.sleep(_POLL_S)
+        else:
+            ((_code, _name, state, _type, _protocol, members, *_),) = answer.groups
+            return RoleGroup(state, len(members))

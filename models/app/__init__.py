@@ -1,0 +1,1 @@
+"""App memory: at most ten memories of a space. Start reading at `fold`."""

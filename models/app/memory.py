@@ -1,0 +1,106 @@
+"""A memory of an app, or of a user in one, as the state of its space keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from hashlib import blake2b
+
+from msgspec import Struct
+
+from models.events.app import MemoryToKeep
+from models.language.contradiction import Facts, facts_of, sentences_of
+
+SHORT_ID = 6
+"""Bytes by which ends of conversations, and conversations, are told apart where their names would take too much."""
+MOST_SHORT_IDS = 128
+"""In one list: more than one record of `turns.v1` ends conversations."""
+TAG_CHARS = 64
+FACTS_CHARS = 1_024
+"""Of the facts that are kept with a memory."""
+
+
+class KeptMemory(Struct, frozen=True, array_like=True):
+    """A memory as the state keeps it. Fields as in `models.events.app.AppMemoryChanged`."""
+
+    memory_id: int
+    content: str
+    importance: float
+    tags: tuple[str, ...]
+    session_id: str
+    user_id: str
+    last_turn: int
+    """Of the session, when it was last remembered."""
+    related: tuple[str, ...]
+    """Conversations that went into it besides."""
+    created_at: datetime
+    updated_at: datetime
+    made_by: str
+    pinned: bool = False
+    shared_with: tuple[str, ...] = ()
+    conflicts_with: tuple[int, ...] = ()
+    unnamed: bytes = b""
+    """Short ids of conversations that went into it too, beyond those that are named."""
+    facts: tuple[dict[str, str], ...] | None = None
+    """What each sentence of the content says of its user (`contradiction.facts_of`): to find it costs most of what
+    becomes of a memory. None where that would be too large, or an older release wrote it: found when it is needed."""
+
+    def known_facts(self) -> Iterator[tuple[str, Facts]]:
+        """Sentences whose facts are known."""
+        if self.facts is not None:
+            yield from zip(sentences_of(self.content), self.facts, strict=False)
+
+    def is_of(self, session_ids: Collection[str]) -> bool:
+        """Whether one of the conversations went into it; of so many that nobody can tell any longer, any may have."""
+        if self.session_id in session_ids or any(name in session_ids for name in self.related):
+            return True
+        if len(self.unnamed) >= MOST_SHORT_IDS * SHORT_ID:
+            return True
+        unnamed = split_ids(self.unnamed)
+        return bool(unnamed) and any(short_id(name) in unnamed for name in session_ids)
+
+    def to_keep(self) -> MemoryToKeep:
+        """As those see it who decide on a compaction."""
+        return MemoryToKeep(
+            memory_id=self.memory_id,
+            content=self.content,
+            importance=self.importance,
+            pinned=self.pinned,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+def facts_to_keep(content: str, known: Mapping[str, Facts]) -> tuple[dict[str, str], ...] | None:
+    """The facts of a content's sentences, if they are small enough to be kept.
+
+    >>> facts_to_keep("User lives in Oslo. The cup is blue.", {})
+    ({'identity location': 'Oslo'}, {})
+    """
+    facts = tuple(dict(each) for each in facts_of(content, known))
+    chars = sum(len(of) + len(value) + 2 for each in facts for of, value in each.items()) + len(facts)
+    return facts if chars <= FACTS_CHARS else None
+
+
+def short_id(name: str) -> bytes:
+    """A few bytes that stand for a name."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=SHORT_ID).digest()
+
+
+def split_ids(ids: bytes) -> set[bytes]:
+    """A list of short ids, written one behind the other."""
+    return {ids[n : n + SHORT_ID] for n in range(0, len(ids), SHORT_ID)}
+
+
+def paragraph(text: str) -> str:
+    """On one line, as it stands in a prompt.
+
+    >>> paragraph(" Likes tea.  Drinks it black. ")
+    'Likes tea. Drinks it black.'
+    """
+    return " ".join(text.split())
+
+
+def tags_of(tags: list[str], most: int) -> list[str]:
+    """Short, each once."""
+    return list(dict.fromkeys(tag for tag in (paragraph(tag)[:TAG_CHARS].strip() for tag in tags) if tag))[:most]

@@ -1,0 +1,299 @@
+"""The work that ended conversations ask for: a memory is made of each, and of one too many it is decided which goes.
+
+One piece after the other, in the order in which conversations ended, each only while there is energy; what a slower
+stage is asked for is waited for. What cannot be done now stays in the state and goes on with the next event.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from models.app.energy import Work as Kind
+from models.app.energy import charge, cost_units, may_begin
+from models.app.memory import KeptMemory, paragraph, tags_of
+from models.app.memory_set import MemorySet
+from models.app.outputs import Emission, Made
+from models.app.rules import Decision, Draft, compose, conflicts, decide, oldest, refusal
+from models.app.state import Asked, SpaceState
+from models.events.app import CompactionDecided, ConversationEnded, MemoryProposed
+from models.events.base import NAME_CHARS
+from models.language.contradiction import sentences_of
+from models.policy import Policy
+from models.session.segments import EXTRACTIVE
+from models.text.words import estimate_tokens
+
+NOTHING_SAID: Final = "nothing_said"
+NO_ANSWER: Final = "no_answer"
+RUBBISH: Final = "rubbish"
+_FAILURES: Final = frozenset({"timeout", "llm_error", RUBBISH})
+RULES: Final = "rules"
+FIFO: Final = "fifo"
+TOO_MANY: Final = "too_many"
+"""Fallback where the policy allows fewer memories than before."""
+_MIDDLE_IMPORTANCE: Final = 0.5
+_NO_TIME: Final = timedelta()
+
+
+class Worker:
+    """Makes memories and compacts them, one event long.
+
+    Args:
+        state: The space; changed in place.
+        memories: Its memories.
+        emission: What is told, and the time.
+        policy: The rules.
+        gives_up: Whether an answer that is overdue is waited for no longer.
+    """
+
+    def __init__(
+        self, state: SpaceState, memories: MemorySet, emission: Emission, policy: Policy, *, gives_up: bool
+    ) -> None:
+        self._state = state
+        self._memories = memories
+        self._emission = emission
+        self._policy = policy.apps
+        self._gives_up = gives_up
+
+    def go_on(self) -> None:
+        """Do what can be done now; the rest waits."""
+        while self._memories.surplus and self._lose_oldest():
+            pass
+        while self._do_next():
+            pass
+        self._state.keep_waiting()
+
+    # --- answers
+
+    def proposed(self, answer: MemoryProposed) -> None:
+        """Take the memory that a slower stage made, if it is the one that is waited for."""
+        state = self._state
+        ended = state.first_waiting()
+        if not self._is_asked(answer.request) or state.candidate is not None or ended is None:
+            return
+        state.head.asked = None
+        self._pay("creation", answer.tokens, timedelta(milliseconds=answer.elapsed_ms))
+        content = paragraph(answer.content)
+        if answer.failure or len(content) > self._policy.most_content_chars:
+            self._fail(ended, answer.failure if answer.failure in _FAILURES else RUBBISH)
+            return
+        state.next_waiting()
+        if not content:
+            self._skip(ended, NOTHING_SAID)
+            return
+        known = self._known(ended)
+        own = compose(ended, self._policy) or Draft("", _MIDDLE_IMPORTANCE, [])
+        importance = own.importance if answer.importance is None else answer.importance
+        made = Draft(content, importance, tags_of(answer.tags, self._policy.tags) or own.tags)
+        self._keep(ended, made, answer.made_by[:NAME_CHARS], whole=known is None or not known.related)
+
+    def decided(self, answer: CompactionDecided) -> None:
+        """Carry out the decision of a slower stage, or, where it cannot be, let the oldest go (seed 003, FIFO)."""
+        if not self._is_asked(answer.request) or self._state.candidate is None:
+            return
+        self._state.head.asked = None
+        self._pay("compaction", answer.tokens, timedelta(milliseconds=answer.elapsed_ms))
+        if answer.failure:
+            self._fall_back(answer.failure if answer.failure in _FAILURES else RUBBISH)
+            return
+        decision = Decision(
+            action=answer.action,
+            target_memory_id=answer.target_memory_id,
+            new_content=None if answer.new_content is None else paragraph(answer.new_content),
+            reason=paragraph(answer.reason)[: self._policy.most_content_chars],
+        )
+        self._compact(decision, answer.decided_by[:NAME_CHARS])
+
+    def _is_asked(self, request: int) -> bool:
+        asked = self._state.head.asked
+        return asked is not None and asked.request == request
+
+    # --- one piece of work after the other
+
+    def _do_next(self) -> bool:
+        """The next piece; False when there is none, or it must wait."""
+        state, now = self._state, self._emission.now
+        if state.candidate is not None and self._memories.has_room:
+            state.head.asked = None
+            self._memories.admit_candidate()
+            return True
+        ended = state.first_waiting()
+        hurries = state.queued > self._policy.waiting
+        if state.head.asked is not None:
+            overdue = self._gives_up and now >= state.head.asked.at + self._policy.answer_within
+            if overdue or hurries:
+                state.head.asked = None
+                self._do_without_answer(ended, hurries)
+            return overdue or hurries
+        if state.candidate is None and ended is None:
+            return False
+        if not hurries and not may_begin(state.head.energy, now, self._policy.energy):
+            return False
+        if state.candidate is not None:
+            self._begin_compaction(asks=self._policy.ask and not hurries)
+        elif ended is not None:
+            self._begin_memory(ended, asks=self._policy.ask and not hurries)
+        return True
+
+    def _do_without_answer(self, ended: ConversationEnded | None, hurries: bool) -> None:
+        """A request is not waited for any longer; where too many wait, the rules do what it was for."""
+        if hurries:
+            return
+        if self._state.candidate is not None:
+            self._pay("compaction", 0, _NO_TIME)
+            self._fall_back(NO_ANSWER)
+        elif ended is not None:
+            self._pay("creation", 0, _NO_TIME)
+            self._fail(ended, NO_ANSWER)
+
+    def _begin_memory(self, ended: ConversationEnded, *, asks: bool) -> None:
+        if asks:
+            known = self._known(ended)
+            # What was made of the conversation before it went on is in no turn that is sent along. What others' put
+            # into the memory stays here: a request names one session, and an erasure finds it by that.
+            before = [known.content] if known is not None and not known.related else []
+            self._emission.ask_for_memory(self._ask(), ended, " ".join([*before, ended.summary]))
+            return
+        self._state.next_waiting()
+        self._pay("creation", _tokens_of(ended), _NO_TIME)
+        self._make(ended, NOTHING_SAID)
+
+    def _begin_compaction(self, *, asks: bool) -> None:
+        memories, new = self._memories.to_decide_on()
+        if asks:
+            self._emission.ask_for_compaction(self._ask(), memories, new, self._state.candidate)
+            return
+        self._pay("compaction", sum(estimate_tokens(each.content) for each in (*memories, new)), _NO_TIME)
+        known, subjects = self._memories.known_facts(), self._memories.subjects()
+        decision = decide(memories, new, self._emission.now, self._policy, known=known, subjects=subjects)
+        self._compact(decision, RULES)
+
+    def _ask(self) -> int:
+        head = self._state.head
+        head.requests += 1
+        head.asked = Asked(head.requests, self._emission.now)
+        return head.requests
+
+    # --- memories
+
+    def _make(self, ended: ConversationEnded, otherwise: str) -> None:
+        draft = compose(ended, self._policy)
+        if draft is None:
+            self._skip(ended, otherwise)
+        else:
+            self._keep(ended, draft, EXTRACTIVE, whole=False)
+
+    def _fail(self, ended: ConversationEnded, reason: str) -> None:
+        self._state.next_waiting()
+        if self._policy.when_it_fails == "extractive":
+            self._make(ended, reason)
+        else:
+            self._skip(ended, reason)
+
+    def _skip(self, ended: ConversationEnded, reason: str) -> None:
+        self._state.head.skipped += 1
+        self._emission.skipped(ended, reason)
+
+    def skip_empty(self, ended: ConversationEnded) -> bool:
+        """Whether the conversation is passed over at once, since there is nothing to read: that costs nothing."""
+        if ended.turn_count > 0 and (ended.notables or ended.turns or ended.summary.strip()):
+            return False
+        self._skip(ended, NOTHING_SAID)
+        return True
+
+    def _known(self, ended: ConversationEnded) -> KeptMemory | None:
+        slot = self._memories.made_of(ended.session_id)
+        return None if slot is None else self._state.memories[slot]
+
+    def _keep(self, ended: ConversationEnded, draft: Draft, made_by: str, *, whole: bool) -> None:
+        """A draft becomes a memory: a new one, or that of the conversation before it went on is made anew.
+
+        Args:
+            ended: What it was made of.
+            draft: The memory.
+            made_by: Who made it.
+            whole: Whether the draft tells of the conversation before it went on, too.
+        """
+        slot = self._memories.made_of(ended.session_id)
+        head = self._state.head
+        if slot is None:
+            head.created += 1
+            fresh = KeptMemory(
+                memory_id=head.created,
+                content=draft.content,
+                importance=draft.importance,
+                tags=tuple(draft.tags),
+                session_id=ended.session_id,
+                user_id=ended.user_id,
+                last_turn=ended.last_turn,
+                related=(),
+                created_at=ended.timestamp,
+                updated_at=ended.timestamp,
+                made_by=made_by,
+            )
+            self._memories.add(fresh)
+            return
+        known = self._state.memories[slot]
+        replaces = whole or (ended.first_turn <= known.last_turn and not known.related)
+        content = draft.content if replaces else self._continued(known.content, draft.content)
+        remade = msgspec.structs.replace(
+            known,
+            content=content,
+            importance=max(known.importance, draft.importance),
+            tags=tuple(dict.fromkeys((*draft.tags, *known.tags)))[: self._policy.tags],
+            last_turn=max(known.last_turn, ended.last_turn),
+            updated_at=max(known.updated_at, ended.timestamp),
+            made_by=made_by,
+            # Whoever shared it has not seen what it says now.
+            shared_with=known.shared_with if content == known.content else (),
+        )
+        self._memories.change(slot, remade, "remade")
+
+    def _continued(self, before: str, now: str) -> str:
+        """What was said before and what was said since; where not both fit, the later."""
+        later = sentences_of(now)
+        told = [
+            one for one in sentences_of(before) if not any(one == other or conflicts(one, other) for other in later)
+        ]
+        told += later
+        most = self._policy.most_content_chars
+        while len(told) > len(later) and (len(told) > self._policy.sentences or len(" ".join(told)) > most):
+            del told[0]
+        return now if len(told) == len(later) else " ".join(told)
+
+    # --- compaction
+
+    def _compact(self, decision: Decision, decided_by: str) -> None:
+        memories, new = self._memories.to_decide_on()
+        refused = refusal(decision, memories, new, self._policy)
+        if refused:
+            self._fall_back(refused)
+        else:
+            self._memories.compact(Made(decision, decided_by), self._emission.timestamp)
+
+    def _fall_back(self, reason: str) -> None:
+        decision = oldest(*self._memories.to_decide_on())
+        self._memories.compact(Made(decision, FIFO, reason), self._emission.timestamp)
+
+    def _lose_oldest(self) -> bool:
+        """The policy allows fewer than before; pinned ones stay all the same."""
+        memories, new = self._memories.to_decide_on()
+        if all(memory.pinned for memory in (*memories, new)):
+            return False
+        if self._state.candidate is not None:
+            self._state.head.asked = None
+        self._fall_back(TOO_MANY)
+        return True
+
+    def _pay(self, kind: Kind, tokens: int, elapsed: timedelta) -> None:
+        state, policy = self._state, self._policy.energy
+        units = cost_units(kind, tokens, elapsed, policy)
+        state.head.energy = charge(state.head.energy, units, self._emission.now, policy)
+        state.head.spent_units += units
+        state.spent[kind] = state.spent.get(kind, 0.0) + units
+
+
+def _tokens_of(ended: ConversationEnded) -> int:
+    return estimate_tokens(ended.summary) + sum(estimate_tokens(each.text) for each in ended.notables)

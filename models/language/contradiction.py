@@ -1,0 +1,235 @@
+"""Whether two memories say something else of the same (seed 003, phase 3: conflict resolution). By rules, English.
+
+| what contradicts | not |
+|---|---|
+| one denies what the other says in otherwise the same words | "eats no raw meat" beside "eats meat" |
+| other numbers, dates, times in otherwise the same words | one says more than the other; numbers of orders, tickets … |
+| another value of a fact that `facts.extraction` knows | two likes, two allergies; "Oslo" beside "Oslo, Norway" |
+| another value of what has only one: a deadline, a plan … | |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal
+
+from msgspec import Struct
+
+from models.language.facts.extraction import extract
+from models.language.likeness import EMPTY_WORDS, WORD, plain_form, told_words, topics_in
+from models.text.words import fold_text, word_set
+
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
+_NO = word_set(
+    "not no never don't doesn't didn't isn't aren't wasn't weren't won't can't cannot couldn't shouldn't wouldn't "
+    "haven't hasn't hadn't without nor neither"
+)
+_SHADES = word_set("always usually often still already ever longer anymore any now currently generally normally mostly")
+"""Words in which two sentences may differ and still be of the same."""
+_NUMBER = re.compile(
+    r"[$€£]?\d[\d.,:/-]*(?:am|pm|st|nd|rd|th|k|m|kg|g|km|cm|gb|mb|tb|h|min|ms|s|%|eur|usd)?"
+    r"|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|fifty|hundred"
+)
+_TIMES = word_set(
+    "monday tuesday wednesday thursday friday saturday sunday weekday weekend january february march april june july "
+    "august september october november december jan feb mar apr jun jul aug sep sept oct nov dec today tomorrow "
+    "morning afternoon evening night noon midnight before after spring summer autumn winter am pm"
+)
+_NUMBERED = word_set(
+    "order orders invoice ticket case number no nr id flight room issue pr request booking reservation gate error code "
+    "reference ref account customer tracking line seat chapter page table iphone windows"
+)
+"""A number behind one of these, or its "is", names a thing: another number is another thing."""
+_ONE_VALUED = word_set(
+    "deadline budget name email address phone plan size colour color favourite favorite language timezone currency "
+    "role job employer database framework version birthday diet password theme location city country title "
+    "subscription tier stack editor branch region due launch release"
+)
+_ONE_VALUED_FORMS = frozenset(map(plain_form, _ONE_VALUED))
+_SCHEDULED_FORMS = frozenset(map(plain_form, word_set("meeting appointment interview exam wedding flight trip party")))
+_ENDS_THERE = re.compile(r"[.,;:!?)]*(?: (?:in|on|at|and|or|for|with|to|from|by|is|was)\b|\s*$)")
+_THING_BEFORE = re.compile(
+    r"\w+ (?!(?:until|over|under|than|around|between|per|every|within|above|below|least|most|nearly|since|only|paid"
+    r"|cost|bought|sold|spent|got|won|lost|owe|earn|weigh|need|want)\b)[a-z]+(?<!s)(?<!ed) $"
+)
+_ATTRIBUTE = re.compile(
+    r"(?P<of>[^,;:]{3,60}?) (?:is|are|was|will be) (?:now )?(?P<value>[^,;:]{1,60}?)[.!]*", re.IGNORECASE
+)
+_FEW_WORDS = 4
+Facts = Mapping[str, str]
+"""Category and key of what a sentence says of its user → the value."""
+NOTHING_KNOWN: Mapping[str, Facts] = {}
+
+
+class _Told(Struct, frozen=True, gc=False):
+    words: frozenset[str]
+    """Without negations, shades and values."""
+    values: frozenset[str]
+    denies: bool
+    attribute: tuple[frozenset[str], frozenset[str]] | None
+    done: bool
+    """What an assistant did: that it did so again with another number contradicts nothing."""
+
+
+@lru_cache(maxsize=64)
+def sentences_of(content: str) -> tuple[str, ...]:
+    """The sentences of a memory; "2.5" and addresses stay whole."""
+    return tuple(said.strip() for said in _SENTENCE.findall(content) if any(map(str.isalnum, said)))
+
+
+def conflicts(one: str, other: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
+    """Whether a sentence of one text contradicts one of the other; the same both ways round.
+
+    Args:
+        one: A text …
+        other: … and another.
+        known: Sentence → its facts (`facts_of`), where they were found before: to find them costs most.
+
+    >>> conflicts("User prefers meetings after 2pm.", "User prefers meetings after 4pm.")
+    True
+    >>> conflicts("User prefers meetings after 2pm.", "User prefers meetings after 2pm on weekdays.")
+    False
+    """
+    theirs, others = told_words(other), sentences_of(other)
+    for sentence in sentences_of(one):
+        told = _told(sentence)
+        # Only sentences of the same words can be of the same, unless it is by their facts.
+        near = (told.words and told.words <= theirs) or (told.attribute is not None and told.attribute[0] <= theirs)
+        apart = contradicts if near else _facts_differ
+        if (near or _facts_in(sentence, known)) and any(apart(sentence, each, known) for each in others):
+            return True
+    return False
+
+
+def facts_of(content: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> list[Facts]:
+    """What each sentence of a memory says of its user, in order."""
+    return [_facts_in(sentence, known) for sentence in sentences_of(content)]
+
+
+def contradicts(a: str, b: str, known: Mapping[str, Facts] = NOTHING_KNOWN) -> bool:
+    """`conflicts` of two sentences."""
+    one, other = _told(a), _told(b)
+    if one.words and one.words == other.words:
+        if one.values == other.values:
+            return one.denies != other.denies
+        apart = one.values - other.values and other.values - one.values
+        if apart and (len(one.words) > 1 or _has_one_value(one)) and one.denies == other.denies:
+            return not (one.done and other.done)
+    if one.attribute is not None and other.attribute is not None and not (one.denies or other.denies):
+        of_one = one.attribute[0] == other.attribute[0]
+        if of_one and one.attribute[1].isdisjoint(other.attribute[1]):
+            return True
+    return _facts_differ(a, b, known)
+
+
+def _facts_differ(a: str, b: str, known: Mapping[str, Facts]) -> bool:
+    # What is known costs nothing, and most sentences have no facts.
+    first, second = (a, b) if a in known else (b, a)
+    facts = _facts_in(first, known)
+    others = _facts_in(second, known) if facts else {}
+    return any(_differ(value, others[of]) for of, value in facts.items() if of in others)
+
+
+def _facts_in(sentence: str, known: Mapping[str, Facts]) -> Facts:
+    facts = known.get(sentence)
+    return _found_in(sentence) if facts is None else facts
+
+
+@lru_cache(maxsize=256)
+def _found_in(sentence: str) -> Facts:
+    return {f"{fact.category} {fact.key}": fact.value for fact in extract(_as_said(sentence)).facts}
+
+
+def _has_one_value(told: _Told) -> bool:
+    """Whether what a sentence of one word is about has one value only; what is scheduled has one day."""
+    return not (_ONE_VALUED_FORMS.isdisjoint(told.words) and _SCHEDULED_FORMS.isdisjoint(told.words))
+
+
+def _differ(one: str, other: str) -> bool:
+    """Two values, neither of which only says the other more exactly."""
+    a, b = told_words(one) or {one}, told_words(other) or {other}
+    return not (a <= b or b <= a)
+
+
+@lru_cache(maxsize=1024)
+def _told(sentence: str) -> _Told:
+    folded = fold_text("" if topics_in(sentence) else sentence)
+    words: set[str] = set()
+    values: set[str] = set()
+    denies, before = 0, ""
+    for found in WORD.finditer(folded):
+        word, kind, form = _read(found[0])
+        if kind == "no":
+            denies += 1
+        elif kind == "number":
+            if _names_a_thing(folded, found, before):
+                words.add(plain_form(word))
+            else:
+                values.add(form)
+        elif kind == "time":
+            values.add(form)
+        elif kind == "word":
+            words.add(form)
+        before = before if word in {"is", "was"} else word
+    told = frozenset(words)
+    return _Told(told, frozenset(values), denies % 2 == 1, _attribute(sentence), folded.startswith("assistant "))
+
+
+@lru_cache(maxsize=8_192)
+def _read(word: str) -> tuple[str, Literal["no", "number", "time", "word", "empty"], str]:
+    """A word without its genitive, its kind, and the form in which it is compared."""
+    word = word.removesuffix("'s")
+    if word in _NO:
+        return word, "no", word
+    if _NUMBER.fullmatch(word):
+        return word, "number", word.replace(",", "").rstrip(".:")
+    form = plain_form(word)
+    if word in _TIMES or form in _TIMES:
+        return word, "time", word if word in _TIMES else form
+    return word, "empty" if word in EMPTY_WORDS or word in _SHADES else "word", form
+
+
+def _names_a_thing(folded: str, found: re.Match[str], before: str) -> bool:
+    """Whether a number is a name: of an order, or as in "thing 2" behind what it tells apart."""
+    if before in _NUMBERED or folded[found.start() - 1 : found.start()] == "#":
+        return True
+    if not found[0].isdigit() or _ENDS_THERE.match(folded, found.end()) is None:
+        return False
+    # Behind a verb or a preposition it is an amount: "paid 20", "costs 20", "until 20".
+    thing = _THING_BEFORE.search(folded, 0, found.start())
+    return thing is not None and _read(before)[1] == "word" and plain_form(before) not in _ONE_VALUED_FORMS
+
+
+def _attribute(sentence: str) -> tuple[frozenset[str], frozenset[str]] | None:
+    found = _ATTRIBUTE.fullmatch(sentence.strip())
+    if found is None or len(found["value"].split()) > _FEW_WORDS:
+        return None
+    of, value = told_words(found["of"]), told_words(found["value"])
+    named = _ONE_VALUED.isdisjoint(word.removesuffix("'s") for word in fold_text(found["of"]).split())
+    return None if named or not of or not value else (of, value)
+
+
+_AS_SAID = (
+    (re.compile(r"\b(?:the )?user's\b", re.IGNORECASE), "my"),
+    (re.compile(r"\b(?:the )?user is\b", re.IGNORECASE), "I'm"),
+    (re.compile(r"\b(?:the )?user has\b", re.IGNORECASE), "I have"),
+    (re.compile(r"\b(?:the )?user (?:does not|doesn't)\b", re.IGNORECASE), "I don't"),
+    (re.compile(r"\b(?:the )?user (?:cannot|can not|can't)\b", re.IGNORECASE), "I can't"),
+    (re.compile(r"\b(?:the )?user asked to (?=(?:always|never)\b)", re.IGNORECASE), ""),
+    (
+        re.compile(r"\b(?:the )?user (?P<how>(?:\w+ly|always|never) )?(?P<verb>\w+?)s\b", re.IGNORECASE),
+        r"I \g<how>\g<verb>",
+    ),
+    (re.compile(r"\b(?:the )?user\b", re.IGNORECASE), "I"),
+    (re.compile(r"\btheir\b", re.IGNORECASE), "my"),
+    (re.compile(r"\bthey(?= \w)", re.IGNORECASE), "I"),
+)
+
+
+def _as_said(sentence: str) -> str:
+    """As the user would have said it: that is what facts are found in."""
+    for told, said in _AS_SAID:
+        sentence = told.sub(said, sentence)
+    return sentence

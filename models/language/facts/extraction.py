@@ -1,0 +1,230 @@
+"""Facts and retractions of a message by rules: the entry of this package.
+
+`asides` leaves what the user says for themselves, `statements` cuts it into clauses of a canonical form, and rules in
+the other modules, found by a clause's first words, say what it means. English; German and Spanish for names and places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from models.events.user import ExtractedFact, FactCategory, Retraction
+from models.language.facts import (
+    constraints,
+    family,
+    food,
+    habits,
+    instructions,
+    mentions,
+    names,
+    person,
+    places,
+    preferences,
+    retractions,
+    vocabulary,
+    work,
+)
+from models.language.facts.attribution import own_words, plain
+from models.language.facts.statements import Statement, statements_of
+from models.language.facts.values import Finding, Rule
+from models.text.words import word_set, words_of
+
+MAX_FACTS = 64
+"""Of one message; as many as `FactsExtracted` takes."""
+
+
+class Extraction(Struct, frozen=True):
+    """What a message says of its user."""
+
+    facts: list[ExtractedFact] = []
+    """One per category and key."""
+    retractions: list[Retraction] = []
+
+
+NOTHING = Extraction()
+
+_PASSING_WORDS = word_set(
+    "currently now moment next today tonight tomorrow yesterday temporarily visiting vacation "
+    "holiday trip until this that "
+    "used ago back formerly previously kid child teenager student days day weeks week weekend "
+    "night nights hours few couple ex "
+    "growing past far minute meantime other once last my just"
+)
+_PASSING = re.compile(
+    r"\b(?:currently|right now|at the moment|next (?:\w+ )?(?:week|month|weekend|morning|afternoon"
+    r"|evening|semester|year|summer|winter|time"
+    r"|trip)|tonight|tomorrow|temporarily|for now|for the (?:next|moment|time being|day|weekend"
+    r"|week|summer|rest)|visiting"
+    r"|on (?:vacation|holiday|a trip|a business trip)|until (?:next|the|monday|friday|sunday"
+    r"|tomorrow|then)|(?:for|in|on) (?:this|that|the next|my next) (?:\w+ )?(?:question|email|task"
+    r"|project|one|answer|reply|chat|conversation|response|report|presentation|essay|meeting|story"
+    r"|file|script|piece|recipe|session|thread|assignment|homework|exam|part|section|document"
+    r"|table|list|letter|game|problem|exercise|case|trip|course|text)"
+    r"|just (?:this once|for (?:this|today|now|fun|once))|this once|used to|when i was|back (?:in"
+    r"|then)|formerly|previously|as a (?:kid|child|teenager|student,)"
+    r"|for (?:a|two|three|\d+|a few|a couple of) (?:more )?(?:days?|weeks?|weekend|nights?"
+    r"|hours?)\b|(?:few|couple) (?:days|weeks)|ex-\w+|growing up|these past|so far today|in a"
+    r" minute|a minute"
+    r"|from (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday) (?:to|until|till)|in the"
+    r" meantime|the other day|once upon)\b",
+)
+_RECENT = re.compile(
+    r"\b(?:today|yesterday|(?:years?|months?|weeks?|days?|decades?) ago|(?:this|last) (?:\w+"
+    r" )?(?:night|week|month|weekend|morning|afternoon|evening|semester|year|summer|winter|time"
+    r"|trip))\b",
+)
+"""Passing too, unless of something that lasts: "I moved to Oslo last week"."""
+_LASTING = re.compile(
+    r"\b(?:since|always|never|from now on|moved|born|grew up|got|started|joined|switched|became"
+    r"|turned|changed|every|quit|left|stopped|broke|divorced|adopted|married|lost|fired|laid"
+    r"|resigned|bought|built|graduated|retired|died|passed|diagnosed|gave|given|went|gone|became)\b"
+)
+_NO_LONGER = re.compile(
+    r"(?P<s>i|i'm|my \w+(?: \w+)?|we|we're)(?P<be>'m| is| are)? no longer (?P<v>.+)|(?P<s2>i'm)"
+    r" not (?P<v2>.+?) (?:anymore|after all)\b|(?P<s3>i|we) don't (?P<v3>.+?) (?:anymore|after"
+    r" all)\b"
+    r"|(?P<s4>i)(?:'ve)? (?:stopped|quit) being (?P<v4>.+)|i (?P<v5>live|work|am|use|like)\w* .+?"
+    r" no more$|(?P<s6>my [\w ]{2,20}?) isn't (?P<v6>.+?) anymore\b|forget (?:that )?(?P<v7>(?:i"
+    r"|i'm|my [\w ]+ is) .+)",
+    re.IGNORECASE,
+)
+_ENDS = (
+    (re.compile(r"i'm (?:on|following) (?:an?|the|my) (?:\w+ )?diet", re.IGNORECASE), FactCategory.CONSTRAINT, "diet"),
+    (re.compile(r"i have an? (?:\w+ )?budget", re.IGNORECASE), FactCategory.CONSTRAINT, "budget"),
+)
+_ENDED_HABIT = re.compile(r"(?:eat|drink|consume|smoke) (?P<v>.+)", re.IGNORECASE)
+
+
+def _by_opening(rules: Iterable[Rule]) -> tuple[dict[str, list[Rule]], list[tuple[str, Rule]]]:
+    opened: dict[str, list[Rule]] = defaultdict(list)
+    anywhere: list[tuple[str, Rule]] = []
+    for each in rules:
+        for opening in each.openings:
+            if opening.startswith("*"):
+                anywhere.append((opening[1:], each))
+            else:
+                opened[opening].append(each)
+    return dict(opened), anywhere
+
+
+_OPENED, _ANYWHERE = _by_opening(
+    (
+        *retractions.RULES,
+        *names.RULES,
+        *places.RULES,
+        *person.RULES,
+        *work.RULES,
+        *family.RULES,
+        *constraints.RULES,
+        *food.RULES,
+        *preferences.RULES,
+        *habits.RULES,
+        *instructions.RULES,
+    )
+)
+
+
+def extract(content: str) -> Extraction:
+    """What a user's message says of them, and what it takes back; of a long one its head and tail count.
+
+    Confidence is what the wording deserves (seed 002: "My name is" 1.0, "I prefer" 0.9, "Call me" 0.6), lowered by
+    hedges. What is asked, supposed, quoted, passing, past, of others or for one answer only is left out.
+
+    >>> [f"{fact.key}={fact.value} {fact.confidence}" for fact in extract("My name is Alex and I prefer Python").facts]
+    ['name=Alex 1.0', 'language=Python 0.9']
+    >>> extract("If my name was Alex, would you prefer Python?").facts
+    []
+    """
+    text = plain(content)
+    words = set(words_of(text.lower()))
+    if vocabulary.CUES.isdisjoint(words):
+        return NOTHING
+    text = own_words(text, words)
+    facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
+    taken_back: list[Retraction] = []
+    passing = not _PASSING_WORDS.isdisjoint(words)
+    for named in mentions.mentioned(text, words):
+        facts[named.category, named.key] = named
+    for statement in statements_of(text, words):
+        if passing and _is_passing(statement.said or statement.text):
+            continue
+        for finding in _findings(statement):
+            if isinstance(finding, Retraction):
+                known = {(each.category, each.key) for each in taken_back}
+                if (finding.category, finding.key) not in known and statement.weight == 1.0:
+                    taken_back.append(finding)
+                continue
+            place = (finding.category, finding.key)
+            if place not in facts or finding.confidence >= facts[place].confidence:
+                facts[place] = finding
+    changed = [r for r in taken_back if r.category is None or r.key is None or (r.category, r.key) not in facts]
+    return Extraction(list(facts.values())[:MAX_FACTS], changed[:MAX_FACTS])
+
+
+def _is_passing(text: str) -> bool:
+    text = text.lower()
+    if _PASSING.search(text):
+        return _NO_LONGER.match(text) is None
+    return _RECENT.search(text) is not None and not _LASTING.search(text)
+
+
+def _findings(statement: Statement) -> Iterable[Finding]:
+    lower = statement.text.lower()
+    if (
+        "no longer" in lower
+        or "anymore" in lower
+        or "after all" in lower
+        or "being" in lower
+        or lower.startswith("forget")
+    ) and (ended := _NO_LONGER.match(statement.text)):
+        return _ended(ended, statement)
+    return _said(statement, lower)
+
+
+def _said(statement: Statement, lower: str) -> Iterable[Finding]:
+    first, _, rest = lower.partition(" ")
+    opening = f"{first} {rest.partition(' ')[0]}" if first in {"i", "we", "you"} else first
+    for each in (*_OPENED.get(opening, ()), *(_OPENED.get(first, ()) if opening != first else ())):
+        if (match := each.pattern.match(statement.text)) and (found := list(each.build(match, statement))):
+            return found
+    for word, each in _ANYWHERE:
+        if (
+            word in lower
+            and (match := each.pattern.match(statement.text))
+            and (found := list(each.build(match, statement)))
+        ):
+            return found
+    return ()
+
+
+def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    """What "I no longer …" takes back is what "I …" would say; not to eat something any more is a fact."""
+    said = next(value for name, value in match.groupdict().items() if name.startswith("v") and value)
+    subject = next((value for name, value in match.groupdict().items() if name.startswith("s") and value), "")
+    if habit := _ENDED_HABIT.match(said):
+        return _said(Statement(f"I don't eat {habit['v']}", lower=statement.lower), f"i don't eat {habit['v'].lower()}")
+    be = match["be"] or ""
+    if match["s4"]:
+        subject = "I'm"
+    positive = said if not subject else f"{subject}{be} {said}"
+    if positive.lower().startswith("i am "):
+        positive = f"I'm {positive[5:]}"
+    findings = _said(Statement(positive, lower=statement.lower), positive.lower())
+    taken_back: list[Finding] = [
+        Retraction(category=fact.category, key=fact.key, value=fact.value)
+        for fact in findings
+        if isinstance(fact, ExtractedFact)
+    ]
+    if not taken_back and (moved := re.match(r"(?:i|we) live (?:there|here|at)\b", positive, re.IGNORECASE)) and moved:
+        return [Retraction(category=FactCategory.IDENTITY, key=key) for key in ("location", "address")]
+    if not taken_back and re.match(r"i work (?:there|here)\b", positive, re.IGNORECASE):
+        return [Retraction(category=FactCategory.IDENTITY, key="employer")]
+    return taken_back or retractions.rule_named(said) or _known_end(positive)
+
+
+def _known_end(positive: str) -> list[Finding]:
+    return [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]

@@ -1,0 +1,108 @@
+"""What can be said in many ways, in the one way that the rules know: "home is Oslo" as "I live in Oslo"."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
+
+from msgspec import Struct
+
+from models.language.facts import (
+    background_patterns as ways_of_life,
+)
+from models.language.facts import (
+    budget_patterns as ways_of_affording,
+)
+from models.language.facts import (
+    identity_patterns as ways_of_self,
+)
+from models.language.facts import (
+    instruction_patterns as ways_of_ordering,
+)
+from models.language.facts import (
+    liking_patterns as ways_of_liking,
+)
+from models.language.facts import (
+    limit_patterns as ways_of_limits,
+)
+from models.language.facts import (
+    preference_patterns as ways_of_preferring,
+)
+from models.language.facts import (
+    retraction_patterns as ways_of_ending,
+)
+
+
+class Way(Struct, frozen=True, gc=False):
+    """A way of saying something, and the plain statements of it."""
+
+    pattern: re.Pattern[str]
+    forms: tuple[str, ...]
+    starts: str = ""
+    """Letters it can begin with, folded; empty: any. Cheaper to ask than the pattern."""
+
+
+_STARTS = (
+    *((start, "i") for start in ("i ", "i(", "i'", "(?:i'm ")),
+    *((start, "iw") for start in ("(?:i|we)", "(?:i'm|we")),
+    ("my ", "m"),
+    ("it's ", "i"),
+)
+"""How patterns begin, and with what letters a clause must begin to match."""
+
+
+def _by_word(tables: Iterable[tuple[tuple[str, str, str], ...]]) -> dict[str, tuple[tuple[int, Way], ...]]:
+    ways: dict[str, list[tuple[int, Way]]] = defaultdict(list)
+    for n, (triggers, pattern, forms) in enumerate(row for table in tables for row in table):
+        starts = next((letters for start, letters in _STARTS if pattern.startswith(start)), "")
+        way = Way(re.compile(pattern, re.IGNORECASE), tuple(forms.split(" | ")), starts)
+        for trigger in triggers.split("/"):
+            ways[trigger].append((n, way))
+    return {word: tuple(ways_of) for word, ways_of in ways.items()}
+
+
+_BY_WORD = _by_word(
+    (
+        ways_of_ending.WAYS,
+        ways_of_ordering.WAYS,
+        ways_of_self.WAYS,
+        ways_of_life.WAYS,
+        ways_of_limits.WAYS,
+        ways_of_affording.WAYS,
+        ways_of_preferring.WAYS,
+        ways_of_liking.WAYS,
+    )
+)
+_TRIGGERS = frozenset(_BY_WORD)
+
+
+def ways_for(words: set[str]) -> tuple[Way, ...]:
+    """The ways whose words a text has, in the order of the tables; most texts have none or a few."""
+    present = words & _TRIGGERS
+    if not present:
+        return ()
+    found = dict(chain.from_iterable(_BY_WORD[word] for word in present))
+    return tuple(found[n] for n in sorted(found))
+
+
+def plainly(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
+    """The plain statements of a clause; none if it is said in no way that is known.
+
+    >>> plainly("home is Oslo these days", ways_for({"home", "is", "oslo", "these", "days"}))
+    ('I live in Oslo these days',)
+    """
+    first = form[:1].lower()
+    for way in ways:
+        if (not way.starts or first in way.starts) and (found := way.pattern.match(form)):
+            forms = [found.expand(template) for template in way.forms]
+            return tuple(again for form in forms for again in _once_more(form, ways))
+    return ()
+
+
+def _once_more(form: str, ways: tuple[Way, ...]) -> tuple[str, ...]:
+    for way in ways:
+        if (found := way.pattern.match(form)) and (forms := tuple(found.expand(template) for template in way.forms)):
+            return forms
+    return (form,)

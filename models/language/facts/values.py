@@ -1,0 +1,247 @@
+"""The parts rules are made of: what a rule is, and how a value is cut out of the words that follow its cue."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable
+
+from msgspec import Struct
+
+from models.events.user import ExtractedFact, FactCategory, Retraction
+from models.language.facts import vocabulary
+from models.language.facts.statements import Statement
+from models.text.words import word_set
+
+MAX_KEY_CHARS = 64
+MAX_VALUE_CHARS = 400
+MAX_PLACE_WORDS = 7
+MAX_NAME_WORDS = 4
+_MAX_LOWER_NAME_WORDS = 2
+_MAX_REGION_WORDS = 3
+
+Finding = ExtractedFact | Retraction
+Build = Callable[[re.Match[str], Statement], Iterable[Finding]]
+
+
+class Rule(Struct, frozen=True):
+    """What a statement with one of these openings says, where the rest of it matches."""
+
+    openings: tuple[str, ...]
+    """Its first word; behind "I" the first two."""
+    pattern: re.Pattern[str]
+    build: Build
+
+
+def rule(openings: str, pattern: str, build: Build) -> Rule:
+    """A rule for openings separated by "/"; the pattern is matched from the statement's start."""
+    return Rule(tuple(openings.split("/")), re.compile(pattern, re.IGNORECASE), build)
+
+
+_STOP = re.compile(
+    r"\s*(?:[,;:!?()\"]|\.(?=\s|$)|\s-+\s"
+    r"|\b(?:but|because|since|so|though|although|if|when|whenever|while|which|who|where|as|btw|by"
+    r" the way|please|too"
+    r"|anyway|thanks|now|these days|lately|for (?:a|the past|over|about|almost|nearly|many|some"
+    r"|\d+|now|what)|instead|rather"
+    r"|unless|until|except|also|again|lol|haha|in case|either|all the time|a lot|so much|the most"
+    r"|and (?:i|i'm|my|we|it|he"
+    r"|she|they|you|am|have|like|love|work|live|then|that|would|need|want|do|please|not)|ever"
+    r" since|these|anymore|by trade|thank)\b).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PLACE_STOP = re.compile(
+    r"\s*\b(?:with|near the|and|for|at|on|right|not|over|under|by myself|alone|together|after"
+    r"|before|during|from|to|last|this"
+    r"|next|ever|but|about|originally|actually|permanently|full|a few|two|three|some|any"
+    r"|year-round|full-time|myself|btw)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+_PLACE_LIST = re.compile(r",(?!\s*[A-Z\u00c0-\u00de])")
+_NO_PLACE = re.compile(
+    r"(?:an?|the|my|our|this|that|his|her|their|constant|fear|hope|peace|denial|debt|pain|poverty"
+    r"|harmony|love|hell|front"
+    r"|between|general|it|here|there|person|touch|charge|trouble|need|search|bed|town|class|school"
+    r"|college|university"
+    r"|sales|marketing|finance|retail|it|tech|healthcare|shared?|student|apartment|flat|house)\b",
+    re.IGNORECASE,
+)
+_REGION = re.compile(
+    r"(?:the|an?|my|our)\s+(?:\w+\s+){0,2}?(?:north|south|east|west|countryside|suburbs|city"
+    r"|village|town|capital|mountains|coast|outskirts"
+    r"|netherlands|uk|us|usa|uae|philippines|czech republic|bronx|bay area|midwest|highlands"
+    r"|states|united \w+|island|area|region)\b",
+    re.IGNORECASE,
+)
+_NAME_WORD = r"[A-Z\u00c0-\u00de][\w'\u2019.-]*"
+_NAME = re.compile(
+    rf"{_NAME_WORD}(?: (?:(?:van|von|de|der|den|da|di|del|la|le|al|el|bin|ibn|af|av|ter|dos|du"
+    rf"|mac)[ -])*{_NAME_WORD}){{0,3}}"
+)
+_LOWER_NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?: [^\W\d_][\w'\u2019-]*)?")
+_NO_NAME = word_set(
+    "i i'm a an the my your his her its not in on at of and or but is was what who something "
+    "hard difficult long short "
+    "common unusual weird often usually always never spelled pronounced written important "
+    "irrelevant unknown secret "
+    "private none nothing whatever different too so very also for from to with because please "
+    "that this it when if here "
+    "there now btw thanks by like just really going good fine mud user back me later again out "
+    "up tomorrow tonight today "
+    "you him them us everyone somebody someone names whenever anything crazy old silly when sir? only no"
+)
+_ARTICLE = re.compile(
+    r"(?:an?|the|my|our|some|any|all|really|very|quite|most|all kinds of|lots of|a lot of|kinds of"
+    r"|to|be|is)\s+",
+    re.IGNORECASE,
+)
+
+
+_LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
+
+
+def fact(  # noqa: PLR0917 - the order of a fact's fields, written some hundred times
+    category: FactCategory,
+    key: str,
+    value: str,
+    statement: Statement,
+    confidence: float,
+    importance: float = 0.8,
+    *,
+    corrects: bool | None = None,
+) -> list[ExtractedFact]:
+    """The fact as it counts in its statement; none without a key or a value."""
+    key, value = slug(key), value.strip(" .,;:!?\"'-")[:MAX_VALUE_CHARS].rstrip()
+    if not key or not value:
+        return []
+    return [
+        ExtractedFact(
+            category=category,
+            key=key,
+            value=value,
+            confidence=round(confidence * statement.weight, 3),
+            importance=importance,
+            corrects=statement.corrects if corrects is None else corrects,
+        )
+    ]
+
+
+def slug(text: str) -> str:
+    """Snake case of plain letters, at most 64 characters.
+
+    >>> slug("Crème brûlée!")
+    'creme_brulee'
+    """
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "_", plain.replace("'", "")).strip("_")[:MAX_KEY_CHARS].rstrip("_")
+
+
+def phrase(text: str, max_words: int = 8) -> str:
+    """The words up to where another thought begins.
+
+    >>> phrase("Python because it is short")
+    'Python'
+    """
+    return " ".join(_STOP.sub("", text).strip(" \"'").split()[:max_words])
+
+
+def bare(text: str) -> str:
+    """Without articles and the like in front.
+
+    >>> bare("the red wine")
+    'red wine'
+    """
+    before = ""
+    while before != text:
+        before, text = text, _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) else text
+    return text
+
+
+def things(text: str, max_words: int = 4) -> list[str]:
+    """The things of an enumeration, without articles; of more than so many words is none.
+
+    >>> things("peanuts, the red wine and shellfish")
+    ['peanuts', 'red wine', 'shellfish']
+    """
+    text = text.strip(" .!\"'")
+    if not _LISTED.search(text):
+        text = text.partition(",")[0]
+    found: list[str] = []
+    for part in re.split(r"\s*,\s*(?:and |or |nor )?|\s+(?:and|or|nor|plus|&)\s+", text):
+        thing = bare(phrase(part, 9))
+        if not 0 < len(thing.split()) <= max_words:
+            break
+        found.append(thing)
+    return found[:6]
+
+
+def name_of(text: str, statement: Statement) -> str:
+    """A person's or an animal's name at the start of the text, in its casing; empty if there is none.
+
+    >>> name_of("Anna van Dam and I paint", Statement(""))
+    'Anna van Dam'
+    """
+    text = text.lstrip(" :\"'")
+    if found := _NAME.match(text):
+        words = found[0].strip(".'-").split()
+        return "" if words[0].lower() in _NO_NAME else " ".join(words[:MAX_NAME_WORDS])
+    words = phrase(text, 3).split()
+    if not words or words[0].lower() in _NO_NAME or not _LOWER_NAME.match(words[0]):
+        return ""
+    for n, word in enumerate(words):
+        if word.lower() in _NO_NAME or word in {"and", "not"} or not word.replace("'", "").replace("-", "").isalpha():
+            words = words[:n]
+            break
+    return " ".join(words[:2] if statement.lower and len(words) <= _MAX_LOWER_NAME_WORDS else words[:1]).strip("'")
+
+
+def place_of(text: str, statement: Statement) -> str:
+    """A place at the start of the text; empty if there is none.
+
+    >>> place_of("Oslo, Norway with my cat", Statement(""))
+    'Oslo, Norway'
+    """
+    text = text.strip(" \"'")
+    if re.match(r"the ", text, re.IGNORECASE) and text[4:5].isupper():
+        text = text[4:]
+    elif re.match(r"(?:an?|our) ", text) and (
+        found := re.search(r"\b(?:near|outside|close to|in|called|north of|south of|west of|east of) ([A-Z].*)", text)
+    ):
+        text = found[1] if found[0].startswith(("in ", "called ")) else found[0]
+    elif _REGION.match(text):
+        return " ".join(_PLACE_STOP.sub("", phrase(text)).split()[:MAX_PLACE_WORDS])
+    elif _NO_PLACE.match(text) and not text[:1].isupper():
+        return ""
+    head, *rest = (
+        _PLACE_LIST.split(text)[0].split(", ") if not statement.lower else _PLACE_STOP.sub("", text).split(", ")[:3]
+    )
+    parts = [_place_part(part) for part in (head, *rest[:2])]
+    place = ", ".join(
+        [part for n, part in enumerate(parts) if part and (n == 0 or len(part.split()) <= _MAX_REGION_WORDS)]
+    )
+    if not parts[0] or not (statement.lower or any(word[:1].isupper() for word in place.split())):
+        # Without a capital only a single word can be trusted to be a place's name.
+        return place if parts[0] and len(place.split()) == 1 and place.isalpha() else ""
+    return place
+
+
+def _place_part(part: str) -> str:
+    return " ".join(_PLACE_STOP.sub("", phrase(part)).split()[:MAX_PLACE_WORDS])
+
+
+def languages_in(text: str) -> list[str]:
+    """Names of languages, programming or natural, at the start of a phrase and behind "and"."""
+    found: list[str] = []
+    for part in re.split(r"\s*(?:,|/|\band\b|&)\s*", text)[:5]:
+        word = bare(part.strip(" \"'")).split(" ")[0].strip(".!\"'")
+        if word.lower() in vocabulary.PROGRAMMING_LANGUAGES or word.lower() in vocabulary.NATURAL_LANGUAGES:
+            found.append(word)
+        else:
+            break
+    return found
+
+
+IDENTITY = FactCategory.IDENTITY
+PREFERENCE = FactCategory.PREFERENCE
+CONSTRAINT = FactCategory.CONSTRAINT
+INSTRUCTION = FactCategory.INSTRUCTION

@@ -1,0 +1,252 @@
+"""Rules for the user's work and education."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from models.language.facts import vocabulary
+from models.language.facts.statements import Statement
+from models.language.facts.values import IDENTITY, Finding, Rule, fact, phrase, place_of, rule
+from models.text.words import word_set
+
+_WORK = 0.7
+
+
+_SCHOOL = re.compile(r"\b(?:university|college|school|institute|polytechnic|academy|eth|mit|uni)\b", re.IGNORECASE)
+
+
+_LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")
+
+
+_AT = re.compile(r"\s+(?:at|for|with)\s+(?=(?:the |an? )?(?P<v>[A-Z\u00c0-\u00de].*|\w+$))")
+
+
+_TITLE_END = re.compile(
+    r"\s+(?:at|for|in|from|with|on|of|by|to|near|based|living|working|here|and|who|during|doing"
+    r"|whose|called|named|trying|looking|hoping|struggling|wanting|thinking|planning|learning"
+    r"|[iI]|[iI]'m|[iI]'ve|my|we|using|building|writing|getting|starting|moving|seeking|speciali[sz]ing|so|myself)\b"
+)
+
+
+_FIELD = re.compile(r" (?:in|of) ((?-i:[a-z]).+)")
+_FROM = re.compile(r"\bfrom (?=[A-Z\u00c0-\u00de])")
+
+
+_BASED = re.compile(
+    r"\b(?:based|living|here|located) (?:in|out of) (?=\w)|^[\w -]{1,40}? in"
+    r" (?=[A-Z\u00c0-\u00de])"
+)
+
+
+_SOME_EMPLOYER = re.compile(
+    r"(?:an?|my|the) [\w -]*(?:hospital|school|university|bank|library|bakery|startup|start-up"
+    r"|company|firm|agency|clinic|restaurant"
+    r"|hotel|shop|store|council|government|ministry|office|department|authority|museum|theatre|studio|"
+    r"newspaper|church|factory|farm|nonprofit|charity|cafe|lab)\b",
+    re.IGNORECASE,
+)
+_DETERMINER = re.compile(r"^(?:an?|the|my) ", re.IGNORECASE)
+_HOMEMAKER = re.compile(r"(?:stay-at-home|full-time) (?:mum|mom|dad|father|mother|parent)\b", re.IGNORECASE)
+_MAX_TITLE_WORDS = 6
+_MIN_TITLE_CHARS = 5
+_FEW_WORDS = 3
+_ENDINGS = ("ologist", "ician", "grapher", "smith", "eer", "wright", "monger", "keeper", "maker")
+_COMMON_ENDINGS = ("er", "or", "ist", "ant")
+"""Of titles, but also of other words: only behind a word that says more."""
+_DEGREES = word_set(
+    "huge big bit slow fast quick good bad visual heavy light terrible great better total "
+    "complete first-time long-time frequent"
+)
+_EMPLOYER_STOP = re.compile(
+    r"\s+(?:in|as|on|and|for|since|from|doing|where|which|near|based|with|full|part|now|remotely"
+    r"|but|over|at|these|here|until|by|right|during|currently)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+_NO_EMPLOYER = re.compile(
+    r"(?:home|night|nights|an? |my|the (?!\w+ (?:\w+ )?(?:company|firm|bank|hospital|school"
+    r"|university|council|library|government))|me|you|them|him|her|myself|fun|free|it|this|that"
+    r"|work|least|all|living|money|peace|hire|different|several|two|many|most|day|weekends)",
+    re.IGNORECASE,
+)
+
+
+def _occupation(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return occupation_of(match["v"], statement, known=match.groupdict().get("known") is not None)
+
+
+def occupation_of(text: str, statement: Statement, *, known: bool = False) -> list[Finding]:
+    """Occupation, and what stands behind it: employer or school, place, home town.
+
+    `known` says that it is an occupation; else its last word must be the title of one.
+    """
+    text = phrase(text, 16)
+    head = _TITLE_END.split(text, maxsplit=1)[0].strip(" \"',")
+    if _HOMEMAKER.match(head):
+        return [*fact(IDENTITY, "occupation", head, statement, 0.8, _WORK)]
+    is_title = _is_title(head.lower().split(), known=known)
+    found: list[Finding] = []
+    if is_title:
+        found += fact(IDENTITY, "occupation", head, statement, 0.9, _WORK)
+        if (at := _AT.search(text)) and head.split()[-1].lower() in _LEARNERS:
+            found += fact(IDENTITY, "education", text[at.start("v") :], statement, 0.85, _WORK)
+        elif (field := _FIELD.search(text)) and head.split()[-1].lower() in _LEARNERS:
+            found += fact(IDENTITY, "education", field[1], statement, 0.8, _WORK)
+        elif at:
+            found += _employer(at["v"], statement)
+        if based := _BASED.search(text):
+            found += fact(IDENTITY, "location", place_of(text[based.end() :], statement), statement, 0.8)
+    if (origin := _FROM.search(text)) and (is_title or len(head.split()) < _FEW_WORDS):
+        found += fact(IDENTITY, "hometown", place_of(text[origin.end() :], statement), statement, 0.8)
+    return found
+
+
+def _is_title(words: list[str], *, known: bool) -> bool:
+    """Whether words name an occupation, by a list and by how titles end."""
+    if not 0 < len(words) <= _MAX_TITLE_WORDS:
+        return False
+    last = words[-1].strip(".")
+    if last in vocabulary.NO_TITLES:
+        return False
+    if last in vocabulary.TITLES or (known and last.isalpha()):
+        return True
+    if len(last) < _MIN_TITLE_CHARS or words[0] in _DEGREES:
+        return False
+    return last.endswith(_ENDINGS) or (len(words) > 1 and last.endswith(_COMMON_ENDINGS))
+
+
+def _employer(text: str, statement: Statement) -> list[Finding]:
+    employer = _EMPLOYER_STOP.sub("", phrase(text, 6)).strip()
+    if " of " in text and _SCHOOL.search(text[: len(employer) + 24]):
+        employer = phrase(text, 6)
+    nobody = _NO_EMPLOYER.match(employer) and not _SOME_EMPLOYER.match(employer)
+    if nobody or employer.lower() in vocabulary.PROGRAMMING_LANGUAGES:
+        return []
+    return [*fact(IDENTITY, "employer", _DETERMINER.sub("", employer), statement, 0.9, _WORK)]
+
+
+def _works_at(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    found = _employer(match["v"], statement)
+    if as_ := re.search(r"\bas (?:an? |the |their )(.+)", match["v"], re.IGNORECASE):
+        found += occupation_of(as_[1], statement, known=True)
+    return found
+
+
+def _works_in(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    field = phrase(match["v"], 5)
+    if field[:1].isupper() and field.upper() not in {"IT", "HR", "PR", "QA", "UX"}:
+        return []
+    if re.match(r"(?:an?|the|my|this|that|shifts?|teams?|silence|bed|pairs?|groups?|person|progress)\b", field):
+        return []
+    field = _TITLE_END.split(field, maxsplit=1)[0]
+    return fact(IDENTITY, "occupation", field, statement, 0.7, _WORK)
+
+
+def _owns(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return fact(IDENTITY, "occupation", f"{match['verb']}s {match['v']}", statement, 0.75, _WORK)
+
+
+def _teaches(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = phrase(match["v"], 10)
+    if re.match(r"(?:you|him|her|them|myself|my|people)\b", text, re.IGNORECASE):
+        return []
+    subject = _TITLE_END.split(text, maxsplit=1)[0]
+    found: list[Finding] = list(fact(IDENTITY, "occupation", f"teacher ({subject})", statement, 0.75, _WORK))
+    if based := re.search(r" in (?=[A-Z])", text):
+        found += fact(IDENTITY, "location", place_of(text[based.end() :], statement), statement, 0.75)
+    return found
+
+
+def _study(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    text = phrase(match["v"], 12)
+    if re.match(
+        r"(?:an?|the|this|that|my|these|for|with|at (?:home|night)|in the|how|what|every|hard|on|it"
+        r"|all|together|by|best|better|from)\b",
+        text,
+        re.IGNORECASE,
+    ):
+        return []
+    return fact(IDENTITY, "education", re.sub(r"^(?:at|in) ", "", text), statement, 0.85, _WORK)
+
+
+def _degree(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return fact(IDENTITY, "education", phrase(match["v"], 12), statement, 0.9, _WORK)
+
+
+def _retired(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
+    return fact(IDENTITY, "occupation", match["v"].lower(), statement, 0.9, _WORK)
+
+
+RULES: tuple[Rule, ...] = (
+    rule("i'm", r"i'm (?:currently )?(?:an?|the) (?P<v>(?!\d).+)", _occupation),
+    rule(
+        "i work/i've",
+        r"i(?:'ve)? work(?:ed)?(?: (?:nights|days|from home|remotely|full[- ]time|part[- ]time|shifts|weekends"
+        r"|freelance))? as (?:an? |the )?(?P<known>)(?P<v>.+)",
+        _occupation,
+    ),
+    rule("i'm", r"i'm (?:employed|working) as (?:an? |the )?(?P<known>)(?P<v>.+)", _occupation),
+    rule("i became/i've", r"i(?:'ve)? (?:became|become) an? (?P<v>.+)", _occupation),
+    rule(
+        "i work/i joined/i've",
+        r"i(?:'ve)? (?:(?:been )?work(?:ing)? (?:full[- ]time |part[- ]time |remotely )?(?:at|for)|worked"
+        r" (?:at|for)(?=.* since\b)|joined) (?P<v>.+)",
+        _works_at,
+    ),
+    rule("i'm", r"i'm (?:employed (?:at|by)|with) (?P<v>(?-i:[A-Z]).+)", _works_at),
+    rule(
+        "i started/i got/i began/i took/i've",
+        r"i(?:'ve)? (?:(?:started|began)(?: working| a (?:new )?(?:job|role|position))?|got (?:a|my)"
+        r" (?:new )?(?:job|position)|took a (?:new )?(?:job|role|position)) (?:at|with|for)"
+        r" (?P<v>(?-i:[A-Z]).+)",
+        _works_at,
+    ),
+    rule("i work", r"i work in (?P<v>.+)", _works_in),
+    rule(
+        "*living",
+        (
+            r"i(?: (?:make|earn)(?: my| a| our) living(?: by| with| from)?| do)? (?P<v>(?!work|was|live|am|"
+            r"make|earn|have|just|don't|need|want|can|could|would)[\w -]{3,40}?)(?: for a living|(?<=[a-z])$)"
+        ),
+        lambda m, s: fact(IDENTITY, "occupation", m["v"], s, 0.75, _WORK) if "living" in m[0] else [],
+    ),
+    rule("i teach", r"i teach (?P<v>.+)", _teaches),
+    rule(
+        "i run/i own",
+        r"i (?P<verb>run|own) (?P<v>(?:an?|my own) (?:\w+ ){0,2}?(?:business|bakery|shop|cafe|café"
+        r"|restaurant|company|startup|farm|store|agency|studio|salon|bookshop|consultancy|clinic|hotel"
+        r"|gym|brewery|garage|practice|firm)\b)",
+        _owns,
+    ),
+    rule("i'm", r"i'm (?:now )?(?P<v>retired|unemployed|self-employed|freelancing|freelance)\b", _retired),
+    rule("i study/i studied/i major/i majored", r"i (?:study|studied|major(?:ed)? in) (?P<v>.+)", _study),
+    rule(
+        "i'm",
+        r"i'm (?:studying|majoring in|doing (?=(?:my|a|an) (?:ph\.?d|master|bachelor|degree|mba|msc"
+        r"|bsc))) ?(?P<v>.+)",
+        _study,
+    ),
+    rule(
+        "i'm",
+        r"i'm (?:currently )?(?:doing|getting|pursuing|finishing|completing|working on|studying for)"
+        r" (?:my|an?) (?P<v>(?:\w+(?:'s)? )?(?:ph\.?d|mba|msc|bsc|ba|ma|degree|master'?s?|bachelor'?s?"
+        r"|doctorate)\b.*)",
+        _degree,
+    ),
+    rule(
+        "i have/i hold/i did/i've/i finished/i completed/i earned",
+        r"i(?:'ve)? (?:(?:have|hold|did|finished|completed|earned|done) )?(?:an? |my )?(?P<v>(?:\w+(?:'s)? )?"
+        r"(?:ph\.?d|mba|msc|bsc|ba|ma|doctorate|llb|md)\b.*|(?!an? |my )\w+(?:'s)? (?:degree|diploma)\b.*"
+        r"|(?:degree|master'?s?|bachelor'?s?|diploma)\b.*? (?:in|from|of|at) .+)",
+        _degree,
+    ),
+    rule("i graduated", r"i graduated (?:(?:in|with) (?!\d)[\w ,]{2,40}? )?(?:from|at) (?P<v>.+)", _degree),
+    rule(
+        "i went/i go/i attend/i attended",
+        r"i (?:went to|go to|attend(?:ed)?) (?P<v>(?=.*(?-i:[A-Z]))(?:the )?(?:[\w.]+"
+        r" ){0,4}?(?:university|college|polytechnic|institute|school)\b.*)",
+        _degree,
+    ),
+)

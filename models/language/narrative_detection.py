@@ -1,0 +1,279 @@
+"""Episodes told from the turns of a project's conversations (seed 004, Layer 4). Pure.
+
+Which sentences tell of one is in `narrative_sentences`, how it was said in `valence`. What is remembered of a
+conversation between turns is a `Watch`.
+
+| of an episode | is |
+|---|---|
+| title | the sentence that tells of it, without its reason |
+| summary | that sentence, and the one of the turn that says most besides; of a solution also what the issue was |
+| context | what the last turns were about, in their words |
+| participants | who spoke since it began, or just before: users by id, others by role |
+| outcome | of a decision, pivot, solution or completed task: the sentence itself |
+| range | its turn; of a solution from the issue on |
+| significance | by kind and wording; more for reasons, emphasis, important memories and a long struggle |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from models.events.base import Role
+from models.events.ids import sortable_id
+from models.events.project_items import SUPERSEDES, EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory
+from models.language.narrative_sentences import Telling, own_sentences, tellings
+from models.language.notable import clipped
+from models.language.valence import valence
+from models.policy.project import NarrativePolicy
+from models.text.keywords import topic_names
+from models.text.words import estimate_tokens, fold_text, word_set, words_of
+
+_TITLE_KEPT = 60
+_WORDS, _WORD_CHARS = 12, 16
+_ISSUE_WORDS = 8
+_SPEAKERS, _SPEAKER_CHARS = 6, 64
+_SPOKEN_OF = 12
+_LINKED = 4
+"""What a watch keeps of an issue, of speakers and of topics: it stays below 1 KB, of other scripts 4 KB."""
+_SAME_STEM = 4
+_SHORTEST_TITLE = 15
+_JUST_BEFORE = 2
+_MOST_EMPHATIC = 2
+_HALF = 0.5
+_REASON = re.compile(r",? (?:because|since|so that|as it|mainly|due to|for the reason)\b|; |, for\b")
+_REASONED = re.compile(r"\b(?:because|since|so that|mainly|due to|the reason|thanks to|in order to|as it)\b")
+_LEAD = re.compile(
+    r"^(?:(?:so|okay|ok|and|but|well|fine|then|good|yes|alright|also|update[^:.]{0,30}:)(?![\w'])[,:]? ?)+",
+    re.IGNORECASE,
+)
+_EMPHATIC = word_set(
+    "huge finally serious seriously critical major crucial important urgent essential definitely absolutely never "
+    "always blocker everything entire whole real severe massive"
+)
+_GENERIC = word_set(
+    "issue problem bug error fixed solved resolved finally trouble broken done finished completed update ready "
+    "decided chose switch launched working breakthrough thing today tomorrow"
+)
+_WITH_OUTCOME = (
+    EpisodeKind.DECISION_MADE,
+    EpisodeKind.PIVOT,
+    EpisodeKind.PROBLEM_SOLVED,
+    EpisodeKind.TASK_COMPLETED,
+)
+_SOLVING = (EpisodeKind.PROBLEM_SOLVED, EpisodeKind.BREAKTHROUGH)
+
+
+class SaidTurn(Struct, frozen=True, kw_only=True, gc=False):
+    """A turn of a project's conversation."""
+
+    conversation_id: str
+    turn: int
+    role: Role
+    user_id: str
+    content: str
+    timestamp: datetime
+
+
+class OpenIssue(Struct, frozen=True, array_like=True):
+    """An issue that was told of and waits for its solution."""
+
+    turn: int
+    at: datetime
+    title: str
+    words: list[str]
+    """Topics of its turn."""
+    significance: float
+    linked: list[str]
+
+
+class Watch(Struct, array_like=True):
+    """What detection remembers of a conversation between turns; changed in place by `detect`, bounded."""
+
+    issues: list[OpenIssue] = []
+    """Open ones, the oldest first."""
+    speakers: dict[str, int] = {}
+    """Who spoke → number of the last turn."""
+    topics: list[str] = []
+    """Of the last turns, the latest last."""
+
+
+def detect(
+    watch: Watch, said: SaidTurn, memories: Sequence[ProjectMemory], key: str, policy: NarrativePolicy
+) -> list[ProjectEpisode]:
+    """Episodes that a turn tells of, at most one of each kind; what tools and systems say tells of none.
+
+    Args:
+        watch: Of the turn's conversation; changed.
+        said: The turn; numbers may come out of order.
+        memories: Those that this very turn made or strengthened.
+        key: Of the project.
+        policy: Its rules.
+    """
+    if said.role not in (Role.USER, Role.ASSISTANT):
+        return []
+    name = (said.user_id if said.role is Role.USER else said.role.value)[:_SPEAKER_CHARS]
+    speakers = {**watch.speakers, name: max(said.turn, watch.speakers.get(name, 0))}
+    watch.speakers = dict(sorted(speakers.items(), key=lambda each: each[1])[-_SPEAKERS:])
+    teller = _Teller(watch, said, memories, key, policy)
+    found = [episode for telling in tellings(said.content, said.role) if (episode := teller.episode(telling))]
+    watch.topics = list(dict.fromkeys(reversed([*watch.topics, *teller.topics])))[:_SPOKEN_OF][::-1]
+    return found
+
+
+class _Teller:
+    """Makes episodes of one turn."""
+
+    def __init__(
+        self, watch: Watch, said: SaidTurn, memories: Sequence[ProjectMemory], key: str, policy: NarrativePolicy
+    ) -> None:
+        self._watch = watch
+        self._said = said
+        self._memories = sorted(memories, key=lambda memory: (-memory.importance, memory.id))
+        self._key = key
+        self._policy = policy
+        self.topics = _topics(said.content)
+
+    def episode(self, telling: Telling) -> ProjectEpisode | None:
+        """The episode that a sentence tells of; none if it is not significant enough, or tells of an issue again."""
+        kind = self._kind(telling)
+        solved = self._solved() if kind in _SOLVING else []
+        issue = solved[0] if solved else None
+        significance = self._significance(kind, telling, issue)
+        self._watch.issues = [each for each in self._watch.issues if each not in solved]
+        if kind is EpisodeKind.ISSUE_IDENTIFIED and not self._opens(telling, significance):
+            return None
+        if significance < self._policy.min_significance:
+            return None
+        return self._made(kind, telling, issue if kind is EpisodeKind.PROBLEM_SOLVED else None, significance)
+
+    def _kind(self, telling: Telling) -> EpisodeKind:
+        """A decision that takes the place of another is a pivot."""
+        turns = any(
+            memory.type is MemoryType.DECISION
+            and memory.mentions == 1
+            and any(edge.type == SUPERSEDES for edge in memory.relationships)
+            for memory in self._memories
+        )
+        return EpisodeKind.PIVOT if turns and telling.kind is EpisodeKind.DECISION_MADE else telling.kind
+
+    def _solved(self) -> list[OpenIssue]:
+        """Open issues of the turn's topics, the oldest first; one that shares a single word if no other shares more.
+
+        Where none shares any it is the last one, if that is near: "that fixed it".
+        """
+        open_ = [issue for issue in self._watch.issues if issue.turn < self._said.turn]
+        shared = {issue.turn: _shared(self.topics, issue.words) for issue in open_}
+        if surely := [issue for issue in open_ if shared[issue.turn] > 1]:
+            return surely
+        last = [issue for issue in open_ if shared[issue.turn]] or [
+            issue for issue in open_ if self._said.turn - issue.turn <= self._policy.near_turns
+        ]
+        return last[-1:]
+
+    def _opens(self, telling: Telling, significance: float) -> bool:
+        """Keep an issue as open; False if it is open already."""
+        words = (_topics(telling.sentence) + [word for word in self.topics if word not in telling.sentence])[
+            :_ISSUE_WORDS
+        ]
+        if any(_shared(words, issue.words) > len(words) / 2 for issue in self._watch.issues):
+            return False
+        issue = OpenIssue(
+            self._said.turn,
+            self._said.timestamp,
+            clipped(_title(telling.sentence), _TITLE_KEPT),
+            words,
+            significance,
+            [memory.id for memory in self._memories[:_LINKED]],
+        )
+        self._watch.issues = sorted([*self._watch.issues, issue], key=lambda each: each.turn)[
+            -self._policy.open_issues :
+        ]
+        return True
+
+    def _significance(self, kind: EpisodeKind, telling: Telling, issue: OpenIssue | None) -> float:
+        policy = self._policy
+        folded = fold_text(telling.sentence)
+        emphatic = sum(word in _EMPHATIC for word in words_of(folded)) + folded.count("!")
+        value = policy.significance.of(kind) + telling.gain + policy.emphasis_gain * min(emphatic, _MOST_EMPHATIC)
+        if kind in (EpisodeKind.DECISION_MADE, EpisodeKind.PIVOT) and _REASONED.search(folded):
+            value += policy.reason_gain
+        if self._memories:
+            value += policy.importance_gain * max(0.0, self._memories[0].importance - _HALF)
+        if issue is not None:
+            turns = self._said.turn - issue.turn
+            value += policy.struggle_gain * min(1.0, turns / policy.struggle_turns)
+            value = max(value, issue.significance)
+        return round(min(max(value, 0.0), 1.0), 3)
+
+    def _made(
+        self, kind: EpisodeKind, telling: Telling, issue: OpenIssue | None, significance: float
+    ) -> ProjectEpisode:
+        policy, said = self._policy, self._said
+        first, began = (issue.turn, min(issue.at, said.timestamp)) if issue else (said.turn, said.timestamp)
+        title = clipped(_title(telling.sentence), policy.title_chars)
+        summary = clipped(self._summary(telling, issue), policy.summary_chars)
+        outcome = clipped(_led_off(telling.sentence), policy.summary_chars) if kind in _WITH_OUTCOME else None
+        context = clipped(", ".join(self._watch.topics or self.topics), policy.context_chars)
+        since = [name for name, turn in self._watch.speakers.items() if turn >= first - _JUST_BEFORE]
+        linked = dict.fromkeys([memory.id for memory in self._memories] + (issue.linked if issue else []))
+        return ProjectEpisode(
+            id=sortable_id(began, self._key, said.conversation_id, kind.value, str(first)),
+            kind=kind,
+            title=title,
+            summary=summary,
+            context=context,
+            participants=sorted(since)[: policy.participants],
+            outcome=outcome,
+            emotional_valence=valence(said.content),
+            significance=significance,
+            linked_memories=list(linked)[: policy.linked],
+            conversation_id=said.conversation_id,
+            first_turn=first,
+            last_turn=said.turn,
+            started_at=began,
+            ended_at=said.timestamp,
+            last_accessed_at=said.timestamp,
+            tokens=sum(map(estimate_tokens, (title, summary, context, outcome or ""))),
+        )
+
+    def _summary(self, telling: Telling, issue: OpenIssue | None) -> str:
+        others = [each for each in own_sentences(self._said.content, self._said.role) if each != telling.sentence]
+        most = max(others, key=lambda each: len(_topics(each)), default="")
+        besides = [most] if len(_topics(most)) > 1 else []
+        was = [issue.title if issue.title.endswith("…") else f"{issue.title}."] if issue else []
+        return " ".join([*was, _led_off(telling.sentence), *besides])
+
+
+def _led_off(sentence: str) -> str:
+    said = _LEAD.sub("", sentence)
+    return said[:1].upper() + said[1:]
+
+
+def _title(sentence: str) -> str:
+    """A sentence without its reason.
+
+    >>> _title("So: we decided to use SQLite, because it is simple.")
+    'We decided to use SQLite'
+    """
+    said = _led_off(sentence)
+    reason = _REASON.search(said, _SHORTEST_TITLE)
+    return (said[: reason.start()] if reason else said).rstrip(" .,;:!")
+
+
+def _topics(content: str) -> list[str]:
+    """Content words as they were said, each topic once; without those that any issue or success is told with."""
+    topic_of = topic_names()
+    named: dict[str, str] = {}
+    for word in words_of(fold_text(content)):
+        if (topic := topic_of(word)) and topic not in _GENERIC and word not in _GENERIC:
+            named.setdefault(topic, word.removesuffix("'s")[:_WORD_CHARS])
+    return list(named.values())[:_WORDS]
+
+
+def _shared(words: Sequence[str], others: Sequence[str]) -> int:
+    """Words of the first that have a namesake among the second, in any inflection: "book" and "booking"."""
+    return sum(any(a.startswith(b[: max(_SAME_STEM, len(b) - 2)]) for b in others) for a in words)

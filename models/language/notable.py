@@ -1,0 +1,224 @@
+"""Sentences of a conversation that are worth remembering: decisions, preferences, facts, outcomes (seed 003). By rules.
+
+They are looked for when a segment is compacted, so that a turn costs nothing more, and the best are kept until the
+conversation ends. English; in another language nothing is found, and the summary speaks for the conversation.
+
+Questions, suppositions, what others say, code, pasted text, secrets and orders to the assistant about its own rules are
+none, and what is not decided is no decision. Examples and near misses: `tests/unit/test_notable.py`; add there first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from models.events.app import NotableKind, NotableSentence
+from models.events.base import Role
+from models.language.facts.attribution import own_words, plain
+from models.language.notable_rules import RULES, Rule, Rules
+from models.language.retelling import is_order, led_off
+from models.policy.app import AppPolicy
+from models.state.buffer import BufferedTurn
+from models.state.parts import Parts
+from models.text.features import features_of, is_refusal, rewrites_rules
+from models.text.patterns import QUESTION_OPENING
+from models.text.summary import Said, ends_of, sentences_in
+from models.text.words import fold_text, word_set, words_of, words_of_each
+
+PART = "n"
+"""Of a session's state: its notable sentences."""
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
+_FEWEST_WORDS, _MOST_WORDS = 3, 60
+_LONG_CHARS = 150
+_NUMBER, _NAME, _LONG, _CORRECTED = 0.05, 0.05, -0.1, 0.08
+"""What a sentence weighs more or less than its kind: it holds a number or a name, is long, puts something right."""
+_DIGIT = re.compile(r"\d")
+_CAPITALISED = re.compile(r"(?<=[a-z,] )[A-Z]\w")
+_SECRET = re.compile(
+    r"\b(?:passwords?|passcode|passphrase|pin|cvv|cvc|otp|api[ -]?keys?|secret|private key|token|ssn|social security"
+    r"|card number|iban)\b(?: \w+){0,3} ?(?:is|are|=|:)"
+)
+_SECRET_WORDS = word_set(
+    "password passwords passcode passphrase pin cvv cvc otp key keys secret token ssn security card iban"
+)
+_KEY = re.compile(r"(?:\d[ -]?){12,}|\b[\w-]{32,}\b")
+_POLITE_IF = re.compile(r",? if (?:possible|available|you can|at all possible|needed|necessary|that's ok(?:ay)?|not)\b")
+_SUPPOSED = re.compile(
+    r"\b(?:if|unless|suppose|supposing|imagine|assuming|assume|hypothetical\w*|whether|in case|wonder\w*|i wish|pretend"
+    r"|would have|could have|let's say|as soon as|until i|what about|how about)\b"
+)
+_HEDGED = re.compile(
+    r"\b(?:maybe|perhaps|might|could|should|would|probably|possibly|thinking (?:of|about)|considering|leaning"
+    r"|not sure|unsure|tempted|not yet|don't know|undecided|i guess|or should)\b"
+)
+_MAY = re.compile(r"\bmay(?= [a-z])|^May(?= [a-z])")
+"""No month, so in the case in which it was written."""
+_CORRECTION = re.compile(
+    r"^(?:actually|wait|scratch that|correction)\b"
+    r"|\b(?:instead|after all|changed (?:my|our) minds?|second thoughts?|rather than)\b"
+)
+_OF_OTHERS = re.compile(
+    r"^(?:he|she|they|my (?:boss|friend|colleague|manager|neighbou?r|doctor|teacher)|someone|somebody|people|everyone) "
+    r"(?:says?|said|thinks?|thought|told|claims?|claimed|wants?|wanted|suggest(?:s|ed)?)\b"
+)
+_WONT = re.compile(r"\s*(?:no[,.]\s+)?i (?:won['\u2019]t|can['\u2019]t|cannot|will not)[.,]", re.IGNORECASE)
+_WISH = re.compile(
+    r"\b(?:i|we)(?:'d| would)?(?: \w+)? (?:want|need|like|love|plan|intend|hope|aim|going|wish) (?:to|you)\b"
+    r"|\byou (?:must|have to|should)\b"
+)
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[NotableKind, Role, int, str, float]]).decode
+
+
+def notables_of(
+    turns: Sequence[BufferedTurn], policy: AppPolicy, said: Sequence[Said] | None = None
+) -> list[NotableSentence]:
+    """Notable sentences of some turns of users and assistants, in order.
+
+    Args:
+        turns: In order.
+        policy: How long a sentence may be.
+        said: The turns' sentences (`text.summary.sentences_in`), where the caller has them already.
+    """
+    likely: dict[int, None] = {}
+    for place, sentence, words in sentences_in([turn.content for turn in turns]) if said is None else said:
+        rules = RULES.get(turns[place].role)
+        # Most sentences are not notable, and a close look costs more than their turn's fold.
+        if rules is None or rules.keys().isdisjoint(words) or place in likely or sentence[-1] == "?":
+            continue
+        folded = fold_text(sentence)
+        if any(rule.loose.search(folded) for rule in _rules_for(words, rules)):
+            likely[place] = None
+    found: list[NotableSentence] = []
+    for place in likely:
+        notables = list(_of_turn(turns[place], policy))
+        refused = notables and place + 1 < len(turns) and refuses(turns[place + 1])
+        found += [notable for notable in notables if not (refused and asks_for(notable))]
+    return found
+
+
+def refuses(turn: BufferedTurn) -> bool:
+    """Whether an assistant's turn declines what was asked of it."""
+    return turn.role is Role.ASSISTANT and (_WONT.match(turn.content) is not None or is_refusal(turn.content))
+
+
+def asks_for(notable: NotableSentence) -> bool:
+    """Whether a user orders or wishes something: if that is refused, it is no memory."""
+    said = led_off(notable.text)
+    if notable.role is not Role.USER:
+        return False
+    return is_order(said) or features_of(said).imperative or _WISH.search(said.lower()) is not None
+
+
+def _rules_for(words: Iterable[str], rules: Rules) -> list[Rule]:
+    """Rules that one of the words may follow, in order."""
+    found = {rule.place: rule for word in words if word in rules for rule in rules[word]}
+    return [found[place] for place in sorted(found)]
+
+
+def _of_turn(turn: BufferedTurn, policy: AppPolicy) -> Iterator[NotableSentence]:
+    content, rules = plain(ends_of(turn.content)), RULES[turn.role]
+    if turn.role is Role.USER or "```" in content:
+        content = own_words(content, set(words_of(content.lower())))
+    sentences = [sentence for sentence in _SENTENCE.findall(content) if sentence[-1] != "?"]
+    for sentence, words in zip(sentences, words_of_each(sentences), strict=True):
+        if not _FEWEST_WORDS <= len(words) <= _MOST_WORDS or not (may_be := _rules_for(words, rules)):
+            continue
+        said = led_off(sentence)
+        rule = _followed(said, may_be)
+        if rule is not None and len(said.split()) >= _FEWEST_WORDS and not _is_barred(sentence.lower(), set(words)):
+            text = clipped(" ".join(sentence.split()).strip(" -*>#"), policy.notable_chars)
+            yield NotableSentence(rule.kind, turn.role, turn.turn, text, _weight(rule, said))
+
+
+def _followed(said: str, rules: Sequence[Rule]) -> Rule | None:
+    """The first of the rules that the sentence follows."""
+    folded = said.lower()
+    firm = _POLITE_IF.sub("", folded) if " if " in folded else folded
+    followed = [rule for rule in rules if rule.pattern.search(firm)]
+    if not followed or QUESTION_OPENING.match(folded) or _OF_OTHERS.match(folded):
+        return None
+    supposed = _SUPPOSED.search(firm)
+    if supposed is not None and supposed.start() == 0:
+        return None
+    if supposed is None and _HEDGED.search(firm) is None and _MAY.search(said) is None:
+        return followed[0]
+    return next((rule for rule in followed if rule.hedged), None)
+
+
+def is_barred(sentence: str) -> bool:
+    """Secrets, and orders about the assistant's own rules: they must not come back in another conversation.
+
+    >>> is_barred("My password is hunter2."), is_barred("I forgot my password.")
+    (True, False)
+    """
+    folded = sentence.lower()
+    return _is_barred(folded, set(words_of(folded)))
+
+
+def _is_barred(folded: str, words: set[str]) -> bool:
+    secret = not _SECRET_WORDS.isdisjoint(words) and _SECRET.search(folded) is not None
+    return secret or _KEY.search(folded) is not None or rewrites_rules(folded, words)
+
+
+def _weight(rule: Rule, said: str) -> float:
+    weight = rule.weight + _NUMBER * (_DIGIT.search(said) is not None) + _NAME * (_CAPITALISED.search(said) is not None)
+    weight += _LONG * (len(said) > _LONG_CHARS) + _CORRECTED * corrects(said)
+    return round(min(max(weight, 0.0), 1.0), 2)
+
+
+def corrects(said: str) -> bool:
+    """Whether a sentence says that it takes the place of an earlier one."""
+    return _CORRECTION.search(said.lower()) is not None
+
+
+def clipped(text: str, chars: int) -> str:
+    """At most so many characters, cut between words; cut text ends with an ellipsis.
+
+    >>> clipped("one two three", 9), clipped("one two", 9), clipped("x" * 20, 9)
+    ('one two…', 'one two', 'xxxxxxxx…')
+    """
+    if len(text) <= chars:
+        return text
+    head = text[:chars]
+    cut = head.rfind(" ")
+    return (head[:cut] if cut > 0 else text[: chars - 1]).rstrip(" .,;:-") + "…"
+
+
+class Notables:
+    """The best sentences so far, in one part of a session's state, written only when they change.
+
+    Args:
+        parts: The session's.
+        policy: How many, and how long.
+    """
+
+    def __init__(self, parts: Parts, policy: AppPolicy) -> None:
+        self._parts = parts
+        self._policy = policy
+
+    def all(self) -> list[NotableSentence]:
+        """In order of turn."""
+        data = self._parts.get(PART)
+        return [] if data is None else [NotableSentence(*fields) for fields in _decode(data)]
+
+    def add(self, turns: Sequence[BufferedTurn], said: Sequence[Said] | None = None) -> int:
+        """Take what is notable in these turns (`notables_of`); beyond the bound the lightest go, of equals the earlier.
+
+        Returns:
+            Bytes that were written; none where nothing is notable.
+        """
+        found, known = notables_of(turns, self._policy, said), {notable.text: notable for notable in self.all()}
+        if turns and refuses(turns[0]):
+            refused = turns[0].turn - 1
+            known = {text: each for text, each in known.items() if each.turn != refused or not asks_for(each)}
+        known.update({notable.text: notable for notable in found})
+        best = sorted(known.values(), key=lambda notable: (-notable.weight, -notable.turn))[: self._policy.notables]
+        best.sort(key=lambda notable: notable.turn)
+        encoded = _encode([(n.kind, n.role, n.turn, n.text, n.weight) for n in best])
+        if encoded == self._parts.get(PART):
+            return 0
+        self._parts.put(PART, encoded)
+        return len(PART) + len(encoded)

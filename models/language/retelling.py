@@ -1,0 +1,231 @@
+"""What somebody said, told by a third person: "I prefer tea" becomes "User prefers tea." English, by rules.
+
+What the rules cannot turn is told as it was said, with who said it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from models.events.base import Role
+from models.text.words import word_set
+
+_QUOTES = str.maketrans("\u2019\u2018\u02bc\u00b4\u201c\u201d", "''''\"\"")
+_LEAD = re.compile(
+    r"(?:(?:hi|hello|hey|dear|thanks?(?: you)?(?: (?:so|very) much| a lot)?|great|perfect|cool|nice|right|alright|sure"
+    r"|fine|got it|i see|sorry|good|no problem|of course|certainly|absolutely|yes please|no|nope|hmm|in that case"
+    r"|by the way|btw|fyi|then|ah|oh|there|everyone|all|again|exactly|agreed|done|on second thoughts?|good news|i think"
+    r"|also|however|anyway|finally|lastly|first|second|one more thing|just so you know|for the record|basically)"
+    r"(?:,+| -+|:|!+)\s+"
+    r"|(?:ok|okay|yes|yeah|yep|so|and|but|well|actually|oh|also|plus|then)\b[,:!]*(?: -+)?\s+"
+    r"|(?:please )?(?:note|remember|keep in mind|be aware)(?: that)?,?\s+(?!to\b)"
+    r"|(?:[\w-]+ ){0,2}[\w-]+ please,? +(?=i)|i'?(?: ha)?ve changed my mind[:,;.] +"
+    r"|(?:i think|i guess|i believe|i mean|you should know)(?: that)?,?\s+(?=(?:i|we|my|our|the|let)\b))",
+    re.IGNORECASE,
+)
+_MOST_LEADS = 4
+_ADVERBS = word_set(
+    "always never also just still often now sometimes already only even usually too mostly mainly generally really "
+    "currently normally rarely both all not much rather then soon ever"
+)
+_AUXILIARY = {
+    "am": "is", "are": "is", "were": "was", "have": "has", "do": "does", "don't": "does not", "aren't": "is not",
+    "weren't": "was not", "haven't": "has not", "can't": "cannot", "won't": "will not", "didn't": "did not",
+    "couldn't": "could not", "wouldn't": "would not", "shouldn't": "should not", "hadn't": "had not",
+    "wasn't": "was not", "go": "goes",
+}  # fmt: skip
+_UNCHANGED = word_set(
+    "is was has had did does will would can cannot could should shall may might must went bought got took chose made "
+    "sent paid told said found lost left broke saw knew thought felt kept met ran gave began wrote put set cut read "
+    "came became brought built caught did drove ate fell forgot flew grew heard held hid hit hurt led lent let meant "
+    "quit rode rose sold spent spoke spoken stood stole swam taught tore threw understood woke wore won used to and or "
+    "but of in at on with for from by as who that which if when because than so then there here about what where how "
+    "while too again today tomorrow yesterday later soon first directly instead either"
+)
+"""Past forms, auxiliaries, and words behind a pronoun that are no verbs."""
+_PRESENT_IN_ED = word_set("need feed speed bleed embed exceed proceed succeed seed weed breed heed")
+_SHORT = {"'m": "is", "'re": "is", "'ve": "has", "'ll": "will", "'d": "would"}
+_PLURAL = {"'m": "'re"}
+_REFLEXIVE = {"mine": "theirs", "yours": "theirs", "myself": "themselves", "yourself": "themselves"}
+_OWN = word_set("i me my mine myself")
+_VERBS_IN_LY = word_set("rely reply apply fly supply multiply comply")
+_WORDS_AFTER_HAD = word_set("better been already")
+_PRONOUN = re.compile(
+    r"(?<![\w'@/.-])(?P<word>i|me|my|mine|myself|you|your|yours|yourself)(?P<short>'m|'re|'ve|'ll|'d)?(?![\w'])"
+    r"(?=(?P<rest>(?: [\w']+){0,3}))",
+    re.IGNORECASE,
+)
+_BEFORE_SUBJECT = re.compile(
+    r"(?:^|[,;:(] ?|\b(?:that|if|when|whenever|because|since|and|but|so|as|what|which|while|where|until|before|after"
+    r"|once|than|although|though|how|why|whether|or|then|time|way|everything|anything|case|why|item|one) )$",
+    re.IGNORECASE,
+)
+_OF_MORE = re.compile(r"(?<![\w'])(?:we|us|our|ours|ourselves|let's|lets)(?:'re|'ve|'ll|'d)?(?![\w'])", re.IGNORECASE)
+_LET_US = re.compile(r"let'?s (?P<never>not |never )?(?:just |please )?(?P<rest>\w.*)", re.IGNORECASE | re.DOTALL)
+_ORDER = re.compile(
+    r"(?:please |kindly |just |go ahead and )*(?P<not>(?:do not|don't) )?(?P<rest>(?:(?:always|never) )?(?:go with|"
+    r"book|order|cancel|reserve|use|pick|keep|send|ship|refund|schedule|call|add|remove|switch|change|upgrade|downgrade|"
+    r"renew|answer|reply|write|avoid|remind|contact|address|format|stick (?:with|to)|stay with|choose|take|include"
+    r"|deploy|merge|set|move|update|delete|stop|give|show|make|assume|proceed with|confirm|buy|put)\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_AND_I = re.compile(
+    r"my (?P<who>(?:(?!(?:is|are|was|were|has|had|and) )[\w'-]{1,20} ){0,2}"
+    r"(?:wife|husband|partner|girlfriend|boyfriend|fianc[eé]e?|spouse|son|daughter|kids?|child|children|baby|brothers?"
+    r"|sisters?|siblings?|mother|father|mum|mom|dad|parents?|family|grand\w+|uncle|aunt|cousins?|niece|nephew|friends?"
+    r"|colleagues?|boss|manager|team|group|class|flatmates?|roommates?|housemates?|neighbou?rs?|dogs?|cats?)"
+    r"(?-i: [A-Z][\w'-]*)?) and i (?=\w)",
+    re.IGNORECASE,
+)
+"""Somebody and the user together; "my name is … and I" is two clauses."""
+_ASIDE = re.compile(
+    r"(?:[,;]?\s+(?:please|ok|okay|right|cheers|btw|by the way|lol|thx|then|though|:\)|;\))"
+    r"|[,;]\s*(?:many )?(?:thanks|thank you)\b[^,.;]{0,30}|[,;] (?:and )?(?:please|can you|could you) [^,.;]+)\s*$",
+    re.IGNORECASE,
+)
+"""What may stand behind a statement without belonging to it."""
+
+
+def retold(sentence: str, role: Role) -> str:
+    """The sentence as a third person tells it, whole, with a capital and a full stop.
+
+    >>> retold("I'm allergic to nuts and my wife doesn't eat meat", Role.USER)
+    "User is allergic to nuts and their wife doesn't eat meat."
+    >>> retold("I've refunded the 49.90 euros to your card.", Role.ASSISTANT)
+    "Assistant has refunded the 49.90 euros to the user's card."
+    >>> retold("Ok, let's go with Postgres.", Role.USER)
+    'User decided to go with Postgres.'
+    >>> retold("We sell bread.", Role.USER)
+    'User: We sell bread.'
+    """
+    said = led_off(sentence)
+    return _closed(_told(without_asides(said), role)) if said else ""
+
+
+def is_order(said: str) -> bool:
+    """Whether a sentence, led off, tells the assistant to do something.
+
+    >>> is_order("Cancel my order"), is_order("I cancelled it")
+    (True, False)
+    """
+    return _ORDER.fullmatch(said) is not None
+
+
+def led_off(sentence: str) -> str:
+    """Without greetings, thanks and other openings that tell nothing."""
+    said = " ".join(sentence.translate(_QUOTES).split()).strip(" -*>#•")
+    for _ in range(_MOST_LEADS):
+        found = _LEAD.match(said)
+        if found is None:
+            break
+        said = said[found.end() :]
+    return said
+
+
+def _told(said: str, role: Role) -> str:
+    user = role is Role.USER
+    name, other = ("User", "the assistant") if user else ("Assistant", "the user")
+    wish = _wish(said) if user else None
+    if wish is not None and _OF_MORE.search(wish[1]) is None:
+        return wish[0] + _third(wish[1], "they", other)
+    if _OF_MORE.search(said):
+        return f"{name}: {said}"
+    if user and (two := _AND_I.match(said)):
+        return f"User and their {two['who']} {_third(said[two.end() :], 'they', other)}"
+    return _third(said, name, other)
+
+
+def _wish(said: str) -> tuple[str, str] | None:
+    """How a decision for all or an order begins, told, and what follows; None for anything else."""
+    if us := _LET_US.match(said):
+        return f"User decided {'not ' if us['never'] else ''}to ", us["rest"]
+    if order := _ORDER.fullmatch(said):
+        rest: str = order["rest"]
+        return f"User asked {'not ' if order['not'] else ''}to ", rest[0].lower() + rest[1:]
+    return None
+
+
+def without_asides(said: str) -> str:
+    """Without thanks and courtesies at the end."""
+    return _ASIDE.sub("", _ASIDE.sub("", said.rstrip(" .!")).rstrip(" .!")) or said
+
+
+def _third(said: str, name: str, other: str) -> str:
+    """Pronouns of the first and second person turned; the first of each by name, the others "they".
+
+    Behind "User's wife" alone "they" could be the wife.
+    """
+    told: list[str] = []
+    called, owning = {"i": name, "you": other}, set[str]()
+    end = 0
+    for found in _PRONOUN.finditer(said):
+        before, word, short = said[: found.start()], found["word"].lower(), found["short"] or ""
+        told.append(said[end : found.start()])
+        end = found.end()
+        whose = "i" if word in _OWN else "you"
+        who = _placed(called[whose], before)
+        if word in {"my", "your"}:
+            told.append("their" if who == "they" or whose in owning else f"{who}'s")
+            owning.add(whose)
+            continue
+        called[whose] = "they"
+        if word in _REFLEXIVE:
+            told.append(_REFLEXIVE[word])
+        elif word == "i" or (word == "you" and (short or _BEFORE_SUBJECT.search(before))):
+            subject, used = _subject(who, short.lower(), found["rest"])
+            told.append(subject)
+            end += used
+        else:
+            told.append("them" if who == "they" else who)
+    return "".join([*told, said[end:]])
+
+
+def _placed(who: str, before: str) -> str:
+    """A name as it stands at a sentence's opening or inside."""
+    if not before.strip(" '\""):
+        return who[0].upper() + who[1:]
+    return {"User": "the user", "Assistant": "the assistant"}.get(who, who)
+
+
+def _subject(who: str, short: str, rest: str) -> tuple[str, int]:
+    """The subject with its verb in the third person, and how many characters of `rest` that took."""
+    words = rest.split(" ")[1:]
+    first = words[0].lower() if words else ""
+    if who.lower() == "they":
+        plural = {"am": "are", "was": "were"}.get(first)
+        return (f"{who} {plural}", 1 + len(first)) if plural and not short else (who + _PLURAL.get(short, short), 0)
+    if short:
+        had = short == "'d" and first in _WORDS_AFTER_HAD
+        return f"{who} {'had' if had else _SHORT[short]}", 0
+    told, used = who, 0
+    for word in words:
+        used += 1 + len(word)
+        lower = word.lower()
+        if lower not in _ADVERBS and (not lower.endswith("ly") or lower in _VERBS_IN_LY):
+            return f"{told} {in_third_person(word)}", used
+        told += f" {word}"
+    return told, used
+
+
+def in_third_person(verb: str) -> str:
+    """The verb behind "I" or "you" as it stands behind "she".
+
+    >>> [in_third_person(verb) for verb in ("have", "prefer", "try", "wash", "decided", "need", "can't")]
+    ['has', 'prefers', 'tries', 'washes', 'decided', 'needs', 'cannot']
+    """
+    lower = verb.lower()
+    if lower in _AUXILIARY:
+        return _AUXILIARY[lower]
+    if lower in _UNCHANGED or not lower.isalpha() or (lower.endswith("ed") and lower not in _PRESENT_IN_ED):
+        return verb
+    if lower.endswith("y") and lower[-2:-1] not in set("aeiou"):
+        return f"{verb[:-1]}ies"
+    return verb + ("es" if lower.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
+
+
+def _closed(told: str) -> str:
+    told = told.strip().rstrip(" .!,;:-")
+    if not any(map(str.isalnum, told)):
+        return ""
+    stop = "" if told[-1] in "…?" else "."
+    return told[0].upper() + told[1:] + stop

@@ -1,0 +1,174 @@
+"""What makes a statement less sure than its wording: each doubt has a name and a factor on the confidence.
+
+| doubt | factor | for example |
+|---|---|---|
+| `negated` | 0.3 | "we have not decided", "no one chose" |
+| `hypothetical` | 0.5 | "if we chose", "we could use", "maybe" |
+| `opinion` | 0.7 | "I think we should" |
+| `third_person` | 0.6 | "they chose", "the client wants" |
+| `reported` | 0.6 | "the docs say we must" |
+| `past` | 0.4 | "we used to prefer" |
+| `assistant` | 0.6 | the assistant says what the team decided |
+| `unclear` | 0.7 | "we decided to use it": does not stand alone |
+
+Questions are no statements at all (`spoken`). Several doubts multiply. With the seed's confidences each of them leaves
+a statement below `long_term.promote_from`, so it waits for somebody to promote it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from models.events.project_items import MemoryType
+from models.language.statements.spoken import Clause
+from models.text.words import word_set
+
+FACTORS: Mapping[str, float] = {
+    "negated": 0.3,
+    "hypothetical": 0.5,
+    "opinion": 0.7,
+    "third_person": 0.6,
+    "reported": 0.6,
+    "past": 0.4,
+    "assistant": 0.6,
+    "unclear": 0.7,
+}
+_SUPPOSED_ALL = re.compile(
+    r"^\W*(?:(?:and|but|so|well|ok) )*(?:if|unless|suppose|supposing|imagine|assuming|assume|say|what "
+    r"if|in case|let's say"
+    r"|should (?:the|we|our|it)|as soon as|until|once|it would|one option|hypothetically)\b"
+)
+_SUPPOSED = re.compile(
+    r"\b(?:maybe|perhaps|might|could|possibly|probably|suppose|supposing|imagine|assuming"
+    r"|hypothetical\w*|consider(?:ing)?"
+    r"|think(?:ing)? (?:of|about)|leaning|lean towards|tend towards|tempted|toying|one option|an "
+    r"option|not sure|unsure"
+    r"|i guess|would have|as soon as|until we (?:decide|know|choose)|once we|whether|wonder\w*|i wish"
+    r"|what if|in case|likely)\b"
+)
+_MAY = re.compile(r"\bmay (?!\d)(?!$)[a-z]|\bwe may\b")
+_MAY_NOT = re.compile(r"\bmay (?:not|only)\b|^under no")
+_IF = re.compile(r"\b(?:if|unless)\b(?! (?:possible|needed|necessary|you can))")
+_WOULD = re.compile(
+    r"\bwould\b(?! (?:like|love|rather))|\b(?:we|i|it)'d\b(?! (?:better|decided|chosen|like|love|rather))"
+)
+_WISHED = re.compile(r"\bi(?:'d| would) (?:\w+ )?(?:like|love|need)\b")
+"""Of the moment, and for one person: "I'd like to plant herbs"."""
+_ASKED = re.compile(
+    r"\b(?:how|why|whether)\b[^,]* (?:should|must|can't|needs? to)\b|\ball (?:that )?(?:we|i) (?:decided|agreed)"
+)
+_OPINION = re.compile(r"\bi (?:think|believe|feel|assume|suspect|reckon)\b|\bin my opinion\b|\bimho\b")
+_REPORTED = re.compile(
+    r"\b(?:says?|said|saying|told|tells|thinks|thought|believes|claims?|claimed|wrote|writes|argues?"
+    r"|recommend(?:s|ed)"
+    r"|suggest(?:s|ed)|proposed|insist(?:s|ed)(?! on)|states?|according to|rumou?rs?|rumou?r|i (?:read"
+    r"|heard)|reads)\b"
+)
+_PAST = re.compile(
+    r"\b(?:used to|previously|formerly|originally|back then|at first|at the time|in the past|years "
+    r"ago|once upon|no longer"
+    r"|(?:in|on|for) (?:the|my|our) (?:old|previous|last|former) (?:project|job|company|team|system"
+    r"|app))\b|\bonce$"
+    r"|\b(?:we|i) wanted\b"
+)
+_NEGATION = re.compile(r"n't\b|\b(?:not|never|nobody|none|no one|nor|neither|undecided|yet to|hardly|without)\b")
+_DENIED = re.compile(r"\b(?:is|are|was|were) (?:not|never)\b|\b(?:isn't|aren't|wasn't|weren't|no longer)\b")
+_UNMET = re.compile(r"\bshould\b.* but (?:it|they|instead|nothing|i get|the \w+ (?:is|was))\b")
+"""What ought to be and is not: a report of a fault, no requirement."""
+_PRONOUN = re.compile(
+    r"^(?!it(?: is|'s) (?:required|forbidden|mandatory|decided|important)\b)"
+    r"(?!this (?:project|study|app|course|film|house|system|service|repo|release|quarter|sprint|year|trip|event"
+    r"|thesis)\b)"
+    r"(?:it|this|that|they|he"
+    r"|she|these|those)\b"
+    r"|\b(?:use|using|with|chose|picked|selected|on|like|want|need|prefer|do|against|take|taking|keep|move"
+    r"|moved) (?:it|that|this|them|those|these|one)(?= ?(?:[,.;]|$|for|in|as|instead|then|now|too|to))"
+    r"|\b(?:can't|cannot|must|should|need to|have to) \w+ (?:it|that|this|them)(?= ?(?:[,.;]|$))|\blike that\b"
+)
+_DOUBTFUL = word_set(
+    "if unless suppose supposing imagine assuming assume say what case let's should soon until once "
+    "it would maybe perhaps "
+    "might could possibly probably consider considering think thinking leaning lean tend tempted "
+    "toying option not unsure "
+    "guess whether wonder wondering wish likely may we'd i'd it'd believe feel suspect reckon "
+    "opinion imho says said saying "
+    "told tells thinks thought believes claims claim claimed wrote writes argues argue recommends "
+    "recommended suggests "
+    "suggested proposed insists insisted states state according rumour rumor rumors read heard reads "
+    "used previously "
+    "formerly originally back first time past ago no old previous last former wanted never nobody "
+    "none nor neither "
+    "undecided yet hardly without isn't aren't wasn't weren't hypothetically this that they he she "
+    "these those them one but would i'd how why all like"
+)
+
+
+def doubts_of(clause: Clause, words: set[str], type_: MemoryType, match: re.Match[str]) -> list[str]:
+    """Names of what makes a statement doubtful, as far as its wording shows it.
+
+    Args:
+        clause: Where it was found.
+        words: Of the whole sentence, folded.
+        type_: What the clause would say.
+        match: Of the rule that it follows.
+    """
+    found = ["third_person"] if match.groupdict().get("other") else []
+    if _DOUBTFUL.isdisjoint(words) and "n't" not in clause.lower:
+        return found
+    lower = clause.lower
+    before, said = lower[: match.start()], lower[match.start() : match.end()]
+    if _negated(type_, before, said, clause.sentence):
+        found.append("negated")
+    if _supposed(clause, type_):
+        found.append("hypothetical")
+    if _OPINION.search(clause.lower) and type_ is not MemoryType.PREFERENCE:
+        found.append("opinion")
+    if _REPORTED.search(lower, 0, match.end()) and type_ is not MemoryType.PROCEDURE:
+        found.append("reported")
+    if _PAST.search(lower):
+        found.append("past")
+    if _PRONOUN.search(lower):
+        found.append("unclear")
+    return found
+
+
+def _negated(type_: MemoryType, before: str, said: str, sentence: str) -> bool:
+    """Whether the saying itself is denied; what is decided, wanted or due may well be a "not"."""
+    if type_ is MemoryType.DECISION:
+        choosing = re.search(r"won't|will not|going to|not \w+ing|let's not|aren't", said)
+        return _NEGATION.search(before.rpartition(",")[2]) is not None or (
+            choosing is None and _NEGATION.search(said) is not None
+        )
+    if type_ is MemoryType.PREFERENCE:
+        return re.search(r"(?:don't|do not|doesn't|didn't|not|never) (?:\w+ )?needs?\b", said) is not None
+    if type_ is MemoryType.CONSTRAINT:
+        return re.search(
+            r"(?:n't|\bnot|\bnever) (?:need|have|has|required)\b|(?:n't|\bnot) required\b", said
+        ) is not None or (_UNMET.search(sentence) is not None)
+    if type_ in {MemoryType.GOAL, MemoryType.ENTITY}:
+        return _NEGATION.search(before) is not None or _DENIED.search(said) is not None
+    return False
+
+
+def _supposed(clause: Clause, type_: MemoryType) -> bool:
+    conditional = type_ in {MemoryType.CONSTRAINT, MemoryType.PROCEDURE}
+    lower, sentence = clause.lower, clause.sentence
+    supposed = _SUPPOSED.search(lower)
+    # "We want to find out whether it works" is a goal all the same.
+    if supposed is not None and type_ is MemoryType.GOAL and supposed[0] == "whether":
+        supposed = None
+    if (
+        supposed
+        or _ASKED.search(sentence)
+        or (_MAY.search(lower) and not (type_ is MemoryType.CONSTRAINT and _MAY_NOT.search(lower)))
+    ):
+        return True
+    would = _WOULD.search(lower) is not None
+    if type_ is MemoryType.PREFERENCE:
+        return (_IF.search(sentence) or _WISHED.search(lower) or _SUPPOSED_ALL.match(sentence)) is not None
+    if conditional:
+        return would or (
+            _SUPPOSED_ALL.match(sentence) is not None and not re.match(r"\W*(?:if|once|until)\b", sentence)
+        )
+    return would or _IF.search(lower) is not None or _SUPPOSED_ALL.match(sentence) is not None

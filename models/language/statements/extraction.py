@@ -1,0 +1,146 @@
+"""Typed statements of a message of project talk, by rules (seed 004, Fact Extraction): the entry of this package.
+
+`spoken` leaves what the speaker says, as clauses with hasty spellings written out (`spelling`); `rules` say which type
+a clause is and how surely (their wordings are the `ways_of_*`), `doubts` lower that, `subjects` say what it is about
+(by `lexicon`, `technologies` and `measures`), `proposals` turn "yes, let's do that" into what was proposed. English.
+
+Examples and near misses: `turntide eval extraction`, and `tests/unit/test_extraction_rules.py`; add there first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from models.events.base import Role
+from models.events.project_items import MemoryType
+from models.language.notable import clipped, is_barred
+from models.language.statements.doubts import FACTORS, doubts_of
+from models.language.statements.proposals import agrees, proposal_in
+from models.language.statements.rules import RULES, Rule, signs_of
+from models.language.statements.spoken import clauses_of, sentences_of
+from models.language.statements.subjects import About, about
+from models.language.statements.wording import SEED_DECISION
+from models.text.words import word_set, words_of
+
+MAX_FOUND = 32
+"""Of one message."""
+MAX_CONTENT_CHARS = 300
+_FEWEST_WORDS, _MOST_WORDS = 2, 60
+_OF_ASSISTANTS = frozenset({MemoryType.DECISION, MemoryType.GOAL})
+"""What an assistant may say for the team; anything else of it is advice."""
+_NO_NAMES = word_set(
+    "it this that there he she they here what which who everything nothing something someone the a an one all these "
+    "those my your his her their our we i you today tomorrow now nobody everyone maybe perhaps"
+)
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A statement that a message makes."""
+
+    content: str
+    """The clause, as it was said but for hasty spellings; stands alone unless `unclear` is among the doubts."""
+    type: MemoryType
+    confidence: float
+    """0-1."""
+    category: str = ""
+    """`database`, `security`, `schedule` …; empty where nothing tells."""
+    subject: str = ""
+    """In a fixed form; see `subjects`."""
+    tags: list[str] = []
+    doubts: list[str] = []
+    """What lowered the confidence, see `doubts`."""
+
+
+def extract(content: str, role: Role, *, context: str = "") -> list[Found]:
+    """What a message states, in order; of a long one its head and its tail are looked at.
+
+    Args:
+        content: The message.
+        role: Who speaks. An assistant's advice states nothing; tools and systems never do.
+        context: The message before, of the assistant: what "yes, let's do that" agrees to.
+
+    >>> [found] = extract("We decided to use PostgreSQL.", Role.USER)
+    >>> found.type.value, found.confidence, found.subject, found.content
+    ('decision', 0.8, 'database', 'We decided to use PostgreSQL')
+    >>> extract("Should we use PostgreSQL?", Role.USER)
+    []
+    >>> extract("Yes, let's do that.", Role.USER, context="I recommend PostgreSQL.")[0].content
+    'Use PostgreSQL'
+    """
+    if role not in {Role.USER, Role.ASSISTANT}:
+        return []
+    if role is Role.USER and context and agrees(content):
+        return _agreed(context)
+    found: dict[tuple[MemoryType, str], Found] = {}
+    for sentence in sentences_of(content):
+        for each in _of_sentence(sentence, role):
+            found.setdefault((each.type, each.content), each)
+            if len(found) == MAX_FOUND:
+                return list(found.values())
+    return list(found.values())
+
+
+def _agreed(context: str) -> list[Found]:
+    proposed = proposal_in(context)
+    if proposed is None or is_barred(proposed):
+        return []
+    of = about(proposed.lower(), MemoryType.DECISION)
+    return [_found(proposed, MemoryType.DECISION, SEED_DECISION, of, [])]
+
+
+def _of_sentence(sentence: str, role: Role) -> Iterator[Found]:
+    words = words_of(sentence.lower())
+    if not _FEWEST_WORDS <= len(words) <= _MOST_WORDS:
+        return
+    signs = signs_of(sentence.lower(), words)
+    if RULES.keys().isdisjoint(words) and not signs:
+        return
+    barred: bool | None = None
+    for clause in clauses_of(sentence):
+        in_clause = words_of(clause.lower)
+        for rule in _rules_for([*in_clause, *signs_of(clause.lower, in_clause)]):
+            match = rule.pattern.search(clause.lower)
+            if match is None or (rule.named and not _is_name(clause.text, match)):
+                continue
+            if role is Role.ASSISTANT and rule.type not in _OF_ASSISTANTS:
+                break
+            barred = is_barred(sentence) if barred is None else barred
+            if barred:
+                return
+            doubts = doubts_of(clause, set(words), rule.type, match)
+            if role is Role.ASSISTANT:
+                doubts.append("assistant")
+            of = about(clause.lower, rule.type, opener=clause.opener)
+            yield _found(clause.text, rule.type, rule.confidence, of, doubts)
+            break
+
+
+def _rules_for(words: list[str]) -> list[Rule]:
+    """Rules that one of the words may follow, in order."""
+    rules = {rule.place: rule for word in words if word in RULES for rule in RULES[word]}
+    return [rules[place] for place in sorted(rules)]
+
+
+def _is_name(text: str, match: re.Match[str]) -> bool:
+    """Whether what stands where a name must stand is one."""
+    group = next(name for name in ("name", "value") if name in match.re.groupindex)
+    name = text[match.start(group) : match.end(group)]
+    return name[:1].isupper() and name.lower().split(maxsplit=1)[0] not in _NO_NAMES
+
+
+def _found(text: str, type_: MemoryType, confidence: float, of: About, doubts: list[str]) -> Found:
+    for doubt in doubts:
+        confidence *= FACTORS[doubt]
+    content = " ".join(text.split())
+    return Found(
+        content=clipped(content[:1].upper() + content[1:], MAX_CONTENT_CHARS),
+        type=type_,
+        confidence=round(confidence, 3),
+        category=of.category,
+        subject=of.subject,
+        tags=of.tags,
+        doubts=doubts,
+    )

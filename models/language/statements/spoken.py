@@ -1,0 +1,194 @@
+"""What of a message its speaker says: sentences without code, logs, quotes and pasted lines; and their clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from models.language.facts.attribution import plain
+from models.language.statements.note_patterns import HEADING, PEOPLE
+from models.language.statements.spelling import written_out
+
+MAX_SENTENCES = 60
+"""Of one message; a longer one is a document."""
+MAX_SENTENCE_CHARS = 600
+"""Longer ones are no statement."""
+MAX_HEADING_CHARS = 60
+_FENCE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)", re.DOTALL)
+_CODE_LINE = re.compile(
+    r"[ \t]*(?:>|\$ |#!|//|\{|\}|\||<\w|@\w)"
+    r"|[ \t]*\[?\d{4}-\d\d-\d\d[ T]\d\d"
+    r"|[ \t]*(?:def|class|import|from|return|const|let|var|function|public|private|fn|func|if|for"
+    r"|while|elif|else|raise"
+    r"|try|except|SELECT|INSERT|UPDATE|CREATE)\b[^.?!\n]{0,200}[({;:=][^ ]*$"
+    r"|(?:[ ]{4,}|\t+)\S.*[=(\[{:;]"
+    r"|[\w.\[\]\"']+ ?[+:]?= ?\S"
+    r"|.*(?:[;{}]|\) *=>.*)[ \t]*$"
+)
+_BULLET = re.compile(r"\A[ \t]*(?:[-*+\u2022]|\d{1,2}[.)])[ \t]+|\A[ \t]*#{1,6}[ \t]+")
+_SPEECH = re.compile(r'"[^"\n]{1,600}"?')
+_TERM_WORDS = 3
+"""So many words in quotes are a name; more are somebody's speech."""
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
+_ABBREVIATED = re.compile(r"\b(e\.g|i\.e|etc|vs|approx|min|max|no|Mr|Mrs|Ms|Dr)\.(?= )")
+_QUESTION = re.compile(
+    (
+        r"(?:so |and |but |ok |well |hey |hmm |remind me,? |any |tell me )*"
+        r"(?:(?:what|which|who|whose|why|how|when|where|whats|what's|who's|hows|how's)\b"
+        r"(?! (?:we|i)(?:'re| are|'m| am)? (?:want|need|aim\w*|decided|prefer|after|hoping|hope|trying|working) )"
+        r"(?! [^,:]{2,60}[,:] (?!or\b))"
+        r"|(?:do|does|did|is|are|was|were|can|could|would|will|shall|has|have|had|am|isn't|aren't|don't"
+        r"|didn't|haven't)"
+        r" (?:i|we|you|he|she|it|they|there|anyone|the|this|that|these|our|my)\b"
+        r"|should (?:i|we)\b(?! \w+ [^,]*,)|idea (?:if|whether|what|which)\b|(?:could|can|would|will) "
+        r"you\b|(?:tell|show|give|remind) (?:me|us)\b)"
+    ),
+    re.IGNORECASE,
+)
+_JOINT = re.compile(
+    (
+        r"; |, (?:but|so|while|whereas|which means) |(?: -|,)? (?:and|but) (?=(?:we|i|our|my|let's|all"
+        r"|every)\b)"
+        r"|, (?:and|yet) (?=[\w' ]{2,40}? (?:must|should|cannot|can't|needs? to|has to|have to|is|are|gets?|will"
+        r"|has|doesn't|don't|won't|only"
+        r"|prefers?|aims?|wants?)\b)"
+        r"|(?<= it): "
+        r"|, because (?=[\w' ]{1,40}? (?:must|cannot|has to|needs to)\b)"
+    ),
+    re.IGNORECASE,
+)
+_SPLICE = re.compile(
+    (
+        r", (?:and )?(?=(?:hoping (?:to|for)|aiming (?:to|for|at)|can't|cannot|must|has to|have to|no more than"
+        r"|max|never)\b)"
+        r"|, (?=(?:we|i|let's|nobody|everything|everyone)(?:'re|'ll|'ve|'d)? (?!think|guess|believe|mean|know"
+        r"|hope|say|said|suppose)[a-z])"
+        r"|, (?:and )?(?=(?!(?:which|who|that|where|whose|if|or|then|it|because|since|as|so|and|but|though"
+        r"|although|while|when|not) )"
+        r"(?:the |our |my )?[\w'-]+(?: \w+)? (?:is|are|costs?|takes?|holds?|gets?|goes) (?:about |around |roughly )?\w)"
+    ),
+    re.IGNORECASE,
+)
+"""Clauses with nothing but a comma between them, in sentences that begin with their own subject."""
+_LED = re.compile(
+    r"\W*(?:if|when|since|as|because|after|before|instead|for|in|on|at|with|by|to|from|once|while|although|whenever"
+    r"|until|unless|without|not|forget|scrap|scratch|what|whatever|every time|should|first|during|maybe|perhaps|i think"
+    r"|i guess|they|he|she|so|suppose|imagine|say|let's say|in case|according)\b",
+    re.IGNORECASE,
+)
+_OPENER = re.compile(
+    (
+        r"(?:[\s,:.*_-]+|(?:hi|hello|hey|ok(?:ay)?(?: then)?|so|well|yes|yeah|yep|no(?=[,.:!])|nope|right|all "
+        r"?right|great|perfect|cool|fine(?= (?:by|with) me)|(?:by|with) me(?=[,.!])|sounds (?:good|great|fine)"
+        r"|thanks|thank you|and|but|also|then|plus|anyway|btw|by the way|fyi|actually|sorry|hmm+|oh|lol"
+        r"|news|good news"
+        r"|update|quick update|reminder|(?:please )?(?:note|remember|keep in mind)(?: that)?|just so you "
+        r"know|for the record"
+        r"|as (?:discussed|i said|we said|you know|mentioned|a reminder)|to be clear|to be honest"
+        r"|honestly|basically"
+        r"|obviously|unfortunately|luckily|importantly|important|one more thing|in short|change of plans?"
+        r"|new plan"
+        r"|on second thoughts?|scrap that|scratch that|(?:it's|it is|that's) (?:settled|decided)"
+        r"|i(?:'ve)? (?:finally )?made up my mind)"
+        r"(?=[\s,:.!-])(?!-\w)[\s,:.!-]*)+"
+    ),
+    re.IGNORECASE,
+)
+
+
+class Clause(Struct, frozen=True, gc=False):
+    """A clause of a sentence."""
+
+    text: str
+    """As it was written, without what leads into it."""
+    lower: str
+    """The same, folded, of the same length; what stands in quotes is blank."""
+    opener: str
+    """What led into it, folded: "scrap that,"."""
+    sentence: str
+    """The whole sentence, folded: a doubt at its begin holds for all of it."""
+
+
+def clauses_of(sentence: str) -> list[Clause]:
+    """Clauses of a sentence that can each be a statement.
+
+    >>> [clause.text for clause in clauses_of("OK, we chose Vue, but the API must stay.")]
+    ['we chose Vue', 'the API must stay']
+    """
+    lower = _masked(sentence)
+    ends = [match.span() for match in _JOINT.finditer(lower)]
+    if ", " in lower and _LED.match(lower) is None:
+        opened = _OPENER.match(lower)
+        spliced = _SPLICE.finditer(lower, 0 if opened is None else opened.end())
+        ends = _apart([*ends, *(match.span() for match in spliced)])
+    begins = [0, *(end for _, end in ends)]
+    clauses = []
+    for begin, stop in zip(begins, [*(start for start, _ in ends), len(sentence)], strict=True):
+        led = _OPENER.match(lower, begin, stop)
+        start = begin if led is None else led.end()
+        end = start + len(sentence[start:stop].rstrip(" .,;:!"))
+        if end > start:
+            clauses.append(Clause(sentence[start:end], lower[start:end], lower[begin:start], lower))
+    return clauses
+
+
+def _apart(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans in order, without those that begin inside of another."""
+    apart: list[tuple[int, int]] = []
+    for span in sorted(spans):
+        if not apart or span[0] >= apart[-1][1]:
+            apart.append(span)
+    return apart
+
+
+def sentences_of(content: str) -> Iterator[str]:
+    """Statements of a message, questions left out; of a long one its head and its tail are looked at."""
+    text = written_out(plain(content))
+    if "```" in text or "~~~" in text:
+        text = _FENCE.sub("\n", text)
+    if "\n" in text or text.startswith(">"):
+        text = "\n".join(_lines(text))
+    if "." in text:
+        text = _ABBREVIATED.sub(r"\1", text)
+    for sentence in _SENTENCE.findall(text.replace("`", ""))[:MAX_SENTENCES]:
+        said = sentence.strip()
+        if said and len(said) <= MAX_SENTENCE_CHARS and said[-1] != "?" and _QUESTION.match(said) is None:
+            yield from _people(said) if "), " in said or "; " in said else (said,)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines without code and bullets; an item of a list stands behind what the list is of."""
+    heading = ""
+    for line in text.split("\n"):
+        if _CODE_LINE.match(line):
+            continue
+        item = _BULLET.sub("", line)
+        if item == line:
+            led = line.strip()[:MAX_HEADING_CHARS]
+            heading = led if led.endswith(":") and HEADING.fullmatch(led[:-1]) else ""
+            yield line
+        else:
+            yield f"{heading} {item}" if heading else item
+
+
+def _people(said: str) -> Iterator[str]:
+    """Each of several people named in a line: "Contacts: Ines (product), Takumi (data)"."""
+    named = PEOPLE.fullmatch(said)
+    if named is None:
+        yield said
+    else:
+        yield from (f"{named['heading']}: {each}" for each in re.split(r"(?<=\)), |; ", named["items"]))
+
+
+def _masked(text: str) -> str:
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = "".join(each.lower() if len(each.lower()) == 1 else each for each in text)
+    return _SPEECH.sub(_blank, lower) if '"' in lower else lower
+
+
+def _blank(quoted: re.Match[str]) -> str:
+    said = quoted[0]
+    return said if len(said.split()) <= _TERM_WORDS else " " * len(said)

@@ -1,0 +1,146 @@
+"""What a statement is about: its subject, its category, its tags.
+
+A subject is a slot ("database"), or a slot for a purpose ("language for cli"): two decisions of one subject are rivals,
+and the newer retires the older. So a subject is given only where the wording leaves no doubt:
+
+| wording | subject |
+|---|---|
+| a technology is what was chosen | its slot |
+| … for, or as, what names that slot, the backend, or the project as a whole | that slot |
+| … for what another slot can be filled for: Redis for the queue | the other slot |
+| … for, or to build, something else | the slot, and for what |
+| two technologies of different slots were chosen | none |
+| a refusal ("we decided against MongoDB") | none: it must not retire what stands in that slot |
+| a number or date for something that is measured | see `measures` |
+| anything else | none |
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from models.events.project_items import MemoryType
+from models.language.statements.lexicon import AMBIGUOUS, CATEGORIES, CATEGORIES_OF_SLOTS, PURPOSES, SLOTS
+from models.language.statements.measures import measure_of, moved_date
+from models.language.statements.technologies import Named, positions_of, technologies_in
+from models.text.words import word_set
+
+MAX_TAGS = 6
+MAX_SUBJECT_CHARS = 80
+REJECTED, PIVOT = "rejected", "pivot"
+"""Tags of decisions: against something, and in the place of an earlier one."""
+_SHORTEST_TAG = 3
+_MADE = re.compile(
+    r"\b(?:re)?(?:writ|build|built|implement|wrote|migrat|mov|port|convert|host|deploy|run|stor|keep)\w* "
+    r"(?!from\b|away\b|over\b|back\b|on\b|to\b|with\b|in\b)"
+    r"(?:(?:the|our|a|an|all|whole|entire) )*(?P<what>[\w-]+(?: (?!from\b|and\b|will\b)[\w-]+){0,2}?)"
+    r"(?: from [\w.-]+(?: (?!and\b)[\w.-]+)?)? (?:in|with|on|to) (?:the |a )?$"
+)
+_END = r"(?!(?:in|on|from|and|because|with|instead|over|so|of|since|to|we|i|for|as|here|now|then|too|going)\b)"
+_FOR = re.compile(rf"\b(?:for|as) (?:(?:the|our|a|an|my|all|whole|entire) )*(?P<what>[\w/-]+(?: {_END}[\w/-]+){{0,2}})")
+_FOR_AHEAD = re.compile(
+    r"for (?:(?:the|our|a|an|my|all) )*(?P<what>[\w/-]+(?: [\w/-]+){0,2}?),? (?:we|i|the team|our team)\b"
+)
+_OF_NO_WEIGHT = re.compile(r"^(?:whole|entire|complete|new|public) (?=\w+$)| (?:layer|part|side)$")
+_ANY_PURPOSE = word_set(
+    "now this that it its their us me use case project new code everything work good example most version moment time "
+    "being several start reasons simplicity sure speed performance future both ever everybody all today load release "
+    "production app application system product service stuff things"
+)
+_DEPLOYED = frozenset({"deployment target", "orchestration", "container runtime"})
+_DEPLOYMENT = re.compile(r"\bdeploy(?:s|ed|ing|ments?)?\b")
+"""Where a project runs takes the place of where it ran, be it a cloud, a cluster or a container."""
+_LEFT = re.compile(r"\b(?:switch|chang|mov|migrat)\w* (?:the |our )(?P<what>[\w-]+(?: [\w-]+)?) from\b")
+_ROLE = re.compile(r"\b(?:our|the) (?:main |primary )?(?P<what>[\w-]+(?: [\w-]+)?)")
+_REFUSAL = re.compile(
+    r"\b(?:against|not to|won't|will not|not going to|aren't going to|let's not|ruled out|rejected|discarded"
+    r"|not (?:be )?us(?:e|ing)|aren't using|never)\b|^no\b|\b(?:dislike|hate|don't|do not|doesn't|can't stand)\b"
+)
+_CHANGE = re.compile(
+    r"\binstead\b|\b(?:switch\w*|migrat\w+|mov(?:e|ing|ed)\b.* (?:from|away)|replac\w+|rather than|scrap that"
+    r"|scratch that|after all|chang\w+ (?:of|our|my) (?:plans?|minds?)|second thoughts?|new plan|forget"
+    r"|dropp?(?:ing)? .* (?:for|in favou?r)|rewrit\w+)\b"
+)
+
+
+class About(NamedTuple):
+    """What a statement is about."""
+
+    subject: str
+    category: str
+    tags: list[str]
+
+
+def about(lower: str, type_: MemoryType, *, opener: str = "") -> About:
+    """Subject, category and tags of a clause.
+
+    Args:
+        lower: The clause, folded.
+        type_: What it says.
+        opener: What led into it: "scrap that" marks a change.
+
+    >>> about("we decided to use postgresql", MemoryType.DECISION)
+    About(subject='database', category='database', tags=['postgresql', 'database'])
+    >>> about("we decided to add an index in postgresql", MemoryType.DECISION).subject
+    ''
+    """
+    positions = positions_of(lower)
+    words = [word for word, _ in positions]
+    named = technologies_in(lower, positions)
+    refusal = type_ in {MemoryType.DECISION, MemoryType.PREFERENCE} and _REFUSAL.search(lower) is not None
+    subject = "" if refusal else _subject(lower, type_, named)
+    slot = subject.partition(" for ")[0]
+    tagged = [each for each in named if each.chosen or each.name not in AMBIGUOUS]
+    tags = dict.fromkeys([each.name for each in tagged] + ([slot] if slot else []))
+    if type_ is MemoryType.DECISION:
+        marks = {PIVOT: _CHANGE.search(opener + lower) is not None, REJECTED: refusal}
+        tags |= dict.fromkeys(mark for mark, holds in marks.items() if holds)
+    tags |= dict.fromkeys(word for word in words if word in CATEGORIES and len(word) >= _SHORTEST_TAG)
+    slots = [slot, *(each.slot for each in tagged)]
+    of_slots = (CATEGORIES_OF_SLOTS[each] for each in slots if each in CATEGORIES_OF_SLOTS)
+    category = next(of_slots, "") or next((CATEGORIES[word] for word in words if word in CATEGORIES), "")
+    return About(subject[:MAX_SUBJECT_CHARS], category, list(tags)[:MAX_TAGS])
+
+
+def _subject(lower: str, type_: MemoryType, named: list[Named]) -> str:
+    if type_ in {MemoryType.DECISION, MemoryType.PREFERENCE}:
+        chosen = [each for each in named if each.chosen]
+        return moved_date(lower) or (_slot_filled(lower, chosen) if chosen else _slot_left(lower, named))
+    if type_ in {MemoryType.CONSTRAINT, MemoryType.GOAL, MemoryType.FACT}:
+        return measure_of(lower, type_)
+    role = _ROLE.search(lower) if type_ is MemoryType.ENTITY else None
+    if role is None or len({each.slot for each in named}) != 1:
+        return ""
+    known = role["what"] in SLOTS or role["what"].partition(" ")[0] in SLOTS
+    return named[0].slot if known or "tool" in role["what"] else ""
+
+
+def _slot_filled(lower: str, chosen: list[Named]) -> str:
+    """The slot that the chosen technologies fill, and for what if not for the project as a whole."""
+    if len({each.slot for each in chosen}) > 1:
+        return ""
+    slot = chosen[0].slot
+    if slot in _DEPLOYED and _DEPLOYMENT.search(lower):
+        return "deployment target"
+    purpose = _purpose(lower, chosen[0])
+    words = purpose.split()
+    if not words or words[0] in _ANY_PURPOSE or words[-1] in _ANY_PURPOSE:
+        return slot
+    other = SLOTS.get(purpose, "")
+    if other == slot or (other == "backend framework" and slot != "language"):
+        return slot
+    return other if other in PURPOSES and slot != "language" else f"{slot} for {purpose}"
+
+
+def _slot_left(lower: str, named: list[Named]) -> str:
+    """The slot that a known technology leaves: "switch the deployment from Kubernetes to a single server"."""
+    left = _LEFT.search(lower)
+    slot = "" if left is None else SLOTS.get(left["what"], "")
+    slots = {each.slot for each in named}
+    return slot if slot in slots or (slot in _DEPLOYED and not slots.isdisjoint(_DEPLOYED)) else ""
+
+
+def _purpose(lower: str, chosen: Named) -> str:
+    found = _MADE.search(lower, 0, chosen.start) or _FOR.search(lower, chosen.end) or _FOR_AHEAD.match(lower)
+    return "" if found is None else _OF_NO_WEIGHT.sub("", found["what"]).strip()

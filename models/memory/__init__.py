@@ -1,1 +1,0 @@
-"""What is remembered of a session: buffer, segments, vectors."""

@@ -1,0 +1,307 @@
+"""The fold of one partition: its clock, its sessions' time-outs and its apps' windows, in log order.
+
+`streams` calls it with the records of a micro-batch, replay and backtests with all records of a log; how the records
+are cut into calls, and where a partition is recovered in between, changes nothing about what comes out.
+
+Clock: the watermark is the highest event time seen, less the allowed lateness; it never goes back. A `ClockTicked`
+moves it to the broker's time of that record. A session's time-out fires at the first record whose watermark reaches
+its deadline, the nearest deadline first. A record opens one session at most and closes up to `MAX_TIMEOUTS_PER_RECORD`
+(fewer if they are large), so that closing keeps pace; after a jump of the clock the rest follow at the next records.
+An erasure comes before all that is due at its record, and moves no clock: it is of today, whenever the turns were.
+Nor does the label of an alert.
+
+Bounds: beyond `partition.open_sessions` the session that is silent longest is closed early (its episode says
+`evicted`); beyond `partition.closed_sessions` the session that closed longest ago is forgotten early. Its late turn
+is then one of an unknown session, as after `closed_retention`. How large everything else gets:
+`models/session/bounds.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.events import (
+    AlertChanged,
+    AlertLabelled,
+    ClockTicked,
+    InputEvent,
+    Mode,
+    OutputEvent,
+    Position,
+    SessionErased,
+    Turn,
+)
+from models.partition.app_windows import AppWindows
+from models.partition.open_modes import OpenModes
+from models.policy import Policy
+from models.session.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
+from models.session.fold import SessionState, fold, read_mode, read_standing
+from models.state.deadlines import Deadlines
+from models.wire.arrival import SessionInput, SessionTimedOut
+
+WARM_SESSIONS = 128
+"""Sessions per partition that stay decoded after their state was stored: in a lively one the next turn is near."""
+PARTITION_ENTITY = ""
+"""State of the partition itself is kept beside its sessions under this name (no session id is empty)."""
+ERASED_PART = "erased"
+"""Of the partition's own state: offset of the last erasure. A store that finds it changed gives up what was deleted."""
+MAX_TIMEOUTS_PER_RECORD = 100
+
+Parts = Mapping[str, bytes]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Arrival(Struct, frozen=True, gc=False):
+    """A decoded record with what the batch stages added; `risk` and `vector` as in `SessionInput`."""
+
+    event: InputEvent
+    position: Position
+    appended_at: datetime
+    risk: float | None = None
+    vector: NDArray[np.float32] | None = None
+
+
+class PartitionFolded(Struct):
+    """What a run of arrivals amounts to.
+
+    Attributes:
+        offset: Source offset of the last arrival folded in.
+        changed: Entity → part → bytes, None to delete.
+        outputs: In the order of their causes.
+        turns: Arrivals that were turns.
+        erased: Arrivals that were erasures: what they removed must not stay in a store's files.
+    """
+
+    offset: int
+    changed: dict[str, dict[str, bytes | None]]
+    outputs: list[OutputEvent]
+    turns: int
+    erased: int = 0
+
+
+class _Clock(Struct, array_like=True):
+    watermark: datetime
+    offset: int
+
+
+def folded_offset(entities: Mapping[str, Parts]) -> int:
+    """Source offset of the last arrival folded into a partition's state, −1 for an empty one."""
+    clock = entities.get(PARTITION_ENTITY, {}).get("clock")
+    return msgspec.msgpack.decode(clock, type=_Clock).offset if clock else -1
+
+
+class PartitionFold:
+    """Folds arrivals of one partition over the state in `entities`, which the caller updates with each result.
+
+    Args:
+        entities: Live view of the partition's state: entity → part → bytes.
+        policy: Thresholds and windows.
+    """
+
+    def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
+        self._entities = entities
+        self._policy = policy
+        self._footprint = Footprint(policy)
+        own = entities.get(PARTITION_ENTITY, {})
+        clock = own.get("clock")
+        self._clock = msgspec.msgpack.decode(clock, type=_Clock) if clock else _Clock(_EPOCH, -1)
+        self._apps = AppWindows(own, policy.partition)
+        self._open = Deadlines()
+        self._closed = Deadlines()
+        self._modes = OpenModes()
+        for session_id, parts in entities.items():
+            if session_id != PARTITION_ENTITY:
+                head = parts["head"]
+                self._schedule(session_id, *read_standing(head))
+                self._modes.note(session_id, read_mode(head))
+        self._warm: dict[str, SessionState] = {}
+        self._begin()
+
+    @property
+    def offset(self) -> int:
+        """Source offset of the last arrival folded in, −1 at first: what lies at or below it changes nothing."""
+        return self._clock.offset
+
+    @property
+    def watermark(self) -> datetime:
+        """Event time of the partition."""
+        return self._clock.watermark
+
+    @property
+    def open_sessions(self) -> int:
+        """Sessions that are open."""
+        return len(self._open)
+
+    @property
+    def open_by_mode(self) -> dict[Mode, int]:
+        """Sessions that are open, by risk mode."""
+        return self._modes.of(len(self._open))
+
+    @property
+    def closed_sessions(self) -> int:
+        """Sessions that closed and are still remembered."""
+        return len(self._closed)
+
+    @property
+    def deadline_entries(self) -> int:
+        """Entries with which deadlines of sessions are watched."""
+        return self._open.entries + self._closed.entries
+
+    def next_deadline(self) -> datetime | None:
+        """When something is due though nothing arrives: a time-out or an app's window."""
+        firsts = [first[0] for first in (self._open.first(), self._closed.first()) if first is not None]
+        closes = self._apps.next_close()
+        return min(firsts if closes is None else [*firsts, closes], default=None)
+
+    def fold(self, arrivals: Sequence[Arrival]) -> Iterator[PartitionFolded]:
+        """Fold arrivals in order, yielding results of bounded size.
+
+        The caller must make each result durable and visible in `entities` before it asks for the next. After an error
+        on the way, drop this object and make a new one.
+        """
+        for arrival in arrivals:
+            if arrival.position.offset <= self._clock.offset:
+                continue
+            if self._touched and isinstance(arrival.event, SessionErased) != bool(self._erased):
+                yield self._result()
+            self._fold_one(arrival)
+            if self._state_bytes + self._apps.changed_bytes > CHUNK_STATE_BYTES:
+                yield self._result()
+        if self._touched:
+            yield self._result()
+
+    # --- one record
+
+    def _fold_one(self, arrival: Arrival) -> None:
+        event = arrival.event
+        self._clock.offset = arrival.position.offset
+        self._touched = True
+        if isinstance(event, SessionErased):
+            erased = SessionInput(event, arrival.position, self.watermark)
+            self._apply(self._state(event.session_id), erased)
+            self._erased += 1
+            return
+        if not isinstance(event, AlertLabelled):
+            time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
+            self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
+        watermark, policy = self._clock.watermark, self._policy.partition
+        if self._open.may_be_due(watermark) or len(self._open) > policy.open_sessions:
+            self._time_out(arrival.position)
+        if self._closed.may_be_due(watermark) or len(self._closed) > policy.closed_sessions:
+            self._forget(arrival.position)
+        if self._apps.may_close(watermark):
+            self._outputs += self._apps.close(watermark, arrival.position)
+        if isinstance(event, ClockTicked):
+            return
+        state, fired = self._apply(
+            self._state(event.session_id),
+            SessionInput(event, arrival.position, self.watermark, arrival.risk, arrival.vector),
+        )
+        if isinstance(event, Turn):
+            self._turns += 1
+            self._state_bytes += self._footprint.turn(event)
+            risk = state.last_point[1] if state.last_point else None
+            self._apps.observe(event, self.watermark, risk, fired)
+
+    def _time_out(self, position: Position) -> None:
+        """Close what is due; of sessions beyond the bound those that are due next."""
+        closed_bytes = 0
+        for _ in range(MAX_TIMEOUTS_PER_RECORD):
+            first = self._open.first()
+            if first is None or closed_bytes > CLOSINGS_STATE_BYTES:
+                return
+            deadline, session_id = first
+            due = deadline <= self.watermark
+            if not due and len(self._open) <= self._policy.partition.open_sessions:
+                return
+            state = self._known(session_id)
+            closed_bytes += self._footprint.closing(session_id, state)
+            timed_out = SessionTimedOut(session_id, deadline, "timed_out" if due else "evicted")
+            self._apply(state, SessionInput(timed_out, position, self.watermark))
+
+    def _forget(self, position: Position) -> None:
+        """Forget closed sessions whose retention is over, or which are too many."""
+        for _ in range(MAX_TIMEOUTS_PER_RECORD):
+            first = self._closed.first()
+            if first is None:
+                return
+            deadline, session_id = first
+            if deadline > self.watermark and len(self._closed) <= self._policy.partition.closed_sessions:
+                return
+            forgotten = SessionTimedOut(session_id, deadline)
+            self._apply(self._known(session_id), SessionInput(forgotten, position, self.watermark))
+
+    def _apply(self, state: SessionState | None, item: SessionInput) -> tuple[SessionState, int]:
+        """Fold one input into its session and return it with the number of alerts that it raised."""
+        session_id = item.event.session_id
+        if state is None:
+            self._state_bytes += self._footprint.touch(session_id)
+        elif not isinstance(item.event, Turn):
+            self._state_bytes += self._footprint.closing(session_id, state)
+        state, outputs = fold(state, item, self._policy)
+        self._sessions[session_id] = state
+        self._schedule(session_id, state.deadline, state.closed)
+        self._modes.note(session_id, state.open_mode)
+        self._state_bytes += self._footprint.topics_and_notables(session_id, state)
+        if not outputs:
+            return state, 0
+        self._outputs += outputs
+        self._state_bytes += self._footprint.segments(outputs)
+        return state, sum(isinstance(output, AlertChanged) and output.cause == "raised" for output in outputs)
+
+    def _state(self, session_id: str) -> SessionState | None:
+        state = self._sessions.get(session_id)
+        if state is None and (parts := self._entities.get(session_id)) is not None:
+            state = self._warm.pop(session_id, None) or SessionState.load(parts)
+            self._state_bytes += self._footprint.touch(session_id, len(parts["head"]))
+        return state
+
+    def _known(self, session_id: str) -> SessionState:
+        state = self._state(session_id)
+        assert state is not None, "a session with a deadline has a state"  # noqa: S101
+        return state
+
+    def _schedule(self, session_id: str, deadline: datetime | None, closed: bool) -> None:
+        held, other = (self._closed, self._open) if closed else (self._open, self._closed)
+        other.drop(session_id)
+        if deadline is None:
+            held.drop(session_id)
+        else:
+            held.set(session_id, deadline)
+
+    # --- results
+
+    def _begin(self) -> None:
+        self._sessions: dict[str, SessionState] = {}
+        self._outputs: list[OutputEvent] = []
+        self._turns = 0
+        self._erased = 0
+        self._touched = False
+        self._state_bytes = 0
+
+    def _result(self) -> PartitionFolded:
+        changed: dict[str, dict[str, bytes | None]] = {
+            session_id: parts for session_id, state in self._sessions.items() if (parts := state.changed_parts())
+        }
+        changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
+        if self._erased:
+            changed[PARTITION_ENTITY][ERASED_PART] = msgspec.msgpack.encode(self._clock.offset)
+        result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns, self._erased)
+        self._keep_warm()
+        self._begin()
+        return result
+
+    def _keep_warm(self) -> None:
+        """Keep the latest sessions decoded; the caller stores the result before it goes on, or drops this fold."""
+        for session_id, state in list(self._sessions.items())[-WARM_SESSIONS:]:
+            if not state.closed:
+                state.settle()
+                self._warm[session_id] = state
+        for session_id in list(self._warm)[:-WARM_SESSIONS]:
+            del self._warm[session_id]

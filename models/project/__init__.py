@@ -1,0 +1,1 @@
+"""Project memory: conversations, episodes, long-term memories. Start reading at `fold`."""

@@ -1,0 +1,193 @@
+"""The memory of one project, over all its conversations: start reading here (seed 004).
+
+`fold` takes the project and one event of `commands.v1`, and gives the project after it and what is to be emitted. It is
+the same in the stream and in replay; the clock of a project is the broker's time of the record.
+
+- **Short term**: the last messages of each conversation verbatim, older ones as chunks (`project_talk`).
+- **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project_learning`); memories
+  strengthen, supersede and contradict each other (`project/long_term.py`).
+- **Episodes**: key moments of conversations (`project/narrative.py`).
+- **By hand**: people add, edit, relate, delete and import (`project_deeds`, `project_imports`); each command is audited
+  and answered, also if it changes nothing.
+- **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project_upkeep`).
+- **Erasing**: what only the erased sessions said goes (`project_erasing`), as far as one write takes it with each step.
+
+`project/state.py` has what is kept, `project/outputs.py` what is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+
+from models.events import (
+    ConsolidationAsked,
+    ConversationStatusSet,
+    DeedResult,
+    MemoriesAccessed,
+    Position,
+    ProjectConversationEnded,
+    ProjectDeed,
+    ProjectErased,
+    ProjectErasure,
+    ProjectEvent,
+    ProjectImported,
+    ProjectMemoryAdded,
+    ProjectOutput,
+    ProjectSessionErased,
+    ProjectTurnAdded,
+)
+from models.events.ids import named_id
+from models.policy import Policy
+from models.project.commands import Deeds
+from models.project.episodes import Episodes
+from models.project.erasing import Erasing
+from models.project.learning import Learning
+from models.project.outputs import Emission
+from models.project.state import ProjectState
+from models.project.talk import Talk
+from models.project.upkeep import Upkeep
+
+
+def fold(
+    state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime, policy: Policy
+) -> list[ProjectOutput]:
+    """Fold one event into a project, which is changed in place, with all its steps (`fold_step`).
+
+    Returns:
+        What is to be emitted, in order.
+    """
+    outputs, done = [], False
+    while not done:
+        step, done = fold_step(state, event, position, now, policy)
+        outputs += step
+    return outputs
+
+
+def fold_step(
+    state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime, policy: Policy
+) -> tuple[list[ProjectOutput], bool]:
+    """Fold one event as far as one write of the changelog takes it.
+
+    Most are done with one step. Erasures and accesses may take more: the next one begins with the same event and the
+    state as it is then, so a step can be stored before the next, and a crash between them is made up for by the event
+    that comes again.
+
+    Args:
+        state: The project, possibly a new one.
+        event: What happened.
+        position: The record of `commands.v1` that carried it.
+        now: The broker's time of that record.
+        policy: The rules.
+
+    Returns:
+        What is to be emitted, in order: at last, if anything changed, how far the project is. And whether the event
+        is done.
+    """
+    if isinstance(event, ProjectErased):
+        return [], not state.known or state.erase()
+    if not state.known and not _begins(event):
+        return _unknown(state, event, position, now), True
+    return _Step(state, event, position, now, policy).take(event)
+
+
+def _begins(event: ProjectEvent | ProjectErasure) -> bool:
+    """Whether there is something in it to know a project by: else a forgotten name would come back."""
+    if isinstance(event, ConversationStatusSet):
+        return event.status == "active"
+    return isinstance(event, ProjectTurnAdded | ProjectMemoryAdded | ProjectImported)
+
+
+def _unknown(
+    state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime
+) -> list[ProjectOutput]:
+    """Of a project that nobody knows nothing is written; that somebody asked is audited."""
+    emission = Emission(state, event, position, now)
+    if isinstance(event, ProjectDeed):
+        result = DeedResult(request_id=event.request_id, outcome="not_found")
+        emission.audited(str(event.__struct_config__.tag), event.by, result)
+    return emission.finish()
+
+
+class _Step:
+    """One event on its way into a project."""
+
+    def __init__(
+        self,
+        state: ProjectState,
+        event: ProjectEvent | ProjectSessionErased,
+        position: Position,
+        now: datetime,
+        policy: Policy,
+    ) -> None:
+        self._state = state
+        self._position = position
+        self._emission = emission = Emission(state, event, position, now)
+        self._talk = Talk(state, emission, policy)
+        self._learning = Learning(state, emission, policy)
+        self._episodes = Episodes(state, emission, self._talk, policy)
+        self._deeds = Deeds(
+            state=state,
+            emission=emission,
+            talk=self._talk,
+            learning=self._learning,
+            episodes=self._episodes,
+            policy=policy.projects,
+        )
+        self._upkeep = Upkeep(state, emission, self._learning, self._episodes, policy)
+        self._erasing = Erasing(state, emission, self._talk, self._learning, self._episodes)
+        state.begin_event()
+
+    def take(self, event: ProjectEvent | ProjectSessionErased) -> tuple[list[ProjectOutput], bool]:
+        """Take the event, then a step of the consolidation if one is due; gives outputs, and whether that was all."""
+        done = True
+        match event:
+            case ProjectTurnAdded() | ProjectConversationEnded() if not self._state.head.sees(event):
+                return [], True
+            case ProjectTurnAdded():
+                self._turn(event)
+            case ProjectConversationEnded():
+                self._ended(event)
+            case MemoriesAccessed():
+                done = self._accessed(event)
+            case ProjectSessionErased():
+                done = self._erasing.step(frozenset(event.session_ids))
+            case ConsolidationAsked():
+                self._upkeep.asked(event)
+            case ProjectDeed():
+                self._deeds.take(event)
+        self._episodes.unlink_dropped()
+        if not self._state.known and self._state.head.items:
+            self._begin_life(event)
+        if done:
+            self._upkeep.go_on()
+        return self._emission.finish(), done
+
+    def _begin_life(self, event: ProjectEvent | ProjectSessionErased) -> None:
+        """Something is kept for the first time: a name under which all was refused stays unknown."""
+        head, place = self._state.head, self._position
+        head.app_id, head.project_id, head.born_at = event.app_id, event.project_id, self._emission.now
+        head.born = named_id("project", self._state.key, place.topic, str(place.partition), str(place.offset))
+
+    def _turn(self, turn: ProjectTurnAdded) -> None:
+        self._state.head.turn_count += 1
+        conversation, message, context = self._talk.add(turn)
+        said = self._learning.read(turn, message.content, context)
+        milestones = self._episodes.read(turn, message, conversation, said)
+        self._talk.name(conversation, said, milestones)
+        self._talk.release()
+
+    def _ended(self, ended: ProjectConversationEnded) -> None:
+        self._emission.touch()
+        conversation = self._state.conversation(ended.session_id)
+        if conversation is None:
+            return
+        # What somebody ended by hand is not paused by its session's time-out.
+        if not (ended.status == "paused" and conversation.head.conversation.status == "ended"):
+            self._talk.set_status(conversation, ended.status, ended.timestamp)
+
+    def _accessed(self, accessed: MemoriesAccessed) -> bool:
+        counts = Counter(accessed.ids)
+        if not self._state.head.accessed:
+            self._episodes.accessed(counts, accessed.timestamp)
+        return self._learning.accessed(counts, accessed.timestamp)

@@ -1,0 +1,114 @@
+"""What becomes of the others when long-term memories of a project go: deleted, displaced, or erased with a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from models.events.project import ItemCause
+from models.events.project_items import SUPERSEDES, MemorySource
+from models.project.conflicts import group_of
+from models.project.edges import Edges
+from models.project.intervals import Intervals
+from models.project.kept_memories import SHELVES, Changes, Kept, decay_at
+from models.project.secondary_index import Listing
+from models.project.validity import is_valid
+
+
+class Forgetting:
+    """Memories that go from those that are being changed.
+
+    Args:
+        changes: The memories.
+        edges: Their relationships.
+        intervals: Their intervals.
+        listing: Where they are listed.
+    """
+
+    def __init__(self, changes: Changes, edges: Edges, intervals: Intervals, listing: Listing) -> None:
+        self._changes = changes
+        self._edges = edges
+        self._intervals = intervals
+        self._listing = listing
+
+    def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
+        """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
+        for shelf in range(SHELVES):
+            for memory_id in self._changes.memories.shelf_ids(shelf):
+                kept = self._changes.get(memory_id)
+                sources = [] if kept is None else kept.memory.sources
+                left = [each for each in sources if each.conversation_id not in session_ids]
+                if kept is None or len(left) == len(sources):
+                    continue
+                if is_full():
+                    return False
+                if left:
+                    self._without(kept, left)
+                else:
+                    self.drop(kept, "erased")
+        return True
+
+    def displace(self, shelf: int) -> Kept | None:
+        """Let go of a shelf's weakest memory: of archived ones if there are, by importance × decay."""
+        changes = self._changes
+        there = [changes.get(memory_id) for memory_id in changes.memories.shelf_ids(shelf)]
+        ranked = sorted(
+            (not kept.memory.archived, kept.memory.importance * decay_at(kept.memory, changes.now, changes.policy), n)
+            for n, kept in enumerate(there)
+            if kept is not None
+        )
+        weakest = there[ranked[0][2]] if ranked else None
+        if weakest is not None:
+            self.drop(weakest, "displaced")
+        return weakest
+
+    def drop(self, kept: Kept, cause: ItemCause) -> None:
+        """Let go of a memory. What it had closed holds again until the next rival; if it is `displaced`, not."""
+        memory = kept.memory
+        group = self._intervals.group(memory, back_to=memory.valid_from)
+        named = [edge.target_id for edge in memory.relationships if edge.type == SUPERSEDES]
+        closed = [self._changes.get(each) for each in dict.fromkeys([*named, *(each.memory.id for each in group)])]
+        self._listing.delist(kept)
+        self._edges.unlink_all(memory.id)
+        self._changes.drop(kept, cause)
+        for each in closed:
+            found = None if each is None else self._changes.get(each.memory.id)
+            if found is None or found.memory.closed_by != memory.id:
+                continue
+            if cause == "displaced":
+                left = msgspec.structs.replace(found.memory, closed_by="")
+                ended = msgspec.structs.replace(found, memory=left, ends=left.valid_until)
+                self._changes.put(ended, "superseded")
+                continue
+            if group_of(found.memory) != group_of(memory):  # superseded by hand
+                self._intervals.settle([found], self._intervals.group(found.memory, back_to=found.memory.valid_from))
+                continue
+            rivals = {kept.memory.id: kept for kept in group if kept.memory.id != found.memory.id}
+            next_one = self._changes.get(memory.closed_by) if memory.closed_by else None
+            if next_one is not None and group_of(next_one.memory) == group_of(memory):
+                rivals.setdefault(next_one.memory.id, next_one)
+            in_order = sorted(rivals.values(), key=lambda each: (each.memory.valid_from, each.memory.id))
+            self._intervals.settle([found], in_order)
+
+    def _without(self, kept: Kept, left: Sequence[MemorySource]) -> None:
+        """A memory that others said too: it begins when those said it, and nothing tells of the ones before."""
+        memory = kept.memory
+        begin, history = memory.valid_from, memory.history
+        gone = {each.said_at for each in memory.sources} - {each.said_at for each in left}
+        heard = [each.said_at for each in left if each.by == "rules" and is_valid(memory, each.said_at)]
+        if begin in gone and heard:
+            begin = min(heard)
+            history = [past for past in history if past.valid_from != memory.valid_from]
+        shortened = msgspec.structs.replace(
+            memory,
+            sources=list(left),
+            mentions=max(len(left), memory.mentions - (len(memory.sources) - len(left))),
+            valid_from=begin,
+            history=history,
+        )
+        group = self._intervals.group(memory, back_to=memory.valid_from)
+        self._listing.delist(kept)
+        put = self._changes.put(msgspec.structs.replace(kept, memory=shortened), "erased")
+        self._listing.enlist(put)
+        self._intervals.settle_group(memory.id, group)

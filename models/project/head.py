@@ -1,0 +1,96 @@
+"""Head of a project's state: its counters, what it has seen, how far its work is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from models.app.memory import MOST_SHORT_IDS, SHORT_ID, short_id, split_ids
+from models.errors import RecoveryFailed
+from models.events import ProjectConversationEnded, ProjectTurnAdded
+from models.events.project_items import ConsolidationFigures
+from models.project.consolidation import Consolidation
+from models.project.shards import MemoryCounts
+from models.project.store import HEAD, REBUILD, decoded
+
+STATE_VERSION: Final = 1
+"""Raised when the layout of a project's state changes; an older release then refuses it instead of misreading it."""
+
+
+class AskedRun(Struct, frozen=True, array_like=True):
+    """A consolidation that somebody asked for and that is not done: what is answered then."""
+
+    request_id: str
+    by: str
+
+
+class ProjectHead(Struct, array_like=True):
+    """Counters of one project. Sizes are bounded by the policy and the number of partitions."""
+
+    version: int = STATE_VERSION
+    app_id: str = ""
+    project_id: str = ""
+    born: str = ""
+    born_at: datetime | None = None
+    """The broker's time of the first record."""
+    revision: int = 0
+    seen: dict[int, tuple[int, bytes]] = {}
+    """Partition of `turns.v1` → offset of the last record of which something came, and short ids of what came of it."""
+    turn_count: int = 0
+    memories: MemoryCounts = msgspec.field(default_factory=MemoryCounts)
+    conversations: int = 0
+    chunks: int = 0
+    episodes: int = 0
+    pending: int = 0
+    slots: dict[str, tuple[int, int]] = {}
+    release_from: int = 0
+    """Turns of the project from which on the first of `q` is due; 0 for none."""
+    consolidated_at: datetime | None = None
+    runs: int = 0
+    """Consolidations of all time, one under way among them."""
+    run: Consolidation | None = None
+    """The one under way."""
+    asked: list[AskedRun] = []
+    accessed: str = ""
+    """Of a record of accesses that takes more than one write: the last id that is counted."""
+    consolidated: ConsolidationFigures | None = None
+    """What the last consolidation came to."""
+
+    @property
+    def items(self) -> int:
+        """Everything that is kept."""
+        return self.memories.count + self.conversations + self.chunks + self.episodes + self.pending
+
+    def sees(self, event: ProjectTurnAdded | ProjectConversationEnded) -> bool:
+        """Whether what a session sent is new; from now on it is not.
+
+        After a crash the sessions role repeats what it forwarded, from some record of `turns.v1` on.
+        """
+        place = event.source
+        offset, ids = self.seen.get(place.partition, (-1, b""))
+        short = short_id(event.id)
+        if place.offset < offset or (place.offset == offset and short in split_ids(ids)):
+            return False
+        kept = ids if place.offset == offset else b""
+        self.seen[place.partition] = (place.offset, (kept + short)[-MOST_SHORT_IDS * SHORT_ID :])
+        return True
+
+
+_decode_head = msgspec.msgpack.Decoder(ProjectHead).decode
+
+
+def read_head(data: bytes) -> ProjectHead:
+    """The stored head.
+
+    Raises:
+        RecoveryFailed: It is damaged, or of another version.
+    """
+    head = decoded(HEAD, data, _decode_head)
+    if head.version != STATE_VERSION:
+        raise RecoveryFailed(
+            f"project: part head has version {head.version}, this release reads {STATE_VERSION}. {REBUILD}"
+        )
+    return head

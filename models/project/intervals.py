@@ -1,0 +1,201 @@
+"""From when until when a project's memories hold: each ends where a rival begins, in whatever order they came.
+
+The end of a memory follows from what is there: the earliest of where it ends by itself (`Kept.ends`), where the next of
+its rivals begins (`rivals.supersedes`), and where something begins that supersedes it by hand. `Intervals.settle`
+brings memories to it, with the relationships and the history that go with it. So a late message lands in the past,
+nothing else moves, and what a deleted memory had closed holds again, until the next rival.
+
+A group's list has the latest `long_term.rivals` memories; what lies before them is found along what they supersede, and
+takes the place of one that leaves the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from models.events.project_items import SUPERSEDES, ProjectMemory
+from models.project.conflicts import SUPERSEDING, group_of, supersedes
+from models.project.edges import Edges, relationship
+from models.project.kept_memories import Changes, Kept, holder, revised
+
+FULL: Final = 1.0
+"""Strength of a relationship that the rules are sure of."""
+
+
+class Intervals:
+    """Intervals of memories that are being changed.
+
+    Args:
+        changes: The memories.
+        edges: Their relationships.
+    """
+
+    def __init__(self, changes: Changes, edges: Edges) -> None:
+        self._changes = changes
+        self._edges = edges
+
+    def group(self, memory: ProjectMemory, *, back_to: datetime | None = None) -> list[Kept]:
+        """Memories that are or were of its type, subject and holder, without itself; oldest first.
+
+        Args:
+            memory: Need not be kept yet.
+            back_to: Look for those that are listed no longer, back to this time and to what ended there.
+        """
+        name = group_of(memory)
+        listed = self._changes.memories.subject(name) if name and memory.type in SUPERSEDING else []
+        known = {each: kept for each in listed if (kept := self._changes.get(each)) is not None}
+        latest = list(known.values())
+        while back_to is not None and latest:
+            latest = self._superseded(name, [each for each in latest if each.memory.valid_from >= back_to], known)
+            known |= {kept.memory.id: kept for kept in latest}
+        return sorted((kept for kept in known.values() if kept.memory.id != memory.id), key=_begin)
+
+    def _superseded(self, name: str, members: Iterable[Kept], known: Container[str]) -> list[Kept]:
+        """Further members of a group, which these ones supersede."""
+        found = {
+            edge.target_id: None for each in members for edge in each.memory.relationships if edge.type == SUPERSEDES
+        }
+        others = (self._changes.get(target_id) for target_id in found if target_id not in known)
+        return [kept for kept in others if kept is not None and group_of(kept.memory) == name]
+
+    def enlist(self, kept: Kept) -> None:
+        """Take a memory into the list of its group, at its time."""
+        name = group_of(kept.memory)
+        if not name:
+            return
+        if kept.memory.type not in SUPERSEDING:
+            self._changes.listed(name, kept, self._changes.policy.rivals)
+            return
+        members = sorted([*self.group(kept.memory), kept], key=_begin)
+        ids = [each.memory.id for each in members][-self._changes.policy.rivals :]
+        self._changes.memories.set_subject(name, ids)
+
+    def delist(self, memory: ProjectMemory) -> None:
+        """Take it out again, as long as it has its relationships: what follows in its place is found along those."""
+        name = group_of(memory)
+        listed = self._changes.memories.subject(name) if name else []
+        if memory.id not in listed:
+            return
+        ids = [each for each in listed if each != memory.id]
+        if memory.type in SUPERSEDING:
+            members = [kept for each in listed if (kept := self._changes.get(each)) is not None]
+            following = max(self._superseded(name, members, listed), key=_begin, default=None)
+            ids = ids if following is None else [following.memory.id, *ids]
+        self._changes.memories.set_subject(name, ids)
+
+    def split(self, group: Sequence[Kept], draft: ProjectMemory) -> list[Kept]:
+        """Cut those in two that were said both before and after a rival begins; gives the group with the new halves.
+
+        What was said of them later is a memory of its own, from when it was said; it is not listed yet.
+        """
+        result = list(group)
+        for kept in group:
+            if _holds_over(kept.memory, draft.valid_from) and supersedes(draft, kept.memory):
+                later = self._second_half(kept, draft.valid_from)
+                if later is not None:
+                    result = [self._changes.get(each.memory.id) or each for each in result] + [later]
+        return sorted(result, key=_begin)
+
+    def _second_half(self, kept: Kept, at: datetime) -> Kept | None:
+        memory = kept.memory
+        after = [source for source in memory.sources if source.by == "rules" and source.said_at > at]
+        if not after:
+            return None
+        begin = min(source.said_at for source in after)
+        before = [source for source in memory.sources if source not in after] or memory.sources
+        now = self._changes.now
+        half = msgspec.structs.replace(
+            memory,
+            id=self._changes.free_id(begin, memory.type, memory.content, holder(memory)),
+            valid_from=begin,
+            closed_by="",
+            sources=after,
+            mentions=len(after),
+            relationships=[],
+            history=[],
+            recorded_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+        first = msgspec.structs.replace(memory, sources=before, mentions=max(1, memory.mentions - len(after)))
+        self._changes.put(msgspec.structs.replace(kept, memory=first), "superseded")
+        later = Kept(memory=half, slot=self._changes.memories.free_slot(), ends=kept.ends)
+        return self._changes.put(later, "created")
+
+    def settle_group(self, memory_id: str, group: Sequence[Kept]) -> None:
+        """Bring a memory and its group to their ends.
+
+        Args:
+            memory_id: The memory.
+            group: As it was before the memory was listed: the list may have lost its oldest by that.
+        """
+        kept = self._changes.get(memory_id)
+        members = sorted([*group, kept] if kept is not None else group, key=_begin)
+        self.settle(members, members)
+
+    def settle(self, targets: Iterable[Kept], group: Sequence[Kept], *, by_hand: bool = False) -> None:
+        """Bring memories to their ends.
+
+        Args:
+            targets: These.
+            group: What may supersede them, by time.
+            by_hand: What supersedes them by hand has changed.
+        """
+        for each in targets:
+            kept = self._changes.get(each.memory.id)
+            if kept is not None:
+                self._settle(kept, group, by_hand=by_hand)
+
+    def _settle(self, kept: Kept, group: Sequence[Kept], *, by_hand: bool) -> None:
+        memory = kept.memory
+        closers = [next((each for each in group if supersedes(each.memory, memory)), None)]
+        found = self._end(kept, [each for each in closers if each is not None])
+        if found == (memory.valid_until, memory.closed_by) and not by_hand:
+            return
+        # A memory that is closed by hand is rare, and to know it takes a look at all that refer to it.
+        by_people = [source for source, edge in self._edges.incoming(kept, SUPERSEDES) if edge.origin != "rules"]
+        closers += [source for source in by_people if source.memory.valid_from > memory.valid_from]
+        end, closer = self._end(kept, [each for each in closers if each is not None])
+        if (end, closer) != (memory.valid_until, memory.closed_by):
+            self._close(kept, end, closer)
+
+    @staticmethod
+    def _end(kept: Kept, closers: Sequence[Kept]) -> tuple[datetime | None, str]:
+        first = min(closers, key=_begin, default=None)
+        if first is None or (kept.ends is not None and kept.ends < first.memory.valid_from):
+            return kept.ends, ""
+        return first.memory.valid_from, first.memory.id
+
+    def _close(self, kept: Kept, end: datetime | None, closer: str) -> None:
+        memory = kept.memory
+        sooner = end is not None and (memory.valid_until is None or end < memory.valid_until)
+        if end == memory.valid_until:
+            closed = msgspec.structs.replace(memory, closed_by=closer)
+        else:
+            closed = revised(memory, self._changes, valid_until=end, closed_by=closer)
+        # An end that falls together with what supersedes it is that one's: an imported memory does not tell them apart.
+        ends = None if closer and kept.ends == end else kept.ends
+        self._changes.put(
+            msgspec.structs.replace(kept, memory=closed, ends=ends), "superseded" if sooner or closer else "restored"
+        )
+        if memory.closed_by and memory.closed_by != closer:
+            source = self._changes.get(memory.closed_by)
+            edge = None if source is None else relationship(source.memory, memory.id, SUPERSEDES)
+            if edge is not None and edge.origin == "rules":
+                self._edges.unlink(memory.closed_by, memory.id, SUPERSEDES)
+        source = self._changes.get(closer) if closer else None
+        if source is not None and relationship(source.memory, memory.id, SUPERSEDES) is None:
+            self._edges.link(closer, memory.id, SUPERSEDES, FULL)
+
+
+def _begin(kept: Kept) -> tuple[datetime, str]:
+    return kept.memory.valid_from, kept.memory.id
+
+
+def _holds_over(memory: ProjectMemory, at: datetime) -> bool:
+    """Whether it holds before and at a time."""
+    return memory.valid_from < at and (memory.valid_until is None or at < memory.valid_until)

@@ -1,0 +1,255 @@
+"""Long-term memories as a project's state keeps them, and how they are changed: what `memory.long_term` works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+from zlib import crc32
+
+import msgspec
+from msgspec import Struct
+
+from models.events.ids import sortable_id
+from models.events.project import ItemCause
+from models.events.project_items import Category, MemoryRevision, MemorySource, MemoryType, ProjectMemory, Relationship
+from models.policy.project import LongTermPolicy
+from models.text.words import fold_text
+
+SHELVES: Final = 128
+"""Parts in which a project's memories lie, by the suffix of their ids."""
+_MILLISECOND = timedelta(milliseconds=1)
+_BEFORE_WORD, _AFTER_WORD = "\"'`([{*", ".,;:!?\"'`)]}*"
+
+
+class Kept(Struct, frozen=True, array_like=True):
+    """A memory, and what only the state knows of it."""
+
+    memory: ProjectMemory
+    slot: int
+    """Its place among the items of its kind."""
+    incoming: tuple[str, ...] = ()
+    """Memories with a relationship to this one, in the order in which they came."""
+    ends: datetime | None = None
+    """Where it ends by itself; something that superseded it may have closed it before."""
+    waiting: tuple[Relationship, ...] = ()
+    """Imported relationships to memories that are not here yet."""
+
+
+class Gone(Struct, frozen=True):
+    """A memory that went, and the place that is free."""
+
+    memory_id: str
+    slot: int
+
+
+class New(Struct, frozen=True, kw_only=True):
+    """Something to remember. Fields as in `ProjectMemory`."""
+
+    type: MemoryType
+    content: str
+    category: Category = ""
+    tags: list[str] = []
+    subject: str = ""
+    importance: float | None = None
+    """None: the type's default."""
+    confidence: float = 1.0
+    source: MemorySource
+    valid_from: datetime
+    valid_until: datetime | None = None
+
+
+class Memories(Protocol):
+    """What a project's state offers."""
+
+    @property
+    def count(self) -> int:
+        """Kept memories, archived ones among them."""
+
+    @property
+    def archived(self) -> int:
+        """Archived ones."""
+
+    def memory(self, memory_id: str) -> Kept | None:
+        """One of them."""
+
+    def alike(self, suffix: str) -> list[Kept]:
+        """Those whose id ends so: of the same type and content, but for chance."""
+
+    def put(self, kept: Kept) -> None:
+        """Keep a memory, new or as it is now."""
+
+    def drop(self, memory_id: str) -> None:
+        """Let go of a memory; its slot is free."""
+
+    def free_slot(self) -> int:
+        """A place for a new one."""
+
+    def subject(self, subject: str) -> list[str]:
+        """Ids that are listed under a name."""
+
+    def set_subject(self, subject: str, ids: list[str]) -> None:
+        """List ids under a name; none: the list goes."""
+
+    def shelf_ids(self, shelf: int) -> list[str]:
+        """Ids of a shelf's memories, sorted."""
+
+
+Tell = Callable[[Kept | Gone, ItemCause], None]
+"""Hears of each memory that changed or went, once per operation."""
+
+
+class Changes:
+    """Memories that are being changed; what changed is told at the end of an operation, each memory once.
+
+    Args:
+        memories: The project's.
+        tell: Hears of what changed.
+        key: The project's.
+        policy: Bounds and gains.
+        now: Broker time of the record: when things become known.
+    """
+
+    def __init__(self, memories: Memories, tell: Tell, key: str, policy: LongTermPolicy, now: datetime) -> None:
+        self.memories = memories
+        self.key = key
+        self.policy = policy
+        self.now = now
+        self._tell = tell
+        self._changed: dict[str, ItemCause] = {}
+
+    def get(self, memory_id: str) -> Kept | None:
+        """A memory as it is now."""
+        return self.memories.memory(memory_id)
+
+    def put(self, kept: Kept, cause: ItemCause | None) -> Kept:
+        """Keep it; without a cause nobody needs to hear of it. Of several causes the first is told."""
+        self.memories.put(kept)
+        if cause is not None:
+            self._changed.setdefault(kept.memory.id, cause)
+        return kept
+
+    def drop(self, kept: Kept, cause: ItemCause) -> None:
+        """Let go of it; told at once, as its slot may be taken next."""
+        self.memories.drop(kept.memory.id)
+        self._changed.pop(kept.memory.id, None)
+        self._tell(Gone(kept.memory.id, kept.slot), cause)
+
+    def tell(self) -> None:
+        """End the operation."""
+        changed, self._changed = self._changed, {}
+        for memory_id, cause in changed.items():
+            kept = self.get(memory_id)
+            if kept is not None:
+                self._tell(kept, cause)
+
+    def listed(self, name: str, kept: Kept, most: int) -> None:
+        """List a memory under a name, the latest last; beyond `most` the oldest is left out."""
+        ids = [each for each in self.memories.subject(name) if each != kept.memory.id]
+        self.memories.set_subject(name, [*ids, kept.memory.id][-most:] if most else [])
+
+    def unlisted(self, name: str, memory_id: str) -> None:
+        """Take it from a list."""
+        ids = self.memories.subject(name)
+        if memory_id in ids:
+            self.memories.set_subject(name, [each for each in ids if each != memory_id])
+
+    def free_id(self, at: datetime, memory_type: MemoryType, content: str, holder: str) -> str:
+        """Id of a new memory; a millisecond later as long as another has it."""
+        memory_id = sortable_id(at, *_named_by(self.key, memory_type, content, holder))
+        while self.get(memory_id) is not None:
+            at += _MILLISECOND
+            memory_id = sortable_id(at, *_named_by(self.key, memory_type, content, holder))
+        return memory_id
+
+    def suffix(self, memory_type: MemoryType, content: str, holder: str) -> str:
+        """How ids of this type and content end."""
+        return sortable_id(self.now, *_named_by(self.key, memory_type, content, holder)).rpartition("-")[2]
+
+
+def _named_by(key: str, memory_type: MemoryType, content: str, holder: str) -> list[str]:
+    return [key, memory_type.value, canonical(content), *([holder] if holder else [])]
+
+
+def revised(memory: ProjectMemory, changes: Changes, **fields: object) -> ProjectMemory:
+    """A memory of which something else is known from now on: what was known before goes into its history.
+
+    What became known with the same record never stood, and leaves nothing.
+    """
+    now = max(changes.now, memory.recorded_at)
+    history = memory.history
+    if memory.recorded_at < now:
+        before = MemoryRevision(
+            recorded_at=memory.recorded_at,
+            content=memory.content,
+            importance=memory.importance,
+            valid_from=memory.valid_from,
+            valid_until=memory.valid_until,
+        )
+        most = changes.policy.history
+        history = [*history, before][-most:] if most else []
+    return msgspec.structs.replace(memory, **fields, recorded_at=now, updated_at=now, history=history)
+
+
+def shelf_of(name: str) -> int:
+    """The shelf of what is so named: of an id its suffix, so that the same content has the same shelf."""
+    return crc32(name.encode()) % SHELVES
+
+
+def bounded_sources(sources: Sequence[MemorySource], most: int) -> list[MemorySource]:
+    """The first and the latest, by the time they were said."""
+    in_order = sorted(sources, key=lambda each: each.said_at)
+    return in_order if len(in_order) <= most else [in_order[0], *in_order[len(in_order) - most + 1 :]]
+
+
+def holder_of(memory_type: MemoryType, user_id: str) -> str:
+    """Whose it is: a preference is its user's, anything else the project's (empty)."""
+    return user_id if memory_type is MemoryType.PREFERENCE else ""
+
+
+def holder(memory: ProjectMemory) -> str:
+    """Whose a memory is (`holder_of`)."""
+    return holder_of(memory.type, memory.sources[0].user_id if memory.sources else "")
+
+
+def canonical(content: str) -> str:
+    r"""What "the same content" means: folded, one space between words, no marks around a word. Symbols count.
+
+    >>> canonical('Use "PostgreSQL" \n for orders!') == canonical("use postgresql for orders")
+    True
+    >>> canonical("Use C++.") == canonical("Use C#.")
+    False
+    """
+    words = (word.lstrip(_BEFORE_WORD).rstrip(_AFTER_WORD) for word in fold_text(content).split())
+    return " ".join(filter(None, words)) or content.strip()
+
+
+def decay(
+    last_access: datetime, access_count: int, at: datetime, half_life: timedelta, *, boost: float, most: float
+) -> float:
+    """`min(1, 0.5^(age / half-life) + min(boost * accesses, most))` (seed 004, Decay Function).
+
+    A negative age (a clock that went back) counts as none.
+
+    >>> from datetime import UTC
+    >>> noon, day = datetime(2026, 1, 1, 12, tzinfo=UTC), timedelta(days=1)
+    >>> at = noon + 60 * day
+    >>> [round(decay(noon, count, at, 30 * day, boost=0.1, most=0.5), 2) for count in (0, 1, 5, 50)]
+    [0.25, 0.35, 0.75, 0.75]
+    >>> decay(noon, 3, noon, 30 * day, boost=0.1, most=0.5)
+    1.0
+    """
+    age: float = max(at - last_access, timedelta()) / half_life
+    return min(1.0, float(0.5**age) + min(boost * access_count, most))
+
+
+def decay_at(memory: ProjectMemory, at: datetime, policy: LongTermPolicy) -> float:
+    """A memory's decay factor at a time."""
+    return decay(
+        memory.last_accessed_at,
+        memory.access_count,
+        at,
+        policy.half_life,
+        boost=policy.access_boost,
+        most=policy.access_boost_most,
+    )

@@ -1,0 +1,208 @@
+"""What is learned from what is said: memories at once, or facts that wait to be surer (seed 004, Fact Lifecycle).
+
+| confidence | then |
+|---|---|
+| from `promote_from` | a memory; one that is known is strengthened |
+| from `pending_from` | pending; said again it grows surer, `1 − (1 − a)(1 − b)`, and is promoted once sure enough |
+| less | nothing |
+
+What is a memory already is never pending besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from models.events import ItemCause, MemorySource, PendingFact, ProjectTurnAdded
+from models.events.ids import sortable_id
+from models.events.project import DeedOutcome
+from models.language.statements.extraction import Found, extract
+from models.policy import Policy
+from models.project.kept_memories import holder_of
+from models.project.long_term import Gone, Kept, LongTerm, New, canonical
+from models.project.outputs import Emission, said_first
+from models.project.pending import PENDING, KeptFact
+from models.project.shards import suffix_of
+from models.project.short_term import cut_short
+from models.project.state import ProjectState
+
+_SURE = 1.0
+"""Of what somebody promoted."""
+
+
+class Learning:
+    """Memories and pending facts of a project, while one event is folded.
+
+    Args:
+        state: The project.
+        emission: Hears of what changes.
+        policy: The rules.
+
+    Attributes:
+        long_term: Its long-term memories.
+    """
+
+    def __init__(self, state: ProjectState, emission: Emission, policy: Policy) -> None:
+        self._state = state
+        self._emission = emission
+        self._policy = policy.projects.long_term
+        self.long_term = LongTerm(state.memories, self._tell, state.key, self._policy, emission.now)
+
+    def _tell(self, kept: Kept | Gone, cause: ItemCause) -> None:
+        if isinstance(kept, Kept):
+            self._emission.memory(kept.memory, kept.slot, cause)
+        else:
+            gone = self._state.memories.dropped.get(kept.memory_id)
+            named = ("", "") if gone is None else said_first(gone)
+            self._emission.gone("memory", kept.slot, kept.memory_id, cause, named)
+
+    def read(self, turn: ProjectTurnAdded, content: str, context: str) -> list[str]:
+        """Learn from a message; gives the ids of memories that it made or strengthened.
+
+        Args:
+            turn: Where it was said.
+            content: As it is kept.
+            context: The message before it.
+        """
+        source = MemorySource(
+            conversation_id=turn.session_id,
+            turn=turn.turn,
+            role=turn.role.value,
+            user_id=turn.user_id,
+            said_at=turn.timestamp,
+        )
+        said: dict[str, None] = {}
+        for found in extract(content, turn.role, context=context):
+            if not self._state.is_full and (memory_id := self._learn(found, source)):
+                said[memory_id] = None
+        return list(said)
+
+    def _learn(self, found: Found, source: MemorySource) -> str:
+        """The memory that it made or strengthened, if any."""
+        found = msgspec.structs.replace(
+            found, content=_cut(found.content, self._policy.content_chars), tags=found.tags[: self._policy.tags]
+        )
+        if not found.content:
+            return ""
+        if found.confidence >= self._policy.promote_from:
+            pending = self._pending_like(found, self._name(found, source))
+            if pending is not None:
+                self.drop(pending.fact.id, "promoted")
+            return self.long_term.add(_new(found, source, found.confidence))[0]
+        if found.confidence >= self._policy.pending_from:
+            return self._wait(found, source)
+        return ""
+
+    def accessed(self, counts: Mapping[str, int], at: datetime) -> bool:
+        """Readers retrieved memories; False if more is left than one write takes: the head says how far it is."""
+        head = self._state.head
+        for memory_id in sorted(memory_id for memory_id in counts if memory_id > head.accessed):
+            if self._state.is_full:
+                return False
+            self.long_term.accessed({memory_id: counts[memory_id]}, at)
+            head.accessed = memory_id
+        head.accessed = ""
+        return True
+
+    # --- pending facts
+
+    def _wait(self, found: Found, source: MemorySource) -> str:
+        named = self._name(found, source)
+        known = self._pending_like(found, named)
+        if known is None:
+            if not self.long_term.knows(_new(found, source, found.confidence)):
+                self._keep(_pending(named, found, source, self._emission.now), "created")
+                self._let_weakest_go()
+            return ""
+        sure = 1.0 - (1.0 - known.fact.confidence) * (1.0 - found.confidence)
+        if sure < self._policy.promote_from:
+            self._keep(msgspec.structs.replace(known.fact, confidence=sure), "said_again")
+            return ""
+        self.drop(known.fact.id, "promoted")
+        self.long_term.add(_new(known.fact, known.fact.source, known.fact.confidence))
+        return self.long_term.add(_new(found, source, found.confidence))[0]
+
+    def _name(self, found: Found, source: MemorySource) -> str:
+        """Id of what is pending: of the same content, type and holder it ends the same."""
+        whose = holder_of(found.type, source.user_id)
+        parts = [found.type.value, canonical(found.content), *([whose] if whose else [])]
+        return sortable_id(source.said_at, self._state.key, PENDING, *parts)
+
+    def _pending_like(self, found: Found, named: str) -> KeptFact | None:
+        said = canonical(found.content)
+        for kept in self._state.pending.alike(suffix_of(named)):
+            if kept.fact.type == found.type and canonical(kept.fact.content) == said:
+                return kept
+        return None
+
+    def _keep(self, fact: PendingFact, cause: ItemCause) -> None:
+        self._state.head.pending += self._state.pending.get(fact.id) is None
+        kept = self._state.pending.put(fact)
+        self._emission.pending(fact, kept.slot, cause)
+
+    def _let_weakest_go(self) -> None:
+        while self._state.head.pending > self._policy.pending:
+            weakest = self._state.pending.weakest()
+            assert weakest is not None, "they are counted"  # noqa: S101
+            self.drop(weakest, "displaced")
+
+    def put_back(self, fact: PendingFact) -> bool:
+        """Take a pending fact of an import; False where there is no room for another one."""
+        if self._state.pending.get(fact.id) is None and self._state.head.pending >= self._policy.pending:
+            return False
+        self._keep(fact, "imported")
+        return True
+
+    def promote(self, fact: PendingFact) -> tuple[str, DeedOutcome]:
+        """Somebody knows that it is so; gives the memory's id, and what came of it."""
+        memory_id, outcome = self.long_term.add(_new(fact, fact.source, _SURE))
+        if memory_id:
+            self.drop(fact.id, "promoted")
+        return memory_id, outcome
+
+    def drop(self, pending_id: str, cause: ItemCause) -> None:
+        """A pending fact goes."""
+        gone = self._state.pending.drop(pending_id)
+        if gone is not None:
+            self._state.head.pending -= 1
+            source = gone.fact.source
+            self._emission.gone(PENDING, gone.slot, pending_id, cause, (source.conversation_id, source.user_id))
+
+
+def _new(said: Found | PendingFact, source: MemorySource, confidence: float) -> New:
+    return New(
+        type=said.type,
+        content=said.content,
+        category=said.category,
+        tags=said.tags,
+        subject=said.subject,
+        confidence=confidence,
+        source=source,
+        valid_from=source.said_at,
+    )
+
+
+def _pending(pending_id: str, found: Found, source: MemorySource, now: datetime) -> PendingFact:
+    return PendingFact(
+        id=pending_id,
+        content=found.content,
+        type=found.type,
+        confidence=found.confidence,
+        category=found.category,
+        subject=found.subject,
+        tags=found.tags,
+        source=source,
+        extracted_at=now,
+        doubts=found.doubts,
+    )
+
+
+def _cut(content: str, most_chars: int) -> str:
+    """Cut at a word."""
+    content = content.strip()
+    if len(content) <= most_chars:
+        return content
+    return content[:most_chars].rpartition(" ")[0].rstrip() or cut_short(content, most_chars)

@@ -1,0 +1,291 @@
+"""Long-term memories of a project (seed 004, Layer 3): what is remembered, strengthened, superseded, forgotten. Pure.
+
+| said | then |
+|---|---|
+| something new | a memory, from when it was said; what it supersedes ends there (`memory.rivals`, `memory.intervals`) |
+| the same content while it holds | strengthened: mentions, importance, confidence, one more source; never a duplicate |
+| … by the same message again | nothing |
+| … earlier than known, nothing else of its subject between | the memory begins earlier |
+| … after it ended | a new memory beside the old one: disjoint intervals stay disjoint |
+| something late that supersedes what was said before *and* after it | what it cuts is two memories |
+| another content whose id ends the same by chance | another memory |
+
+| gone | then |
+|---|---|
+| deleted or erased | relationships to it go; what it had closed holds again, until the next rival |
+| displaced, as there are too many | relationships to it go; what it had closed stays closed |
+| a session is erased | memories that others said too stay, from when those said it |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from models.events.project import DeedOutcome, ItemCause, ProjectMemoryEdited, RelationshipSet
+from models.events.project_items import MemorySource, ProjectMemory
+from models.policy.project import LongTermPolicy
+from models.project.conflicts import supersedes
+from models.project.edges import Edges
+from models.project.forgetting import Forgetting
+from models.project.intervals import Intervals
+from models.project.kept_memories import (
+    SHELVES,
+    Changes,
+    Gone,
+    Kept,
+    Memories,
+    New,
+    Tell,
+    bounded_sources,
+    canonical,
+    decay,
+    decay_at,
+    holder_of,
+    revised,
+    shelf_of,
+)
+from models.project.long_term_edits import Edits
+from models.project.secondary_index import Listing
+from models.project.validity import is_valid
+from models.text.words import estimate_tokens
+
+__all__ = [
+    "SHELVES",
+    "Gone",
+    "Kept",
+    "LongTerm",
+    "Memories",
+    "New",
+    "Tell",
+    "canonical",
+    "decay",
+    "decay_at",
+]
+
+
+class LongTerm:
+    """Long-term memories of a project, changed in place. After each operation what changed is told, each memory once.
+
+    Args:
+        memories: The project's.
+        tell: Hears of what changed or went.
+        key: The project's.
+        policy: Gains, half-life and bounds.
+        now: Broker time of the record: from then on it is known.
+    """
+
+    def __init__(self, memories: Memories, tell: Tell, key: str, policy: LongTermPolicy, now: datetime) -> None:
+        self._changes = Changes(memories, tell, key, policy, now)
+        self._edges = Edges(self._changes)
+        self._intervals = Intervals(self._changes, self._edges)
+        self._listing = Listing(self._changes, self._edges, self._intervals)
+        self._forgetting = Forgetting(self._changes, self._edges, self._intervals, self._listing)
+        self._edits = Edits(self._changes, self._edges, self._intervals, self._listing)
+
+    def refusal(self, new: New) -> tuple[DeedOutcome, str] | None:
+        """Why something cannot be remembered, and the outcome to tell; None if it can."""
+        policy = self._changes.policy
+        if not new.content.strip():
+            return "invalid", "content is empty"
+        if len(new.content) > policy.content_chars:
+            return "too_long", f"content has {len(new.content)} characters, at most {policy.content_chars} are kept"
+        if new.source.by == "hand" and len(new.tags) > policy.tags:
+            return "too_many", f"{len(new.tags)} tags, at most {policy.tags} are kept"
+        if new.valid_until is not None and new.valid_until <= new.valid_from:
+            return "invalid", "valid_until must be later than valid_from"
+        return None
+
+    def add(self, new: New) -> tuple[str, DeedOutcome]:
+        """Remember something, or strengthen what is known.
+
+        Returns:
+            Its id, empty if it was refused (`refusal`); `unchanged` if this very message said so before.
+        """
+        refused = self.refusal(new)
+        if refused is not None:
+            return "", refused[0]
+        known = self._listing.same(new)
+        again = next((kept for kept in known if _said_by(kept.memory, new.source)), None)
+        if again is not None:
+            return again.memory.id, "unchanged"
+        within = next((kept for kept in known if is_valid(kept.memory, new.valid_from)), None)
+        if within is None:
+            kept = self._place(new)
+        else:
+            kept = self._strengthen(within, new, self._intervals.group(within.memory, back_to=within.memory.valid_from))
+        self._changes.tell()
+        return kept.memory.id, "done"
+
+    def knows(self, new: New) -> bool:
+        """Whether a memory says so, of whatever time."""
+        return bool(self._listing.same(new))
+
+    def edit(self, command: ProjectMemoryEdited) -> tuple[DeedOutcome, str]:
+        """Put a memory right, expire, archive or restore it; the outcome, and why it was refused."""
+        return self._told(self._edits.edit(command))
+
+    def relate(self, command: RelationshipSet) -> tuple[DeedOutcome, str]:
+        """Relate two memories, or take it back; the outcome, and why it was refused."""
+        return self._told(self._edits.relate(command))
+
+    def delete(self, memory_id: str, cause: ItemCause) -> bool:
+        """Let go of a memory; False if it is not there. A `displaced` one leaves closed what it had closed."""
+        kept = self._changes.get(memory_id)
+        if kept is not None:
+            self._forgetting.drop(kept, cause)
+            self._changes.tell()
+        return kept is not None
+
+    def accessed(self, counts: Mapping[str, int], at: datetime) -> None:
+        """Readers retrieved memories so often (seed 004, Access Recording); unknown ids are passed over."""
+        for memory_id in sorted(counts):
+            kept = self._changes.get(memory_id)
+            if kept is None or counts[memory_id] <= 0:
+                continue
+            memory = msgspec.structs.replace(
+                kept.memory,
+                access_count=kept.memory.access_count + counts[memory_id],
+                last_accessed_at=max(kept.memory.last_accessed_at, at),
+            )
+            memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, at, self._changes.policy))
+            self._changes.put(msgspec.structs.replace(kept, memory=memory), "accessed")
+        self._changes.tell()
+
+    def decayed(self, kept: Kept, factor: float, *, archived: bool) -> None:
+        """A consolidation found this decay factor, and puts the memory away or not."""
+        memory = msgspec.structs.replace(kept.memory, decay_factor=factor, archived=archived)
+        cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
+        self._changes.put(msgspec.structs.replace(kept, memory=memory), cause)
+        self._changes.tell()
+
+    def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
+        """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
+        done = self._forgetting.erase_sessions(session_ids, is_full)
+        self._changes.tell()
+        return done
+
+    def put_back(self, memory: ProjectMemory) -> DeedOutcome:
+        """A memory of a saved project, replaced by id; relationships to others wait until those are here too."""
+        outcome = self._edits.put_back(memory)
+        self._changes.tell()
+        return outcome
+
+    def displace(self, shelf: int) -> Kept | None:
+        """Let go of a shelf's weakest memory: of archived ones if there are, by importance × decay."""
+        weakest = self._forgetting.displace(shelf)
+        self._changes.tell()
+        return weakest
+
+    def _told(self, outcome: tuple[DeedOutcome, str]) -> tuple[DeedOutcome, str]:
+        self._changes.tell()
+        return outcome
+
+    def _strengthen(self, kept: Kept, new: New, group: Sequence[Kept]) -> Kept:
+        """The same was said again while it holds."""
+        policy, memory = self._changes.policy, kept.memory
+        later = max(self._changes.now, memory.last_accessed_at)
+        importance = max(min(1.0, memory.importance + policy.mention_gain), new.importance or 0.0)
+        if importance != memory.importance:
+            memory = revised(memory, self._changes, importance=importance)
+        stronger = msgspec.structs.replace(
+            memory,
+            mentions=memory.mentions + 1,
+            confidence=min(1.0, 1 - (1 - memory.confidence) * (1 - new.confidence)),
+            sources=bounded_sources([*memory.sources, new.source], policy.sources),
+            tags=list(dict.fromkeys([*memory.tags, *new.tags]))[: policy.tags],
+            category=memory.category or new.category,
+            subject=memory.subject or new.subject,
+            archived=False,
+            updated_at=max(self._changes.now, memory.updated_at),
+            decay_factor=decay_at(memory, later, policy),
+        )
+        ends = new.valid_until if new.valid_until is not None else kept.ends
+        self._listing.delist(kept)
+        kept = self._changes.put(msgspec.structs.replace(kept, memory=stronger, ends=ends), "said_again")
+        self._listing.enlist(kept)
+        self._intervals.settle_group(memory.id, group)
+        return self._changes.get(memory.id) or kept
+
+    def _place(self, new: New) -> Kept:
+        """Nothing like it holds at that time: a memory of its own, or one that begins earlier than was known."""
+        draft = self._draft(new)
+        at = new.valid_from
+        group = self._split(draft)
+        next_rival = min((each.memory.valid_from for each in group if supersedes(each.memory, draft)), default=None)
+        later = next((kept for kept in self._listing.same(new) if kept.memory.valid_from > at), None)
+        if (
+            later is not None
+            and (next_rival is None or later.memory.valid_from <= next_rival)
+            and (new.valid_until is None or new.valid_until >= later.memory.valid_from)
+            and self._edits.may_begin(later, at)
+        ):
+            earlier = revised(later.memory, self._changes, valid_from=at)
+            kept = self._changes.put(msgspec.structs.replace(later, memory=earlier), "said_again")
+            return self._strengthen(kept, new, [each for each in group if each.memory.id != kept.memory.id])
+        group = self._make_room(draft.id, group)
+        kept = Kept(memory=draft, slot=self._changes.memories.free_slot(), ends=new.valid_until)
+        self._changes.put(kept, "created")
+        self._listing.enlist(kept)
+        self._intervals.settle_group(draft.id, group)
+        self._listing.relate_new(self._changes.get(draft.id) or kept)
+        return self._changes.get(draft.id) or kept
+
+    def _split(self, draft: ProjectMemory) -> list[Kept]:
+        """The group of what is new, with the halves of what it cuts."""
+        whole = self._intervals.group(draft, back_to=draft.valid_from)
+        group = self._intervals.split(whole, draft)
+        known = {kept.memory.id for kept in whole}
+        for half in [kept for kept in group if kept.memory.id not in known]:
+            self._listing.enlist(half)
+            group = self._make_room(half.memory.id, group, more=0)
+        return group
+
+    def _draft(self, new: New) -> ProjectMemory:
+        changes = self._changes
+        whose = holder_of(new.type, new.source.user_id)
+        importance = changes.policy.importance.of(new.type) if new.importance is None else new.importance
+        return ProjectMemory(
+            id=changes.free_id(new.valid_from, new.type, new.content, whose),
+            type=new.type,
+            content=new.content,
+            category=new.category,
+            tags=list(dict.fromkeys(new.tags))[: changes.policy.tags],
+            subject=new.subject,
+            importance=importance,
+            confidence=new.confidence,
+            valid_from=new.valid_from,
+            valid_until=new.valid_until,
+            recorded_at=changes.now,
+            created_at=changes.now,
+            updated_at=changes.now,
+            sources=[new.source],
+            last_accessed_at=changes.now,
+            tokens=estimate_tokens(new.content),
+        )
+
+    def _make_room(self, memory_id: str, group: list[Kept], more: int = 1) -> list[Kept]:
+        """Where there is none, the weakest goes of the first shelf that has any, beginning with the new one's.
+
+        Args:
+            memory_id: The new one's.
+            group: Memories that may be among those that go.
+            more: So many come yet.
+
+        Returns:
+            Those of the group that are left.
+        """
+        first = shelf_of(memory_id.rpartition("-")[2])
+        for shelf in range(first, first + SHELVES):
+            if self._changes.memories.count + more <= self._changes.policy.most:
+                break
+            self._forgetting.displace(shelf % SHELVES)
+        return [kept for kept in group if self._changes.get(kept.memory.id) is not None]
+
+
+def _said_by(memory: ProjectMemory, source: MemorySource) -> bool:
+    """Whether this very message is among its sources; by hand there is no message."""
+    named = (source.conversation_id, source.turn)
+    return bool(source.conversation_id) and any((each.conversation_id, each.turn) == named for each in memory.sources)

@@ -1,0 +1,215 @@
+"""What the fold of a project emits, with deterministic ids: each item once, as it is at the end."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from models.events import (
+    DeedResult,
+    ItemCause,
+    Position,
+    ProjectAudited,
+    ProjectChanged,
+    ProjectConsolidated,
+    ProjectErasure,
+    ProjectEvent,
+    ProjectItem,
+    ProjectItemChanged,
+    ProjectOutput,
+)
+from models.events.base import OutputFields
+from models.events.ids import event_id
+from models.events.project_items import (
+    ConversationChunk,
+    ItemKind,
+    PendingFact,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectMemory,
+)
+from models.project.state import ProjectState
+
+DETAIL_CHARS = 500
+"""Of why a command was refused: a cycle may be long."""
+
+
+class Consolidated(Struct, frozen=True, kw_only=True):
+    """What a consolidation came to. Fields as in `ProjectConsolidated`."""
+
+    run: int
+    cause: Literal["scheduled", "asked"]
+    started_at: datetime
+    memories_looked_at: int
+    decay_updated: int
+    memories_archived: int
+    archived_ids: list[str]
+    episodes_merged: int
+    merged: list[list[str]]
+    pending_dropped: int
+    tokens_reclaimed: int
+
+
+class Emission:
+    """Outputs of one event, in order: items, what happened, and at last how far the project is.
+
+    An item that changes more than once with one event is told once, with the cause that was first; that it went is
+    told in its place, before what comes next into its slot.
+
+    Attributes:
+        timestamp: The event's time.
+        now: The broker's time of its record.
+    """
+
+    def __init__(
+        self, state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime
+    ) -> None:
+        self.timestamp = event.timestamp
+        self.now = now
+        self._state = state
+        self._position = position
+        self._ids = {"app_id": event.app_id, "project_id": event.project_id}
+        self._items: dict[tuple[str, int, str], ProjectItemChanged] = {}
+        self._happened: list[ProjectConsolidated | ProjectAudited] = []
+        self._ordinals: dict[str, int] = {}
+        self._changed = False
+
+    def touch(self) -> None:
+        """Something changed beside the items."""
+        self._changed = True
+
+    # --- items
+
+    def memory(self, memory: ProjectMemory, slot: int, cause: ItemCause) -> None:
+        """A memory came or changed."""
+        self._item(("memory", slot, memory.id), cause, memory, said_first(memory))
+
+    def episode(self, episode: ProjectEpisode, slot: int, cause: ItemCause) -> None:
+        """An episode came or changed."""
+        self._item(("episode", slot, episode.id), cause, episode, (episode.conversation_id, ""))
+
+    def chunk(self, chunk: ConversationChunk, slot: int, cause: ItemCause) -> None:
+        """A chunk came or changed."""
+        self._item(("chunk", slot, chunk.id), cause, chunk, (chunk.conversation_id, ""))
+
+    def conversation(self, conversation: ProjectConversation, slot: int, cause: ItemCause, user_id: str) -> None:
+        """A conversation began or changed."""
+        named = (conversation.id, user_id)
+        self._item(("conversation", slot, conversation.id), cause, conversation, named)
+
+    def pending(self, fact: PendingFact, slot: int, cause: ItemCause) -> None:
+        """A pending fact came or changed."""
+        named = (fact.source.conversation_id, fact.source.user_id)
+        self._item(("pending", slot, fact.id), cause, fact, named)
+
+    def gone(self, kind: ItemKind, slot: int, item_id: str, cause: ItemCause, said: tuple[str, str] = ("", "")) -> None:
+        """An item went: its text is not told again, nor, of an erased one, where it was said (session and user)."""
+        self._item((kind, slot, item_id), cause, None, ("", "") if cause == "erased" else said)
+
+    def _item(
+        self, place: tuple[ItemKind, int, str], cause: ItemCause, item: ProjectItem | None, said: tuple[str, str]
+    ) -> None:
+        known = self._items.get(place)
+        if known is not None and known.active and item is not None:
+            cause = known.cause
+        kind, slot, item_id = place
+        common = self._common(f"project_item_changed/{kind}/{slot}/{item_id}", *said)
+        if known is not None:
+            common["id"] = known.id
+        self._items[place] = ProjectItemChanged(
+            **common,
+            project_id=self._ids["project_id"],
+            revision=self._state.head.revision + 1,
+            kind=kind,
+            slot=slot,
+            item_id=item_id,
+            active=item is not None,
+            cause=cause,
+            memory=item if isinstance(item, ProjectMemory) else None,
+            episode=item if isinstance(item, ProjectEpisode) else None,
+            chunk=item if isinstance(item, ConversationChunk) else None,
+            conversation=item if isinstance(item, ProjectConversation) else None,
+            pending=item if isinstance(item, PendingFact) else None,
+        )
+
+    # --- what happened
+
+    def consolidated(self, told: Consolidated) -> None:
+        """A consolidation ended."""
+        common = self._common("project_consolidated")
+        self._happened.append(
+            ProjectConsolidated(**common, project_id=self._ids["project_id"], **msgspec.structs.asdict(told))
+        )
+
+    def answered(self, action: str, by: str, result: DeedResult) -> None:
+        """Somebody's command came to something: it is audited, and remembered."""
+        self.audited(action, by, result)
+        self._state.answer(msgspec.structs.replace(result, detail=result.detail[:DETAIL_CHARS]))
+        self.touch()
+
+    def audited(self, action: str, by: str, result: DeedResult) -> None:
+        """Somebody did something."""
+        self._happened.append(
+            ProjectAudited(
+                **self._common("project_audited"),
+                project_id=self._ids["project_id"],
+                action=action,
+                item_id=result.item_id,
+                by=by,
+                request_id=result.request_id,
+                outcome=result.outcome,
+                count=result.count,
+            )
+        )
+
+    def finish(self) -> list[ProjectOutput]:
+        """All outputs. What changes anything raises the project's revision."""
+        outputs: list[ProjectOutput] = [*self._items.values(), *self._happened]
+        if self._state.known and (self._items or self._changed):
+            self._state.head.revision += 1
+            outputs.append(self._standing())
+        return outputs
+
+    def _standing(self) -> ProjectChanged:
+        head = self._state.head
+        return ProjectChanged(
+            **self._common("project_changed"),
+            project_id=self._ids["project_id"],
+            revision=head.revision,
+            born=head.born,
+            turn_count=head.turn_count,
+            conversations=head.conversations,
+            memories=head.memories.count,
+            archived=head.memories.archived,
+            episodes=head.episodes,
+            pending=head.pending,
+            chunks=head.chunks,
+            created=head.memories.created,
+            consolidated_at=head.consolidated_at,
+            consolidated=head.consolidated,
+            seen={str(partition): offset for partition, (offset, _) in sorted(head.seen.items())},
+            results=self._state.results,
+        )
+
+    def _common(self, kind: str, session_id: str = "", user_id: str = "") -> OutputFields:
+        return {
+            "id": self._next_id(kind),
+            "session_id": session_id,
+            "user_id": user_id,
+            "app_id": self._ids["app_id"],
+            "timestamp": self.timestamp,
+            "source": self._position,
+        }
+
+    def _next_id(self, kind: str) -> str:
+        ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
+        # The revision tells the steps of one record apart.
+        return event_id(f"{kind}@{self._state.head.revision}", self._state.key, self._position, ordinal)
+
+
+def said_first(memory: ProjectMemory) -> tuple[str, str]:
+    """Conversation and user of the first place where it was said; empty for what was written by hand."""
+    return (memory.sources[0].conversation_id, memory.sources[0].user_id) if memory.sources else ("", "")

@@ -1,0 +1,62 @@
+"""What a language model is told of a project, and what of it counts as accessed: one rule for every reader (seed 004).
+
+| asked for | counts as accessed |
+|---|---|
+| retrieval, search | every memory and episode that was found |
+| context | those that are in it: what did not fit nobody read |
+| chunks | never (seed 004: accesses of memories and episodes) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from models.events.project_items import ConversationChunk
+from models.policy.project import ContextPolicy
+from models.project.view import ProjectView
+from models.retrieval.context_window import BuiltContext, ContextInputs, ContextMessage, TokenCounter, build_context
+from models.retrieval.relevance import Retrieved
+
+_NO_ACCESS = "chunk"
+
+
+class Telling(Struct, frozen=True, kw_only=True):
+    """Who is told, what, and within which budget.
+
+    Attributes:
+        conversation_id: Whose messages and chunks; None: no such.
+        recent: Its messages at hand, in order.
+        system_prompt: Comes first.
+    """
+
+    conversation_id: str | None
+    recent: list[ContextMessage]
+    system_prompt: str = ""
+
+
+def told(
+    view: ProjectView, telling: Telling, found: list[Retrieved], policy: ContextPolicy, tokens: TokenCounter
+) -> tuple[BuiltContext, list[str]]:
+    """A context of what was found, and ids of what counts as accessed.
+
+    Raises:
+        BudgetTooSmall: The budget does not hold the system prompt.
+    """
+    chunks = [] if telling.conversation_id is None else chunks_of(view, telling.conversation_id)
+    inputs = ContextInputs(system_prompt=telling.system_prompt, recent=telling.recent, memories=found, chunks=chunks)
+    built = build_context(inputs, policy, tokens)
+    read = {item.id for item in built.items if item.section == "memories"}
+    return built, accessed(each for each in found if each.id in read)
+
+
+def accessed(found: Iterable[Retrieved]) -> list[str]:
+    """Ids of what counts as accessed, best first."""
+    return [each.id for each in found if each.kind != _NO_ACCESS]
+
+
+def chunks_of(view: ProjectView, conversation_id: str) -> list[ConversationChunk]:
+    """Chunks of a conversation, in order."""
+    mine = (chunk for chunk in view.chunks.values() if chunk.conversation_id == conversation_id)
+    return sorted(mine, key=lambda chunk: chunk.first_number)

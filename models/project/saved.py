@@ -1,0 +1,181 @@
+"""A saved project before it is written to files or sent: what it holds, whether it is sound, and in which pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Final, NoReturn
+
+import msgspec
+from msgspec import Struct
+
+from models.errors import ConfigurationError
+from models.events.base import Role, UtcTime
+from models.events.project_items import (
+    DEPENDS_ON,
+    MOST_MESSAGE_CHARS,
+    SUPERSEDES,
+    ConversationChunk,
+    ImportedMessage,
+    PendingFact,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectItem,
+    ProjectMemory,
+)
+from models.project.view import ProjectView
+
+MEMORIES, EPISODES = "long-term-memory.json", "episodic-memory.json"
+CONVERSATIONS, CHUNKS = "conversations.json", "conversation-chunks.json"
+FILES: Final = (MEMORIES, EPISODES, CONVERSATIONS, CHUNKS)
+_ACYCLIC = (DEPENDS_ON, SUPERSEDES)
+_SENT = ("conversations", "chunks", "episodes", "pending")
+"""After the memories, which they name."""
+
+
+class ProjectFileError(ConfigurationError):
+    """A file is damaged, newer than this release, or contradicts itself; nothing of the project was taken."""
+
+
+class SavedMessage(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A message at hand (seed 004, `ConversationMessage`)."""
+
+    turn: int
+    role: Role
+    content: str
+    timestamp: UtcTime
+    user_id: str = ""
+
+
+class SavedProject(Struct, frozen=True, kw_only=True):
+    """Everything of a project that its files have."""
+
+    memories: list[ProjectMemory] = []
+    episodes: list[ProjectEpisode] = []
+    conversations: list[ProjectConversation] = []
+    chunks: list[ConversationChunk] = []
+    pending: list[PendingFact] = []
+    messages: dict[str, list[SavedMessage]] = {}
+    """Conversation → its messages at hand, as far as they are known."""
+
+    @property
+    def count(self) -> int:
+        """Items in it; messages are none."""
+        return len(self.memories) + sum(len(getattr(self, name)) for name in _SENT)
+
+
+def saved_of(view: ProjectView, said: Mapping[str, Mapping[int, SavedMessage]]) -> SavedProject:
+    """A project as it is now, by id, with those of the messages that are at hand (conversation → turn → message)."""
+    at_hand = {
+        each.id: [texts[turn] for turn in each.recent if turn in texts]
+        for each in view.conversations.values()
+        if (texts := said.get(each.id))
+    }
+    return SavedProject(
+        memories=_by_id(view.memories),
+        episodes=_by_id(view.episodes),
+        conversations=_by_id(view.conversations),
+        chunks=_by_id(view.chunks),
+        pending=_by_id(view.pending),
+        messages={name: messages for name, messages in sorted(at_hand.items()) if messages},
+    )
+
+
+def _by_id(items: Mapping[str, Any]) -> list[Any]:
+    return [items[each] for each in sorted(items)]
+
+
+Batch = dict[str, list[ProjectItem | ImportedMessage]]
+"""Field of `ProjectImported` → what it brings."""
+
+
+def batches(project: SavedProject, most_items: int, most_bytes: int) -> Iterator[Batch]:
+    """A project in pieces, in an order in which each finds what it refers to.
+
+    Memories whose relationships lead to later ones come again at the end: an end that is not there yet would be left
+    out. A piece holds `most_items` at the most, and fewer where their JSON is larger than `most_bytes`, but for a
+    single item that is.
+    """
+    placed: set[str] = set()
+    again: list[ProjectMemory] = []
+    sequence: list[tuple[str, ProjectItem | ImportedMessage]] = []
+    for memory in project.memories:
+        placed.add(memory.id)
+        sequence.append(("memories", memory))
+        if any(each.target_id not in placed for each in memory.relationships):
+            again.append(memory)
+    sequence += [("memories", memory) for memory in again]
+    for name in _SENT:
+        sequence += [(name, item) for item in getattr(project, name)]
+    sequence += [("messages", message) for message in _messages(project)]
+    batch: Batch = {}
+    items = size = 0
+    for name, item in sequence:
+        item_bytes = len(msgspec.json.encode(item)) + 1
+        if items and (items >= most_items or size + item_bytes > most_bytes):
+            yield batch
+            batch, items, size = {}, 0, 0
+        batch.setdefault(name, []).append(item)
+        items, size = items + 1, size + item_bytes
+    if batch:
+        yield batch
+
+
+def _messages(project: SavedProject) -> Iterator[ImportedMessage]:
+    for name, said in project.messages.items():
+        for each in said:
+            yield ImportedMessage(
+                conversation_id=name,
+                turn=each.turn,
+                role=each.role,
+                user_id=each.user_id,
+                content=each.content[:MOST_MESSAGE_CHARS],
+                timestamp=each.timestamp,
+            )
+
+
+def require_sound(project: SavedProject) -> None:
+    """Refuse what contradicts itself.
+
+    Raises:
+        ProjectFileError: An id twice, an end before its beginning, a relationship to itself or in a circle.
+    """
+    for name, items in (
+        (MEMORIES, project.memories),
+        (EPISODES, project.episodes),
+        (CONVERSATIONS, project.conversations),
+        (CHUNKS, project.chunks),
+        (CONVERSATIONS, project.pending),
+    ):
+        _require_distinct(name, [each.id for each in items])
+    for memory in project.memories:
+        if memory.valid_until is not None and memory.valid_until <= memory.valid_from:
+            refuse(f"{MEMORIES}, {memory.id}", "has a validUntil that is not after its validFrom")
+        if any(each.target_id == memory.id for each in memory.relationships):
+            refuse(f"{MEMORIES}, {memory.id}", "has a relationship to itself")
+    for relation in _ACYCLIC:
+        ends = {
+            memory.id: [each.target_id for each in memory.relationships if each.type == relation]
+            for memory in project.memories
+        }
+        try:
+            TopologicalSorter(ends).prepare()
+        except CycleError as error:
+            refuse(MEMORIES, f"has a circle of {relation}: {' → '.join(reversed(error.args[1]))}")
+
+
+def _require_distinct(name: str, ids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for each in ids:
+        if each in seen:
+            refuse(name, f"has the id {each} twice")
+        seen.add(each)
+
+
+def refuse(where: str, what: str) -> NoReturn:
+    """Say what is wrong, where, and what to do.
+
+    Raises:
+        ProjectFileError: Always.
+    """
+    raise ProjectFileError(f"{where} {what}. Mend it there, or take another copy; nothing was imported.")

@@ -1,0 +1,150 @@
+"""Long-term memories of a project in its state: what `models.project.long_term` is given as `Memories`.
+
+| part of a shelf | content | shelf |
+|---|---|---|
+| `m:<id>` | a memory with its place and who refers to it | of the id's suffix |
+| `s:<digest>` | memories of a subject, oldest first | of the subject |
+| `p:<id>` | a pending fact (`models.project.pending`) | of the id's suffix |
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from models.events.project_items import ProjectMemory
+from models.project.kept_memories import Kept, shelf_of
+from models.project.store import Slots, Store, decoded, digest_of
+from models.state.parts import Parts
+
+MEMORY: Final = "memory"
+"""Kind of the items."""
+_PREFIX = "m:"
+_AT_HAND = 1_000
+"""Decoded memories that are kept for another look within one write."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode_kept = msgspec.msgpack.Decoder(Kept).decode
+_decode_ids = msgspec.msgpack.Decoder(list[str]).decode
+
+
+class MemoryCounts(msgspec.Struct, array_like=True):
+    """Of the head."""
+
+    count: int = 0
+    archived: int = 0
+    created: int = 0
+    """Of all time."""
+
+
+class ShelvedMemories:
+    """Memories by id, by content, by subject and by shelf; nothing else is read.
+
+    Args:
+        store: Where the shelves are.
+        slots: Where places come from.
+        counts: How many there are; changed with them.
+
+    Attributes:
+        dropped: Memories that went since the state was loaded or `dropped.clear()`, by id.
+    """
+
+    def __init__(self, store: Store, slots: Slots, counts: MemoryCounts) -> None:
+        self._store = store
+        self._slots = slots
+        self._counts = counts
+        self._at_hand: dict[str, Kept] = {}
+        self.dropped: dict[str, ProjectMemory] = {}
+
+    @property
+    def count(self) -> int:
+        """Kept memories, archived ones among them."""
+        return self._counts.count
+
+    @property
+    def archived(self) -> int:
+        """Archived ones."""
+        return self._counts.archived
+
+    def memory(self, memory_id: str) -> Kept | None:
+        """A memory, None if it is not there."""
+        kept = self._at_hand.get(memory_id)
+        if kept is None:
+            data = self._shelf_of(memory_id).get(_PREFIX + memory_id)
+            if data is None:
+                return None
+            kept = decoded(_PREFIX, data, _decode_kept)
+            self._remember(kept)
+        return kept
+
+    def size_bytes(self, memory_id: str) -> int:
+        """Of a memory as it is kept."""
+        return len(self._shelf_of(memory_id).get(_PREFIX + memory_id) or b"")
+
+    def alike(self, suffix: str) -> list[Kept]:
+        """Memories whose id ends so: of one type and content, but for chance."""
+        shelf, ending = self._store.shelf(shelf_of(suffix)), f"-{suffix}"
+        found = sorted(name for name in shelf.names(_PREFIX) if name.endswith(ending))
+        return [kept for name in found if (kept := self.memory(name[len(_PREFIX) :])) is not None]
+
+    def put(self, kept: Kept) -> None:
+        """Keep a memory, new or as it is now."""
+        memory_id = kept.memory.id
+        before = self.memory(memory_id)
+        counts = self._counts
+        counts.count += before is None
+        counts.created += before is None
+        counts.archived += kept.memory.archived - (before is not None and before.memory.archived)
+        self._remember(kept)
+        self._store.put(self._shelf_of(memory_id), _PREFIX + memory_id, _encode(kept))
+
+    def drop(self, memory_id: str) -> None:
+        """Let go of a memory; its place is free."""
+        known = self.memory(memory_id)
+        if known is None:
+            return
+        self._counts.count -= 1
+        self._counts.archived -= known.memory.archived
+        self._at_hand.pop(memory_id, None)
+        self.dropped[memory_id] = known.memory
+        self._shelf_of(memory_id).drop(_PREFIX + memory_id)
+        self._slots.give(MEMORY, known.slot)
+
+    def free_slot(self) -> int:
+        """A place for a new one."""
+        return self._slots.take(MEMORY)
+
+    def subject(self, subject: str) -> list[str]:
+        """Ids of a subject's memories, oldest first."""
+        name = f"s:{digest_of(subject)}"
+        data = self._store.shelf(shelf_of(subject)).get(name)
+        return [] if data is None else decoded(name, data, _decode_ids)
+
+    def set_subject(self, subject: str, ids: list[str]) -> None:
+        """Note a subject's memories."""
+        name, shelf = f"s:{digest_of(subject)}", self._store.shelf(shelf_of(subject))
+        if ids:
+            self._store.put(shelf, name, _encode(ids))
+        else:
+            shelf.drop(name)
+
+    def shelf_ids(self, shelf: int) -> list[str]:
+        """Ids of the memories on a shelf, sorted: the oldest first."""
+        return sorted(name[len(_PREFIX) :] for name in self._store.shelf(shelf).names(_PREFIX))
+
+    def _shelf_of(self, memory_id: str) -> Parts:
+        return self._store.shelf(shelf_of(suffix_of(memory_id)))
+
+    def _remember(self, kept: Kept) -> None:
+        if len(self._at_hand) >= _AT_HAND:
+            self._at_hand.clear()
+        self._at_hand[kept.memory.id] = kept
+
+
+def suffix_of(item_id: str) -> str:
+    """What of an id comes from its content.
+
+    >>> suffix_of("mf0k3x2a-9c1d22ab")
+    '9c1d22ab'
+    """
+    return item_id.rpartition("-")[2]

@@ -1,0 +1,164 @@
+"""Short-term memory of a project: the last messages verbatim, older ones as chunks (seed 004, Layer 2). Pure.
+
+| when | then |
+|---|---|
+| more than `recent_messages` are at hand | the oldest `chunk_messages` become a chunk |
+| more than `max_chunks` of a conversation | the two oldest become one: `Earlier: … Then: …` |
+| a conversation is not active, and the project went on for `retention_turns` | what is left of it becomes chunks too |
+| a late turn | takes its place by number, also before those that are at hand |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from models.events.base import Role
+from models.events.ids import sortable_id
+from models.events.project_items import ConversationChunk, ConversationStatus, ProjectConversation
+from models.policy.project import ShortTermPolicy
+from models.text.summary import Passage, summarise
+from models.text.words import estimate_tokens
+
+_EARLIER, _THEN = "Earlier: ", "\n\nThen: "
+
+
+class Message(Struct, frozen=True, array_like=True, gc=False):
+    """A turn at hand, its content cut at `message_chars`."""
+
+    turn: int
+    role: Role
+    user_id: str
+    content: str
+    timestamp: datetime
+
+
+class ChunkPlace(Struct, frozen=True, gc=False):
+    """Which chunk of which conversation is made, and when."""
+
+    key: str
+    """Of the project."""
+    conversation_id: str
+    number: int
+    now: datetime
+
+
+def chunk_of(
+    messages: Sequence[Message], place: ChunkPlace, policy: ShortTermPolicy, risky: tuple[str, ...] = ()
+) -> ConversationChunk:
+    """Compress messages, the oldest first; at least one."""
+    sentence_chars = max(1, policy.summary_chars // policy.summary_sentences)
+    said = summarise(
+        [Passage(message.content) for message in messages],
+        sentences=policy.summary_sentences,
+        sentence_chars=sentence_chars,
+        key_topics=policy.key_topics,
+        risky=risky,
+    )
+    summary = cut_short(said.text, policy.summary_chars)
+    times = [message.timestamp for message in messages]
+    started_at = min(times)
+    return ConversationChunk(
+        id=sortable_id(started_at, place.key, "chunk", place.conversation_id, str(place.number)),
+        conversation_id=place.conversation_id,
+        first_number=place.number,
+        last_number=place.number,
+        first_turn=messages[0].turn,
+        last_turn=messages[-1].turn,
+        messages=len(messages),
+        summary=summary,
+        key_topics=said.key_topics,
+        token_count=sum(estimate_tokens(message.content) for message in messages),
+        summary_tokens=estimate_tokens(summary),
+        started_at=started_at,
+        ended_at=max(times),
+        created_at=place.now,
+    )
+
+
+def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTermPolicy) -> ConversationChunk:
+    """Two neighbours as one (seed 004, Chunk Compression); it keeps the earlier one's id."""
+    summary = told_in_order([*_told(earlier.summary), *_told(later.summary)], policy.merged_summary_chars)
+    topics = list(dict.fromkeys([*earlier.key_topics, *later.key_topics]))
+    return msgspec.structs.replace(
+        earlier,
+        last_number=later.last_number,
+        first_turn=min(earlier.first_turn, later.first_turn),
+        last_turn=max(earlier.last_turn, later.last_turn),
+        messages=earlier.messages + later.messages,
+        summary=summary,
+        key_topics=topics[-policy.merged_key_topics :],
+        token_count=earlier.token_count + later.token_count,
+        summary_tokens=estimate_tokens(summary),
+        started_at=min(earlier.started_at, later.started_at),
+        ended_at=max(earlier.ended_at, later.ended_at),
+    )
+
+
+def told_in_order(passages: Sequence[str], most_chars: int) -> str:
+    r"""Summaries as the seed joins them; what is oldest goes where they are too long together.
+
+    >>> told_in_order(["We met.", "We built.", "We sang."], 100)
+    'Earlier: We met.\n\nThen: We built.\n\nThen: We sang.'
+    >>> told_in_order(["We met.", "We built.", "We sang."], 40)
+    'Earlier: We built.\n\nThen: We sang.'
+    """
+    kept = list(passages)
+    while len(kept) > 1 and len(_EARLIER) + sum(map(len, kept)) + len(_THEN) * (len(kept) - 1) > most_chars:
+        kept.pop(0)
+    return cut_short(_EARLIER + _THEN.join(kept), most_chars)
+
+
+def _told(summary: str) -> list[str]:
+    return summary.removeprefix(_EARLIER).split(_THEN)
+
+
+def cut_short(text: str, most_chars: int) -> str:
+    """The text, or as much of its beginning as there is room for, with an ellipsis."""
+    return text if len(text) <= most_chars else text[: most_chars - 1].rstrip() + "…"
+
+
+def with_turn(conversation: ProjectConversation, turn: int, at: datetime) -> ProjectConversation:
+    """The conversation went on; it is active again if it was not."""
+    recent = conversation.recent
+    place = len(recent)
+    while place and recent[place - 1] > turn:
+        place -= 1
+    if place and recent[place - 1] == turn:  # a forgotten session that began anew under its old id
+        place, recent = place - 1, [*recent[: place - 1], *recent[place:]]
+    return msgspec.structs.replace(
+        conversation,
+        status="active",
+        started_at=min(conversation.started_at, at),
+        last_at=max(conversation.last_at, at),
+        ended_at=None,
+        total_turns=conversation.total_turns + 1,
+        recent=[*recent[:place], turn, *recent[place:]],
+    )
+
+
+def with_status(
+    conversation: ProjectConversation, status: ConversationStatus, at: datetime, summary: str = ""
+) -> ProjectConversation:
+    """The conversation in another state; of one that ended the first end counts."""
+    if status == conversation.status and summary in {"", conversation.summary}:
+        return conversation
+    return msgspec.structs.replace(
+        conversation,
+        status=status,
+        ended_at=max(conversation.last_at, at) if status == "ended" else None,
+        summary=summary or conversation.summary,
+    )
+
+
+def named_in(names: Sequence[str], more: Sequence[str], most: int) -> list[str]:
+    """Names with further ones behind them, each once, the latest so many.
+
+    >>> named_in(["a", "b"], ["a", "c"], 2)
+    ['a', 'c']
+    """
+    kept = [name for name in names if name not in more] + list(dict.fromkeys(more))
+    return kept[len(kept) - most :] if most < len(kept) else kept

@@ -1,0 +1,298 @@
+"""The state of one project's memory: what it consists of, how it is read and written.
+
+The root entity, under the project's key; memories and conversations lie beside it (`models.project.store`).
+
+| part | content | written |
+|---|---|---|
+| `head` | counters, what was seen, how far a consolidation is (`models.project.head`) | with each change |
+| `r` | outcomes of commands by hand | with each |
+| `c:<digest>` | a conversation's place, and when it was spoken in last | by each of its turns |
+| `q` | conversations that are not active and have messages at hand | when one falls silent, or goes on |
+| `e:<id>` | episodes, one each | when one changes |
+| `y0` … | pending facts' confidences (`models.project.pending`) | when one changes |
+| `f:<kind>/<n>` | free places (`models.project.store.Slots`) | when one is freed or taken |
+
+All parts of one batch are written together, so they always fit each other. A project that was erased, or never was, has
+none.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from models.events import DeedResult, ProjectEpisode
+from models.events.project_items import ProjectConversation
+from models.policy import Policy
+from models.project.conversation import ConversationHead, ConversationState
+from models.project.head import ProjectHead, read_head
+from models.project.pending import PendingFacts
+from models.project.shards import ShelvedMemories
+from models.project.store import HEAD, Read, Slots, Store, decoded, digest_of
+
+EVENT_STATE_BYTES: Final = 1024 * 1024
+"""Of the changelog, by one event of those that may change any number of items."""
+CONVERSATION: Final = "conversation"
+CHUNK: Final = "chunk"
+EPISODE: Final = "episode"
+
+
+class Spoken(Struct, frozen=True, array_like=True, gc=False):
+    """Which conversation, and how many turns the project had when it was spoken in last."""
+
+    turn_count: int
+    slot: int
+
+
+class KeptEpisode(Struct, frozen=True, array_like=True):
+    """An episode in its place."""
+
+    episode: ProjectEpisode
+    slot: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_results = msgspec.msgpack.Decoder(list[DeedResult]).decode
+_decode_spoken = msgspec.msgpack.Decoder(Spoken).decode
+_decode_silent = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
+_decode_episode = msgspec.msgpack.Decoder(KeptEpisode).decode
+
+
+class ProjectState:
+    """Working copy of one project, between `load` and `changed`. `models.project.fold.fold` consumes it.
+
+    Attributes:
+        key: The project's key.
+        head: Counters.
+        memories: Long-term memories.
+        pending: Pending facts.
+        slots: Places of items.
+    """
+
+    def __init__(self, key: str, read: Read, policy: Policy) -> None:
+        self.key = key
+        self._store = Store(key, read)
+        self._policy = policy.projects
+        data = self._store.root.get(HEAD)
+        self.head = ProjectHead() if data is None else read_head(data)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._written_before = 0
+        self.slots = Slots(self._store.root, self.head.slots)
+        self.memories = ShelvedMemories(self._store, self.slots, self.head.memories)
+        self.pending = PendingFacts(self._store, self.slots)
+        self._conversations: dict[str, ConversationState] = {}
+
+    @classmethod
+    def load(cls, key: str, read: Read, policy: Policy) -> ProjectState:
+        """Working copy of what is stored under the key, or of nothing; nothing stored is ever changed.
+
+        Raises:
+            RecoveryFailed: A part is damaged, or the state is of another version.
+        """
+        return cls(key, read, policy)
+
+    def changed(self) -> dict[str, dict[str, bytes | None]]:
+        """Entity → part → bytes, None to delete. Nothing of a project that never was."""
+        if self.known:
+            self._store.root.put(HEAD, _encode(self.head))
+        return self._store.changes()
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is kept of the project."""
+        return bool(self.head.app_id)
+
+    @property
+    def head_bytes(self) -> int:
+        """Size of the head as it was stored."""
+        return len(self._store.root.get(HEAD) or b"")
+
+    @property
+    def written_bytes(self) -> int:
+        """Written so far, without the head."""
+        return self._store.written_bytes
+
+    def begin_event(self) -> None:
+        """Another event is folded: what it writes is counted from here."""
+        self.memories.dropped.clear()
+        self._written_before = self._store.written_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the event wrote as much as one may: what can wait, or be left out, does."""
+        return self._store.written_bytes - self._written_before > EVENT_STATE_BYTES
+
+    @property
+    def due(self) -> datetime | None:
+        """When a consolidation is due, or goes on; None if there is nothing that one could change."""
+        head, memories = self.head, self.head.memories
+        if head.run is not None:
+            return head.run.started_at
+        last = head.consolidated_at or head.born_at
+        if last is None or not (memories.count > memories.archived or head.pending):
+            return None
+        return last + self._policy.consolidation.every
+
+    def erase(self) -> bool:
+        """Everything goes, with all that was counted, and what comes next begins a new project; False if more is left.
+
+        Until all is gone nothing else may be folded: what is left does not fit together.
+        """
+        if self.known:
+            self._store.root.put(HEAD, _encode(self.head))
+        done = self._store.erase([name[2:] for name in self._store.root.names("c:")], EVENT_STATE_BYTES)
+        if done:
+            self.head = ProjectHead()
+        self._begin()
+        return done
+
+    # --- outcomes of commands by hand
+
+    @property
+    def results(self) -> list[DeedResult]:
+        """The latest, the newest last."""
+        data = self._store.root.get("r")
+        return [] if data is None else decoded("r", data, _decode_results)
+
+    def unname_results(self) -> bool:
+        """Outcomes no longer name what is not there, as it may be erased; whoever waits for one still finds it.
+
+        Why one was refused may name anything, so it goes as well.
+
+        Returns:
+            Whether that changed any.
+        """
+        known = self.results
+        kept = [
+            msgspec.structs.replace(each, item_id=each.item_id if self._is_there(each.item_id) else "", detail="")
+            for each in known
+        ]
+        if kept != known:
+            self._store.root.put("r", _encode(kept))
+        return kept != known
+
+    def _is_there(self, name: str) -> bool:
+        if self.memories.memory(name) is not None or self.pending.get(name) is not None:
+            return True
+        return self.conversation(name) is not None
+
+    def answer(self, result: DeedResult) -> None:
+        """Remember an outcome; but where nothing is kept, nothing is remembered of a name that somebody asked for."""
+        if not (self.known or self.head.items):
+            return
+        kept = [*self.results, result][-self._policy.long_term.results :]
+        self._store.root.put("r", _encode(kept))
+
+    # --- conversations
+
+    def conversation(self, conversation_id: str) -> ConversationState | None:
+        """A conversation, None if it is not kept."""
+        return self._conversation(digest_of(conversation_id))
+
+    def _conversation(self, digest: str) -> ConversationState | None:
+        state = self._conversations.get(digest)
+        if state is None and (state := ConversationState.load(self._store.conversation(digest))) is not None:
+            self._conversations[digest] = state
+        return state
+
+    def begin(self, conversation: ProjectConversation, user_id: str) -> ConversationState:
+        """A conversation that was not kept."""
+        digest = digest_of(conversation.id)
+        head = ConversationHead(conversation, self.slots.take(CONVERSATION), user_id)
+        state = self._conversations[digest] = ConversationState(self._store.conversation(digest), head)
+        self.head.conversations += 1
+        self.spoken(state)
+        return state
+
+    def spoken(self, state: ConversationState) -> None:
+        """A conversation went on: it is kept, and is not silent."""
+        digest = digest_of(state.head.conversation.id)
+        self._store.root.put(f"c:{digest}", _encode(Spoken(self.head.turn_count, state.head.slot)))
+        if self.head.release_from:
+            silent = self._silent()
+            kept = [each for each in silent if each[0] != digest]
+            if len(kept) < len(silent):
+                self._keep_silent(kept)
+
+    def fell_silent(self, state: ConversationState) -> None:
+        """A conversation is not active: its messages are released when the project went on for long."""
+        digest = digest_of(state.head.conversation.id)
+        silent = self._silent()
+        if state.head.conversation.recent and digest not in {name for name, _ in silent}:
+            self._keep_silent([*silent, (digest, self.head.turn_count)])
+
+    def released(self) -> ConversationState | None:
+        """A conversation whose messages are released now, one at a time."""
+        if not self.head.release_from or self.head.turn_count < self.head.release_from:
+            return None
+        (digest, _), *rest = self._silent()
+        self._keep_silent(rest)
+        return self._conversation(digest)
+
+    def longest_silent(self, *, but: str) -> ConversationState | None:
+        """The conversation that was not spoken in for longest, other than the one named."""
+        root, other = self._store.root, f"c:{digest_of(but)}"
+        spoken = [
+            (decoded(name, root.get(name) or b"", _decode_spoken), name) for name in root.names("c:") if name != other
+        ]
+        if not spoken:
+            return None
+        _, name = min(spoken, key=lambda each: (each[0].turn_count, each[0].slot))
+        return self._conversation(name[2:])
+
+    def drop(self, state: ConversationState) -> None:
+        """A conversation goes, with its messages and chunks; their places are free."""
+        head, digest = state.head, digest_of(state.head.conversation.id)
+        for _, slot in head.chunks:
+            self.slots.give(CHUNK, slot)
+        self.slots.give(CONVERSATION, head.slot)
+        self.head.chunks -= len(head.chunks)
+        self.head.conversations -= 1
+        state.drop()
+        self._store.root.drop(f"c:{digest}")
+        self._keep_silent([each for each in self._silent() if each[0] != digest])
+        del self._conversations[digest]
+
+    def _silent(self) -> list[tuple[str, int]]:
+        data = self._store.root.get("q")
+        return [] if data is None else decoded("q", data, _decode_silent)
+
+    def _keep_silent(self, silent: list[tuple[str, int]]) -> None:
+        if silent:
+            self._store.root.put("q", _encode(silent))
+        else:
+            self._store.root.drop("q")
+        self.head.release_from = silent[0][1] + self._policy.short_term.retention_turns if silent else 0
+
+    # --- episodes
+
+    def episodes(self) -> list[ProjectEpisode]:
+        """All, the oldest first."""
+        return [kept.episode for name in sorted(self._store.root.names("e:")) if (kept := self.episode(name[2:]))]
+
+    def episode(self, episode_id: str) -> KeptEpisode | None:
+        """An episode in its place, None if it is not there."""
+        data = self._store.root.get(f"e:{episode_id}")
+        return None if data is None else decoded("episode", data, _decode_episode)
+
+    def put_episode(self, episode: ProjectEpisode) -> KeptEpisode:
+        """Keep an episode, new or as it is now."""
+        known = self.episode(episode.id)
+        self.head.episodes += known is None
+        kept = KeptEpisode(episode, self.slots.take(EPISODE) if known is None else known.slot)
+        self._store.root.put(f"e:{episode.id}", _encode(kept))
+        return kept
+
+    def drop_episode(self, episode_id: str) -> KeptEpisode | None:
+        """Let go of an episode; gives what was there."""
+        known = self.episode(episode_id)
+        if known is not None:
+            self.head.episodes -= 1
+            self._store.root.drop(f"e:{episode_id}")
+            self.slots.give(EPISODE, known.slot)
+        return known

@@ -1,0 +1,192 @@
+"""Where the state of a project lies: entities that are read when they are needed, and places for its items.
+
+| entity | what it holds |
+|---|---|
+| `project:<app>/<project>` | the root: `models.project.state` |
+| `…/shelf/<nn>` | memories, subjects and pending facts, spread by their names: `models.project.shards` |
+| `…/conversation/<digest>` | one conversation: `models.project.conversation` |
+
+A turn loads and writes the shelves it touches and its conversation, so what it costs does not grow with the project.
+Every entity has a part `head`: stores list entities by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Final, TypeVar
+
+import msgspec
+
+from models.errors import RecoveryFailed
+from models.project.long_term import SHELVES
+from models.state.parts import Parts
+from models.user.bounds import record_bytes
+
+HEAD: Final = "head"
+Read = Callable[[str], Mapping[str, bytes] | None]
+"""Gives the stored parts of an entity, None where there are none."""
+_KEPT = b"\x01"
+"""Head of an entity that has nothing to say in it."""
+_SLOTS_PER_BLOCK = 128
+_DIGEST_BYTES = 12
+REBUILD: Final = "Run the release that wrote it, or drop the state topic and replay the commands."
+_Part = TypeVar("_Part")
+_encode = msgspec.msgpack.Encoder().encode
+_decode_slots = msgspec.msgpack.Decoder(list[int]).decode
+
+
+def digest_of(name: str) -> str:
+    """Short name of what may be named at any length, for parts and entities."""
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def project_of(entity: str) -> str:
+    """Key of the project that an entity of the state belongs to.
+
+    >>> project_of("project:shop/web/shelf/0a"), project_of("project:shop/web")
+    ('project:shop/web', 'project:shop/web')
+    """
+    return "/".join(entity.split("/", 2)[:2])
+
+
+def _shelf(number: int) -> str:
+    return f"/shelf/{number:02x}"
+
+
+def _conversation(digest: str) -> str:
+    return f"/conversation/{digest}"
+
+
+def decoded(name: str, data: bytes, decode: Callable[[bytes], _Part]) -> _Part:
+    """A part of the state.
+
+    Raises:
+        RecoveryFailed: It is damaged.
+    """
+    try:
+        return decode(data)
+    except msgspec.MsgspecError as error:
+        raise RecoveryFailed(f"project: part {name} is unreadable ({error}). {REBUILD}") from error
+
+
+class Store:
+    """Working copies of a project's entities.
+
+    Args:
+        key: Of the project.
+        read: Reads an entity of the partition's state.
+    """
+
+    def __init__(self, key: str, read: Read) -> None:
+        self.key = key
+        self._read = read
+        self._open: dict[str, Parts] = {}
+
+    @property
+    def root(self) -> Parts:
+        """The project itself."""
+        return self.open("")
+
+    def shelf(self, number: int) -> Parts:
+        """One of `SHELVES`."""
+        return self.open(_shelf(number))
+
+    def conversation(self, digest: str) -> Parts:
+        """A conversation, by the digest of its id."""
+        return self.open(_conversation(digest))
+
+    def open(self, name: str) -> Parts:
+        """An entity by what comes behind the project's key."""
+        parts = self._open.get(name)
+        if parts is None:
+            parts = self._open[name] = Parts(self._read(self.key + name) or {})
+        return parts
+
+    @staticmethod
+    def put(parts: Parts, name: str, value: bytes) -> None:
+        """Write a part of an entity whose head says nothing."""
+        if parts.get(HEAD) is None:
+            parts.put(HEAD, _KEPT)
+        parts.put(name, value)
+
+    def changes(self) -> dict[str, dict[str, bytes | None]]:
+        """Entity → part → bytes, None to delete; without entities that nothing became of."""
+        return {self.key + name: changed for name, parts in self._open.items() if (changed := parts.changes())}
+
+    @property
+    def written_bytes(self) -> int:
+        """Of records of the changelog, for all that was written so far."""
+        return sum(
+            parts.written_bytes + parts.written_parts * record_bytes(self.key + name)
+            for name, parts in self._open.items()
+            if parts.written_parts
+        )
+
+    def erase(self, digests: list[str], most_bytes: int) -> bool:
+        """Everything goes, the root's head at last; False if it is more than so many bytes of the changelog.
+
+        Args:
+            digests: Of its conversations.
+            most_bytes: The rest is for the next time.
+        """
+        entities = [
+            *(_shelf(number) for number in range(SHELVES)),
+            *(_conversation(digest) for digest in digests),
+            "",
+        ]
+        left_bytes = most_bytes
+        for entity in entities:
+            parts, each_bytes = self.open(entity), record_bytes(self.key + entity)
+            for name in sorted(parts.names(""), key=HEAD.__eq__):
+                if left_bytes <= 0:
+                    return False
+                parts.drop(name)
+                left_bytes -= each_bytes + len(name)
+        return True
+
+
+class Slots:
+    """Places of items on the compacted topic, by kind: a freed one is taken first, so the topic stays small.
+
+    Free ones are a stack in blocks, of which only the last is written.
+
+    Args:
+        root: Parts of the project.
+        counts: Kind → places that were ever taken, and how many of them are free; kept in the head.
+    """
+
+    def __init__(self, root: Parts, counts: dict[str, tuple[int, int]]) -> None:
+        self._root = root
+        self._counts = counts
+
+    def take(self, kind: str) -> int:
+        """A free place."""
+        top, free = self._counts.get(kind, (0, 0))
+        if not free:
+            self._counts[kind] = (top + 1, 0)
+            return top
+        name = self._block(kind, free - 1)
+        slots = self._slots(name)
+        slot = slots.pop()
+        self._counts[kind] = (top, free - 1)
+        if slots:
+            self._root.put(name, _encode(slots))
+        else:
+            self._root.drop(name)
+        return slot
+
+    def give(self, kind: str, slot: int) -> None:
+        """The place is free."""
+        top, free = self._counts[kind]
+        name = self._block(kind, free)
+        self._root.put(name, _encode([*self._slots(name), slot]))
+        self._counts[kind] = (top, free + 1)
+
+    def _slots(self, name: str) -> list[int]:
+        data = self._root.get(name)
+        return [] if data is None else decoded(name, data, _decode_slots)
+
+    @staticmethod
+    def _block(kind: str, place: int) -> str:
+        return f"f:{kind}/{place // _SLOTS_PER_BLOCK}"

@@ -1,0 +1,78 @@
+"""The two time axes of memories (seed 004, Temporal Validity): when something held, and when that was known. Pure.
+
+| asked | answer |
+|---|---|
+| valid at `t` | `valid_from <= t`, and no end or `t < valid_until` (seed 004, `getValidAt`) |
+| as known at `k` | what stood in the memory at `k`; nothing if it was not recorded by then |
+| both | memories as they were known at `k`, of those the ones that held at `t` by what was known then |
+
+A memory that was deleted or erased is not known at any time; one that was archived is, as everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from models.events.project_items import ProjectMemory
+
+
+def is_valid(memory: ProjectMemory, at: datetime) -> bool:
+    """Whether it held at a time, by what is known now."""
+    return memory.valid_from <= at and (memory.valid_until is None or at < memory.valid_until)
+
+
+def known_at(memory: ProjectMemory, at: datetime) -> ProjectMemory | None:
+    """A memory as it was known at a time, None if it was not.
+
+    Content, importance and validity are those of then; what was said later and relationships made later are left out.
+    Of a history that was cut (`long_term.history`) the oldest state that is left stands for those before it.
+    """
+    if at < memory.created_at and at < memory.recorded_at and all(at < past.recorded_at for past in memory.history):
+        return None
+    if memory.recorded_at <= at or not memory.history:
+        return _without_later(memory, at)
+    stood = [past for past in memory.history if past.recorded_at <= at] or memory.history[:1]
+    then = stood[-1]
+    return _without_later(
+        msgspec.structs.replace(
+            memory,
+            content=then.content,
+            importance=then.importance,
+            valid_from=then.valid_from,
+            valid_until=then.valid_until,
+            closed_by=memory.closed_by if then.valid_until == memory.valid_until else "",
+            recorded_at=then.recorded_at,
+            history=stood[:-1],
+        ),
+        at,
+    )
+
+
+_as_known = known_at
+
+
+def valid_at(memories: Iterable[ProjectMemory], at: datetime, known_at: datetime | None = None) -> list[ProjectMemory]:
+    """Memories that held at a time, in the given order.
+
+    Args:
+        memories: Any.
+        at: The time asked for.
+        known_at: By what was known then; None: by what is known now.
+    """
+    if known_at is not None:
+        memories = [then for memory in memories if (then := _as_known(memory, known_at)) is not None]
+    return [memory for memory in memories if is_valid(memory, at)]
+
+
+def _without_later(memory: ProjectMemory, at: datetime) -> ProjectMemory:
+    relationships = [each for each in memory.relationships if each.created_at <= at]
+    # A memory that was known was said, whatever the clock of whoever said it showed.
+    sources = [each for each in memory.sources if each.said_at <= at] or memory.sources[:1]
+    later = len(memory.sources) - len(sources)
+    if not later and len(relationships) == len(memory.relationships):
+        return memory
+    mentions = max(1, memory.mentions - later)
+    return msgspec.structs.replace(memory, relationships=relationships, sources=sources, mentions=mentions)

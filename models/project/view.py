@@ -1,0 +1,233 @@
+"""A project's memory as a reader has it: made of the events that told of its items, and asked in every way there is.
+
+Pure: a reader of the store keeps one and brings it up to date, and so does a session in this process.
+
+| event | rule |
+|---|---|
+| older than what its kind and slot hold | changes nothing |
+| again, or of the same revision | replaces: of one revision the last that comes counts |
+| an item that stands in another slot by now, told by a later revision | that one stays |
+| of another life of the project (`born`) | everything before it goes |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from models.events import ProjectChanged, ProjectItemChanged
+from models.events.project_items import (
+    ConversationChunk,
+    ItemKind,
+    PendingFact,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectItem,
+    ProjectMemory,
+)
+from models.policy.project import ProjectPolicy
+from models.project.narrative import NarrativeArc, narrative_arc
+from models.project.validity import known_at, valid_at
+from models.retrieval.answering import Asked, answer, in_order
+from models.retrieval.candidates import Candidates
+from models.retrieval.relations import Graph
+from models.retrieval.relevance import Found, RetrievalQuery, Retrieved
+
+_Place = tuple[ItemKind, int]
+
+
+class ProjectView:
+    """Everything of one project.
+
+    Args:
+        app_id: Whose project.
+        project_id: Which.
+        policy: How it is searched.
+
+    Attributes:
+        standing: The last that was told of the project.
+        revision: The highest that was applied. Others of that revision may still be on their way.
+        memories: By id, archived ones among them, like the following.
+        graph: Relationships of memories, and which of them are part of which episode.
+    """
+
+    def __init__(self, app_id: str, project_id: str, policy: ProjectPolicy) -> None:
+        self.app_id, self.project_id, self.policy = app_id, project_id, policy
+        self._clear()
+
+    def _clear(self) -> None:
+        self.standing: ProjectChanged | None = None
+        self.revision = 0
+        self.memories: dict[str, ProjectMemory] = {}
+        self.episodes: dict[str, ProjectEpisode] = {}
+        self.chunks: dict[str, ConversationChunk] = {}
+        self.conversations: dict[str, ProjectConversation] = {}
+        self.pending: dict[str, PendingFact] = {}
+        self.graph = Graph()
+        self._candidates = Candidates(self.policy)
+        self._told: dict[_Place, tuple[int, str]] = {}
+        self._place_of: dict[tuple[ItemKind, str], _Place] = {}
+
+    def copy(self) -> ProjectView:
+        """The same view; what one is told from here on, the other does not hear.
+
+        Takes 6 ms at 10,000 memories, less than a question by `known_at`: that can be asked of a copy in a thread.
+        """
+        other = ProjectView(self.app_id, self.project_id, self.policy)
+        other.standing, other.revision = self.standing, self.revision
+        other.memories, other.episodes, other.chunks = self.memories.copy(), self.episodes.copy(), self.chunks.copy()
+        other.conversations, other.pending = self.conversations.copy(), self.pending.copy()
+        other.graph, other._candidates = self.graph.copy(), self._candidates.copy()
+        other._told, other._place_of = self._told.copy(), self._place_of.copy()
+        return other
+
+    @property
+    def size(self) -> int:
+        """Items that are held."""
+        return len(self._place_of)
+
+    def slot_of(self, kind: ItemKind, item_id: str) -> int:
+        """Where an item stands among those of its kind.
+
+        Raises:
+            KeyError: It is not there.
+        """
+        return self._place_of[kind, item_id][1]
+
+    def apply(self, event: ProjectItemChanged | ProjectChanged) -> None:
+        """Take an event in, by the rules above."""
+        if isinstance(event, ProjectChanged):
+            if self.standing is not None and self.standing.born != event.born:
+                self._clear()
+            if self.standing is None or self.standing.revision <= event.revision:
+                self.standing = event
+        else:
+            self._apply_item(event)
+        self.revision = max(self.revision, event.revision)
+
+    def retrieve(self, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+        """The most relevant by the seed's scores, at most `top_k`, of at least the threshold.
+
+        Args:
+            query: What is asked.
+            at: Now: what recency counts from, and what must hold unless the query says when.
+        """
+        retrieval = self.policy.retrieval
+        seen = self._seen(query)
+        scored, allowed = seen.score(query, at), seen.allowed(query, at)
+        threshold = retrieval.threshold if query.threshold is None else query.threshold
+        hits = seen.best(scored, allowed, threshold=threshold, top_k=query.top_k or retrieval.top_k)
+        return answer(query, Asked(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval)
+
+    def ranked(self, scores: Mapping[Found, float], query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+        """What another strategy found, with everything that a query asks for besides the score.
+
+        Args:
+            scores: Of kinds and ids, the higher the better; what is not here any longer is left out.
+            query: Its threshold counts only if it has one: the policy's is of another scale.
+            at: As for `retrieve`.
+        """
+        seen = self._seen(query)
+        scored, allowed = seen.score(query, at), seen.allowed(query, at)
+        kept = [
+            (found, score)
+            for found, score in scores.items()
+            if seen.lets(allowed, found) and (query.threshold is None or score >= query.threshold)
+        ]
+        hits = in_order(kept)[: query.top_k or self.policy.retrieval.top_k]
+        return answer(query, Asked(seen, scored, allowed), hits, self._graph(query, seen), self.policy.retrieval)
+
+    def valid_at(self, at: datetime, known: datetime | None = None) -> list[ProjectMemory]:
+        """Memories that held at a time, by id; by what was known at another, if given."""
+        return valid_at([self.memories[memory_id] for memory_id in sorted(self.memories)], at, known)
+
+    def arc(self, conversation_id: str | None = None) -> NarrativeArc:
+        """The narrative arc of a conversation, or of the whole project."""
+        conversation = self.conversations.get(conversation_id or "")
+        turns = None if conversation is None else (0, max(0, conversation.total_turns - 1))
+        return narrative_arc(list(self.episodes.values()), conversation_id, self.policy.narrative, turns=turns)
+
+    def item_in(self, kind: ItemKind, slot: int) -> str | None:
+        """Id of what stands in a slot of its kind; None if nothing does."""
+        _, item_id = self._told.get((kind, slot), (0, ""))
+        return item_id if self._place_of.get((kind, item_id)) == (kind, slot) else None
+
+    # --- what is held
+
+    def _apply_item(self, event: ProjectItemChanged) -> None:
+        place = (event.kind, event.slot)
+        revision, before = self._told.get(place, (-1, ""))
+        if event.revision < revision:
+            return
+        self._told[place] = event.revision, event.item_id
+        if (not event.active or before != event.item_id) and self._place_of.get((event.kind, before)) == place:
+            self._drop(event.kind, before)
+        item = event.memory or event.episode or event.chunk or event.conversation or event.pending
+        if not event.active or item is None:
+            return
+        elsewhere = self._place_of.get((event.kind, event.item_id), place)
+        if self._told[elsewhere][0] <= event.revision:
+            self._place_of[event.kind, event.item_id] = place
+            self._put(item)
+
+    def _put(self, item: ProjectItem) -> None:
+        match item:
+            case ProjectMemory():
+                self.memories[item.id] = item
+                self.graph.put(item)
+            case ProjectEpisode():
+                self.episodes[item.id] = item
+                self.graph.put(item)
+            case ConversationChunk():
+                self.chunks[item.id] = item
+            case ProjectConversation():
+                self.conversations[item.id] = item
+            case PendingFact():
+                self.pending[item.id] = item
+        if isinstance(item, ProjectMemory | ProjectEpisode | ConversationChunk):
+            self._candidates.put(item)
+
+    def _drop(self, kind: ItemKind, item_id: str) -> None:
+        del self._place_of[kind, item_id]
+        match kind:
+            case "memory":
+                del self.memories[item_id]
+                self.graph.drop(item_id)
+            case "episode":
+                del self.episodes[item_id]
+                self.graph.drop(item_id)
+            case "chunk":
+                del self.chunks[item_id]
+            case "conversation":
+                del self.conversations[item_id]
+            case "pending":
+                del self.pending[item_id]
+        if kind in ("memory", "episode", "chunk"):
+            self._candidates.drop((kind, item_id))
+
+    # --- what is found
+
+    def _seen(self, query: RetrievalQuery) -> Candidates:
+        """What may be found, as it was known at the time asked for."""
+        if (then := query.known_at) is None:
+            return self._candidates
+        seen = self._candidates.copy()
+        for memory in self.memories.values():
+            known = known_at(memory, then)
+            if known is None:
+                seen.drop(("memory", memory.id))
+            elif known is not memory:
+                seen.put(known)
+        for episode in self.episodes.values():
+            if then < episode.ended_at:
+                seen.drop(("episode", episode.id))
+        for chunk in self.chunks.values():
+            if then < chunk.created_at:
+                seen.drop(("chunk", chunk.id))
+        return seen
+
+    def _graph(self, query: RetrievalQuery, seen: Candidates) -> Graph:
+        """Relationships, as they were known at the time asked for."""
+        if query.known_at is None:
+            return self.graph
+        return Graph(item for item in seen.items() if not isinstance(item, ConversationChunk))

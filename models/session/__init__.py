@@ -1,0 +1,1 @@
+"""Risk memory and topic memory of one session. Start reading at `fold`."""

@@ -1,0 +1,297 @@
+"""One session, turn by turn: start reading here (seed 000).
+
+`fold` takes the session and one input, and gives the session after it and what is to be emitted. It is the same in the
+stream, in replay and in a back-test. What happens to a turn, in order: `_Step.turn`.
+
+Rules for what is not in order:
+
+- **Replayed** (offset at or below the state's): nothing changes, nothing is emitted.
+- **Duplicate** (a turn number already folded, among the last 64): counted as duplicate, otherwise without effect.
+- **Gap**: delays nothing. Whoever could lose a turn could hold back an alert.
+- **Out of order** (a new number among the last 64): counted like any turn; it takes its place in the risk window, and
+  in the buffer if it is one of the last ten. Counts, sums, peak, mean, risk window, slope and suspicion are those of
+  the sorted input. It joins the segment that is open. Modes, alerts, topic changes and the vectors' marks follow the
+  order of arrival.
+- **Late** (lower than that, or at most the last number before a session closed): counted as late, in the profile and
+  the windows, and not folded.
+- **After the end**: a closed session is remembered for `closed_retention`. A higher number reopens it: a fresh profile
+  that continues the numbering; windows that are still open go on.
+- **Erased**: nothing is emitted and nothing is left, also of a closed session; a later turn begins a new one.
+- **A label** of an alert changes nothing: it can come days later, and puts off no end.
+- **A judge's answer** for another alert than the present one changes nothing but the deadline, as every event does.
+- **Time-outs** are told apart by their deadline, not by offset: an earlier one than the state's changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from models.events import (
+    AlertAcknowledged,
+    AlertLabelled,
+    OutputEvent,
+    Role,
+    SegmentSummarised,
+    SessionEnded,
+    SessionErased,
+    TopicControl,
+    Turn,
+    TurnsJudged,
+)
+from models.events.base import NAME_CHARS
+from models.events.ids import named_id
+from models.policy import Policy
+from models.risk.alerts import resolve
+from models.risk.windows import Windows
+from models.session.episode import close_episode
+from models.session.outbox import Outbox
+from models.session.outputs import Emission
+from models.session.profile import Arrival, admit, count_turn
+from models.session.risk import RiskStep
+from models.session.risk_outputs import RiskEmission
+from models.session.segments import compact
+from models.session.state import Closed, Open, SessionState, read_deadline, read_mode, read_standing
+from models.session.topics.controls import Moment, take_control
+from models.session.topics.conversation_topics import Message
+from models.session.topics.matching import topic_vector
+from models.state.buffer import BufferedTurn, encode_turn
+from models.text.summary import sentences_in
+from models.wire.arrival import SessionInput, SessionTimedOut
+
+__all__ = ["SessionState", "fold", "read_deadline", "read_mode", "read_standing"]
+
+_SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
+"""Whose turns are a user's memory (seed 002, `history`), and a project's (seed 004)."""
+
+
+def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[OutputEvent]]:
+    """Fold one input into a session.
+
+    Args:
+        state: The session, or None when nothing is stored of it; consumed.
+        item: The input.
+        policy: The rules.
+
+    Returns:
+        The session after it, with `last_point` set if a turn was counted, and the outputs in order.
+    """
+    state = state or SessionState.blank()
+    state.last_point = None
+    if isinstance(item.event, SessionTimedOut):
+        return state, _time_out(state, item.event, item, policy)
+    if item.position.offset <= state.offset:
+        return state, []
+    if isinstance(item.event, SessionErased):
+        state.become(Closed(closed=True))
+        return state, []
+    head = _open_head(state, item)
+    if head is None:
+        return state, []
+    head.offset = item.position.offset
+    if isinstance(item.event, AlertLabelled):
+        return state, []
+    return state, _Step(state, head, item, policy, item.event.timestamp).take(item.event)
+
+
+def _open_head(state: SessionState, item: SessionInput) -> Open | None:
+    """The head to fold into; None for what comes too late for a closed session."""
+    head, event = state.head, item.event
+    if isinstance(head, Open):
+        return head
+    if isinstance(event, Turn) and event.turn > head.last_turn:
+        fresh = Open(
+            floor=head.last_turn,
+            last_turn=head.last_turn,
+            windows=head.windows,
+            user_id=event.user_id,
+            app_id=event.app_id,
+        )
+        state.become(fresh)
+        return fresh
+    if head.deadline is not None:
+        head.offset = item.position.offset
+        head.late_turns += isinstance(event, Turn)
+    return None
+
+
+def _time_out(state: SessionState, event: SessionTimedOut, item: SessionInput, policy: Policy) -> list[OutputEvent]:
+    head = state.head
+    if head.deadline is None or event.deadline < head.deadline:
+        return []
+    if isinstance(head, Closed):
+        state.become(Closed(closed=True))
+        return []
+    # The record that moved the watermark is not folded by this: it may be the session's own next turn.
+    head.offset = max(head.offset, item.position.offset - 1)
+    return _Step(state, head, item, policy, min(event.deadline, item.watermark)).close(event.reason, "paused")
+
+
+class _Step:
+    """One input on its way through an open session."""
+
+    def __init__(
+        self, state: SessionState, head: Open, item: SessionInput, policy: Policy, timestamp: datetime
+    ) -> None:
+        self.state = state
+        self.head = head
+        self.item = item
+        self.policy = policy
+        self.timestamp = _utc(timestamp)
+        self.watermark = _utc(item.watermark)
+        self.windows = Windows(policy.window, head.windows)
+        self.outbox = Outbox(head, item, self.timestamp)
+        self.emission = Emission(state, head, self.outbox, policy)
+        self.told = RiskEmission(state, head, self.outbox, policy)
+        self.risk = RiskStep(state, head, self.outbox, self.told, policy)
+
+    def take(
+        self, event: Turn | SessionEnded | AlertAcknowledged | TurnsJudged | SegmentSummarised | TopicControl
+    ) -> list[OutputEvent]:
+        """Fold the event and give what is to be emitted."""
+        if isinstance(event, SessionEnded):
+            return self.close(event.reason[:NAME_CHARS], "ended")
+        arrival = Arrival.NEW
+        if isinstance(event, Turn):
+            arrival = admit(self.head, event.turn, self.policy.session.reorder_reach_turns)
+            if arrival is Arrival.DUPLICATE:
+                self.head.duplicate_turns += 1
+                return []
+        self.put_off_deadline()
+        if isinstance(event, AlertAcknowledged):
+            self.risk.acknowledge(event)
+        elif isinstance(event, TurnsJudged):
+            self.risk.take_judgement(event)
+        elif isinstance(event, SegmentSummarised):
+            self.replace_summary(event)
+        elif isinstance(event, TopicControl):
+            self.take_to_topics(event)
+        elif arrival is Arrival.LATE:
+            self.count_late()
+        else:
+            self.turn(event)
+        return self.outbox.outputs
+
+    def turn(self, turn: Turn) -> None:
+        """Count a turn: risk, behaviour, mode, memory, topics, the user's memory, alert, windows, profile."""
+        head, policy = self.head, self.policy
+        head.other_app |= turn.app_id != head.app_id
+        head.other_user |= turn.user_id != head.user_id
+        self.emission.windows(self.windows.close(self.watermark))
+        count_turn(head, turn.turn, self.timestamp)
+        risk, changed_mode = self.risk.count(turn)
+        remembered = BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, risk)
+        encoded = encode_turn(remembered)
+        self.remember(turn.turn, encoded)
+        if policy.topics.enabled:
+            about = None if self.item.vector is None else topic_vector(self.item.vector)
+            now = max(self.timestamp, self.watermark)
+            self.add_to_topics(Message(remembered, encoded, about, _importance(turn), now))
+        if policy.users.enabled and turn.role in _SPEAKERS:
+            self.emission.user_turn(turn)
+        if turn.project_id is not None and policy.projects.enabled and turn.role in _SPEAKERS:
+            self.emission.project_turn(turn, turn.project_id)
+        cause = self.risk.move_alert(turn, risk)
+        self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
+        if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
+            self.told.profile(still_open=True)
+        self.state.last_point = (self.timestamp, risk)
+
+    def count_late(self) -> None:
+        """A turn that is not folded."""
+        self.head.late_turns += 1
+        self.emission.windows(self.windows.close(self.watermark))
+        self.windows.observe_late(self.watermark)
+
+    def put_off_deadline(self) -> None:
+        """Every event but a duplicate shows that the session lives."""
+        deadline = max(self.timestamp, self.watermark) + self.policy.session.timeout
+        self.head.deadline = deadline if self.head.deadline is None else max(self.head.deadline, deadline)
+
+    def remember(self, turn: int, encoded: bytes) -> None:
+        """Layers 1 and 2."""
+        open_turns, memory = self.head.open_turns, self.policy.memory
+        open_turns.append(turn)
+        self.state.buffer.insert(turn, encoded, memory.buffer_turns, open_turns)
+        if len(open_turns) >= memory.segment_turns:
+            self.compact_open_turns()
+
+    def add_to_topics(self, message: Message) -> None:
+        """Topic memory (seed 001)."""
+        session_id, at = self.item.event.session_id, self.item.position
+        self.state.topics(self.policy).add(
+            message,
+            lambda: named_id("topic", session_id, at.topic, str(at.partition), str(at.offset)),
+            self.emission,
+        )
+
+    def take_to_topics(self, event: TopicControl) -> None:
+        """What users and their assistants say of topics."""
+        if not self.policy.topics.enabled:
+            return
+        vector = None if self.item.vector is None else topic_vector(self.item.vector)
+        moment = Moment(max(self.timestamp, self.watermark), self.head.last_turn, vector)
+        take_control(self.state.topics(self.policy), event, moment, self.emission)
+
+    def compact_open_turns(self) -> None:
+        """Close the open segment, complete or not."""
+        if not self.head.open_turns:
+            return
+        buffer = self.state.buffer
+        turns = [buffer.read(turn) for turn in sorted(self.head.open_turns)]
+        said = sentences_in([turn.content for turn in turns])
+        segment = compact(turns, self.policy, said)
+        if self.policy.apps.enabled:
+            self.state.note(turns, said, self.policy)
+        self.state.working_memory.append(segment, self.policy.memory.segments)
+        self.head.open_turns = []
+        self.emission.segment(segment)
+
+    def replace_summary(self, event: SegmentSummarised) -> None:
+        """Take a slower summariser's text for a segment that is still in the working memory."""
+        memory = self.state.working_memory
+        ref = memory.find(event.first_turn, event.last_turn)
+        if ref is not None:
+            summary = event.summary[: self.policy.memory.summary_chars]
+            self.emission.segment(memory.replace(ref, summary, event.summarised_by[:NAME_CHARS]))
+
+    def close(self, reason: str, status: Literal["ended", "paused"]) -> list[OutputEvent]:
+        """Emit everything that is still open, then keep only a marker (seed 000, `cleanup_memory`)."""
+        head, policy, emission = self.head, self.policy, self.emission
+        emission.windows(self.windows.close(self.watermark) + self.windows.flush())
+        self.compact_open_turns()
+        if policy.topics.enabled:
+            self.state.topics(policy).close(emission)
+        episode = close_episode(self.state.working_memory.all(), head.repeated_topics, policy)
+        emission.episode(reason, episode)
+        if policy.apps.enabled:
+            emission.conversation_ended(reason, episode)
+        emission.project_conversations(reason, status)
+        if head.alert is not None:
+            self.told.alert(resolve(head.alert), "resolved")
+        self.told.profile(still_open=False)
+        self.state.become(
+            Closed(
+                closed=True,
+                deadline=self.watermark + policy.session.closed_retention,
+                offset=head.offset,
+                last_turn=head.last_turn,
+                late_turns=head.late_turns,
+                windows=head.windows,
+                closed_at=self.watermark,
+            )
+        )
+        return self.outbox.outputs
+
+
+def _importance(turn: Turn) -> float | None:
+    """What the caller says of the turn's topic in `metadata.importance`; anything but a number of 0-1 says nothing."""
+    said = turn.metadata.get("importance") if turn.metadata else None
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0.0 <= said <= 1.0:
+        return None
+    return float(said)
+
+
+def _utc(time: datetime) -> datetime:
+    """State stores instants; an offset kept in memory but not in the state would make outputs depend on batching."""
+    return time if time.tzinfo is UTC else time.astimezone(UTC)

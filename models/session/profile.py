@@ -1,0 +1,185 @@
+"""Layer 3, the session profile: what one counted turn changes in it (seed 000).
+
+Counts, sums, peak, mean and the risk window do not depend on the order in which turns arrive: the window holds the
+highest-numbered scored turns, sorted. Topic changes and modes follow arrival.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from datetime import datetime
+from enum import Enum, auto
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.events import Slope, Turn
+from models.policy import Policy
+from models.risk.detectors import COUNTED, measure_patterns, observe_turn
+from models.risk.signals import Combination, combine
+from models.risk.slope import fit_slope
+from models.session.state import Open, SessionState
+from models.text.features import Features, detect_features
+from models.text.keywords import count_topics, topics_of
+from models.text.words import fold_text, words_of
+
+_SEEN_BITS = 64
+_SEEN_MASK = 2**_SEEN_BITS - 1
+
+
+class Arrival(Enum):
+    """What a turn's number says about it."""
+
+    NEW = auto()
+    DUPLICATE = auto()
+    LATE = auto()
+
+
+def admit(head: Open, turn: int, reach_turns: int) -> Arrival:
+    """Tell a new turn number from a known one and from one too old to tell, and note it.
+
+    Args:
+        head: Of the session; a new number is noted in it.
+        turn: The number.
+        reach_turns: How far below the highest number it may lie, up to 64.
+    """
+    if turn <= head.floor:
+        return Arrival.LATE
+    ahead = turn - head.last_turn
+    if ahead > 0:
+        head.seen = ((head.seen << ahead) | 1) & _SEEN_MASK if ahead < _SEEN_BITS else 1
+        head.last_turn = turn
+        return Arrival.NEW
+    if -ahead >= reach_turns:
+        return Arrival.LATE
+    if head.seen >> -ahead & 1:
+        return Arrival.DUPLICATE
+    head.seen |= 1 << -ahead
+    return Arrival.NEW
+
+
+def count_turn(head: Open, number: int, at: datetime) -> None:
+    """Numbers and times that every counted turn moves."""
+    if head.turn_count == 0:
+        head.started_at = head.latest_at = at
+        head.first_turn = number
+    head.started_at = min(head.started_at, at)
+    head.latest_at = max(head.latest_at, at)
+    head.first_turn = min(head.first_turn, number)
+    head.turn_count += 1
+    head.turns_since_profile += 1
+    head.turns_in_mode += 1
+
+
+def insert_risk(head: Open, turn: int, risk: float, window: int) -> None:
+    """Count a risk, and put it at its turn's place among the `window` highest-numbered scored turns."""
+    head.scored_turns += 1
+    head.risk_sum += risk
+    head.peak_risk = max(head.peak_risk, risk)
+    turns, risks = head.risk_turns, head.risks
+    place = bisect_left(turns, turn)
+    turns.insert(place, turn)
+    risks.insert(place, risk)
+    surplus = len(turns) - window
+    if surplus > 0:
+        del turns[:surplus], risks[:surplus]
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """What a user's turn was found to do.
+
+    Attributes:
+        words: Its words, folded, in order.
+        features: What it does.
+        nearness: Cosine to the user turn before it, None for the first or without vectors.
+        marks: What its vector says beside the remembered ones: bits of `Mark`.
+    """
+
+    words: list[str]
+    features: Features
+    nearness: float | None
+    marks: int
+
+
+class Measured(Struct, frozen=True, gc=False):
+    """Slope of the risk window and the signals combined, at one moment."""
+
+    slope: Slope
+    combination: Combination
+
+
+def measure(head: Open, policy: Policy) -> Measured:
+    """Measure every signal of a session."""
+    slope = fit_slope(head.risks)
+    combination = combine(
+        risks=head.risks,
+        slope=slope,
+        behaviour=head.behaviour,
+        turn_count=head.turn_count,
+        repeated_topics=head.repeated_topics,
+        patterns=head.patterns,
+        policy=policy.risk,
+    )
+    return Measured(slope, combination)
+
+
+def observe_behaviour(
+    state: SessionState, head: Open, turn: Turn, vector: NDArray[np.float32] | None, *, risk: float, policy: Policy
+) -> Seen:
+    """Count what a user's turn does and names, and compare it with earlier ones by its quantised vector.
+
+    A topic change is a turn that names topics but none of those the user named last, and whose vector, if there is one,
+    is not near the one before. A turn that comes late is none, and does not become the one to compare with.
+    """
+    folded = fold_text(turn.content)
+    words = words_of(folded)
+    features = detect_features(folded, set(words))
+    _count_features(head, features)
+    risky_topics = policy.risk.risky_topics
+    topics = topics_of(words, risky_topics, policy.profile.topics_per_turn)
+    count_topics(head.repeated_topics, topics, risky_topics, policy.profile.repeated_topics)
+    risky = risk >= policy.risk.risky_turn
+    nearness, marks = _compare(state, head, turn.turn, vector, features, risky=risky, policy=policy)
+    if turn.turn > head.last_user_turn:
+        head.last_user_turn = turn.turn
+        _follow_topics(head, topics, nearness, policy)
+    return Seen(words, features, nearness, marks)
+
+
+def _follow_topics(head: Open, topics: list[str], nearness: float | None, policy: Policy) -> None:
+    if not topics:
+        return
+    left = nearness is None or nearness < policy.detectors.topic_change
+    if left and head.previous_topics and not set(topics).intersection(head.previous_topics):
+        head.behaviour.topic_changes += 1
+    head.previous_topics = topics
+
+
+def _compare(
+    state: SessionState,
+    head: Open,
+    turn: int,
+    quantised: NDArray[np.float32] | None,
+    features: Features,
+    *,
+    risky: bool,
+    policy: Policy,
+) -> tuple[float | None, int]:
+    """Mark the turn's patterns; gives the cosine to the user turn before it, None without vectors, and its marks."""
+    if quantised is None:
+        return None, 0
+    ring = state.vectors(policy.memory.recent_vectors)
+    nearness = observe_turn(ring, turn, quantised, features, risky=risky, policy=policy.detectors)
+    if ring.touched & COUNTED:
+        head.patterns = measure_patterns(ring, policy.detectors)
+    return nearness, ring.marks_of(turn)
+
+
+def _count_features(head: Open, features: Features) -> None:
+    counts = head.behaviour
+    counts.question_count += features.question
+    counts.imperative_count += features.imperative
+    counts.probing_attempts += features.probing
+    counts.hypothetical_count += features.hypothetical
+    counts.meta_instruction_count += features.meta_instruction

@@ -1,0 +1,320 @@
+"""The state of one session: what it consists of, how it is read from and written to its parts.
+
+| part | content | written |
+|---|---|---|
+| `head` | counters, windows, mode, alert, indexes of the other parts | with every input |
+| `b0` … | exact content of the last turns, one each | by its turn |
+| `s0` … | segments of the working memory, one each | by every fifth turn |
+| `v0` … | int8 vectors of the last user turns, one each | by its turn |
+| `e` | signals and judgement, where a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
+| `t…` | topics (`memory.topic_state`) | by their messages |
+| `n` | notable sentences, for the app's memories (`memory.notable`) | by every fifth turn that brings one |
+
+All parts of one batch are written together, so they always fit each other. Closed, only a small head, the topics and
+the notable sentences are left, until the session is forgotten: who comes back goes on with the same conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from models.errors import RecoveryFailed
+from models.events import Mode, NotableSentence
+from models.language.notable import PART as NOTABLES_PART
+from models.language.notable import Notables
+from models.policy import Policy
+from models.risk.alerts import Alert
+from models.risk.detectors import NO_PATTERN, PatternSignals
+from models.risk.escalation import Escalating
+from models.risk.signals import Behaviour
+from models.risk.windows import WindowState
+from models.session.segments import SegmentRef, WorkingMemory
+from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.state import PREFIX as TOPIC_PARTS
+from models.state.buffer import Buffer, BufferedTurn
+from models.state.parts import Parts
+from models.state.vectors import VectorRing
+from models.text.summary import Said
+
+STATE_VERSION = 1
+"""Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
+"""What is known of a closed session until it is forgotten, besides its head."""
+
+
+class Prefix(Struct, array_like=True, gc=False):
+    """What every head begins with, in every version."""
+
+    version: int = STATE_VERSION
+    closed: bool = False
+    deadline: datetime | None = None
+    offset: int = -1
+    """Of the last input folded in."""
+    last_turn: int = -1
+    """Highest turn number seen."""
+    late_turns: int = 0
+    windows: WindowState = msgspec.field(default_factory=WindowState)
+
+
+class Closed(Prefix, array_like=True, gc=False):
+    """What is left of a closed session until its retention ends: enough to tell late turns from new ones."""
+
+    closed_at: datetime = _NEVER
+
+
+class Open(Prefix, array_like=True):
+    """An open session. Sizes are bounded by the policy; nothing here grows with the session."""
+
+    user_id: str = ""
+    app_id: str = ""
+    started_at: datetime = _NEVER
+    latest_at: datetime = _NEVER
+    """Earliest and latest event time of a counted turn."""
+    floor: int = -1
+    """Last turn number of the session's life before it was reopened; up to here turns are late."""
+    first_turn: int = -1
+    seen: int = 0
+    """Bit i: turn number `last_turn - i` was folded."""
+    turn_count: int = 0
+    duplicate_turns: int = 0
+    scored_turns: int = 0
+    risk_sum: float = 0.0
+    peak_risk: float = 0.0
+    risk_turns: list[int] = []
+    """Turn numbers of the risk window, in order …"""
+    risks: list[float] = []
+    """… and their risks."""
+    behaviour: Behaviour = msgspec.field(default_factory=Behaviour)
+    repeated_topics: dict[str, int] = {}
+    previous_topics: list[str] = []
+    """Topics of the last user turn that had any."""
+    last_user_turn: int = -1
+    patterns: PatternSignals = NO_PATTERN
+    mode: Mode = Mode.CALM
+    turns_in_mode: int = 0
+    mode_transitions: list[tuple[int, Mode]] = []
+    alert: Alert | None = None
+    alerts_raised: int = 0
+    risk_points: list[tuple[int, datetime, float, float, Mode, str]] = []
+    """Of the turns since the last profile, as `RiskPoint`; tuples, as an event writes its field names each time."""
+    turns_since_profile: int = 0
+    buffer_slots: dict[int, int] = {}
+    segment_refs: list[SegmentRef] = []
+    open_turns: list[int] = []
+    """Turns of the segment that is not complete."""
+    other_app: bool = False
+    """Turns of another app than the first came under the same id …"""
+    other_user: bool = False
+    """… or of another user."""
+    projects: list[list[str]] = []
+    """App and id of projects that were spoken of, the first of them."""
+
+    @property
+    def mean_risk(self) -> float:
+        """Mean over all scored turns of the session; 0 without any."""
+        return self.risk_sum / self.scored_turns if self.scored_turns else 0.0
+
+
+class _Kind(Struct, array_like=True, gc=False):
+    version: int
+    closed: bool
+    deadline: datetime | None
+
+
+_decode_kind = msgspec.msgpack.Decoder(_Kind).decode
+_decode_open = msgspec.msgpack.Decoder(Open).decode
+_up_to_mode = Open.__struct_fields__[: Open.__struct_fields__.index("mode") + 1]
+_UpToMode: Any = msgspec.defstruct(
+    "_UpToMode", [(name, Mode if name == "mode" else msgspec.Raw) for name in _up_to_mode], array_like=True, gc=False
+)
+"""An open head up to its mode; everything before it is passed over undecoded."""
+_decode_up_to_mode = msgspec.msgpack.Decoder(_UpToMode).decode
+_decode_closed = msgspec.msgpack.Decoder(Closed).decode
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _read_kind(head: bytes) -> _Kind:
+    try:
+        kind = _decode_kind(head)
+    except msgspec.MsgspecError as error:
+        raise RecoveryFailed(f"session state: part head is unreadable ({error}). {_REBUILD}") from error
+    if kind.version != STATE_VERSION:
+        raise RecoveryFailed(
+            f"session state: part head has version {kind.version}, this release reads {STATE_VERSION}. {_REBUILD}"
+        )
+    return kind
+
+
+_REBUILD = "Run the release that wrote it, or drop the state topic and replay the turns."
+
+
+def read_deadline(head: bytes) -> datetime | None:
+    """The deadline in a part named `head`, decoding no more than that.
+
+    Raises:
+        RecoveryFailed: Written by another state version, or damaged.
+    """
+    return _read_kind(head).deadline
+
+
+def read_standing(head: bytes) -> tuple[datetime | None, bool]:
+    """The deadline in a part named `head`, and whether the session is closed.
+
+    Raises:
+        RecoveryFailed: As `read_deadline`.
+    """
+    kind = _read_kind(head)
+    return kind.deadline, kind.closed
+
+
+def read_mode(head: bytes) -> Mode | None:
+    """The risk mode in a part named `head`, decoding little more than that; None of a closed session.
+
+    Raises:
+        RecoveryFailed: As `read_deadline`.
+    """
+    if _read_kind(head).closed:
+        return None
+    mode: Mode = _decode_up_to_mode(head).mode
+    return mode
+
+
+class SessionState:
+    """Working copy of one session, between `load` and `changed_parts`. `models.session.fold.fold` consumes it.
+
+    Attributes:
+        head: Counters and indexes.
+        last_point: Event time and risk of the turn the last fold counted; None when it counted none.
+    """
+
+    def __init__(self, parts: Mapping[str, bytes], head: Open | Closed) -> None:
+        self.head = head
+        self.parts = Parts(parts)
+        self.last_point: tuple[datetime, float | None] | None = None
+        self._vectors: VectorRing | None = None
+        self._topics: ConversationTopics | None = None
+        self._escalating: Escalating | None = None
+        self._noted_bytes = 0
+
+    @classmethod
+    def blank(cls) -> SessionState:
+        """A session of which nothing is known: nothing is kept of it either."""
+        return cls({}, Closed(closed=True))
+
+    @classmethod
+    def load(cls, parts: Mapping[str, bytes]) -> SessionState:
+        """Working copy of stored parts; rings stay encoded until used, and `parts` is never changed.
+
+        Raises:
+            RecoveryFailed: The head is missing, damaged or of another state version.
+        """
+        head = parts.get("head")
+        if head is None:
+            raise RecoveryFailed(f"session state: part head is missing among {sorted(parts)}. {_REBUILD}")
+        closed = _read_kind(head).closed
+        return cls(parts, _decode_closed(head) if closed else _decode_open(head))
+
+    def changed_parts(self) -> dict[str, bytes | None]:
+        """Parts that differ from what was loaded; None deletes. Complete at any time between two folds."""
+        if self.head.deadline is None:
+            self.parts.drop_all()
+        else:
+            self.parts.put("head", _encode(self.head))
+            if self._escalating is not None:
+                self._escalating.flush()
+            if self._topics is not None:
+                self._topics.flush()
+        return self.parts.changes()
+
+    def settle(self) -> None:
+        """The changed parts are stored: what is decoded stays decoded, and changes begin anew."""
+        self.parts.settle()
+
+    @property
+    def deadline(self) -> datetime | None:
+        """Watermark at which the partition fold must send `SessionTimedOut`; None: nothing left, delete every part."""
+        return self.head.deadline
+
+    @property
+    def closed(self) -> bool:
+        """Whether only a marker is left, or nothing."""
+        return self.head.closed
+
+    @property
+    def open_mode(self) -> Mode | None:
+        """The risk mode of an open session; None of a closed one."""
+        return self.head.mode if isinstance(self.head, Open) else None
+
+    @property
+    def offset(self) -> int:
+        """Offset of the last input folded in; -1 before any."""
+        return self.head.offset
+
+    @property
+    def buffer(self) -> Buffer:
+        """Layer 1; empty for a closed session."""
+        return Buffer(self.head.buffer_slots if isinstance(self.head, Open) else {}, self.parts)
+
+    @property
+    def working_memory(self) -> WorkingMemory:
+        """Layer 2; empty for a closed session."""
+        return WorkingMemory(self.head.segment_refs if isinstance(self.head, Open) else [], self.parts)
+
+    def vectors(self, capacity: int) -> VectorRing:
+        """The recent vectors, decoded once."""
+        if self._vectors is None:
+            self._vectors = VectorRing(self.parts, capacity)
+        return self._vectors
+
+    def escalating(self, policy: Policy) -> Escalating | None:
+        """The judgement of an open session, decoded once; None where no model judges."""
+        model = policy.escalation.model_in_force
+        if self._escalating is None and model is not None:
+            self._escalating = Escalating(self.parts, model, policy.escalation)
+        return self._escalating
+
+    def judged(self, policy: Policy) -> Escalating | None:
+        """As `escalating`; None also while no user turn came that could be observed: the seed's formulas hold."""
+        escalating = self.escalating(policy)
+        return escalating if escalating is not None and escalating.begun else None
+
+    def topics(self, policy: Policy) -> ConversationTopics:
+        """The topics, decoded once; of a closed session too."""
+        if self._topics is None:
+            self._topics = ConversationTopics(self.parts, policy.topics, policy.risk.risky_topics)
+        return self._topics
+
+    def notables(self, policy: Policy) -> list[NotableSentence]:
+        """What is worth remembering of the conversation, in order of turn; of a closed session too."""
+        return Notables(self.parts, policy.apps).all()
+
+    def note(self, turns: Sequence[BufferedTurn], said: Sequence[Said], policy: Policy) -> None:
+        """Take what is worth remembering of a segment's turns, whose sentences are given."""
+        self._noted_bytes += Notables(self.parts, policy.apps).add(turns, said)
+
+    def take_written(self) -> tuple[int, int]:
+        """Bytes and parts that topics and notable sentences wrote since the last call."""
+        size, parts = (0, 0) if self._topics is None else self._topics.store.take_written()
+        noted, self._noted_bytes = self._noted_bytes, 0
+        return size + noted, parts + (noted > 0)
+
+    @property
+    def lasting_parts(self) -> int:
+        """Parts beside the head that go when the session is forgotten."""
+        return sum(self.parts.count(prefix) for prefix in _LASTING_PARTS)
+
+    def become(self, head: Open | Closed) -> None:
+        """Begin a new life with an empty memory: all parts go but those that last while the session is known."""
+        self.head = head
+        self._vectors = None
+        self._escalating = None
+        forgotten = head.closed and head.deadline is None
+        self.parts.drop_all(but=() if forgotten else _LASTING_PARTS)
+        if forgotten:
+            self._topics = None

@@ -1,0 +1,1 @@
+"""Topic memory of one session: what it is about. Start reading at `conversation_topics`."""

@@ -1,0 +1,137 @@
+"""Compaction and unpacking of one topic (seed 001, §2 and §4).
+
+A compaction packs all messages at hand but the last few, takes them into the summary, and merges them with the last
+packed block if that has room. Nothing is rewritten that is full, so a long topic costs no more than a short one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from models.events import TopicCompaction
+from models.policy.topic import TopicPolicy
+from models.session.segments import EXTRACTIVE
+from models.session.topics.changes import Announcer, TopicChange
+from models.session.topics.packing import json_bytes
+from models.session.topics.state import BlockRef, TopicSummary, entry_of, in_time_order
+from models.session.topics.store import TopicStore
+from models.state.buffer import BufferedTurn
+from models.text.probes import probe
+from models.text.summary import Passage, summarise
+from models.text.words import estimate_tokens
+
+SENTENCE_CHARS = 280
+"""Longest sentence of a summary; bounds the state."""
+
+
+def unpack_history(store: TopicStore, slot: int, tell: Announcer) -> None:
+    """Bring a topic's packed messages to hand.
+
+    It may then grow by as much as a compaction packs before it is compacted again: that is what prevents thrashing.
+    """
+    policy = store.policy
+    topic = store.touch(slot)
+    for block in topic.packed:
+        damage = store.unpack_block(slot, block)
+        if damage is not None:
+            tell.damage(damage)
+    room = policy.max_messages - policy.keep_messages
+    topic.compact_above = max(policy.max_messages, topic.active_messages + room)
+
+
+def compact_if_due(store: TopicStore, slot: int, tell: Announcer) -> bool:
+    """Compact a topic that holds more messages than it may; whether it did."""
+    topic = store.topic(slot)
+    if topic.active_messages <= topic.compact_above:
+        return False
+    policy, topic = store.policy, store.touch(slot)
+    for block in topic.unpacked:
+        block.at_hand = False
+    messages = store.latest_messages(slot)
+    older = messages[: -policy.keep_messages]
+    summary = take_into_summary(store, slot, [Passage(m.content, m.risk or 0.0) for m in older])
+    for message in older:
+        store.drop_message(slot, message.turn)
+    blocks = pack_history(store, slot, older, tell)
+    released = release_oldest(store, slot)
+    topic.compact_above = policy.max_messages
+    probed = probe([message.content for message in older], summary.text, store.risky)
+    before, after = sum([block.json_bytes for block in blocks]), sum([block.packed_bytes for block in blocks])
+    lineage = TopicCompaction(
+        turns=[message.turn for message in older],
+        tokens_before=sum([estimate_tokens(message.content) for message in older]),
+        tokens_after=estimate_tokens(summary.text),
+        bytes_before=before,
+        bytes_after=after,
+        ratio=after / before if before else 1.0,
+        summarised_by=summary.summarised_by,
+        probes=probed.probes,
+        probes_found=probed.found,
+        loss=probed.loss,
+        codec=policy.codec,
+        released_turns=released,
+    )
+    tell.topic(TopicChange(slot, "compacted", compaction=lineage))
+    return True
+
+
+def pack_history(store: TopicStore, slot: int, older: Sequence[BufferedTurn], tell: Announcer) -> list[BlockRef]:
+    """Merge messages with the last packed block if it has room, and pack them; gives the blocks that were written."""
+    if not older:
+        return []
+    policy, topic = store.policy, store.touch(slot)
+    last = topic.packed[-1] if topic.packed else None
+    merged = list(older)
+    if last and last.messages < policy.block_messages and last.json_bytes < policy.block_bytes:
+        before, damage = store.read_block(slot, last)
+        if damage is not None:
+            topic.released += len(damage.turns)
+            tell.damage(damage)
+        merged = in_time_order([*before, *older])
+        store.remove_block(slot, last)
+    return [store.pack_block(slot, block, policy.codec, size) for block, size in _blocks(merged, policy)]
+
+
+def release_oldest(store: TopicStore, slot: int) -> list[int]:
+    """Let blocks go beyond what is kept of one topic; the archive has them. Gives their turns."""
+    policy, topic = store.policy, store.touch(slot)
+    released: list[int] = []
+    while len(packed := topic.packed) > 1 and (
+        len(packed) > policy.blocks or sum([block.json_bytes for block in packed]) > policy.history_bytes
+    ):
+        turns = store.block_turns(slot, packed[0])
+        store.remove_block(slot, packed[0])
+        topic.released += len(turns)
+        released += turns
+    return released
+
+
+def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage]) -> TopicSummary:
+    """Take passages into a topic's summary: it is updated, not made anew (seed 001, multi-turn summarisation)."""
+    before = store.summary(slot)
+    if before is not None and not passages:
+        return before
+    made = summarise(
+        [*([] if before is None else [Passage(before.text)]), *passages],
+        sentences=store.policy.summary_sentences,
+        sentence_chars=SENTENCE_CHARS,
+        key_topics=0,
+        risky=store.risky,
+    )
+    summary = TopicSummary(made.text, EXTRACTIVE)
+    store.put_summary(slot, summary)
+    return summary
+
+
+def _blocks(messages: Sequence[BufferedTurn], policy: TopicPolicy) -> Iterator[tuple[list[BufferedTurn], int]]:
+    """Messages cut into blocks that are full or the last, each with the size of its JSON."""
+    block: list[BufferedTurn] = []
+    size = 1  # two brackets, and a comma after each message but the last
+    for message in messages:
+        block.append(message)
+        size += len(json_bytes([entry_of(message)])) - 1
+        if len(block) >= policy.block_messages or size >= policy.block_bytes:
+            yield block, size
+            block, size = [], 1
+    if block:
+        yield block, size

@@ -1,0 +1,220 @@
+"""Topic memory of one session: LRU topics with packing and half-life decay (seed 001). Read `ConversationTopics.add`.
+
+| what | rule |
+|---|---|
+| a user's message | joins the nearest topic above the threshold, else starts one; without a vector the active one |
+| any other message | joins the active topic; without one it starts one, which then takes the first user message |
+| a message that comes late | joins like any other, by arrival; inside the topic, messages stand in order of time |
+| more than 12 messages at hand | all but the last 4 are packed, and the summary takes them in |
+| a user comes back to a topic | its packed history is unpacked, all of it |
+| more than 20 topics | those whose priority is below 0.05 are evicted, the lowest first; never the active one |
+| more than 40 topics | the one with the lowest priority is evicted: of fresh topics none has faded |
+| two topics grown alike | become one when either is compacted: the older stays |
+
+**No thrashing.** While a topic stays active its history stays packed. Unpacked, it may grow by as many messages as a
+compaction packs (12 - 4) before it is compacted again; so between two unpackings of a topic lie at least eight messages
+of it, whatever order they come in.
+
+**Time** is event time: the partition's clock, which never goes back. A message dated a year ago takes its place in the
+topic and makes nothing younger or older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.events import Role, TopicCause
+from models.policy.topic import TopicPolicy
+from models.session.topics.changes import Announcer, TopicChange
+from models.session.topics.compaction import compact_if_due, unpack_history
+from models.session.topics.decay import priority
+from models.session.topics.matching import TopicVectors
+from models.session.topics.merging import alike, merge
+from models.session.topics.state import Topic
+from models.session.topics.store import TopicStore
+from models.state.buffer import BufferedTurn, encode_turn
+from models.state.parts import Parts
+
+
+class Message(Struct, frozen=True, gc=False):
+    """A counted turn on its way into topic memory.
+
+    Attributes:
+        turn: The turn.
+        encoded: The same, encoded.
+        vector: Quantised, `(256,)`; None where there is none.
+        importance: What the caller says, 0-1; None where nothing.
+        now: The partition's event time.
+    """
+
+    turn: BufferedTurn
+    encoded: bytes
+    vector: NDArray[np.float32] | None
+    importance: float | None
+    now: datetime
+
+
+class ConversationTopics:
+    """Working copy of a session's topics over its parts; `flush` before the parts are read.
+
+    Args:
+        parts: Of the session.
+        policy: The rules.
+        risky: Stems that summaries keep under one name (`RiskPolicy.risky_topics`).
+    """
+
+    def __init__(self, parts: Parts, policy: TopicPolicy, risky: tuple[str, ...] = ()) -> None:
+        self.store = TopicStore(parts, policy, risky)
+        self.policy = policy
+        self.vectors = TopicVectors(self.store)
+
+    @property
+    def active(self) -> int | None:
+        """Slot of the active topic; None before the first."""
+        return None if self.store.index.active < 0 else self.store.index.active
+
+    def flush(self) -> None:
+        """Write what changed into the parts."""
+        self.store.flush()
+
+    # --- a message
+
+    def add(self, message: Message, new_id: Callable[[], str], tell: Announcer) -> None:
+        """Add a message to the topic that it belongs to, then compact, merge and evict what is due.
+
+        Args:
+            message: The turn.
+            new_id: Makes the id of a topic that starts here.
+            tell: Who is told of changes.
+        """
+        store, active = self.store, self.active
+        user = message.turn.role is Role.USER
+        slot = self._match(message.vector) if user else active
+        if slot is None:
+            slot = self._start(message, new_id)
+            cause: TopicCause | None = "started"
+        else:
+            cause = None if slot == active else "returned"
+            topic = store.touch(slot)
+            if user:
+                topic.access_count += 1
+            if cause is not None and topic.packed:
+                cause = "unpacked"
+                unpack_history(store, slot, tell)
+        self._put(slot, message, learn=user)
+        if cause is not None:
+            self._become_active(slot, tell)
+            tell.topic(TopicChange(slot, cause))
+        if compact_if_due(store, slot, tell):
+            self._merge_alike(slot, tell)
+        if cause == "started":
+            self.evict_faded(message.now, tell)
+
+    def _match(self, vector: NDArray[np.float32] | None) -> int | None:
+        active = self.active
+        if active is None or vector is None or not self.vectors.has(active):
+            return active
+        cosines = self.vectors.cosines(vector)
+        cosines[active] += self.policy.active_bonus
+        best = max(cosines, key=cosines.__getitem__)
+        return best if cosines[best] > self.policy.threshold else None
+
+    def _start(self, message: Message, new_id: Callable[[], str]) -> int:
+        turn = message.turn
+        return self.store.add(
+            Topic(
+                topic_id=new_id(),
+                title=title_of(turn.content, self.policy.title_chars),
+                created_at=turn.timestamp,
+                last_active_at=turn.timestamp,
+                importance=self.policy.importance,
+                compact_above=self.policy.max_messages,
+            )
+        )
+
+    def _put(self, slot: int, message: Message, *, learn: bool) -> None:
+        topic, turn = self.store.touch(slot), message.turn
+        encoded = message.encoded
+        if len(turn.content) > self.policy.message_chars:
+            content = turn.content[: self.policy.message_chars - 1] + "…"
+            encoded = encode_turn(BufferedTurn(turn.turn, turn.role, content, turn.timestamp, turn.risk))
+        self.store.put_message(slot, turn.turn, encoded)
+        topic.message_count += 1
+        topic.last_active_at = max(topic.last_active_at, turn.timestamp)
+        if message.importance is not None:
+            topic.importance = message.importance
+        if learn and message.vector is not None:
+            self.vectors.learn(slot, message.vector)
+
+    def _become_active(self, slot: int, tell: Announcer) -> None:
+        before = self.active
+        self.store.activate(slot)
+        if before is not None:
+            tell.topic(TopicChange(before, "left"))
+
+    # --- decay
+
+    def evict_faded(self, now: datetime, tell: Announcer) -> None:
+        """Above `max_topics` let go of topics that have faded, and of what is beyond `most_topics`."""
+        policy, index = self.policy, self.store.index
+        if len(index.slots) <= policy.max_topics:
+            return
+        ranked = sorted(
+            (self._priority(topic, now), topic.last_active_at, slot)
+            for slot, topic in self.store.topics()
+            if slot != index.active
+        )
+        for worth, _, slot in ranked:
+            if worth < policy.min_priority:
+                self._evict(slot, f"faded: priority below {policy.min_priority:g}", tell)
+            elif len(index.slots) > policy.most_topics:
+                self._evict(slot, f"more than {policy.most_topics} topics", tell)
+
+    def _priority(self, topic: Topic, now: datetime) -> float:
+        return priority(topic.importance, now - topic.last_active_at, topic.access_count, self.policy)
+
+    def _evict(self, slot: int, why: str, tell: Announcer) -> None:
+        tell.topic(TopicChange(slot, "evicted", why, kept=False))
+        self.store.remove(slot)
+        self.vectors.forget(slot)
+
+    # --- merging
+
+    def _merge_alike(self, slot: int, tell: Announcer) -> None:
+        """Join the nearest topic if the two have grown alike; the older one stays and takes the other in."""
+        other = alike(self.store, self.vectors, slot)
+        if other is not None:
+            older, younger = sorted((slot, other), key=self.store.index.slots.index)
+            merge(self.store, self.vectors, older, younger, tell)
+            compact_if_due(self.store, older, tell)
+
+    # --- ending and finding
+
+    def close(self, tell: Announcer) -> None:
+        """The session ended: tell of the active topic, whose latest messages no event has named."""
+        if self.active is not None:
+            tell.topic(TopicChange(self.active, "closed"))
+
+    def find(self, topic_id: str | None) -> int | None:
+        """Slot of a topic that is kept, or of the active one."""
+        if topic_id is None:
+            return self.active
+        return next((slot for slot, topic in self.store.topics() if topic.topic_id == topic_id), None)
+
+    def holding(self, turn: int) -> int | None:
+        """Slot of the topic that holds a turn, at hand or packed."""
+        return next((slot for slot in self.store.index.slots if turn in self.store.turns(slot)), None)
+
+
+def title_of(content: str, chars: int) -> str:
+    """The first characters, on one line.
+
+    >>> title_of("A  boat with sails", 9)
+    'A boat wi'
+    """
+    return " ".join(content[: 4 * chars].split())[:chars]

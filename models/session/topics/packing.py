@@ -1,0 +1,165 @@
+"""Older messages of a topic as one short text that anyone can unpack (seed 001, Compression format).
+
+`gzip` is the seed's: a JSON array of `{"role", "content", "timestamp"}`, gzip, base64. Unpack it anywhere:
+
+    base64 -d packed.txt | gunzip
+
+`deflate` is raw deflate with a shared dictionary (RFC 1951; `packing_dictionary.py`) and no base64: for the state only,
+where its third less counts more than being readable without this module. Both are deterministic.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+import zlib
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from models.events import Role
+from models.session.topics.packing_dictionary import DICTIONARY
+
+Codec = Literal["gzip", "deflate"]
+_LEVEL: Final = 6
+_RAW_DEFLATE: Final = -15
+_EARLIEST: Final = -62_135_596_800
+_LATEST: Final = 253_402_300_799
+"""The first second of the year 1 and the last of 9999: where datetime begins and ends."""
+
+
+class MessageEntry(Struct, frozen=True, gc=False):
+    """A message as it is packed (seed 001, Data structures); `timestamp` is Unix time in seconds."""
+
+    role: Role
+    content: str
+    timestamp: Annotated[float, Meta(ge=_EARLIEST, le=_LATEST)]
+
+
+class Unpacked(Struct, frozen=True):
+    """What came out of a packed text.
+
+    Attributes:
+        messages: All of them, or those before the damage.
+        damage: What is wrong, without any of the text; empty if nothing is.
+    """
+
+    messages: list[MessageEntry]
+    damage: str = ""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(list[MessageEntry]).decode
+
+
+def json_bytes(messages: Sequence[MessageEntry]) -> bytes:
+    """The JSON that is packed."""
+    return _encode(messages)
+
+
+def pack(messages: Sequence[MessageEntry], codec: Codec = "gzip") -> bytes:
+    """Messages as one packed text; ASCII for `gzip`.
+
+    >>> text = pack([MessageEntry(Role.USER, "Hello", 1234567890.0)])
+    >>> gzip.decompress(base64.b64decode(text))
+    b'[{"role":"user","content":"Hello","timestamp":1234567890.0}]'
+    """
+    raw = json_bytes(messages)
+    if codec == "gzip":
+        return base64.b64encode(gzip.compress(raw, _LEVEL, mtime=0))
+    stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _RAW_DEFLATE, zdict=DICTIONARY)
+    return stream.compress(raw) + stream.flush()
+
+
+def unpack(packed: bytes, codec: Codec = "gzip") -> Unpacked:
+    """Messages of a packed text. Of a damaged one, those before the damage; it never raises.
+
+    >>> unpack(pack([MessageEntry(Role.USER, "Hello", 0.0)])[:-30]).damage
+    'the compressed text ends too early'
+    """
+    try:
+        if codec == "gzip":
+            return Unpacked(_decode(gzip.decompress(base64.b64decode(packed, validate=True))))
+        stream = _inflater(codec)
+        raw = stream.decompress(packed)
+        if stream.eof:
+            return Unpacked(_decode(raw))
+    except (binascii.Error, OSError, EOFError, zlib.error, msgspec.MsgspecError, UnicodeDecodeError):
+        pass
+    return _salvage(packed, codec)
+
+
+def check_of(message: MessageEntry) -> int:
+    """What tells a message from a damaged one, CRC-32 of its JSON: many a changed byte unpacks without complaint."""
+    return zlib.crc32(_encode(message))
+
+
+def _inflater(codec: Codec) -> zlib._Decompress:
+    if codec == "gzip":
+        return zlib.decompressobj(zlib.MAX_WBITS | 16)
+    return zlib.decompressobj(_RAW_DEFLATE, zdict=DICTIONARY)
+
+
+def _salvage(packed: bytes, codec: Codec) -> Unpacked:
+    data, damage = _from_base64(packed) if codec == "gzip" else (packed, "")
+    raw, broken = _inflate(data, codec)
+    messages, invalid = _whole_messages(raw)
+    return Unpacked(messages, damage or broken or invalid)
+
+
+def _from_base64(packed: bytes) -> tuple[bytes, str]:
+    """Up to the first character that is none of base64's, whole groups of four."""
+    alphabet = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+    clean = packed.rstrip(b"=")
+    end = next((n for n, byte in enumerate(clean) if byte not in alphabet), len(clean))
+    wrong = "the text is no base64 from some place on" if end < len(clean) else ""
+    group = clean[:end]
+    if len(group) % 4 == 1:
+        group = group[:-1]
+    return base64.b64decode(group + b"=" * (-len(group) % 4)), wrong
+
+
+def _inflate(data: bytes, codec: Codec) -> tuple[bytes, str]:
+    """Byte by byte, so that all that came out before the damage is kept."""
+    stream, raw = _inflater(codec), list[bytes]()
+    try:
+        for place in range(len(data)):
+            raw.append(stream.decompress(data[place : place + 1]))
+    except zlib.error:
+        return b"".join(raw), "the compressed text is damaged"
+    return b"".join(raw), "" if stream.eof else "the compressed text ends too early"
+
+
+def _whole_messages(raw: bytes) -> tuple[list[MessageEntry], str]:
+    """Messages up to the first that is not whole."""
+    text, messages = _text_of(raw), list[MessageEntry]()
+    at, decoder = text.find("[") + 1, json.JSONDecoder()
+    if at == 0:
+        return [], "what was packed is no JSON array"
+    while True:
+        at = _skip(text, at)
+        if text[at : at + 1] == "]":
+            return messages, ""
+        try:
+            item, at = decoder.raw_decode(text, at)
+            messages.append(msgspec.convert(item, MessageEntry))
+        except (ValueError, RecursionError, msgspec.ValidationError):
+            return messages, f"what was packed is no valid message from number {len(messages)} on"
+
+
+def _text_of(raw: bytes) -> str:
+    """Up to the first byte that is no UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        return raw[: error.start].decode()
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at : at + 1] in {" ", ",", "\n"}:
+        at += 1
+    return at

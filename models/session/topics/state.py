@@ -1,0 +1,125 @@
+"""What is kept of a session's topics, in parts whose names begin with `t` (seed 001, Data structures).
+
+| part | content | written |
+|---|---|---|
+| `ti` | which topics there are, and the active one | when that changes |
+| `t3` | topic 3: title, times, counts | by a message of it |
+| `tm3.0` … | its messages at hand, one each | by its message |
+| `te3` | its embedding (`topic_vectors`) | by a user's message of it |
+| `ty3` | its summary | by a compaction |
+| `tp3.0` … | its packed history, in blocks (`packing`) | by a compaction, or never again |
+
+So a turn writes its message and its topic's counts, never the history. A block that is unpacked is marked as at hand
+and stays where it is, to be read when it is asked for: unpacking writes nothing, and packing it again costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec import Struct
+
+from models.session.topics.packing import Codec, MessageEntry
+from models.state.buffer import BufferedTurn
+
+PREFIX = "t"
+"""Every part of topic memory; no other part's name begins so. They outlive the session's end."""
+
+
+class TopicIndex(Struct, array_like=True):
+    """Which topics there are; `active` is -1 without any."""
+
+    slots: list[int] = []
+    """In the order of their creation."""
+    active: int = -1
+
+
+class BlockRef(Struct, array_like=True, gc=False):
+    """A block of a topic's history."""
+
+    number: int
+    messages: int
+    json_bytes: int
+    packed_bytes: int
+    at_hand: bool = False
+    """Unpacked: its messages count among those at hand."""
+
+
+class Topic(Struct, array_like=True):
+    """One topic without its messages. Sizes are bounded by the policy."""
+
+    topic_id: str
+    title: str
+    created_at: datetime
+    last_active_at: datetime
+    importance: float
+    message_count: int = 0
+    """Ever, those released included."""
+    access_count: int = 0
+    compact_above: int = 0
+    """Messages at hand before the next compaction."""
+    slots: dict[int, int] = {}
+    """Turn number to part number, of messages at hand that came since the last compaction or stayed in it."""
+    blocks: list[BlockRef] = []
+    released: int = 0
+    """Messages that left the history for the archive."""
+    tags: list[str] = []
+
+    @property
+    def packed(self) -> list[BlockRef]:
+        """Blocks that are packed, oldest first."""
+        return [block for block in self.blocks if not block.at_hand]
+
+    @property
+    def unpacked(self) -> list[BlockRef]:
+        """Blocks that were unpacked and are at hand."""
+        return [block for block in self.blocks if block.at_hand]
+
+    @property
+    def active_messages(self) -> int:
+        """Messages at hand."""
+        return len(self.slots) + sum([block.messages for block in self.blocks if block.at_hand])
+
+    @property
+    def packed_messages(self) -> int:
+        """Messages in packed blocks."""
+        return sum([block.messages for block in self.blocks if not block.at_hand])
+
+
+class PackedBlock(Struct, frozen=True, array_like=True, gc=False):
+    """A part `tp`: the packed text and, beside it, which turns it holds."""
+
+    turns: list[int]
+    codec: Codec
+    data: bytes
+    checks: list[int]
+    """Of each message (`packing.check_of`), to tell whole ones from damaged ones …"""
+    data_check: int
+    """… where the whole text is not what it was: its CRC-32."""
+
+
+class TopicSummary(Struct, frozen=True, array_like=True, gc=False):
+    """A part `ty`."""
+
+    text: str
+    summarised_by: str
+
+
+class Damage(Struct, frozen=True, gc=False):
+    """A packed block of which something could not be read."""
+
+    turns: list[int]
+    """Lost from the topic; the archive has them."""
+    detail: str
+    data: bytes
+
+
+def in_time_order(messages: Iterable[BufferedTurn]) -> list[BufferedTurn]:
+    """Messages by event time; of equal times by turn number."""
+    return sorted(messages, key=lambda message: (message.timestamp, message.turn))
+
+
+def entry_of(message: BufferedTurn) -> MessageEntry:
+    """The message as the seed packs it."""
+    return MessageEntry(message.role, message.content, message.timestamp.timestamp())

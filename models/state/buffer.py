@@ -1,0 +1,112 @@
+"""Layer 1, the immediate buffer: exact content of the last turns (seed 000).
+
+One part per turn, so that a new turn writes itself and not its neighbours. Kept are the `buffer_turns` highest turn
+numbers, and besides them any turn whose segment is still open, so that nothing is dropped before it is summarised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from models.events import JudgedTurn, RequestedTurn, Role
+from models.state.parts import Parts
+
+if TYPE_CHECKING:
+    from models.session.state import SessionState
+
+
+ASKED_CHARS = 40_000
+"""Of all turns that a slower stage sees of a conversation: with them it must fit into a record, and a state's part."""
+
+
+class BufferedTurn(Struct, frozen=True, array_like=True, gc=False):
+    """One turn as it was said."""
+
+    turn: int
+    role: Role
+    content: str
+    timestamp: datetime
+    risk: float | None
+
+
+encode_turn = msgspec.msgpack.Encoder().encode
+decode_turn = msgspec.msgpack.Decoder(BufferedTurn).decode
+
+
+class Buffer:
+    """The last turns. `slots` maps turn number to part number and is kept in the head; changed in place."""
+
+    def __init__(self, slots: dict[int, int], parts: Parts) -> None:
+        self.slots = slots
+        self._parts = parts
+
+    def insert(self, turn: int, encoded: bytes, capacity: int, open_turns: Collection[int]) -> None:
+        """Add an encoded turn at its place; the lowest beyond `capacity` makes room unless its segment is open."""
+        slots = self.slots
+        slot = self._make_room(turn, capacity, open_turns)
+        slots[turn] = slot
+        self._parts.put(f"b{slot}", encoded)
+
+    def read(self, turn: int) -> BufferedTurn:
+        """A buffered turn; `turn` must be in `slots`."""
+        data = self._parts.get(f"b{self.slots[turn]}")
+        assert data is not None, "the head and its parts are written together"  # noqa: S101
+        return decode_turn(data)
+
+    def asked(self, turn_chars: int) -> list[RequestedTurn]:
+        """The turns as a slower stage sees them, in order: each cut to `turn_chars`, the last `ASKED_CHARS` of all."""
+        return [RequestedTurn(turn.role, content) for turn, content in self._cut(turn_chars)]
+
+    def judged(self, turn_chars: int) -> list[JudgedTurn]:
+        """The turns as a judge reads them: as `asked`, with their numbers."""
+        return [JudgedTurn(turn.turn, turn.role, content) for turn, content in self._cut(turn_chars)]
+
+    def _cut(self, turn_chars: int) -> list[tuple[BufferedTurn, str]]:
+        turns: list[tuple[BufferedTurn, str]] = []
+        left = ASKED_CHARS
+        for number in sorted(self.slots, reverse=True):
+            turn = self.read(number)
+            content = turn.content[:turn_chars]
+            left -= len(content)
+            if left < 0:
+                break
+            turns.append((turn, content))
+        return turns[::-1]
+
+    def _make_room(self, arriving: int, capacity: int, open_turns: Collection[int]) -> int:
+        slots = self.slots
+        if len(slots) < capacity:
+            return self._free_slot()
+        first = min(slots)
+        if len(slots) == capacity and first < arriving and first not in open_turns:
+            return slots.pop(first)
+        surplus = len(slots) + 1 - capacity
+        lowest = sorted([*slots, arriving])[:surplus]
+        freed = [slots.pop(turn) for turn in lowest if turn not in open_turns and turn in slots]
+        for slot in freed[1:]:
+            self._parts.drop(f"b{slot}")
+        return freed[0] if freed else self._free_slot()
+
+    def _free_slot(self) -> int:
+        used = self.slots.values()
+        count = len(used)
+        if max(used, default=-1) < count:  # no gap, as in every session until it is full
+            return count
+        return min(set(range(count)).difference(used))
+
+
+def context(state: SessionState, max_turns: int = 10) -> list[dict[str, str]]:
+    """The last turns as chat messages, oldest first (seed 000, `Conversation.get_context`).
+
+    Args:
+        state: An open session; a closed one has no context.
+        max_turns: How many at most; the buffer holds `policy.memory.buffer_turns`.
+    """
+    buffer = state.buffer
+    turns = [buffer.read(turn) for turn in sorted(buffer.slots)[-max_turns:]] if max_turns > 0 else []
+    return [{"role": turn.role.value, "content": turn.content} for turn in turns]

@@ -1,0 +1,247 @@
+"""Structured facts of a user: one active value for each category and key, with what was true before (seed 002).
+
+| what is said | what happens |
+|---|---|
+| confidence or importance below the policy's | nothing: never stored |
+| the same category and key again in one message | the surest counts, of equals the later |
+| a new key | stored |
+| the active value again | nothing, unless it is surer than stored: confirmed |
+| another value, at least as sure as the stored one | updated; the old value becomes history, with its times |
+| another value, less sure | nothing (seed 002, conflict resolution) |
+| a correction ("my full name is …") | as if of confidence 1 |
+| a retraction | the value is active no longer; it stays as history |
+| a value after a retraction | stored, whatever the retracted one's confidence was |
+| anything said before the active value became valid | nothing: a late answer does not undo what was said since |
+| anything said before it was taken back | nothing, also where it was taken back before it was known |
+| a retraction in a message that says the active value | nothing: it is not this value that is meant |
+| a session is erased | what it said goes with its past, past values go that became valid in its time, and retractions |
+
+So no two values of a key are ever valid at once, and what was said last counts, whichever extractor was faster. Of what
+was said at the same time the later to arrive counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from hashlib import blake2b
+
+import msgspec
+
+from models.events import ExtractedFact, FactCategory, FactCause, Retraction
+from models.policy.user import FactPolicy
+from models.state.parts import Parts
+from models.user.fact import Fact, FactChange, Said, TakenBack, read_fact, read_retracted
+
+PREFIX = "f:"
+"""Of the parts that hold facts: one each."""
+_DIGEST_BYTES = 12
+RETRACTED = "r"
+"""The part that holds the latest retractions."""
+RETRACTIONS = 16
+"""So many are remembered: as long as a slower extractor may be on its way, not for ever."""
+_ERASURE_BYTES = 1024 * 1024
+"""Of facts whose past values are erased; beyond it these facts lose all of their past, so that a write stays one."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Facts:
+    """The facts among a user's parts; changed in place.
+
+    Args:
+        parts: The user's.
+        policy: Thresholds and bounds.
+    """
+
+    def __init__(self, parts: Parts, policy: FactPolicy) -> None:
+        self._parts = parts
+        self._policy = policy
+
+    def get(self, category: FactCategory, key: str) -> Fact | None:
+        """One fact, active or past."""
+        data = self._parts.get(part_of(category, key))
+        return None if data is None else read_fact(data)
+
+    def all(self) -> Iterator[tuple[FactCategory, str, Fact]]:
+        """Every fact, active or past, by category and key."""
+        known: list[tuple[FactCategory, str, Fact]] = []
+        for name in self._parts.names(PREFIX):
+            data = self._parts.get(name)
+            assert data is not None, "a part that is named has bytes"  # noqa: S101
+            fact = read_fact(data)
+            known.append((FactCategory(name.removeprefix(PREFIX).split("/", 1)[0]), fact.key, fact))
+        return iter(sorted(known, key=lambda each: each[:2]))
+
+    def count_active(self) -> int:
+        """How many are active."""
+        return sum(fact.active for _, _, fact in self.all())
+
+    def take(self, facts: Iterable[ExtractedFact], retractions: Iterable[Retraction], said: Said) -> list[FactChange]:
+        """Take what one message says: what it takes back first, then what it says instead.
+
+        Returns:
+            What changed, in that order.
+        """
+        found = _surest(facts, self._policy)
+        changes = [change for retraction in retractions for change in self._retract(retraction, found, said)]
+        for extracted in found:
+            change = self._store(extracted, said)
+            if change is not None:
+                changes.append(change)
+        return changes + self._make_room(said) if changes else []
+
+    def erase(self, session_id: str, first: datetime, last: datetime, *, at: datetime) -> list[FactChange]:
+        """Let go of what a session said, and of what it took back.
+
+        A past value does not say which session it is from: it goes if it became valid in the session's time. So does
+        a fact that another session confirmed or ended: who said it first is known by that time alone.
+
+        Args:
+            session_id: The session.
+            first: Event time of its first turn.
+            last: Event time of its last.
+            at: Of the erasure.
+
+        Returns:
+            What changed; a fact that is gone has neither value nor past.
+        """
+        self._keep_retracted([each for each in self._retracted() if not first <= each.at <= last])
+        known = list(self.all())
+        of_it = [f.session_id == session_id or first <= f.valid_from <= last for _, _, f in known]
+        gone = [(category, key) for (category, key, _), goes in zip(known, of_it, strict=True) if goes]
+        for category, key in gone:
+            self._parts.drop(part_of(category, key))
+        nothing = Fact("", 0.0, 0.0, False, at, at, session_id, -1, "")
+        changes = [FactChange(category, key, nothing, "erased") for category, key in gone]
+        kept = [each for each, goes in zip(known, of_it, strict=True) if not goes]
+        shortened = [
+            (category, key, msgspec.structs.replace(fact, history=history))
+            for category, key, fact in kept
+            if len(history := tuple(past for past in fact.history if not first <= past[2] <= last)) < len(fact.history)
+        ]
+        if sum(len(_encode(fact)) for _, _, fact in shortened) > _ERASURE_BYTES:
+            shortened = [(c, k, msgspec.structs.replace(fact, history=())) for c, k, fact in shortened]
+        return changes + [self._put(category, key, fact, "erased") for category, key, fact in shortened]
+
+    def _store(self, extracted: ExtractedFact, said: Said) -> FactChange | None:
+        category, key, value = extracted.category, extracted.key, extracted.value
+        confidence = _confidence(extracted)
+        stored = self.get(category, key)
+        fresh = Fact(value, confidence, extracted.importance, True, said.at, None, *said[1:])
+        if stored is not None and stored.active and stored.value.casefold() == value.casefold():
+            return self._confirm(category, key, stored, fresh) if confidence > stored.confidence else None
+        if any(each.at > said.at and each.names(category, key, value) for each in self._retracted()):
+            return None
+        if stored is None:
+            return self._put(category, key, fresh, "stored")
+        if said.at < (stored.valid_until or stored.valid_from) or (stored.active and confidence < stored.confidence):
+            return None
+        next_one = msgspec.structs.replace(fresh, history=self._history(stored, said.at))
+        return self._put(category, key, next_one, "updated" if stored.active else "stored")
+
+    def _confirm(self, category: FactCategory, key: str, stored: Fact, fresh: Fact) -> FactChange:
+        surer = msgspec.structs.replace(
+            fresh,
+            importance=max(stored.importance, fresh.importance),
+            valid_from=stored.valid_from,
+            history=stored.history,
+        )
+        return self._put(category, key, surer, "confirmed")
+
+    def _history(self, stored: Fact, until: datetime) -> tuple[tuple[str, float, datetime, datetime], ...]:
+        ended = stored.valid_until or until
+        past = (*stored.history, (stored.value, stored.confidence, stored.valid_from, ended))
+        return past[len(past) - min(len(past), self._policy.history) :]
+
+    def _retract(self, retraction: Retraction, found: Sequence[ExtractedFact], said: Said) -> list[FactChange]:
+        taken_back = TakenBack(retraction.category, retraction.key, retraction.value, said.at)
+        self._remember(taken_back)
+        stands = {(fact.category, fact.key, fact.value.casefold()) for fact in found}
+        return [
+            self._put(category, key, _ended(fact, said), "retracted")
+            for category, key, fact in self._active_named(taken_back)
+            if fact.valid_from <= said.at and (category, key, fact.value.casefold()) not in stands
+        ]
+
+    def _remember(self, taken_back: TakenBack) -> None:
+        known = self._retracted()
+        same = [each for each in known if msgspec.structs.replace(each, at=taken_back.at) == taken_back]
+        latest = max([*same, taken_back], key=lambda each: each.at)
+        others = [each for each in known if each not in same]
+        self._keep_retracted([*others, latest][-RETRACTIONS:])
+
+    def _keep_retracted(self, latest: Sequence[TakenBack]) -> None:
+        if latest:
+            self._parts.put(RETRACTED, _encode(latest))
+        else:
+            self._parts.drop(RETRACTED)
+
+    def _retracted(self) -> list[TakenBack]:
+        data = self._parts.get(RETRACTED)
+        return [] if data is None else read_retracted(data)
+
+    def _active_named(self, taken_back: TakenBack) -> list[tuple[FactCategory, str, Fact]]:
+        if taken_back.category is not None and taken_back.key is not None:
+            one = self.get(taken_back.category, taken_back.key)
+            known = [] if one is None else [(taken_back.category, taken_back.key, one)]
+        else:
+            known = list(self.all())
+        return [each for each in known if each[2].active and taken_back.names(each[0], each[1], each[2].value)]
+
+    def _make_room(self, said: Said) -> list[FactChange]:
+        """Beyond the policy's number past facts go from the state, the oldest first, then the least important."""
+        surplus = self._parts.count(PREFIX) - self._policy.most
+        if surplus <= 0:
+            return []
+        known = list(self.all())
+        past = sorted((f.valid_until or f.valid_from, c, k) for c, k, f in known if not f.active)[:surplus]
+        for _, category, key in past:
+            self._parts.drop(part_of(category, key))
+        active = sorted((f.importance, f.valid_from, c, k) for c, k, f in known if f.active)
+        return [self._evict(category, key, said) for _, _, category, key in active[: surplus - len(past)]]
+
+    def _evict(self, category: FactCategory, key: str, said: Said) -> FactChange:
+        fact = self.get(category, key)
+        assert fact is not None, "it was listed"  # noqa: S101
+        self._parts.drop(part_of(category, key))
+        return FactChange(category, key, _ended(fact, said), "evicted")
+
+    def _put(self, category: FactCategory, key: str, fact: Fact, cause: FactCause) -> FactChange:
+        kept = msgspec.structs.replace(fact, key=key)
+        self._parts.put(part_of(category, key), _encode(kept))
+        return FactChange(category, key, kept, cause)
+
+
+def _confidence(extracted: ExtractedFact) -> float:
+    return 1.0 if extracted.corrects else extracted.confidence
+
+
+def _surest(facts: Iterable[ExtractedFact], policy: FactPolicy) -> list[ExtractedFact]:
+    """What is sure and important enough, each category and key once (seed 002, flow 2, step 2)."""
+    best: dict[tuple[FactCategory, str], ExtractedFact] = {}
+    for fact in facts:
+        if fact.confidence < policy.min_confidence or fact.importance < policy.min_importance:
+            continue
+        place = (fact.category, fact.key)
+        known = best.get(place)
+        if known is None or _confidence(fact) >= _confidence(known):
+            best[place] = fact
+    return list(best.values())
+
+
+def part_of(category: FactCategory, key: str) -> str:
+    """Name of the part that holds a fact: without the user's words, as the log keeps it for a while after the fact."""
+    return f"{PREFIX}{category}/{blake2b(key.encode(), digest_size=_DIGEST_BYTES).hexdigest()}"
+
+
+def _ended(fact: Fact, said: Said) -> Fact:
+    """Active no longer, and which turn of which session ended it."""
+    _, session_id, turn, extracted_by = said
+    return msgspec.structs.replace(
+        fact,
+        active=False,
+        valid_until=max(said.at, fact.valid_from),
+        session_id=session_id,
+        turn=turn,
+        extracted_by=extracted_by,
+    )

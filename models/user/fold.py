@@ -1,0 +1,287 @@
+"""One user's memory, over all sessions of one app: three tiers (seed 002).
+
+`fold` takes the user and one event of `commands.v1`, and gives the user after it and what is to be emitted. It is the
+same in the stream and in replay.
+
+- **Short-term**: the last turns, `UserPolicy` says how many. A turn that comes again (its place in `turns.v1` is not
+  beyond what was seen of that partition) changes nothing.
+- **Episodes**: when enough turns are in none, one is asked for; a stage of its own summarises and answers. Until the
+  answer is here the turns stay, whatever crashes. An answer that is nobody's, or comes again, changes nothing. A stage
+  that stays away for long is not waited for: the extractive summary is made here.
+- **Facts**: rules read every message of the user; what a slower extractor finds comes as an event. `user/facts.py`
+  has the rules of what replaces what.
+
+What is erased leaves no trace here: of a user nothing at all, of a session neither its turns nor what they said. Its
+places in the short-term tier stay empty, so that ranges of episodes stay right; an episode that waits for an answer
+with such a turn is made here of the others at once, and the answer is nobody's. What nobody knows is not erased.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from models.events import (
+    EpisodeCompressed,
+    EpisodeRequested,
+    EpisodeSummarised,
+    FactChanged,
+    FactsExtracted,
+    FactsRequested,
+    Position,
+    RequestedTurn,
+    Role,
+    UserErased,
+    UserErasure,
+    UserEvent,
+    UserMemoryChanged,
+    UserOutput,
+    UserSessionErased,
+    UserTurnAdded,
+    user_key,
+)
+from models.events.base import NAME_CHARS, OutputFields
+from models.events.ids import event_id
+from models.language.facts.extraction import extract
+from models.policy import Policy
+from models.session.segments import EXTRACTIVE
+from models.text.summary import Passage, Summary, summarise
+from models.text.words import estimate_tokens
+from models.user.fact import FactChange, Said
+from models.user.state import UserState, UserTurn, runs
+
+_RULES: Final = "rules"
+
+
+def fold(state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> list[UserOutput]:
+    """Fold one event into a user, who is changed in place.
+
+    Args:
+        state: The user, possibly a new one.
+        event: What happened.
+        position: The record of `commands.v1` that carried it.
+        policy: The rules.
+
+    Returns:
+        What is to be emitted, in order.
+    """
+    if not state.known and not _begins(event):
+        return []
+    step = _Step(state, event, position, policy)
+    match event:
+        case UserTurnAdded():
+            step.turn(event)
+        case EpisodeSummarised():
+            step.summarised(event)
+        case FactsExtracted():
+            step.extracted(event)
+        case UserSessionErased():
+            step.session_erased(event)
+        case UserErased():
+            state.erase()
+    return step.outputs
+
+
+def _begins(event: UserEvent | UserErasure) -> bool:
+    """Whether there is something in it to know a user by: an answer to nobody leaves none, nor does an erasure."""
+    match event:
+        case UserTurnAdded():
+            return True
+        case FactsExtracted():
+            return bool(event.facts or event.retractions)
+    return False
+
+
+class _Step:
+    """One event on its way into a user."""
+
+    def __init__(self, state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> None:
+        self.outputs: list[UserOutput] = []
+        self._state = state
+        self._head = state.head
+        self._event = event
+        self._position = position
+        self._rules = policy
+        self._policy = policy.users
+        self._ordinals: dict[str, int] = {}
+        self._head.app_id, self._head.user_id = event.app_id, event.user_id
+
+    def turn(self, turn: UserTurnAdded) -> None:
+        """Take a turn into the short-term tier, its facts into the upper one, and tell how far the memory is."""
+        head, place = self._head, turn.source
+        if place.offset <= head.seen.get(place.partition, -1):
+            return
+        head.seen[place.partition] = place.offset
+        self._state.add(UserTurn(turn.session_id, turn.turn, turn.role, turn.content, turn.timestamp))
+        if turn.role is Role.USER:
+            found = extract(turn.content)
+            said = Said(turn.timestamp, turn.session_id, turn.turn, _RULES)
+            self._tell_facts(self._state.facts.take(found.facts, found.retractions, said))
+            if self._policy.facts.ask and turn.content.strip():
+                self._ask_for_facts(turn)
+        self._ask_for_episodes(turn.session_id)
+        self._state.release()
+        self._tell_standing(turn.session_id)
+
+    def summarised(self, answer: EpisodeSummarised) -> None:
+        """Turn the turns of an answered request into an episode."""
+        place = (answer.first_turn, answer.last_turn)
+        if place not in self._head.waiting:
+            return
+        topics = answer.key_topics[: self._rules.memory.key_topics]
+        summary = Summary(
+            answer.summary.strip()[: self._policy.summary_chars], [topic[:NAME_CHARS] for topic in topics]
+        )
+        by = answer.summarised_by[:NAME_CHARS]
+        self._compress(place, summary, by, (answer.embedding, answer.embedded_by[:NAME_CHARS]))
+        self._state.release()
+        self._tell_standing(self.outputs[-1].session_id)
+
+    def extracted(self, answer: FactsExtracted) -> None:
+        """Take what a slower extractor found, or somebody knows."""
+        by = answer.extracted_by[:NAME_CHARS]
+        said = Said(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
+        changes = self._state.facts.take(answer.facts, answer.retractions, said)
+        self._tell_facts(changes)
+        if changes:
+            self._tell_standing(said.session_id)
+
+    def session_erased(self, erased: UserSessionErased) -> None:
+        """Let go of a session's turns, of what they said, and of answers that could bring them back."""
+        state, session_id = self._state, erased.session_id
+        concerned = [place for place in self._head.waiting if session_id in state.sessions(*place)]
+        state.erase_turns(session_id)
+        for place in concerned:
+            if state.sessions(*place):
+                self._compress(place, self._summary_of(*place), EXTRACTIVE, ([], ""))
+            else:
+                self._head.waiting.remove(place)
+        state.release()
+        self._tell_facts(state.facts.erase(session_id, erased.started_at, erased.ended_at, at=erased.timestamp))
+        # Under no session's name: who forgets this one elsewhere must not lose how far the user is.
+        self._tell_standing("")
+
+    # --- episodes
+
+    def _ask_for_episodes(self, session_id: str) -> None:
+        head, policy = self._head, self._policy
+        while head.turn_count - head.requested >= policy.high_turns:
+            first, last = head.requested + 1, head.requested + policy.high_turns
+            head.requested = last
+            turns = self._state.turns(first, last)
+            if not turns:
+                continue
+            head.waiting.append((first, last))
+            asked = [RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
+            common = self._common("episode_requested", session_id)
+            sessions = list(dict.fromkeys(turn.session_id for turn in turns))
+            self.outputs.append(
+                EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked, session_ids=sessions)
+            )
+        while head.waiting and self._waited_long():
+            self._compress(head.waiting[0], self._summary_of(*head.waiting[0]), EXTRACTIVE, ([], ""))
+
+    def _waited_long(self) -> bool:
+        """The oldest request is not waited for any longer; nor is it while later ones are answered."""
+        head, policy = self._head, self._policy
+        behind = head.requested - head.waiting[0][1]
+        return len(head.waiting) > policy.waiting_episodes or behind >= policy.waiting_episodes * policy.high_turns
+
+    def _summary_of(self, first: int, last: int) -> Summary:
+        said = [Passage(turn.content) for turn in self._state.turns(first, last)]
+        return summarise_episode(said, self._rules)
+
+    def _compress(self, place: tuple[int, int], summary: Summary, by: str, embedded: tuple[list[float], str]) -> None:
+        head = self._head
+        turns = self._state.turns(*place)
+        head.waiting.remove(place)
+        head.episodes += 1
+        text = summary.text or "(no text)"
+        self.outputs.append(
+            EpisodeCompressed(
+                **self._common("episode_compressed", turns[-1].session_id),
+                episode=head.episodes,
+                first_turn=place[0],
+                last_turn=place[1],
+                turn_range=f"turns {place[0]}-{place[1]}",
+                turns=runs(turns),
+                summary=text,
+                summarised_by=by,
+                key_topics=list(summary.key_topics),
+                embedding=embedded[0],
+                embedded_by=embedded[1],
+                started_at=min(turn.timestamp for turn in turns),
+                ended_at=max(turn.timestamp for turn in turns),
+                tokens_before=sum(estimate_tokens(turn.content) for turn in turns),
+                tokens_after=estimate_tokens(text),
+            )
+        )
+
+    # --- facts
+
+    def _ask_for_facts(self, turn: UserTurnAdded) -> None:
+        content = turn.content[: self._policy.facts.asked_chars]
+        common = self._common("facts_requested", turn.session_id)
+        self.outputs.append(FactsRequested(**common, turn=turn.turn, content=content))
+
+    def _tell_facts(self, changes: list[FactChange]) -> None:
+        for category, key, fact, cause in changes:
+            self.outputs.append(
+                FactChanged(
+                    **self._common("fact_changed", fact.session_id),
+                    category=category,
+                    key=key,
+                    value=fact.value,
+                    confidence=fact.confidence,
+                    importance=fact.importance,
+                    active=fact.active,
+                    cause=cause,
+                    valid_from=fact.valid_from,
+                    valid_until=fact.valid_until,
+                    turn=fact.turn,
+                    extracted_by=fact.extracted_by,
+                    history=fact.past(),
+                )
+            )
+        if changes:
+            self._head.facts = self._state.facts.count_active()
+
+    # --- how far it is
+
+    def _tell_standing(self, session_id: str) -> None:
+        head = self._head
+        self.outputs.append(
+            UserMemoryChanged(
+                **self._common("user_memory_changed", session_id),
+                turn_count=head.turn_count,
+                compressed_turns=head.compressed,
+                requested_turns=head.requested,
+                short_term=self._state.at_hand(),
+                facts=head.facts,
+                episodes=head.episodes,
+                seen={str(partition): offset for partition, offset in head.seen.items()},
+            )
+        )
+
+    def _common(self, kind: str, session_id: str) -> OutputFields:
+        event = self._event
+        ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
+        return {
+            "id": event_id(kind, user_key(event.app_id, event.user_id), self._position, ordinal),
+            "session_id": session_id,
+            "user_id": event.user_id,
+            "app_id": event.app_id,
+            "timestamp": event.timestamp,
+            "source": self._position,
+        }
+
+
+def summarise_episode(said: Sequence[Passage], policy: Policy) -> Summary:
+    """The extractive summary of an episode, as the stage that answers requests makes it too."""
+    return summarise(
+        said,
+        sentences=policy.users.summary_sentences,
+        sentence_chars=policy.memory.sentence_chars,
+        key_topics=policy.memory.key_topics,
+        risky=policy.risk.risky_topics,
+    )

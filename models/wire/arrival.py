@@ -1,0 +1,53 @@
+"""What a fold sees of one record: the event with its place in the log, the clock there, and what batch stages added."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from models.events import CommandEvent, Position, SessionControl, SessionErased, Turn
+
+
+class SessionTimedOut(Struct, frozen=True, gc=False):
+    """The partition's watermark passed the session's deadline, or there were too many sessions.
+
+    Never on a topic: the partition fold makes it.
+    """
+
+    session_id: str
+    deadline: datetime
+    reason: Literal["timed_out", "evicted"] = "timed_out"
+
+
+SessionEvent = Turn | SessionControl | SessionErased | SessionTimedOut
+
+
+class SessionInput(Struct, frozen=True, gc=False):
+    """One event for one session.
+
+    Attributes:
+        event: What happened.
+        position: The record that carried it (for a time-out: the record that moved the watermark).
+        watermark: Event time of the partition at this record, never decreasing.
+        risk: The scorer's risk of a turn, also of one that brought another; None for other events.
+        vector: The embedding of a turn or of a restored topic's title, `(dim,)` float32 of unit length, or None (empty
+            text, other roles).
+    """
+
+    event: SessionEvent
+    position: Position
+    watermark: datetime
+    risk: float | None = None
+    vector: NDArray[np.float32] | None = None
+
+
+class Command(Struct, frozen=True, gc=False):
+    """A decoded record of `commands.v1`."""
+
+    event: CommandEvent
+    position: Position
+    appended_at: datetime

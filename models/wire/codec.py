@@ -1,0 +1,194 @@
+"""Bytes to events and back. JSON on the wire; every refusal is an `InvalidRecord` with a constant reason.
+
+Stated rules for bad input (design §5.7):
+
+* not UTF-8 JSON, lone surrogates, NaN: `not_json`; wrong types, missing fields, ranges: `invalid_field`.
+* unknown fields are accepted and kept by the archive; folds do not see them.
+* content above the limit: `content_too_large`; empty content is a turn.
+* event time more than the allowed skew after the broker's append time: `future_timestamp`; before the earliest time
+  (an unset clock): `ancient_timestamp`. A clock tick may come from a worker whose clock is ahead: what counts of it is
+  the broker's time.
+* control characters in an id: `invalid_identifier`; key missing or other than session_id: `key_mismatch`, since
+  the order within a session could not be trusted.
+* null value: `null_value`.
+* key and value together above the limit: `record_too_large`, before anything is decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from models.entities import entity_key
+from models.errors import ConfigurationError, InvalidRecord
+from models.events import ClockTicked, CommandEvent, ControlEvent, Forwarded, InputEvent, OutputEvent, Turn
+from models.events.topics import Topic
+from models.policy import IntakePolicy
+
+
+class _Tag(Struct):
+    type: str = "turn"
+
+
+_encoder = msgspec.json.Encoder()
+_turn = msgspec.json.Decoder(Turn)
+_control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
+_tag = msgspec.json.Decoder(_Tag)
+_command: msgspec.json.Decoder[CommandEvent] = msgspec.json.Decoder(CommandEvent)
+UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
+
+
+def encode(event: Struct) -> bytes:
+    """Any event as JSON."""
+    return _encoder.encode(event)
+
+
+def _is_control(value: bytes) -> bool:
+    try:
+        return _tag.decode(value).type != "turn"
+    except UNDECODABLE:
+        return False
+
+
+def _decode(value: bytes) -> InputEvent:
+    """A turn is the common case: one decode. Only what is no turn is looked at again.
+
+    Raises:
+        InvalidRecord: `not_json` or `invalid_field`.
+    """
+    try:
+        return _turn.decode(value)
+    except UNDECODABLE as error:
+        if not _is_control(value):
+            raise _refusal(error) from None
+    try:
+        return _control.decode(value)
+    except UNDECODABLE as error:
+        raise _refusal(error) from None
+
+
+def _refusal(error: Exception) -> InvalidRecord:
+    if isinstance(error, msgspec.ValidationError):
+        return InvalidRecord("invalid_field", _without_values(str(error)))
+    return InvalidRecord("not_json", "the value is no valid UTF-8 JSON object")
+
+
+def _without_values(message: str) -> str:
+    """Keep the field and the rule, drop what the producer wrote (msgspec quotes invalid enum and tag values)."""
+    if message.startswith(("Invalid enum value", "Invalid value")):
+        field = message.rpartition(" - at ")[2] or "`$`"
+        return f"value outside the allowed ones - at {field}"
+    return message
+
+
+def decode_input(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> InputEvent:
+    """Decode and check one record of `turns.v1`.
+
+    Args:
+        value: Raw record value.
+        key: Raw record key.
+        appended_at: The broker's time of the record, the yardstick for future-dated events.
+        intake: Limits.
+
+    Raises:
+        InvalidRecord: The record goes to the dead letters; its message holds no text of the record.
+    """
+    event = _decode(_checked_value(value, key, intake.max_record_bytes))
+    if not event.session_id.isprintable():
+        raise InvalidRecord("invalid_identifier", "session_id holds control characters")
+    if key is None or key != event.session_id.encode():
+        raise InvalidRecord("key_mismatch", "the record key must be the session_id, else order is lost")
+    _check_time(event.timestamp, None if isinstance(event, ClockTicked) else appended_at, intake)
+    if isinstance(event, Turn):
+        _check_turn(event, intake)
+    return event if event.timestamp.tzinfo is UTC else _in_utc(event)
+
+
+def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime, intake: IntakePolicy) -> CommandEvent:
+    """Decode and check one record of `commands.v1`, by the rules of `decode_input`.
+
+    Raises:
+        InvalidRecord: The record goes to the dead letters; its message holds no text of the record.
+    """
+    # A forwarded turn carries ids and its place besides what came in.
+    value = _checked_value(value, key, 2 * intake.max_record_bytes)
+    try:
+        event = _command.decode(value)
+    except UNDECODABLE as error:
+        raise _refusal(error) from None
+    if not all(getattr(event, name, "").isprintable() for name in ("app_id", "user_id", "project_id")):
+        raise InvalidRecord("invalid_identifier", "app_id, user_id or project_id holds control characters")
+    if key is None or key != entity_key(event).encode():
+        raise InvalidRecord("key_mismatch", "the record key must be that of whose memory it is, else order is lost")
+    # What the sessions role forwards was checked when it came in, against the clock of that time.
+    _check_time(event.timestamp, None if isinstance(event, Forwarded) else appended_at, intake)
+    return event if event.timestamp.tzinfo is UTC else _in_utc(event)
+
+
+def _checked_value(value: bytes | None, key: bytes | None, most_bytes: int) -> bytes:
+    if value is None:
+        raise InvalidRecord("null_value", "the topic is not compacted, a record needs a value")
+    size = len(value) + len(key or b"")
+    if size > most_bytes:
+        raise InvalidRecord("record_too_large", f"{size} bytes, allowed {most_bytes}")
+    return value
+
+
+def _check_time(time: datetime, appended_at: datetime | None, intake: IntakePolicy) -> None:
+    if appended_at is not None and time > appended_at + intake.future_skew:
+        ahead = time - appended_at
+        raise InvalidRecord("future_timestamp", f"event time lies {ahead.total_seconds():.0f} s after arrival")
+    if time < intake.earliest_time:
+        raise InvalidRecord("ancient_timestamp", f"event time before {intake.earliest_time.isoformat()}")
+
+
+_Timed = TypeVar("_Timed", bound=Struct)
+
+
+def _in_utc(event: _Timed) -> _Timed:
+    return msgspec.structs.replace(event, timestamp=event.timestamp.astimezone(UTC))  # type: ignore[attr-defined]
+
+
+def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
+    if not (turn.user_id.isprintable() and turn.app_id.isprintable()):
+        raise InvalidRecord("invalid_identifier", "user_id or app_id holds control characters")
+    if turn.project_id is not None and not turn.project_id.isprintable():
+        raise InvalidRecord("invalid_identifier", "project_id holds control characters")
+    # A character is at most four bytes: short text needs no encoding to know that it fits.
+    if len(turn.content) * 4 > intake.max_content_bytes:
+        size = len(turn.content.encode())
+        if size > intake.max_content_bytes:
+            raise InvalidRecord("content_too_large", f"{size} bytes, allowed {intake.max_content_bytes}")
+
+
+def _decoder_for(topic: Topic) -> Callable[[bytes], Any]:
+    if not topic.carries:
+        raise ConfigurationError(f"topic {topic.name} carries no public events; it cannot be decoded")
+    union: Any = topic.carries[0]
+    for event in topic.carries[1:]:
+        union = union | event
+    return msgspec.json.Decoder(union).decode
+
+
+_output_decoders: dict[str, Callable[[bytes], Any]] = {}
+
+
+def decode_output(topic: Topic, value: bytes) -> OutputEvent:
+    """Decode a record of one of Turntide's own topics.
+
+    Raises:
+        InvalidRecord: The bytes are no event of that topic.
+    """
+    decoder = _output_decoders.get(topic.name)
+    if decoder is None:
+        decoder = _output_decoders[topic.name] = _decoder_for(topic)
+    try:
+        event: OutputEvent = decoder(value)
+    except UNDECODABLE as error:
+        raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
+    return event

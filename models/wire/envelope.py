@@ -1,0 +1,122 @@
+"""Record headers: CloudEvents in binary mode, and the schema of the value, so that payloads stay plain JSON.
+
+Kafka protocol binding for CloudEvents 1.0: attributes are headers with the prefix `ce_`, the value is the event's
+data alone, `content-type` says how it is written. Input events carry no id of their own: they get only the schema
+and the content type.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from models.entities import entity_key
+from models.events import (
+    AppMemoryChanged,
+    DeadLetter,
+    EpisodeCompressed,
+    FactChanged,
+    Forwarded,
+    Output,
+    OutputEvent,
+    ProjectItemChanged,
+    ProjectOutput,
+    SpaceOutput,
+    UserOutput,
+)
+from models.events.topics import TOPIC_OF
+
+Headers = list[tuple[str, bytes]]
+
+CONTENT_TYPE = "application/json"
+SCHEMA_HEADER = "schema"
+VERSION = "v1"
+"""Major version of every schema; a breaking change is a new topic (hazards, Contracts)."""
+
+
+def tag_of(event: type[Struct]) -> str:
+    """The event's name on the wire, as in its `type` field.
+
+    >>> from models.events import AlertChanged, Turn
+    >>> tag_of(AlertChanged), tag_of(Turn)
+    ('alert_changed', 'turn')
+    """
+    tag = event.__struct_config__.tag
+    # A turn's tag is a plain field with a default, so that producers may leave it out.
+    return str(tag) if tag is not None else "turn"
+
+
+def schema_of(event: type[Struct]) -> str:
+    """Name and version of the event's schema, for instance `alert_changed.v1`."""
+    return f"{tag_of(event)}.{VERSION}"
+
+
+def headers_for(event: Struct) -> Headers:
+    """Headers of the record that carries the event.
+
+    Args:
+        event: Any event of `models.events` that travels on a topic.
+
+    Returns:
+        For outputs and dead letters the CloudEvents attributes (`ce_id` is the deterministic event id), for all
+        events `content-type` and `schema`. A new list each time: callers may add to it.
+    """
+    constant = _constant_headers(type(event))
+    if isinstance(event, Output):
+        return [("ce_id", event.id.encode()), ("ce_time", _rfc3339(event.timestamp)), *constant]
+    if isinstance(event, DeadLetter):
+        return [("ce_id", event.id.encode()), ("ce_time", _rfc3339(event.appended_at)), *constant]
+    return list(constant)
+
+
+def key_of(event: OutputEvent) -> bytes | None:
+    """Key of the record that carries an output, as `models.events.topics` says."""
+    if isinstance(event, DeadLetter):
+        return event.key
+    if not isinstance(event, Forwarded | UserOutput | SpaceOutput | ProjectOutput):
+        return (event.session_id or event.app_id).encode()
+    return f"{entity_key(event)}{_place_of(event)}".encode()
+
+
+def _place_of(event: Forwarded | UserOutput | SpaceOutput | ProjectOutput) -> str:
+    """What comes behind the key of whose memory it is, where there is more than one record of it."""
+    match event:
+        case FactChanged():
+            return f"/{event.category}/{event.key}"
+        case EpisodeCompressed():
+            return f"/episode/{event.first_turn}"
+        case AppMemoryChanged():
+            return f"/memory/{event.slot}"
+        case ProjectItemChanged():
+            return f"/{event.kind}/{event.slot}"
+    return ""
+
+
+def _rfc3339(time: datetime) -> bytes:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z").encode()
+
+
+_constants: dict[type[Any], tuple[tuple[str, bytes], ...]] = {}
+
+
+def _constant_headers(event: type[Struct]) -> tuple[tuple[str, bytes], ...]:
+    """What is the same for every event of a type, made once."""
+    known = _constants.get(event)
+    if known is None:
+        known = _constants[event] = tuple(_describe(event))
+    return known
+
+
+def _describe(event: type[Struct]) -> Headers:
+    schema = schema_of(event)
+    headers = [("content-type", CONTENT_TYPE.encode()), (SCHEMA_HEADER, schema.encode())]
+    if issubclass(event, Output | DeadLetter):
+        source = f"/turntide/{TOPIC_OF[event].owner}"
+        headers += [
+            ("ce_specversion", b"1.0"),
+            ("ce_type", f"turntide.{schema}".encode()),
+            ("ce_source", source.encode()),
+        ]
+    return headers

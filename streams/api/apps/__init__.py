@@ -1,0 +1,1 @@
+"""App memory over HTTP."""

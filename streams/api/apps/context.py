@@ -1,0 +1,107 @@
+"""What a prompt begins with: memories of the app, in the seed's format (seed 003, Context Integration)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from itertools import chain
+from typing import NamedTuple
+
+from models.policy.app import AppPolicy
+from models.retrieval.app_context import fit_app_memories
+from models.retrieval.context import preface_room
+from streams.api.apps.ports import AppMemories, AppMemory
+from streams.api.users.messages import AppMemoryAnswer, AssembleContext
+from streams.http.problems import invalid_field
+from streams.observe.telemetry import metrics
+
+
+class Preface(NamedTuple):
+    """Memories of an app, as text and one by one, and how many did not fit."""
+
+    text: str
+    memories: list[AppMemoryAnswer]
+    left_out: int
+
+
+def wanted_app(request: AssembleContext, app_id: str | None) -> str | None:
+    """The app whose memories a prompt is to begin with; None for no memories.
+
+    They are wanted where the request says so, or names what the prompt is for. Prompts that were asked for before there
+    were memories of apps stay what they were.
+
+    Raises:
+        Problem: 422, no app is named.
+    """
+    wanted = request.injection_point is not None if request.app_memories is None else request.app_memories
+    if wanted and app_id is None:
+        raise invalid_field("app_id", "name the app whose memories are wanted")
+    return app_id if wanted else None
+
+
+class AppContext:
+    """Chooses the memories that go into a prompt.
+
+    Args:
+        memories: As indexed; None: no app has any.
+        policy: How many, and how long they may be together.
+    """
+
+    def __init__(self, memories: AppMemories | None = None, policy: AppPolicy | None = None) -> None:
+        self._memories = memories
+        self._policy = policy or AppPolicy()
+
+    async def preface(self, app_id: str | None, user_id: str, token_budget: int) -> Preface | None:
+        """What a prompt begins with: the app's own memories, then those that other apps share with it.
+
+        Args:
+            app_id: Whose; None for no memories.
+            user_id: Whose prompt it is: the user's own space in the app counts, where there are such.
+            token_budget: Of the whole prompt.
+
+        Returns:
+            None where no memories are wanted.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        if app_id is None:
+            return None
+        found = await self._found(app_id, user_id)
+        fitted = fit_app_memories(
+            app_id,
+            found,
+            most=self._policy.most,
+            contents_chars=self._policy.context_chars,
+            text_chars=preface_room(token_budget),
+        )
+        metrics.counter("contexts_total", result="with_memories" if fitted.memories else "without").inc()
+        told = [_answer(memory) for memory in found[: fitted.memories]]
+        return Preface(fitted.text, told, len(found) - fitted.memories)
+
+    async def _found(self, app_id: str, user_id: str) -> list[AppMemory]:
+        if self._memories is None:
+            return []
+        users = [{"app": "", "user": user_id}[space] for space in self._policy.spaces]
+        own, shared = await asyncio.gather(
+            asyncio.gather(*[self._memories.memories(app_id, user) for user in users]),
+            asyncio.gather(*[self._memories.shared_with(app_id, user) for user in users]),
+        )
+        # What comes back is looked through once more: no other app's memory that does not name this one.
+        mine = [memory for memory in chain.from_iterable(own) if memory.app_id == app_id]
+        theirs = [memory for memory in chain.from_iterable(shared) if app_id in memory.shared_with]
+        return sorted(mine, key=_updated, reverse=True) + sorted(theirs, key=_updated, reverse=True)
+
+
+def _updated(memory: AppMemory) -> datetime:
+    return memory.updated_at
+
+
+def _answer(memory: AppMemory) -> AppMemoryAnswer:
+    return AppMemoryAnswer(
+        app_id=memory.app_id,
+        memory_id=memory.memory_id,
+        content=memory.content,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+    )

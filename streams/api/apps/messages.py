@@ -1,0 +1,188 @@
+"""What the routes over memories of apps take and answer, under seed 003's names and scales.
+
+Importance is 0-10 here and 0-1 everywhere else. Times are UTC, RFC 3339.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from models.events.app import MOST_MEMORY_CHARS
+from models.events.base import Identifier, UtcTime
+from streams.api.apps.ports import AppMemory
+
+EXPORT_FORMAT = "turntide.app-memories"
+EXPORT_VERSION = 1
+_SCALE = 10
+"""Importance here for one inside."""
+
+Importance = Annotated[float, Meta(ge=0.0, le=10.0, description="0-10.")]
+Tag = Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+# --- requests
+
+
+class EditMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """What is to change of a memory; what is not named, or null, stays."""
+
+    content: (
+        Annotated[str, Meta(min_length=1, max_length=MOST_MEMORY_CHARS, pattern=r"\S", description="The text.")] | None
+    ) = None
+    importance: Importance | None = None
+    tags: Annotated[list[Tag], Meta(max_length=64)] | None = None
+    pinned: Annotated[bool, Meta(description="A pinned memory is never compacted away.")] | None = None
+    shared_with: (
+        Annotated[list[Identifier], Meta(max_length=64, description="All apps that may read it besides.")] | None
+    ) = None
+
+
+class UninstallApp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="camel"):
+    """An app goes; its memories stay unless asked otherwise."""
+
+    purge_memories: bool = False
+
+
+# --- answers
+
+
+class MemoryMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`AppMemory.metadata` of the seed."""
+
+    importance: Importance
+    tags: list[str]
+    related_conversations: list[str]
+
+
+class MemoryAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """`AppMemory` of the seed, and what else is known of it."""
+
+    id: int
+    app_id: str
+    """Whose it is."""
+    content: str
+    created_at: UtcTime
+    updated_at: UtcTime
+    source_conversation_id: str
+    metadata: MemoryMetadata
+    pinned: bool
+    shared_with: list[str]
+    conflicts_with: list[int]
+    """Memories of the same app that say something else of the same."""
+    made_by: str
+
+
+class FoundMemory(MemoryAnswer, frozen=True, kw_only=True, rename="camel"):
+    """A memory that a search found."""
+
+    score: float
+    """Comparable within one answer only."""
+
+
+class Memories(Struct, frozen=True, kw_only=True):
+    """Memories, the latest updated first."""
+
+    memories: list[MemoryAnswer]
+
+
+class FoundMemories(Struct, frozen=True, kw_only=True):
+    """Memories, best first."""
+
+    memories: list[FoundMemory]
+
+
+class Deleted(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A memory is gone."""
+
+    success: bool
+    deleted_count: int | None = None
+    """Only where it was gone before: 0."""
+    already_gone: bool = False
+
+
+class Purged(Struct, frozen=True, kw_only=True, rename="camel"):
+    """All memories are gone."""
+
+    success: bool
+    deleted_count: int
+
+
+class Edited(Struct, frozen=True, kw_only=True):
+    """A memory as it is now."""
+
+    success: bool
+    memory: MemoryAnswer | None
+    """None if it went in the meantime."""
+
+
+class Uninstalled(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An app is gone."""
+
+    success: bool
+    purged: bool
+    deleted_count: int
+
+
+class Pending(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The command is in the log; readers do not see yet what came of it."""
+
+    success: Literal[False]
+    pending: Literal[True]
+    request_id: str
+    hint: str
+
+
+class Exported(Struct, frozen=True, kw_only=True, rename="camel"):
+    """All memories of a space, for keeping elsewhere."""
+
+    format: str
+    version: int
+    app_id: str
+    user_id: str
+    """Empty for the app's own."""
+    exported_at: UtcTime
+    memories: list[MemoryAnswer]
+
+
+def memory_answer(memory: AppMemory) -> MemoryAnswer:
+    """A memory as it is answered."""
+    return MemoryAnswer(
+        id=memory.memory_id,
+        app_id=memory.app_id,
+        content=memory.content,
+        created_at=memory.created_at,
+        updated_at=memory.updated_at,
+        source_conversation_id=memory.session_id,
+        metadata=MemoryMetadata(
+            importance=round(memory.importance * _SCALE, 2),
+            tags=list(memory.tags),
+            related_conversations=list(memory.related_conversations),
+        ),
+        pinned=memory.pinned,
+        shared_with=list(memory.shared_with),
+        conflicts_with=list(memory.conflicts_with),
+        made_by=memory.made_by,
+    )
+
+
+def found_memory(memory: AppMemory, score: float) -> FoundMemory:
+    """A memory that a search found, as it is answered."""
+    answer = memory_answer(memory)
+    return FoundMemory(score=score, **{name: getattr(answer, name) for name in answer.__struct_fields__})
+
+
+def importance_inside(given: float | None) -> float | None:
+    """Importance as events have it, 0-1.
+
+    >>> importance_inside(7.5)
+    0.75
+    """
+    return None if given is None else given / _SCALE
+
+
+def now_utc() -> datetime:
+    """The clock of the routes."""
+    return datetime.now(UTC)

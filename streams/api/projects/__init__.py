@@ -1,0 +1,1 @@
+"""Project memory over HTTP."""

@@ -1,0 +1,138 @@
+"""Questions to projects' memory and what is found, in seed 004's terms.
+
+Times are UTC, RFC 3339; importance and scores lie in 0-1.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from models.events.base import Identifier, Ratio, UtcTime
+from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
+from models.policy.project import RetrievalWeights
+from models.retrieval.context_window import ContextItem
+from models.retrieval.relevance import FoundKind, RetrievalFilters, Retrieved, Scores
+from models.retrieval.token_budget import TokenBudget
+from streams.api.users.messages import MAX_QUERY_CHARS, MAX_TOP_K
+
+MAX_SYSTEM_PROMPT_CHARS = 48_000
+MAX_DEPTH = 8
+
+Question = Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="What is asked; empty: what matters now.")]
+Strategy = Literal["tfidf", "hybrid"]
+_RecordAccess = Annotated[bool, Meta(description="Whether memories and episodes that it gives count as accessed.")]
+_Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
+
+
+# --- questions
+
+
+class Filters(RetrievalFilters, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is left out of what is found (seed 004, `RetrievalQuery.filters`)."""
+
+
+class _Asked(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every question may say; what it does not say is the policy's."""
+
+    query: Question
+    filters: Filters = Filters()
+    weights: RetrievalWeights | None = None
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] | None = None
+    threshold: Ratio | None = None
+    valid_at: UtcTime | None = None
+    known_at: UtcTime | None = None
+    related_depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH)] = 0
+    strategy: Annotated[Strategy, Meta(description="The seed's scores, or words and likeness fused.")] = "tfidf"
+    record_access: _RecordAccess = True
+
+
+class RetrieveMemories(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The memories and episodes that matter to a question (seed 004, Retrieval Query)."""
+
+    context: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="What was said around it.")] = ""
+
+
+class BudgetOverrides(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Another context window than the policy's; what is not named stays."""
+
+    total_tokens: _Tokens | None = None
+    system_tokens: _Tokens | None = None
+    working_tokens: _Tokens | None = None
+    recent_share: Ratio | None = None
+
+
+class BuildContext(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a language model is to be told before it answers (seed 004, Context Building Process)."""
+
+    conversation_id: (
+        Annotated[Identifier, Meta(description="Whose last messages and chunks; none: no such.")] | None
+    ) = None
+    system_prompt: Annotated[str, Meta(max_length=MAX_SYSTEM_PROMPT_CHARS)] = ""
+    budget: BudgetOverrides = BudgetOverrides()
+
+
+class SearchProject(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Everything that speaks of something, chunks too, however weak."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S")]
+    filters: Filters = Filters(include_chunks=True)
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 10
+    strategy: Strategy = "hybrid"
+    record_access: _RecordAccess = True
+
+
+# --- answers
+
+
+class FoundItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that was found, with what its relevance is made of; of the last three one is there, by `kind`."""
+
+    kind: FoundKind
+    id: str
+    text: str
+    score: float
+    """Comparable within one answer only."""
+    scores: Scores
+    via: str = ""
+    """The hit over whose relationships it was pulled in."""
+    contradicted_by: list[str] = []
+    memory: ProjectMemory | None = None
+    episode: ProjectEpisode | None = None
+    chunk: ConversationChunk | None = None
+
+
+class FoundItems(Struct, frozen=True, kw_only=True):
+    """What was found, best first."""
+
+    results: list[FoundItem]
+
+
+class ProjectContext(Struct, frozen=True, kw_only=True):
+    """A context within its budget (seed 004, `ContextBuildResult`)."""
+
+    text: str
+    total_tokens: int
+    items: list[ContextItem]
+    budget: TokenBudget
+    warnings: list[str]
+    """What did not fit; nothing is left out in silence."""
+    retrieval_results: list[FoundItem]
+
+
+def found_item(found: Retrieved) -> FoundItem:
+    """Something found, as it is answered."""
+    item = found.item
+    return FoundItem(
+        kind=found.kind,
+        id=found.id,
+        text=found.text,
+        score=found.score,
+        scores=found.scores,
+        via=found.via,
+        contradicted_by=found.contradicted_by,
+        memory=item if isinstance(item, ProjectMemory) else None,
+        episode=item if isinstance(item, ProjectEpisode) else None,
+        chunk=item if isinstance(item, ConversationChunk) else None,
+    )

@@ -1,0 +1,291 @@
+"""Reading projects' memory (seed 004), as routes and tools do: retrieval, the context window, look-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+
+from msgspec import structs
+
+from models.errors import BudgetTooSmall
+from models.events.project_items import ProjectConversation, ProjectMemory
+from models.policy.project import ContextPolicy, ProjectPolicy
+from models.project.long_term import decay_at
+from models.project.rendering import Telling, accessed, told
+from models.project.validity import is_valid
+from models.project.view import ProjectView
+from models.retrieval.context_window import ContextMessage, TokenCounter, query_of
+from models.retrieval.relevance import RetrievalQuery, Retrieved
+from models.retrieval.token_budget import scaled_to
+from models.text.words import estimate_tokens
+from streams.api.apps.messages import now_utc
+from streams.api.projects.answers import HeldTokens, ListedProject, ProjectLimits, ProjectList, ProjectStanding
+from streams.api.projects.messages import (
+    BudgetOverrides,
+    BuildContext,
+    Filters,
+    FoundItems,
+    ProjectContext,
+    RetrieveMemories,
+    SearchProject,
+    Strategy,
+    found_item,
+)
+from streams.api.projects.ports import Accesses, Projects
+from streams.api.projects.space import AskedProject, no_such
+from streams.api.users.messages import TurnAnswer, turn_answer
+from streams.api.users.ports import Turns
+from streams.http.problems import Problem, invalid_field
+from streams.http.security import caller
+from streams.index.project_questions import retrieved
+
+_NOT_YET = "conversation: nothing of it is indexed yet, so none of its messages is told"
+
+
+class ProjectReader:
+    """Retrieval, context and look-ups over the memory of all projects.
+
+    Args:
+        projects: As indexed.
+        turns: Messages at hand.
+        accesses: Hears what was retrieved.
+        policy: Defaults of retrieval and of the context window.
+        now: The clock: what recency counts from.
+        tokens: Counts those of a context.
+    """
+
+    def __init__(
+        self,
+        projects: Projects,
+        turns: Turns,
+        accesses: Accesses,
+        policy: ProjectPolicy,
+        *,
+        now: Callable[[], datetime] = now_utc,
+        tokens: TokenCounter = estimate_tokens,
+    ) -> None:
+        self._projects = projects
+        self._turns = turns
+        self._accesses = accesses
+        self._tokens = tokens
+        self.policy = policy
+        self.now = now
+
+    async def view(self, asked: AskedProject) -> ProjectView:
+        """Everything of the project; an empty one if nothing is known of it.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        found = await self._projects.view(asked.app_id, asked.project_id)
+        return found or ProjectView(asked.app_id, asked.project_id, self.policy)
+
+    async def retrieve(self, asked: AskedProject, request: RetrieveMemories) -> FoundItems:
+        """The memories and episodes that matter to a question.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        view = await self.view(asked)
+        query = _query(request, request.query, request.context)
+        found = await self._found(view, query, request.strategy)
+        self._note(asked, accessed(found) if request.record_access else [])
+        return FoundItems(results=list(map(found_item, found)))
+
+    async def search(self, asked: AskedProject, request: SearchProject) -> FoundItems:
+        """Everything that speaks of something.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        view = await self.view(asked)
+        query = RetrievalQuery(
+            text=request.query, filters=request.filters, top_k=request.top_k, threshold=_any_threshold(request.strategy)
+        )
+        found = await self._found(view, query, request.strategy)
+        self._note(asked, accessed(found) if request.record_access else [])
+        return FoundItems(results=list(map(found_item, found)))
+
+    async def context(self, asked: AskedProject, request: BuildContext) -> ProjectContext:
+        """What a language model is to be told, within the budget.
+
+        Raises:
+            Problem: 422 the budget does not hold the system prompt.
+            StoreUnavailable: The store does not answer.
+        """
+        policy = _window(self.policy.context, request.budget)
+        view = await self.view(asked)
+        recent: list[ContextMessage] = []
+        conversation = view.conversations.get(request.conversation_id or "")
+        if conversation is not None:
+            said = await self.messages(asked, conversation)
+            recent = [ContextMessage(turn=each.turn, role=each.role, content=each.content) for each in said]
+        around = query_of(request.query, recent, policy).context
+        found = await self._found(view, _query(request, request.query, around), request.strategy)
+        telling = Telling(conversation_id=request.conversation_id, recent=recent, system_prompt=request.system_prompt)
+        try:
+            built, ids = told(view, telling, found, policy, self._tokens)
+        except BudgetTooSmall as error:
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "budget_too_small", str(error)) from None
+        self._note(asked, ids if request.record_access else [])
+        return ProjectContext(
+            text=built.text,
+            total_tokens=built.total_tokens,
+            items=built.items,
+            budget=built.budget,
+            warnings=built.warnings + [_NOT_YET] * (conversation is None and request.conversation_id is not None),
+            retrieval_results=list(map(found_item, found)),
+        )
+
+    async def messages(self, asked: AskedProject, *conversations: ProjectConversation) -> list[TurnAnswer]:
+        """Messages at hand of conversations, as far as they are indexed; never another app's."""
+        found = [
+            turn
+            for each in conversations
+            for turn in await self._turns.turns_numbered(each.id, each.recent)
+            if turn.app_id == asked.app_id
+        ]
+        return list(map(turn_answer, found))
+
+    async def standing(self, asked: AskedProject) -> ProjectStanding:
+        """How far the project is; zeros for one that nothing is known of."""
+        rules = self.policy
+        limits = ProjectLimits(
+            memories=rules.long_term.most,
+            episodes=rules.narrative.most,
+            pending=rules.long_term.pending,
+            conversations=rules.short_term.conversations,
+        )
+        view = await self.view(asked)
+        now = view.standing
+        if now is None:
+            return ProjectStanding(app_id=asked.app_id, project_id=asked.project_id, known=False, limits=limits)
+        return ProjectStanding(
+            app_id=asked.app_id,
+            project_id=asked.project_id,
+            known=True,
+            limits=limits,
+            revision=now.revision,
+            turn_count=now.turn_count,
+            conversations=now.conversations,
+            memories=now.memories,
+            archived=now.archived,
+            episodes=now.episodes,
+            pending=now.pending,
+            chunks=now.chunks,
+            created=now.created,
+            consolidated_at=now.consolidated_at,
+            consolidated=now.consolidated,
+            tokens=_tokens(view),
+        )
+
+    async def known(self, asked: AskedProject) -> bool:
+        """Whether anything ever happened to the project."""
+        return await self._projects.standing(asked.app_id, asked.project_id) is not None
+
+    async def projects(self, app_id: str | None, limit: int) -> ProjectList:
+        """Projects that the caller may read, those that changed last first.
+
+        Raises:
+            Problem: 403, another tenant's app.
+        """
+        reader = caller()
+        found = await self._projects.projects(reader.app_of(app_id), limit)
+        return ProjectList(
+            projects=[
+                ListedProject(
+                    app_id=each.app_id,
+                    project_id=each.project_id,
+                    turn_count=each.turn_count,
+                    memories=each.memories,
+                    changed_at=each.timestamp,
+                )
+                for each in found
+                if reader.may_read(each.app_id)
+            ]
+        )
+
+    def present(self, memory: ProjectMemory) -> ProjectMemory:
+        """A memory with the decay factor of now."""
+        return structs.replace(memory, decay_factor=decay_at(memory, self.now(), self.policy.long_term))
+
+    def holds(self, memory: ProjectMemory) -> bool:
+        """Whether it holds now and is not put away."""
+        return is_valid(memory, self.now()) and not memory.archived
+
+    async def _found(self, view: ProjectView, query: RetrievalQuery, strategy: Strategy) -> list[Retrieved]:
+        if strategy == "hybrid":
+            return list(await self._projects.find(view, query, self.now()))
+        return await retrieved(view, query, self.now())
+
+    def _note(self, asked: AskedProject, ids: list[str]) -> None:
+        if ids:
+            self._accesses.record(asked.app_id, asked.project_id, ids)
+
+
+def conversation_of(view: ProjectView, conversation_id: str) -> ProjectConversation:
+    """A conversation.
+
+    Raises:
+        Problem: 404, the project has none of that id.
+    """
+    found = view.conversations.get(conversation_id)
+    if found is None:
+        raise no_such("conversation", "conversations")
+    return found
+
+
+def _query(request: RetrieveMemories | BuildContext, text: str, context: str) -> RetrievalQuery:
+    return RetrievalQuery(
+        text=text,
+        context=context,
+        filters=_plain(request.filters),
+        weights=request.weights,
+        top_k=request.top_k,
+        threshold=request.threshold,
+        valid_at=request.valid_at,
+        known_at=request.known_at,
+        related_depth=request.related_depth,
+    )
+
+
+def _plain(filters: Filters) -> Filters:
+    """Filters that can hold.
+
+    Raises:
+        Problem: 422, a range that ends before it begins.
+    """
+    if filters.date_from is not None and filters.date_to is not None and filters.date_to < filters.date_from:
+        raise invalid_field("filters.date_to", "lies before date_from")
+    return filters
+
+
+def _any_threshold(strategy: Strategy) -> float | None:
+    """A search gives also what is weak; fused scores have no threshold of the policy's."""
+    return 0.0 if strategy == "tfidf" else None
+
+
+def _window(policy: ContextPolicy, asked: BudgetOverrides) -> ContextPolicy:
+    """The policy's context window, with what the request says; of another size its reserves are scaled with it.
+
+    Raises:
+        Problem: 422, reserves leave nothing of the total.
+    """
+    given = {name: value for name, value in structs.asdict(asked).items() if value is not None}
+    try:
+        scaled = policy if asked.total_tokens is None else scaled_to(policy, asked.total_tokens)
+        return structs.replace(scaled, **given)
+    except ValueError:
+        detail = "total_tokens must exceed system_tokens and working_tokens together: raise it, or lower the reserves"
+        raise invalid_field("budget", detail) from None
+
+
+def _tokens(view: ProjectView) -> HeldTokens:
+    memories = view.memories.values()
+    return HeldTokens(
+        memories=sum(each.tokens for each in memories if not each.archived),
+        archived=sum(each.tokens for each in memories if each.archived),
+        episodes=sum(each.tokens for each in view.episodes.values()),
+        chunks=sum(each.summary_tokens for each in view.chunks.values()),
+    )

@@ -1,0 +1,108 @@
+"""Which project a request is about, what every command to it says, and what is told of its outcome.
+
+A project id may hold slashes; routes are told apart by their last words, those that end in a fixed word first.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import quote
+from uuid import uuid4
+
+from fastapi import Path, Query
+from fastapi.responses import Response
+
+from models.events.project import DeedResult
+from streams.api.projects import examples
+from streams.api.projects.command_messages import DeedAnswer, PendingDeed
+from streams.http.bodies import json_answer
+from streams.http.problems import Problem, invalid_field
+from streams.http.security import caller, require_admin
+
+ProjectIdInPath = Annotated[
+    str,
+    Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[examples.PROJECT_ID]),
+]
+AppIdInQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=256,
+        description="The project's app; none: the token's only one.",
+        examples=[examples.APP_ID],
+    ),
+]
+DONE_OUTCOMES = frozenset({"done", "unchanged"})
+_REFUSED = {
+    "not_found": (HTTPStatus.NOT_FOUND, "not_found", "no such item: it may have been merged, displaced or erased"),
+    "too_many": (HTTPStatus.CONFLICT, "too_many", "there are as many as the policy allows"),
+}
+
+
+class AskedProject:
+    """The project that a request is about.
+
+    Raises:
+        Problem: 403 another tenant's app; 422 no app is named, or a name that no event can have.
+    """
+
+    def __init__(self, app_id: str | None, project_id: str) -> None:
+        found = caller().app_of(app_id)
+        if found is None:
+            raise invalid_field("app_id", "name the project's app: the same project id in two apps is two projects")
+        for field, name in (("app_id", found), ("project_id", project_id)):
+            if not name.isprintable():
+                raise invalid_field(field, "holds control characters")
+        self.app_id, self.project_id = found, project_id
+
+    def command(self, now: datetime) -> dict[str, Any]:
+        """What every command to the project begins with.
+
+        Raises:
+            Problem: 403, no admin.
+        """
+        return {
+            "app_id": self.app_id,
+            "project_id": self.project_id,
+            "timestamp": now,
+            "request_id": uuid4().hex,
+            "by": require_admin().name,
+        }
+
+    def answer(self, told: DeedAnswer | PendingDeed) -> Response:
+        """What came of a command; 202 and where to look if that is not seen yet."""
+        if isinstance(told, DeedAnswer):
+            return json_answer(told)
+        place = f"/v1/projects/{quote(self.project_id, safe='')}/standing?app_id={quote(self.app_id, safe='')}"
+        return json_answer(told, status=HTTPStatus.ACCEPTED, headers={"Location": place})
+
+    def pending(self, request_id: str) -> PendingDeed:
+        """It is written, and will be seen."""
+        return PendingDeed(
+            success=False,
+            pending=True,
+            request_id=request_id,
+            hint="the command is in the log and will be carried out, once: look again at the project; is the role "
+            "memory running, and the role index?",
+        )
+
+
+def require_done(result: DeedResult) -> DeedResult:
+    """What came of a command.
+
+    Raises:
+        Problem: 404, 409 or 422: the fold refused it; the detail says why and what to do.
+    """
+    if result.outcome in DONE_OUTCOMES:
+        return result
+    if result.outcome in _REFUSED:
+        status, code, detail = _REFUSED[result.outcome]
+        raise Problem(status, code, result.detail or detail)
+    raise invalid_field("", result.detail or "longer than the policy allows (`projects.long_term.content_chars`)")
+
+
+def no_such(what: str, where: str) -> Problem:
+    """404, and where those stand that there are."""
+    return Problem(HTTPStatus.NOT_FOUND, "not_found", f"no such {what}: GET /v1/projects/{{id}}/{where} lists them")

@@ -1,0 +1,1 @@
+"""Turns and topics of sessions over HTTP."""

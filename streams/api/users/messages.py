@@ -1,0 +1,293 @@
+"""What the memory routes take and answer. Decoded and encoded by msgspec, once; OpenAPI is made from these.
+
+Seed 002's names (`structured_facts`, `episodic_context`, `turn_range`, `distance`) are kept. Times are UTC, RFC 3339.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from models.events.base import Identifier, Ratio, TurnNumber, UtcTime
+from models.events.user import FactCategory, TurnRef
+from models.retrieval.context import MIN_TOKENS
+from streams.api.users.ports import Episode, Fact, FoundTurn
+from streams.index.session_memory import RememberedTurn
+
+MAX_QUERY_CHARS = 8_000
+MAX_TOP_K = 100
+MAX_RECENT = 100
+MAX_TOKEN_BUDGET = 100_000
+DEFAULT_WAIT_MS = 2_000
+MAX_WAIT_MS = 10_000
+
+QueryText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="A question.")]
+UserId = Annotated[Identifier, Meta(description="Whose memory; of one app, as the producer of the turns named it.")]
+AppId = Annotated[Identifier, Meta(description="The user's app; none: the token's only one, else all it may read.")]
+TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
+SearchKind = Literal["turns", "episodes"]
+InjectionPoint = Annotated[
+    Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
+    Meta(description="What the prompt is for (seed 003); naming it asks for memories of the app too."),
+]
+WithAppMemories = Annotated[
+    bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")
+]
+
+
+# --- requests
+
+
+class After(Struct, frozen=True, forbid_unknown_fields=True):
+    """Wait until this turn, and what follows from it, is in memory; 504 `turn_not_visible` if it is not in time."""
+
+    session_id: Identifier
+    turn: TurnNumber
+    timeout_ms: Annotated[int, Meta(ge=0, le=MAX_WAIT_MS)] = DEFAULT_WAIT_MS
+
+
+class Retrieve(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is known of a user that matters to a question: facts by exact look-up, episodes by likeness."""
+
+    user_id: UserId
+    query: QueryText
+    app_id: AppId | None = None
+    top_k_episodes: TopK = 3
+    max_distance: Annotated[float, Meta(ge=0.0, le=2.0, description="Cosine; none: the embedder's own.")] | None = None
+    min_importance: Annotated[Ratio, Meta(description="Of facts.")] = 0.5
+    format: Annotated[bool, Meta(description="Whether `injection` is wanted.")] = True
+    after: After | None = None
+
+
+class AssembleContext(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The whole prompt for a question: facts, episodes and the conversation so far, within a token budget."""
+
+    user_id: UserId
+    query: QueryText
+    app_id: AppId | None = None
+    session_id: (
+        Annotated[Identifier, Meta(description="Whose last turns; none: the user's, of all sessions.")] | None
+    ) = None
+    token_budget: Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKEN_BUDGET, description="At ~4 characters each.")] = 2_000
+    recent_turns: Annotated[int, Meta(ge=0, le=MAX_RECENT, description="How many turns at most.")] = 10
+    after: After | None = None
+    app_memories: WithAppMemories | None = None
+    injection_point: InjectionPoint | None = None
+
+
+class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Turns or episodes by words and likeness together; of a user, a session or an app."""
+
+    query: QueryText
+    user_id: UserId | None = None
+    session_id: Annotated[Identifier, Meta(description="Only this session's; episodes have none.")] | None = None
+    app_id: AppId | None = None
+    kind: SearchKind = "turns"
+    top_k: TopK = 10
+
+
+# --- answers
+
+
+class FactAnswer(Struct, frozen=True, kw_only=True):
+    """A fact of a user."""
+
+    app_id: str
+    user_id: str
+    category: str
+    key: str
+    value: str
+    confidence: float
+    importance: float
+    active: bool
+    valid_from: UtcTime
+    valid_until: UtcTime | None
+    """None while it holds."""
+    session_id: str
+    turn: int
+    """The turn that says so; -1 for none."""
+    extracted_by: str
+
+
+class EpisodeAnswer(Struct, frozen=True, kw_only=True):
+    """Turns of a user as one summary; both ends of the range are inside."""
+
+    app_id: str
+    user_id: str
+    episode: int
+    turn_range: str
+    turn_start: int
+    turn_end: int
+    summary: str
+    summarised_by: str
+    key_topics: list[str]
+    started_at: UtcTime
+    ended_at: UtcTime
+    distance: float | None
+    """Cosine distance to the query, 0-2; None where there was none."""
+
+
+class TurnAnswer(Struct, frozen=True, kw_only=True):
+    """A turn of a session."""
+
+    app_id: str
+    user_id: str
+    session_id: str
+    turn: int
+    role: str
+    timestamp: UtcTime
+    content: str
+
+
+class Retrieved(Struct, frozen=True, kw_only=True):
+    """Stages 1 to 3 of the seed's retrieval."""
+
+    structured_facts: list[FactAnswer]
+    """The most important first."""
+    episodic_context: list[EpisodeAnswer]
+    """The nearest first."""
+    injection: str | None
+    """Both as text for a prompt; None if it was not wanted."""
+
+
+class AppMemoryAnswer(Struct, frozen=True, kw_only=True):
+    """A memory of an app."""
+
+    app_id: str
+    """Whose it is; another app's if that shares it."""
+    memory_id: int
+    content: str
+    created_at: UtcTime
+    updated_at: UtcTime
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """What was found and did not fit into the budget."""
+
+    facts: int
+    episodes: int
+    recent: int
+    last_turn_cut: bool
+    app_memories: int | UnsetType = UNSET
+    """Not there where none were wanted."""
+
+
+class AssembledContext(Struct, frozen=True, kw_only=True):
+    """A prompt, and what it is made of."""
+
+    prompt: str
+    tokens: int
+    facts: list[FactAnswer]
+    episodes: list[EpisodeAnswer]
+    recent: list[TurnAnswer]
+    left_out: LeftOut
+    app_memories: list[AppMemoryAnswer] | UnsetType = UNSET
+    """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
+    there where none were wanted."""
+    app_memories_text: str | UnsetType = UNSET
+    """With what the prompt begins (seed 003); empty for no memories."""
+    injection_point: InjectionPoint | UnsetType = UNSET
+
+
+class TurnHit(Struct, frozen=True, kw_only=True):
+    """A turn that was found."""
+
+    score: float
+    """Fused; comparable within one answer only."""
+    turn: TurnAnswer
+
+
+class EpisodeHit(Struct, frozen=True, kw_only=True):
+    """An episode that was found."""
+
+    score: float
+    """Fused; comparable within one answer only."""
+    episode: EpisodeAnswer
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """Hits of a search, best first; one of the lists is of the kind that was asked for."""
+
+    turns: list[TurnHit] = []
+    episodes: list[EpisodeHit] = []
+
+
+class StandingAnswer(Struct, frozen=True, kw_only=True):
+    """How far a user's memory is."""
+
+    user_id: str
+    app_id: str | None
+    known: bool
+    """Whether the user was ever heard of."""
+    turn_count: int = 0
+    compressed_turns: int = 0
+    """The user's turns up to this number are in episodes."""
+    short_term: list[TurnRef] = []
+    facts: int = 0
+    episodes: int = 0
+
+
+class UserFacts(Struct, frozen=True, kw_only=True):
+    """A question for a user's facts."""
+
+    user_id: UserId
+    app_id: AppId | None = None
+    category: FactCategory | None = None
+    include_past: bool = False
+    min_importance: Ratio = 0.0
+
+
+def fact_answer(fact: Fact) -> FactAnswer:
+    """A fact as it is answered."""
+    return FactAnswer(
+        app_id=fact.app_id,
+        user_id=fact.user_id,
+        category=fact.category,
+        key=fact.key,
+        value=fact.value,
+        confidence=fact.confidence,
+        importance=fact.importance,
+        active=fact.active,
+        valid_from=fact.valid_from,
+        valid_until=fact.valid_until,
+        session_id=fact.session_id,
+        turn=fact.turn,
+        extracted_by=fact.extracted_by,
+    )
+
+
+def episode_answer(episode: Episode) -> EpisodeAnswer:
+    """An episode as it is answered."""
+    return EpisodeAnswer(
+        app_id=episode.app_id,
+        user_id=episode.user_id,
+        episode=episode.episode,
+        turn_range=episode.turn_range,
+        turn_start=episode.first_turn,
+        turn_end=episode.last_turn,
+        summary=episode.summary,
+        summarised_by=episode.summarised_by,
+        key_topics=list(episode.key_topics),
+        started_at=episode.started_at,
+        ended_at=episode.ended_at,
+        distance=episode.distance,
+    )
+
+
+def turn_answer(turn: RememberedTurn) -> TurnAnswer:
+    """A turn as it is answered."""
+    return TurnAnswer(
+        app_id=turn.app_id,
+        user_id=turn.user_id,
+        session_id=turn.session_id,
+        turn=turn.turn,
+        role=turn.role,
+        timestamp=turn.timestamp,
+        content=turn.content,
+    )
+
+
+def turn_hit(found: FoundTurn) -> TurnHit:
+    """A found turn as it is answered."""
+    return TurnHit(score=found.score, turn=turn_answer(found.turn))

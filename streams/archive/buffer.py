@@ -1,0 +1,60 @@
+"""Rows on their way into the archive, with the offsets they move. No I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from streams.archive.progress import Move, Place
+from streams.archive.risk_points import risk_points
+from streams.archive.rows import Landed, Rows
+from streams.archive.schema import TABLE_OF, TABLES, Skipped
+
+_PROFILES, _RISK_POINTS = TABLES["profiles"].name, TABLES["risk_points"].name
+
+
+class Buffer:
+    """What the next landing will write."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Rows] = {}
+        self.skipped: list[Skipped] = []
+        self.moves: dict[Place, Move] = {}
+        """Everything below a move's `next` is in this buffer or in the catalog."""
+        self.records = 0
+        self.bytes = 0
+
+    def add(self, row: Landed) -> None:
+        """Take a row, and the rows it contains."""
+        rows = Rows()
+        rows.append(row)
+        self.take({TABLE_OF[type(row.event)].name: rows})
+
+    def take(self, landed: Mapping[str, Rows]) -> None:
+        """Take rows by the name of their table, and the rows they contain."""
+        for name, rows in landed.items():
+            self._table(name).join(rows)
+            self.records += len(rows)
+            self.bytes += sum(rows.sizes)
+            if name == _PROFILES and (points := risk_points(rows)):
+                self._table(_RISK_POINTS).join(points)
+
+    def skip(self, skipped: Skipped) -> None:
+        """Take offsets that have no row."""
+        self.skipped.append(skipped)
+        self.records += 1
+        self.bytes += len(skipped.value or b"")
+
+    def skip_all(self, skipped: Iterable[Skipped]) -> None:
+        """Take many."""
+        for each in skipped:
+            self.skip(each)
+
+    def _table(self, name: str) -> Rows:
+        return self.rows.setdefault(name, Rows())
+
+
+def hole(place: Place, first: int, last: int, reason: str) -> Skipped:
+    """Offsets from `first` to `last` that the log does not have."""
+    return Skipped(
+        topic=place.topic, kafka_partition=place.partition, first_offset=first, last_offset=last, reason=reason
+    )

@@ -1,0 +1,148 @@
+"""From the types of events to columns: DuckDB's type, polars' type, and how values become a whole column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+from msgspec import Struct, inspect
+
+from streams.archive.rows import EPOCH, MICROSECOND, Rows
+
+TIME = pl.Datetime("us", "UTC")
+
+
+class ColumnType(NamedTuple):
+    """How a Python type is kept."""
+
+    sql: str
+    polars: Any
+    build: Callable[[Sequence[Any]], pl.Series]
+    """The column of some values."""
+
+
+class Column(NamedTuple):
+    """One column: how it is called and typed, and how it is read from records."""
+
+    name: str
+    type: ColumnType
+    read: Callable[[Rows], pl.Series]
+
+    def series(self, rows: Rows) -> pl.Series:
+        """The column of these rows."""
+        return self.read(rows).alias(self.name)
+
+
+def plain(sql: str, polars: Any) -> ColumnType:
+    """A type whose values polars takes as they are; an enum's members are text already."""
+    return ColumnType(sql, polars, partial(_series, dtype=polars))
+
+
+def _series(values: Sequence[Any], *, dtype: Any) -> pl.Series:
+    return pl.Series("", values, dtype=dtype)
+
+
+def _times(values: Sequence[Any]) -> pl.Series:
+    # polars takes 1 µs for an aware datetime, this takes 0.2.
+    since = [None if value is None else (value - EPOCH) // MICROSECOND for value in values]
+    return pl.Series("", since, dtype=pl.Int64).cast(TIME)
+
+
+def _json(values: Sequence[Any]) -> pl.Series:
+    encode = msgspec.json.Encoder().encode
+    return pl.Series("", [None if value is None else encode(value).decode() for value in values], dtype=pl.String)
+
+
+def _structs(values: Sequence[Any], *, parts: dict[str, ColumnType]) -> pl.Series:
+    """Field by field: a column of each, then all of them together."""
+    missing = [value is None for value in values]
+    fields = [part.build([getattr(value, name, None) for value in values]).alias(name) for name, part in parts.items()]
+    packed = pl.DataFrame(fields).to_struct("")
+    if not any(missing):
+        return packed
+    return pl.select(pl.when(pl.Series(missing)).then(None).otherwise(packed)).to_series()
+
+
+def _lists(values: Sequence[Any], *, item: ColumnType) -> pl.Series:
+    """All items as one column, then cut into the lists."""
+    dtype = pl.List(item.polars)
+    if not values:
+        return pl.Series("", [], dtype=dtype)
+    lengths = np.fromiter((len(value or ()) for value in values), np.int64, len(values))
+    items = item.build(list(chain.from_iterable(value for value in values if value)))
+    starts = pl.Series(np.cumsum(lengths) - lengths)
+    cut = pl.lit(items.implode()).list.slice(pl.lit(starts), pl.lit(pl.Series(lengths)))
+    missing = [value is None for value in values]
+    if any(missing):
+        cut = pl.when(pl.lit(pl.Series(missing))).then(None).otherwise(cut)
+    return pl.select(cut).to_series().cast(dtype)
+
+
+TEXT = plain("VARCHAR", pl.String)
+UTC_TIME = ColumnType("TIMESTAMPTZ", TIME, _times)
+_SCALARS: dict[type[inspect.Type], ColumnType] = {
+    inspect.StrType: TEXT,
+    inspect.LiteralType: TEXT,
+    inspect.EnumType: TEXT,
+    inspect.IntType: plain("BIGINT", pl.Int64),
+    inspect.FloatType: plain("DOUBLE", pl.Float64),
+    inspect.BoolType: plain("BOOLEAN", pl.Boolean),
+    inspect.BytesType: plain("BLOB", pl.Binary),
+    inspect.DateTimeType: UTC_TIME,
+}
+_JSON_TEXT = ColumnType("VARCHAR", pl.String, _json)
+
+
+def list_of(item: ColumnType) -> ColumnType:
+    """Lists of a type."""
+    return ColumnType(f"{item.sql}[]", pl.List(item.polars), partial(_lists, item=item))
+
+
+def type_of(kind: inspect.Type) -> ColumnType:
+    """How a field of this type is kept; what has no columnar form is JSON text."""
+    if isinstance(kind, inspect.UnionType):
+        options = [option for option in kind.types if not isinstance(option, inspect.NoneType)]
+        return type_of(options[0]) if len(options) == 1 else _JSON_TEXT
+    if isinstance(kind, inspect.ListType):
+        item = type_of(kind.item_type)
+        return _JSON_TEXT if item is _JSON_TEXT else list_of(item)
+    if isinstance(kind, inspect.StructType):
+        parts = {field.name: type_of(field.type) for field in kind.fields}
+        sql = ", ".join(f'"{name}" {part.sql}' for name, part in parts.items())
+        dtype = pl.Struct({name: part.polars for name, part in parts.items()})
+        return ColumnType(f"STRUCT({sql})", dtype, partial(_structs, parts=parts))
+    return _SCALARS.get(type(kind), _JSON_TEXT)
+
+
+def field_column(name: str, field: inspect.Field) -> Column:
+    """The column of an event's field; null for events that do not have it."""
+    kept = type_of(field.type)
+
+    def read(rows: Rows) -> pl.Series:
+        if not any(field.name in kind.__struct_fields__ for kind in {type(event) for event in rows.events}):
+            return pl.Series("", [], dtype=kept.polars).extend_constant(None, len(rows))
+        return kept.build([getattr(event, field.name, None) for event in rows.events])
+
+    return Column(name, kept, read)
+
+
+def owner_column(name: str) -> Column:
+    """A text field of those whose part the row is."""
+    return Column(name, TEXT, lambda rows: TEXT.build([getattr(owner, name) for owner in rows.owners]))
+
+
+def record_column(name: str, kept: ColumnType, read: Callable[[Rows], Sequence[Any]]) -> Column:
+    """A column of what is known of the records."""
+    return Column(name, kept, lambda rows: kept.build(read(rows)))
+
+
+def fields_of(event: type[Struct]) -> tuple[inspect.Field, ...]:
+    """The fields of a kind of event."""
+    kind = inspect.type_info(event)
+    assert isinstance(kind, inspect.StructType)  # noqa: S101 - narrows msgspec's union of types
+    return kind.fields

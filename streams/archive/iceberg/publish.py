@@ -1,0 +1,279 @@
+"""Publishing the archive: each table of `raw` becomes an Iceberg table of the same name, partitioned by day.
+
+For each table, from one snapshot of the archive and one of the Iceberg table: rows beyond the marks are appended, days
+that lost rows are written anew (`changes`), and the new marks go with them in one commit (`marks`). A commit is refused
+when another publisher was quicker; then all of it starts again from what that one left.
+
+After a removal the old snapshots are forgotten at once and every file that only they named is deleted; a further,
+empty commit drops the list of replaced files, whose statistics name sessions. Each step may be repeated: the next call
+completes what a killed one left.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+import structlog
+from msgspec import Struct
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table
+
+from models.errors import ConfigurationError, StoreUnavailable
+from streams.archive.iceberg import files, tables
+from streams.archive.iceberg.changes import Changes
+from streams.archive.iceberg.marks import REMOVED, Marks, marks_of, removed
+from streams.archive.iceberg.writing import FileWriter
+from streams.archive.schema import TABLES
+from streams.archive.schema import Table as ArchiveTable
+from streams.settings.iceberg import IcebergSettings
+
+log = structlog.get_logger(__name__)
+
+_ATTEMPTS = 5
+_EPOCH = date(1970, 1, 1)
+
+
+class PublishedTable(Struct, frozen=True, kw_only=True):
+    """What a run did to one table, or would do.
+
+    Attributes:
+        table: Its name in both places.
+        rows_added: Rows that readers did not see before.
+        rows_deleted: Rows that readers do not see any more.
+        days_rewritten: Days that were written anew.
+        files_deleted: Files that no snapshot names any more.
+        rows: Rows of the table now.
+        snapshot_id: Its current snapshot, None where nothing has been published.
+    """
+
+    table: str
+    rows_added: int
+    rows_deleted: int
+    days_rewritten: int
+    files_deleted: int
+    rows: int
+    snapshot_id: int | None
+
+
+def publish(
+    con: duckdb.DuckDBPyConnection,
+    catalog: Catalog,
+    settings: IcebergSettings,
+    *,
+    now: datetime,
+    only: Collection[str] = (),
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[PublishedTable]:
+    """Bring every Iceberg table to where the archive stands. Blocking.
+
+    Args:
+        con: A connection to the archive, outside of a transaction.
+        catalog: Where the tables are, see `catalog.opened`.
+        settings: Namespace, sizes, how long old snapshots stay.
+        now: The time, aware.
+        only: Names of tables; none: all.
+        dry_run: Only say what would be done.
+        progress: Told how many tables are done, and of how many.
+
+    Raises:
+        ConfigurationError: A table is not of this archive, is partitioned otherwise, or a tag keeps erased rows.
+        StoreUnavailable: Others were quicker several times in a row. Tables that were done stay so.
+    """
+    done = []
+    wanted = [table for table in TABLES.values() if not only or table.name in only]
+    for number, table in enumerate(wanted):
+        progress(number, len(wanted))
+        publisher = _Publisher(con, catalog, settings, table, now)
+        done.append(publisher.plan_only() if dry_run else publisher.publish())
+    progress(len(wanted), len(wanted))
+    return done
+
+
+class _Plan(NamedTuple):
+    """What there is to do to one table."""
+
+    changes: Changes
+    columns: pa.Schema
+    files: Mapping[date, Sequence[DataFile]]
+    """Of the Iceberg table."""
+    stale: set[date]
+    """Days to write anew."""
+    new: set[date]
+    """Days with rows beyond the marks."""
+    added: int
+    gone: int
+    withdraws: bool
+    """Whether rows or words go that no older snapshot may keep."""
+    has_work: bool
+
+
+class _Publisher:
+    """Publishes one table."""
+
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        settings: IcebergSettings,
+        table: ArchiveTable,
+        now: datetime,
+    ) -> None:
+        self._con = con
+        self._catalog = catalog
+        self._settings = settings
+        self._table = table
+        self._now = now
+        self._identifier = (settings.namespace, table.name)
+        self._rows_added = self._rows_deleted = self._days_rewritten = self._files_deleted = 0
+
+    def plan_only(self) -> PublishedTable:
+        """Say what there is to do."""
+        target = tables.found(self._catalog, self._identifier)
+        with self._plan(target) as plan:
+            self._count(plan)
+        return self._described(target)
+
+    def publish(self) -> PublishedTable:
+        """Do it, and clear away what nothing names any more."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return self._described(self._publish())
+            except (CommitFailedException, CommitStateUnknownException) as error:
+                # What became of an unknown commit is seen in the marks.
+                log.info("iceberg_commit_refused", table=self._table.name, attempt=attempt, error=type(error).__name__)
+        raise StoreUnavailable(
+            f"Iceberg table {'.'.join(self._identifier)}: others committed {_ATTEMPTS} times in a row while this "
+            "publisher worked: let one publish at a time"
+        )
+
+    def _publish(self) -> Table:
+        target = tables.checked(self._found_or_created())
+        # Before the state that the commit starts from: see `files`.
+        present = files.listed(target)
+        target.refresh()
+        with self._plan(target) as plan:
+            if plan.has_work or present - files.named(target):
+                self._commit(target, plan)
+                self._count(plan)
+        if (current := target.current_snapshot()) is not None and removed(current):
+            _append_nothing(target)
+        present |= files.named(target)
+        files.expire(target, self._now - self._settings.keep_snapshots)
+        target.refresh()
+        self._files_deleted += files.remove(target, present - files.named(target))
+        return target
+
+    def _found_or_created(self) -> Table:
+        target = tables.found(self._catalog, self._identifier)
+        if target is not None:
+            return target
+        return tables.created(self._catalog, self._identifier, Changes(self._con, self._table, Marks()).columns)
+
+    @contextmanager
+    def _plan(self, target: Table | None) -> Iterator[_Plan]:
+        """What there is to do, while the archive's snapshot is held."""
+        self._con.execute("BEGIN")
+        try:
+            marks = Marks() if target is None else marks_of(target)
+            changes = Changes(self._con, self._table, marks)
+            if not marks.before(changes.standing):
+                raise ConfigurationError(
+                    f"Iceberg table {'.'.join(self._identifier)} is further than the archive, or of other topics: it "
+                    "was published from another archive. Set TURNTIDE_ICEBERG__NAMESPACE to another one, or drop it"
+                )
+            yield self._plan_of(changes, target, marks)
+        finally:
+            self._con.execute("ROLLBACK")
+
+    def _plan_of(self, changes: Changes, target: Table | None, marks: Marks) -> _Plan:
+        columns = changes.columns
+        published = {} if target is None else _files_by_day(target)
+        emptied = changes.were_emptied(published)
+        stale = emptied | {day for day, found in published.items() if self._is_crowded(found)}
+        changes.hide_repeats()
+        gone = 0
+        if target is not None and (stale or changes.some_went):
+            days = None if changes.some_went else stale
+            found, gone = changes.compare(_places(target, changes, days), days)
+            stale |= found
+        kept = sum(file.record_count for day in stale for file in published.get(day, ())) - gone
+        new = changes.new_rows()
+        added = sum(rows for day, rows in new.items() if day not in stale) + changes.rows_of(stale) - kept
+        return _Plan(
+            changes=changes,
+            columns=columns,
+            files=published,
+            stale=stale,
+            new=set(new),
+            added=added,
+            gone=gone,
+            withdraws=bool(gone or emptied),
+            has_work=bool(stale) or changes.standing != marks or (target is not None and tables.lacks(target, columns)),
+        )
+
+    def _is_crowded(self, found: Collection[DataFile]) -> bool:
+        small = sum(file.file_size_in_bytes < self._settings.small_file_bytes for file in found)
+        return small > self._settings.small_files_per_day
+
+    def _commit(self, target: Table, plan: _Plan) -> None:
+        """Write the files and commit them, with the marks."""
+        summary = plan.changes.standing.summary | ({REMOVED: "true"} if plan.withdraws else {})
+        with target.transaction() as change:
+            tables.grow(change, plan.columns)
+            writer = FileWriter(change.table_metadata, target.io, file_bytes=self._settings.file_bytes)
+            update = change.update_snapshot(snapshot_properties=summary)
+            with update.overwrite() if plan.stale else update.merge_append() as snapshot:
+                for day in plan.stale:
+                    for file in plan.files.get(day, ()):
+                        snapshot.delete_data_file(file)
+                for day in sorted(plan.new | plan.stale):
+                    for file in writer.write(day, plan.changes.read(day, whole=day in plan.stale)):
+                        snapshot.append_data_file(file)
+
+    def _count(self, plan: _Plan) -> None:
+        self._rows_added += plan.added
+        self._rows_deleted += plan.gone
+        self._days_rewritten += len(plan.stale)
+
+    def _described(self, target: Table | None) -> PublishedTable:
+        current = None if target is None else target.current_snapshot()
+        summary = None if current is None else current.summary
+        return PublishedTable(
+            table=self._table.name,
+            rows_added=self._rows_added,
+            rows_deleted=self._rows_deleted,
+            days_rewritten=self._days_rewritten,
+            files_deleted=self._files_deleted,
+            rows=0 if summary is None else int(summary.additional_properties.get("total-records", 0)),
+            snapshot_id=None if current is None else current.snapshot_id,
+        )
+
+
+def _append_nothing(target: Table) -> None:
+    """Commit again what stands, without the list of what was replaced."""
+    with target.transaction() as change:
+        change.update_snapshot(snapshot_properties=marks_of(target).summary).fast_append().commit()
+
+
+def _files_by_day(target: Table) -> Mapping[date, list[DataFile]]:
+    found: defaultdict[date, list[DataFile]] = defaultdict(list)
+    for task in target.scan(selected_fields=(tables.DAY,)).plan_files():
+        found[_EPOCH + timedelta(days=task.file.partition[0])].append(task.file)
+    return found
+
+
+def _places(target: Table, changes: Changes, days: Collection[date] | None) -> pa.RecordBatchReader:
+    """Places and days of the published rows."""
+    listed = ", ".join(f"'{day}'" for day in sorted(days or ()))
+    only = AlwaysTrue() if days is None else f"{tables.DAY} IN ({listed})"
+    return target.scan(only, selected_fields=(*changes.places, tables.DAY)).to_arrow_batch_reader()

@@ -1,0 +1,214 @@
+"""Keeping the archive small: merge small files, forget old snapshots, delete what nobody reads any more.
+
+Files are merged by size class, and a class only when it has enough of them in one folder, so that a row is rewritten
+once per class (as in a log-structured merge) instead of once a minute. Readers keep what they have: a replaced file
+stays for `keep_replaced`.
+
+DuckLake's statistics hold up to 256 characters of the least and greatest value of each column, in the catalog, per
+file and, for ever, per table. For text they prune nothing and outlive an erasure, so they are replaced by the widest
+bounds; never by null, which DuckLake takes as "no value yet" and then computes bounds that hide rows.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from msgspec import Struct
+
+from streams.archive.catalog import LAKE, METADATA
+from streams.archive.damage import damaged, is_ours, told
+from streams.archive.schema import OFFSETS, RAW
+from streams.archive.settling import settle
+from streams.archive.writer import LANDING_LEVEL, LakeWriter
+
+log = structlog.get_logger(__name__)
+
+_MIB = 1024 * 1024
+SIZE_CLASSES = ((0, 1 * _MIB), (1 * _MIB, 16 * _MIB), (16 * _MIB, 256 * _MIB))
+"""Bytes, from-to. A file that left the last class is never touched again but by an erasure."""
+FILES_TO_MERGE = 8
+"""This many files of one class in one folder are merged."""
+MERGED_LEVEL = 9
+"""zstd's level of merged files, which are written once per class and read for years: measured on turns, 8 % smaller
+than the level of landing, for three times the CPU of writing."""
+ORPHAN_AGE = timedelta(hours=1)
+"""A file that no snapshot names and that is older is what a killed writer left. No landing takes that long."""
+
+_NO_READERS = datetime(9999, 1, 1, tzinfo=UTC)
+_NO_FILE = 2**62
+_LONG_AGO = "2000-01-01T00:00:00.000000+00"
+
+KEYS = ("id", "session_id", "user_id", "app_id", "alert_id", "app")
+"""Text whose per-file bounds find rows; these go with their file when it is erased."""
+WIDEST = {"varchar": ("", "\U0010ffff" * 64), "blob": ("", "FF" * 256)}
+
+
+class Maintained(Struct, frozen=True):
+    """What one round of maintenance did."""
+
+    merged_files: int
+    deleted_files: int
+    orphans: int
+    expired_snapshots: int
+    settled: bool = True
+    """Whether repeats are written down; if not, the log says why (`archive_not_settled`)."""
+
+
+def maintain(writer: LakeWriter, *, now: datetime, keep_replaced: timedelta, everything: bool = False) -> Maintained:
+    """Merge, settle, expire, delete, and open the connection anew, see `LakeWriter.reopen`.
+
+    Idempotent; killed half-way it leaves a whole archive.
+
+    Args:
+        writer: The archive; landings of other processes wait meanwhile.
+        now: The time, aware.
+        keep_replaced: How long replaced files and old snapshots stay for running readers; zero: not at all, so that
+            also what this call replaces is gone.
+        everything: Merge any two files, however few there are, and look for orphans.
+
+    Raises:
+        StoreUnavailable: The archive cannot be written, or another process holds it.
+    """
+    before = now - keep_replaced if keep_replaced else _NO_READERS
+    with writer.exclusively("merging files"):
+        skipped = _damaged_tables(writer)
+        with _packed_tightly(writer):
+            merged = sum(
+                _merge(writer, low, high, 2 if everything else FILES_TO_MERGE, skipped) for low, high in SIZE_CLASSES
+            )
+        settled = settle(writer) is not None
+        _compact_offsets(writer)
+        expired = _expire(writer, before)
+        orphans = schedule_orphans(writer, now - ORPHAN_AGE) if everything else 0
+        deleted = _delete_replaced(writer, before) - orphans
+        widen_text_bounds(writer)
+        writer.reopen()
+    return Maintained(merged, deleted, orphans, expired, settled)
+
+
+def schedule_orphans(writer: LakeWriter, before: datetime) -> int:
+    """Have files that no snapshot names deleted with the next replaced ones; returns how many.
+
+    DuckLake's own function deletes whatever ends in `.parquet`, also what somebody else put there: only files of our
+    naming go. Call it with the writers' lock held, else what is being written may be among them.
+
+    Args:
+        writer: The archive.
+        before: Only files last changed before this.
+    """
+    found = writer.con.execute(
+        f"SELECT path FROM ducklake_delete_orphaned_files('{LAKE}', dry_run => true, older_than => ?)", [before]
+    ).fetchall()
+    ours = [path for (path,) in found if is_ours(path)]
+    if ours:
+        # DuckLake forgets these rows by their id once the files are gone; no real file has so great an id.
+        scheduled = f"{METADATA}.ducklake_files_scheduled_for_deletion"
+        writer.con.execute(
+            f"INSERT INTO {scheduled} SELECT row_number() OVER () "
+            f"+ (SELECT greatest({_NO_FILE}, coalesce(max(data_file_id), 0)) FROM {scheduled}), path, false, ? "
+            "FROM (SELECT unnest(?::VARCHAR[]) AS path)",
+            [_LONG_AGO, ours],
+        )
+    if len(found) > len(ours):
+        log.warning("archive_foreign_files", files=len(found) - len(ours), place=writer.paths.data)
+    return len(ours)
+
+
+def _damaged_tables(writer: LakeWriter) -> set[str]:
+    """Tables that cannot be merged: the others are, and landing goes on."""
+    found = damaged(writer.con)
+    if found:
+        log.error("archive_damaged", damage=told(found))
+    return {file.table for file in found}
+
+
+def widen_text_bounds(writer: LakeWriter) -> None:
+    """Take turns' text out of the catalog's statistics; part of every erasure too.
+
+    Of the table's bounds all text goes, of the files' all but `KEYS`.
+    """
+    for kind, (low, high) in WIDEST.items():
+        for scope in ("table", "file"):
+            keys = KEYS if scope == "file" else ()
+            writer.con.execute(
+                f"UPDATE {METADATA}.ducklake_{scope}_column_stats AS s SET min_value = ?, max_value = ? "
+                f"FROM {METADATA}.ducklake_column AS c "
+                "WHERE c.table_id = s.table_id AND c.column_id = s.column_id AND c.column_type = ? "
+                "AND NOT list_contains(?::VARCHAR[], c.column_name) AND coalesce(s.max_value, s.min_value) IS NOT NULL "
+                "AND s.max_value IS DISTINCT FROM ?",
+                [low, high, kind, list(keys), high],
+            )
+
+
+@contextmanager
+def _packed_tightly(writer: LakeWriter) -> Iterator[None]:
+    """Write with `MERGED_LEVEL`. What is killed inside leaves it so until the next merge, at the cost of time alone."""
+    writer.con.execute(f"CALL {LAKE}.set_option('parquet_compression_level', {MERGED_LEVEL})")
+    try:
+        yield
+    finally:
+        writer.con.execute(f"CALL {LAKE}.set_option('parquet_compression_level', {LANDING_LEVEL})")
+
+
+def _merge(writer: LakeWriter, low: int, high: int, at_least: int, skipped: Collection[str]) -> int:
+    """Merge the files of one size class in each table that has enough of them; returns how many were merged."""
+    tables = writer.con.execute(
+        "SELECT table_name FROM (SELECT t.table_name, count(*) AS files "
+        f"FROM {METADATA}.ducklake_data_file f JOIN {METADATA}.ducklake_table t USING (table_id) "
+        "WHERE f.end_snapshot IS NULL AND t.end_snapshot IS NULL AND f.file_size_bytes >= ? AND f.file_size_bytes < ? "
+        "GROUP BY t.table_name, regexp_replace(f.path, '[^/]*$', '')) GROUP BY table_name HAVING max(files) >= ?",
+        [low, high, at_least],
+    ).fetchall()
+    merged = 0
+    for (table,) in tables:
+        if table != OFFSETS and table not in skipped:
+            done = writer.con.execute(
+                f"CALL ducklake_merge_adjacent_files('{LAKE}', '{table}', schema => '{RAW}', "
+                f"min_file_size => {low}, max_file_size => {high})"
+            ).fetchall()
+            merged += sum(row[2] for row in done)
+    return merged
+
+
+def _compact_offsets(writer: LakeWriter) -> None:
+    """Past versions of the offsets are rows in the catalog: move them out, and drop them with their snapshots."""
+    writer.con.execute(f"CALL ducklake_flush_inlined_data('{LAKE}', schema_name => '{RAW}', table_name => '{OFFSETS}')")
+    writer.con.execute(
+        f"CALL ducklake_rewrite_data_files('{LAKE}', '{OFFSETS}', schema => '{RAW}', delete_threshold => 0.0)"
+    )
+
+
+def _expire(writer: LakeWriter, before: datetime) -> int:
+    """Forget older snapshots but the latest; picked here, since DuckLake compares times in SQLite as text.
+
+    It writes a space between date and time and compares with a `T`: whatever is of the same day counts as older.
+    """
+    versions = writer.con.execute(
+        f"SELECT list(snapshot_id) FROM {METADATA}.ducklake_snapshot WHERE snapshot_time::TIMESTAMPTZ < ? "
+        f"AND snapshot_id < (SELECT max(snapshot_id) FROM {METADATA}.ducklake_snapshot)",
+        [before],
+    ).fetchone()
+    if versions is None or not versions[0]:
+        return 0
+    return _called(writer, f"ducklake_expire_snapshots('{LAKE}', versions => ?)", versions[0])
+
+
+def _delete_replaced(writer: LakeWriter, before: datetime) -> int:
+    """Delete files replaced before that time; in SQLite first with the `T` that is compared with, see `_expire`."""
+    if writer.paths.postgres is None:
+        writer.con.execute(
+            f"UPDATE {METADATA}.ducklake_files_scheduled_for_deletion SET schedule_start = "
+            "strftime(schedule_start::TIMESTAMPTZ AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%f+00')"
+        )
+    return _called(writer, f"ducklake_cleanup_old_files('{LAKE}', older_than => ?)", before)
+
+
+def _called(writer: LakeWriter, call: str, value: Any) -> int:
+    rows: list[Any] = writer.con.execute(f"CALL {call}", [value]).fetchall()
+    return len(rows)

@@ -1,0 +1,101 @@
+"""Removing rows for good: what an erasure and retention do with rows once they know which.
+
+Deleted rows stay in DuckLake's files until they are written anew, replaced files until they are cleaned up, the files'
+statistics (least and greatest session id …) in free pages of the catalog until it is vacuumed. Readers that still are
+in a replaced file fail, and ask again. Every step may be repeated. Text is gone from the files, not from the disk's
+blocks: that is up to the file system.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+
+from models.errors import StoreUnavailable
+from streams.archive import postgres, vacuum
+from streams.archive.catalog import LAKE, METADATA, LakePaths, summary_of
+from streams.archive.maintenance import maintain, schedule_orphans
+from streams.archive.schema import OFFSETS, RAW, SKIPPED
+from streams.archive.writer import LakeWriter
+
+_ANY_TIME = datetime(9999, 1, 1, tzinfo=UTC)
+PLACES = "removed_places"
+"""Temporary table of the rows that go: `topic` (without prefix), `kafka_partition`, `kafka_offset`."""
+
+
+def note_removed(con: duckdb.DuckDBPyConnection, reason: str, now: datetime) -> None:
+    """Note the offsets of `PLACES` as skipped for this reason, in the transaction that removes their rows."""
+    con.execute(_NOTE, [reason, now])
+
+
+def remove_for_good(writer: LakeWriter, *, now: datetime) -> None:
+    """Remove every byte of rows that are deleted, now or by a call that was cut short. Under the writers' lock.
+
+    Raises:
+        StoreUnavailable: A reader keeps the catalog: call again.
+    """
+    _write_anew(writer)
+    # A file that no snapshot names is what a killed writer left; nobody else is writing now.
+    schedule_orphans(writer, _ANY_TIME)
+    maintain(writer, now=now, keep_replaced=timedelta(0))
+    _vacuum(writer.paths)
+    if writer.paths.is_folder:
+        _remove_empty_folders(Path(writer.paths.data))
+
+
+_NOTE = f"""
+INSERT INTO {RAW}.{SKIPPED} BY NAME
+WITH places AS (SELECT DISTINCT topic AS short_name, kafka_partition, kafka_offset FROM temp.{PLACES}),
+runs AS (
+  SELECT *, kafka_offset - row_number() OVER (PARTITION BY short_name, kafka_partition ORDER BY kafka_offset) AS run
+  FROM places
+),
+names AS (SELECT DISTINCT topic FROM {RAW}.{OFFSETS})
+SELECT names.topic, kafka_partition, min(kafka_offset) AS first_offset, max(kafka_offset) AS last_offset,
+  ? AS reason, '' AS detail, ?::TIMESTAMPTZ AS landed_at
+FROM runs JOIN names ON ends_with(names.topic, '.' || short_name)
+GROUP BY names.topic, kafka_partition, run
+"""
+"""Offsets that lost their row, neighbours in one; an archive belongs to one prefix."""
+
+
+def _write_anew(writer: LakeWriter) -> None:
+    """Write files anew that have deleted rows, of this erasure or of one that was cut short."""
+    tables = writer.con.execute(
+        f"SELECT DISTINCT t.table_name FROM {METADATA}.ducklake_delete_file d "
+        f"JOIN {METADATA}.ducklake_table t USING (table_id) WHERE d.end_snapshot IS NULL AND t.end_snapshot IS NULL"
+    ).fetchall()
+    for (name,) in tables:
+        writer.con.execute(
+            f"CALL ducklake_rewrite_data_files('{LAKE}', '{name}', schema => '{RAW}', delete_threshold => 0.0)"
+        )
+
+
+def _vacuum(paths: LakePaths) -> None:
+    in_the_way = _vacuum_sqlite(paths.catalog) if paths.postgres is None else postgres.vacuum(paths.postgres)
+    if in_the_way:
+        raise StoreUnavailable(
+            f"removing rows left deleted bytes in {paths.shown}: {summary_of(RuntimeError(in_the_way))}. "
+            "The rows are gone; call it again"
+        )
+
+
+def _vacuum_sqlite(catalog: Path) -> str:
+    """In a process of its own, see `vacuum`; returns what was in the way."""
+    done = subprocess.run(  # noqa: S603 - our own module
+        [sys.executable, "-I", vacuum.__file__, str(catalog)], stderr=subprocess.PIPE, text=True, check=False
+    )
+    return (done.stderr or "it failed") if done.returncode else ""
+
+
+def _remove_empty_folders(data: Path) -> None:
+    """Folders carry apps' names."""
+    for folder in sorted((path for path in data.glob("**/") if path != data), reverse=True):
+        if next(folder.iterdir(), None) is None:
+            folder.rmdir()

@@ -1,0 +1,277 @@
+"""The archive's tables, derived from the events: a field added to an event becomes a column, here and nowhere else.
+
+One table per kind of event in the schema `raw`; what analysts read are the views over them (`views`).
+
+* Times are `TIMESTAMPTZ`, lists and structs stay lists and structs, mappings are JSON text.
+* Every table ends with where the record stood and how large it was, and with `date` and `app`, which are the folders
+  `date=…/app=…`: the UTC day on which the broker received the record (bounded by arrival; event time is not, and
+  one bad clock would make a folder per record) and the app's id made fit for a path (`folders`). Filter by
+  `timestamp` and `app_id`: each file's statistics serve these as well.
+* Text holds no U+0000, see `landed`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import repeat
+from typing import NamedTuple, get_args
+
+import polars as pl
+from msgspec import Struct
+
+from models import events
+from models.events.topics import COMMANDS, ERASURES, PROFILES, TOPIC_OF, TURNS, Topic
+from models.project.mentions import mentions
+from models.wire.envelope import tag_of
+from streams.archive.columns import (
+    TEXT,
+    TIME,
+    UTC_TIME,
+    Column,
+    field_column,
+    fields_of,
+    list_of,
+    owner_column,
+    plain,
+    record_column,
+    type_of,
+)
+from streams.archive.risk_points import OF_PROFILE, RiskPointOfSession
+from streams.archive.rows import Rows
+
+RAW = "raw"
+OFFSETS = "offsets"
+SKIPPED = "skipped"
+REPEATS = "repeats"
+"""Rows that a view leaves out, see `views.once`."""
+RETAINED = "retained"
+ABSENT, EXPIRED, ERASED, AGED = "absent", "expired", "erased", "aged"
+"""Why offsets hold no row, where it is not a bad record: see `Skipped`."""
+LETTER_ERASED = "its dead letter was erased"
+"""`Skipped.detail` of a bad record whose dead letter is not to be waited for."""
+
+MAX_APP_FOLDERS = 32
+"""Folders per landing. Each is one more file (2 ms); producers choose app ids, so their number needs a bound."""
+OTHER_APPS = "_others"
+_MAX_FOLDER_LENGTH = 64
+
+
+class Table(NamedTuple):
+    """One table of the schema `raw`."""
+
+    name: str
+    carries: tuple[type[Struct], ...]
+    columns: tuple[Column, ...]
+    partitioned_by: tuple[str, ...]
+    sorted_by: tuple[str, ...]
+    topic: Topic
+    """Whose records it keeps."""
+
+    def frame(self, rows: Rows) -> pl.DataFrame:
+        """The rows as columns, in the order of the table."""
+        return pl.DataFrame([column.series(rows) for column in self.columns])
+
+
+def folders(app_ids: Sequence[str]) -> list[str]:
+    """Folder of each app: its id with `_` for whatever a path may not like, cut; rare apps share one.
+
+    Two apps may share a folder, and an app may be found in two: it is layout, never a filter.
+    """
+    common = {app for app, _ in Counter(app_ids).most_common(MAX_APP_FOLDERS)}
+    names = {
+        app: "".join(c if c.isascii() and (c.isalnum() or c in "-.") else "_" for c in app)[:_MAX_FOLDER_LENGTH]
+        for app in common
+    }
+    return list(map(names.get, app_ids, repeat(OTHER_APPS)))
+
+
+def _appended_at(rows: Rows) -> pl.Series:
+    return pl.Series(rows.appended_us, dtype=pl.Int64).cast(TIME)
+
+
+def _content_bytes(rows: Rows) -> list[int]:
+    contents = [event.content for event in rows.events]  # type: ignore[attr-defined]
+    sizes = [len(content) if content.isascii() else len(content.encode()) for content in contents]
+    for row, exact in rows.exacts.items():
+        sizes[row] = len(exact)
+    return sizes
+
+
+def _types(rows: Rows) -> list[str]:
+    tags = {kind: tag_of(kind) for kind in set(map(type, rows.events))}
+    return [tags[type(event)] for event in rows.events]
+
+
+_COUNT, _BYTES = plain("BIGINT", pl.Int64), plain("BLOB", pl.Binary)
+_APP = record_column("app", TEXT, lambda rows: folders([getattr(owner, "app_id", "") for owner in rows.owners]))
+_TYPE = record_column("type", TEXT, _types)
+_PLACE = (
+    record_column("kafka_partition", plain("INTEGER", pl.Int32), lambda rows: rows.partitions),
+    record_column("kafka_offset", _COUNT, lambda rows: rows.offsets),
+    Column("appended_at", UTC_TIME, _appended_at),
+    record_column("record_bytes", _COUNT, lambda rows: rows.sizes),
+    Column("date", plain("DATE", pl.Date), lambda rows: _appended_at(rows).dt.date()),
+)
+_EXTRA = record_column("extra", TEXT, lambda rows: [rows.extras.get(row) for row in range(len(rows))])
+_OF_TURNS = (
+    record_column("content_exact", _BYTES, lambda rows: [rows.exacts.get(row) for row in range(len(rows))]),
+    record_column("content_bytes", _COUNT, _content_bytes),
+    _EXTRA,
+)
+
+
+def _table(
+    name: str,
+    *carries: type[Struct],
+    without: tuple[str, ...] = (),
+    rename: dict[str, str] | None = None,
+    also: tuple[Column, ...] = (),
+    of_owner: frozenset[str] = frozenset(),
+) -> Table:
+    fields = {field.name: field for event in carries for field in fields_of(event)}
+    columns = [
+        owner_column(n) if n in of_owner else field_column((rename or {}).get(n, n), field)
+        for n, field in fields.items()
+        if n not in {"type", *without}
+    ]
+    if len(carries) > 1:
+        columns.insert(0, _TYPE)
+    columns += also
+    in_folders = "app_id" in fields
+    return Table(
+        name=name,
+        carries=carries,
+        columns=(*columns, *_PLACE, *((_APP,) if in_folders else ())),
+        partitioned_by=("date", "app") if in_folders else ("date",),
+        sorted_by=("session_id", "timestamp") if "session_id" in fields else ("kafka_partition", "kafka_offset"),
+        topic=TOPIC_OF.get(carries[0], PROFILES),
+    )
+
+
+FORGETTING: tuple[type[Struct], ...] = (
+    events.SessionErased,
+    *get_args(events.UserErasure),
+    *get_args(events.SpaceErasure),
+    *get_args(events.ProjectErasure),
+    *(event for event in ERASURES.carries if event is not events.ErasureProved),
+)
+"""Records that carry out an erasure name whom it is about: they are not kept, their proof is."""
+
+
+def _kept(topic: Topic, *besides: type[Struct]) -> tuple[type[Struct], ...]:
+    return tuple(event for event in topic.carries if event not in (*FORGETTING, *besides))
+
+
+_ELSEWHERE = (
+    *("content", "embedding", "turns", "notables", "new_content", "reason", "tags"),
+    *("summary", "key_topics"),
+)
+"""Of commands: turns are in `turns`, episodes and memories in tables of their own, what was embedded can be again. An
+answer that nobody waits for any longer names no session: no text of it stands where an erasure would not find it."""
+_OF_PROJECTS = get_args(events.ProjectEvent)
+_PROJECTS_ELSEWHERE = (
+    *("content", "category", "tags", "subject", "summary"),
+    *("memories", "episodes", "chunks", "conversations", "pending", "messages"),
+)
+"""Likewise of commands of projects, whose items are in `project_items`."""
+_NAMES = list_of(TEXT)
+_MENTIONED = (
+    record_column("mentioned_sessions", _NAMES, lambda rows: [mentions(event).sessions for event in rows.events]),
+    record_column("mentioned_users", _NAMES, lambda rows: [mentions(event).users for event in rows.events]),
+    record_column("mentioned_items", _NAMES, lambda rows: [mentions(event).items for event in rows.events]),
+)
+"""See `models.project.mentions`; an erasure finds its rows by these."""
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        _table("turns", events.Turn, also=_OF_TURNS),
+        _table("controls", *_kept(TURNS, events.Turn), also=(_EXTRA,)),
+        _table("profiles", events.ProfileUpdated, without=("risk_points",)),
+        _table("risk_points", RiskPointOfSession, of_owner=OF_PROFILE),
+        _table("windows", events.WindowClosed),
+        _table("alerts", events.AlertChanged),
+        _table("compactions", events.SegmentCompacted),
+        _table("topics", events.TopicChanged),
+        _table("episodes", events.EpisodeClosed),
+        _table("commands", *_kept(COMMANDS, *_OF_PROJECTS), without=_ELSEWHERE),
+        _table("facts", events.FactChanged),
+        _table("user_memories", events.UserMemoryChanged),
+        _table("user_episodes", events.EpisodeCompressed),
+        _table("memories", events.AppMemoryChanged),
+        _table("memory_spaces", events.AppMemoriesChanged),
+        _table("memory_compactions", events.AppMemoriesCompacted),
+        _table("memory_skips", events.AppMemorySkipped),
+        _table("memory_audits", events.AppMemoryAudited),
+        _table("project_commands", *_OF_PROJECTS, without=_PROJECTS_ELSEWHERE, also=_MENTIONED),
+        _table("project_items", events.ProjectItemChanged, also=_MENTIONED),
+        _table("projects", events.ProjectChanged, also=_MENTIONED),
+        _table("project_consolidations", events.ProjectConsolidated, also=_MENTIONED),
+        _table("project_audits", events.ProjectAudited, also=_MENTIONED),
+        _table("erasures", *_kept(ERASURES)),
+        _table("audits", events.AccessAudited),
+        _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
+    )
+}
+
+TABLE_OF: dict[type[Struct], Table] = {event: table for table in TABLES.values() for event in table.carries}
+"""Where an event is kept."""
+
+
+class Skipped(Struct, frozen=True, kw_only=True):
+    """Offsets that hold no row, and why: with them, every offset below `next` is accounted for.
+
+    Attributes:
+        topic: Full name.
+        reason: `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
+            retention before it was archived: lost), `erased` (from the archive, on request, or the request itself),
+            `aged` (from the archive, by its own retention), `tombstone`, or why the record is invalid.
+        key: The record's key, kept where no dead letter has it (Turntide's own topics).
+        value: Likewise.
+    """
+
+    topic: str
+    kafka_partition: int
+    first_offset: int
+    last_offset: int
+    reason: str
+    detail: str = ""
+    key: bytes | None = None
+    value: bytes | None = None
+    appended_at: datetime | None = None
+
+
+def skipped_frame(rows: Sequence[Skipped], now: datetime) -> pl.DataFrame:
+    """Skipped offsets as columns, `landed_at` last."""
+    columns = [
+        pl.Series(field.name, [getattr(row, field.name) for row in rows], dtype=type_of(field.type).polars)
+        for field in fields_of(Skipped)
+    ]
+    return pl.DataFrame([*columns, pl.Series("landed_at", [now] * len(rows), dtype=TIME)])
+
+
+def ddl() -> dict[str, dict[str, str]]:
+    """SQL type of every column of every table of the schema `raw`."""
+    tables = {table.name: {column.name: column.type.sql for column in table.columns} for table in TABLES.values()}
+    skipped = {field.name: type_of(field.type).sql for field in fields_of(Skipped)}
+    tables[SKIPPED] = {**skipped, "landed_at": "TIMESTAMPTZ"}
+    tables[REPEATS] = {"rule": "VARCHAR", "kafka_partition": "INTEGER", "kafka_offset": "BIGINT", "part": "BIGINT"}
+    tables[OFFSETS] = {
+        "topic": "VARCHAR",
+        "kafka_partition": "BIGINT",
+        "first_offset": "BIGINT",
+        "next_offset": "BIGINT",
+        "landed_at": "TIMESTAMPTZ",
+    }
+    tables[RETAINED] = {
+        "done_at": "TIMESTAMPTZ",
+        "table_name": "VARCHAR",
+        "privacy": "VARCHAR",
+        "what": "VARCHAR",
+        "before": "DATE",
+        "rows": "BIGINT",
+        "policy_version": "VARCHAR",
+    }
+    return tables

@@ -1,0 +1,97 @@
+"""Settling: writing down which rows repeat others, so that readers need not look for them. See `views.once`.
+
+Part of maintenance. It reads the keys of what landed since, and of older rows those with the same keys.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import duckdb
+import structlog
+
+from streams.archive.catalog import LAKE, summary_of
+from streams.archive.schema import RAW, REPEATS, TABLES
+from streams.archive.views.definitions import ONCE
+from streams.archive.views.once import Marks, Once
+from streams.archive.views.published import marks_of, move_marks
+from streams.archive.writer import LakeWriter
+
+log = structlog.get_logger(__name__)
+
+_FOUND = "found_repeats"
+
+
+def settle(writer: LakeWriter) -> int | None:
+    """Settle everything that has landed; returns how many repeats were found, None where it fails.
+
+    Call it with the writers' lock held. One transaction: a reader sees the rows either behind the marks or written
+    down. Where it fails nothing is settled, and the views stay exact: a damaged file must not stop the rest of
+    maintenance.
+    """
+    before = marks_of(writer.con, LAKE)
+    after = _standing(writer)
+    if before == after:
+        return 0
+    moved = [rule for rule in ONCE.values() if before.get(rule.table) != after.get(rule.table)]
+    try:
+        with writer.transaction() as con:
+            found = sum(_write_down(con, rule, before.get(rule.table, {})) for rule in moved)
+            move_marks(con, before, after)
+    except duckdb.Error as error:
+        log.warning("archive_not_settled", error=summary_of(error))
+        return None
+    return found
+
+
+def look_again(con: duckdb.DuckDBPyConnection, tables: Collection[str]) -> None:
+    """Correct what is written down after rows were deleted; call it in the same transaction.
+
+    Where the row that stood for a key went, the next of its repeats stands.
+
+    Args:
+        con: The writer's.
+        tables: Of the schema `raw`, from which rows went.
+    """
+    for rule in (rule for rule in ONCE.values() if rule.table in tables):
+        known = f"SELECT kafka_partition, kafka_offset, part FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}'"
+        if con.execute(f"SELECT 1 FROM ({known}) LIMIT 1").fetchone():
+            part = f" AND t.{rule.part} = k.part" if rule.part else ""
+            left = (
+                f"(SELECT * FROM {RAW}.{rule.table} AS t SEMI JOIN ({known}) AS k "
+                f"ON t.kafka_partition = k.kafka_partition AND t.kafka_offset = k.kafka_offset{part})"
+            )
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {rule.repeats(rule.keys_of(left))}")
+            con.execute(f"DELETE FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}'")
+            _insert(con, rule)
+
+
+def _standing(writer: LakeWriter) -> dict[str, Mapping[int, int]]:
+    """Marks that settle all that is there; a partition of which nothing landed yet has 0."""
+    offsets: dict[str, dict[int, int]] = {}
+    for place, move in writer.offsets().items():
+        for name, table in TABLES.items():
+            if place.topic.endswith(f".{table.topic.name}"):
+                offsets.setdefault(name, {})[place.partition] = move.next
+    return {name: {n: of.get(n, 0) for n in range(max(of) + 1)} for name, of in offsets.items()}
+
+
+def _write_down(con: duckdb.DuckDBPyConnection, rule: Once, marks: Marks) -> int:
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {_FOUND} AS {rule.repeats(rule.behind(marks))}")
+    con.execute(
+        f"DELETE FROM temp.{_FOUND} WHERE (kafka_partition, kafka_offset, part) IN "
+        f"(SELECT (kafka_partition, kafka_offset, part) FROM {RAW}.{REPEATS} WHERE rule = '{rule.name}')"
+    )
+    return _insert(con, rule)
+
+
+def _insert(con: duckdb.DuckDBPyConnection, rule: Once) -> int:
+    """Write down what was found; an insert of nothing would still be a file."""
+    ((found,),) = con.execute(f"SELECT count(*) FROM temp.{_FOUND}").fetchall()
+    if found:
+        con.execute(
+            f"INSERT INTO {RAW}.{REPEATS} SELECT '{rule.name}', kafka_partition, kafka_offset, part FROM temp.{_FOUND}"
+        )
+    return int(found)

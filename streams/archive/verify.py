@@ -1,0 +1,221 @@
+"""Does the archive hold every record exactly once? Each offset below `next` is one row or one noted skip.
+
+Read-only, from one snapshot; opens every file.
+"""
+
+# ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import duckdb
+from msgspec import Struct
+
+from models.events.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
+from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF, ddl
+
+DEAD_LETTER_GRACE = timedelta(minutes=5)
+"""A refused turn's dead letter comes from the sessions role and may lag; only later is its absence a finding."""
+_GAPS_SHOWN = 5
+
+
+class PartitionCheck(Struct, frozen=True, kw_only=True):
+    """One partition of one topic."""
+
+    topic: str
+    kafka_partition: int
+    first_offset: int
+    next_offset: int
+    rows: int
+    distinct_offsets: int
+    skipped: int
+    """Offsets without a row for a noted reason."""
+    absent: int
+    """… of these, not in the log when it was read."""
+    missing: int
+    """Offsets that are neither: must be 0."""
+    findings: list[str]
+
+
+class TableCheck(Struct, frozen=True, kw_only=True):
+    """One table; repeats of an id are what a crash leaves, the views show one."""
+
+    table: str
+    rows: int
+    distinct_ids: int | None
+    repeats: int
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """What `verify` found. `waiting_dead_letters`: refused turns whose dead letter may still come."""
+
+    partitions: list[PartitionCheck]
+    tables: list[TableCheck]
+    waiting_dead_letters: int
+    findings: list[str]
+
+
+class _Place(NamedTuple):
+    """What is noted of a partition: its offsets, and how many have no row."""
+
+    partition: int
+    first: int
+    next: int
+    skipped: int
+    absent: int
+    expired: int
+
+
+class _Rows(NamedTuple):
+    """What a partition's tables hold."""
+
+    rows: int
+    distinct: int
+    lowest: int
+    highest: int
+
+
+_NO_ROWS = _Rows(0, 0, 0, 0)
+
+
+def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transactional: bool = False) -> Verification:
+    """Check the whole archive.
+
+    Args:
+        con: A reader (`catalog.open_reader`).
+        prefix: Of the topics.
+        now: The time, aware.
+        transactional: Producers use transactions, whose markers take offsets: absent offsets are no finding.
+    """
+    con.execute("BEGIN")
+    try:
+        standing = _standing(con)
+        partitions = [
+            check
+            for topic in ARCHIVED_TOPICS
+            if (places := standing.get(topic.full_name(prefix)))
+            for check in _partitions(con, topic, topic.full_name(prefix), places, transactional=transactional)
+        ]
+        tables = [_table(con, name) for name in dict.fromkeys(table.name for table in TABLE_OF.values())]
+        waiting, overdue = _without_dead_letter(con, prefix, now)
+    finally:
+        con.execute("ROLLBACK")
+    findings = [finding for check in partitions for finding in check.findings]
+    if overdue:
+        findings.append(
+            f"{overdue} refused records of {TURNS.name} have no dead letter after {DEAD_LETTER_GRACE}: "
+            "is the sessions role running, and does this archive read its dead letters?"
+        )
+    return Verification(partitions=partitions, tables=tables, waiting_dead_letters=waiting, findings=findings)
+
+
+def _standing(con: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
+    """What is noted of each topic's partitions, in their order: read once, not once for each topic."""
+    found = con.execute(
+        "WITH s AS (SELECT topic, kafka_partition, sum(last_offset - first_offset + 1)::BIGINT AS n, "
+        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS absent, "
+        "  coalesce(sum(last_offset - first_offset + 1) FILTER (reason = ?), 0)::BIGINT AS expired "
+        f"  FROM {RAW}.{SKIPPED} GROUP BY ALL) "
+        "SELECT o.topic, o.kafka_partition, o.first_offset, o.next_offset, "
+        "  coalesce(s.n, 0), coalesce(s.absent, 0), coalesce(s.expired, 0) "
+        f"FROM {RAW}.{OFFSETS} o LEFT JOIN s USING (topic, kafka_partition) ORDER BY ALL",
+        [ABSENT, EXPIRED],
+    ).fetchall()
+    standing: dict[str, list[_Place]] = {}
+    for topic, *place in found:
+        standing.setdefault(topic, []).append(_Place(*place))
+    return standing
+
+
+def _partitions(
+    con: duckdb.DuckDBPyConnection, topic: Topic, name: str, places: Sequence[_Place], *, transactional: bool
+) -> list[PartitionCheck]:
+    tables = dict.fromkeys(TABLE_OF[event].name for event in topic.carries if event in TABLE_OF)
+    rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
+    found = con.execute(
+        "SELECT kafka_partition, count(*), count(DISTINCT kafka_offset), min(kafka_offset), max(kafka_offset) "
+        f"FROM ({rows}) GROUP BY ALL"
+    ).fetchall()
+    counted = {partition: _Rows(*row) for partition, *row in found}
+    normal = topic.cleanup is Cleanup.COMPACT or transactional
+    return [
+        _judge(con, rows, name, place, counted.get(place.partition, _NO_ROWS), absent_is_normal=normal)
+        for place in places
+    ]
+
+
+def _judge(
+    con: duckdb.DuckDBPyConnection, sql: str, topic: str, stands: _Place, rows: _Rows, *, absent_is_normal: bool
+) -> PartitionCheck:
+    partition, first, next_, skipped, absent, expired = stands
+    n, distinct = rows.rows, rows.distinct
+    missing = next_ - first - distinct - skipped
+    outside = bool(n) and (rows.lowest < first or rows.highest >= next_)
+    place = f"{topic}-{partition}"
+    findings = []
+    if n != distinct:
+        findings.append(f"{place}: {n - distinct} rows more than offsets, the same record was archived twice")
+    if missing:
+        gaps = _gaps(con, sql, (topic, partition), first, next_)
+        findings.append(f"{place}: {missing} offsets below {next_} are neither archived nor skipped: {gaps}")
+    if outside:
+        findings.append(f"{place}: rows outside of {first}-{next_ - 1}")
+    if expired:
+        findings.append(f"{place}: {expired} records were removed by retention before they were archived: lost")
+    if absent and not absent_is_normal:
+        findings.append(
+            f"{place}: {absent} offsets were not in the log when it was read: with --transactional this is expected "
+            "(markers), without transactions they are lost"
+        )
+    return PartitionCheck(
+        topic=topic,
+        kafka_partition=partition,
+        first_offset=first,
+        next_offset=next_,
+        rows=n,
+        distinct_offsets=distinct,
+        skipped=skipped,
+        absent=absent,
+        missing=missing,
+        findings=findings,
+    )
+
+
+def _gaps(con: duckdb.DuckDBPyConnection, rows: str, place: tuple[str, int], first: int, next_: int) -> str:
+    """The first few ranges without row or skip, as text."""
+    topic, partition = place
+    gaps = con.execute(
+        f"WITH seen AS (SELECT kafka_offset AS low, kafka_offset AS high FROM ({rows}) WHERE kafka_partition = ? "
+        f"  UNION ALL SELECT first_offset, last_offset FROM {RAW}.{SKIPPED} WHERE topic = ? AND kafka_partition = ? "
+        "  UNION ALL SELECT ? - 1, ? - 1 UNION ALL SELECT ?, ?), "
+        "steps AS (SELECT high + 1 AS low, lead(low) OVER (ORDER BY low) - 1 AS high FROM seen) "
+        "SELECT low, high FROM steps WHERE high >= low ORDER BY low LIMIT ?",
+        [partition, topic, partition, first, first, next_, next_, _GAPS_SHOWN + 1],
+    ).fetchall()
+    shown = ", ".join(f"{low}-{high}" for low, high in gaps[:_GAPS_SHOWN])
+    return shown + (", …" if len(gaps) > _GAPS_SHOWN else "")
+
+
+def _table(con: duckdb.DuckDBPyConnection, name: str) -> TableCheck:
+    key = {"turns": "(session_id, turn)", "risk_points": "(id, turn)"}.get(name, "id" if "id" in ddl()[name] else None)
+    if key is None:
+        count: Any = con.execute(f"SELECT count(*) FROM {RAW}.{name}").fetchone()
+        return TableCheck(table=name, rows=count[0], distinct_ids=None, repeats=0)
+    both: Any = con.execute(f"SELECT count(*), count(DISTINCT {key}) FROM {RAW}.{name}").fetchone()
+    return TableCheck(table=name, rows=both[0], distinct_ids=both[1], repeats=both[0] - both[1])
+
+
+def _without_dead_letter(con: duckdb.DuckDBPyConnection, prefix: str, now: datetime) -> tuple[int, int]:
+    """Refused turns without a dead letter: (young enough to wait for, overdue)."""
+    waited = now - DEAD_LETTER_GRACE
+    found: Any = con.execute(
+        "SELECT coalesce(sum((s.landed_at > ?)::INT), 0), coalesce(sum((s.landed_at <= ?)::INT), 0) "
+        f"FROM {RAW}.{SKIPPED} s ANTI JOIN {RAW}.dead_letters d ON d.topic = s.topic "
+        'AND d."partition" = s.kafka_partition AND d."offset" = s.first_offset '
+        "WHERE s.topic = ? AND s.reason NOT IN (?, ?, ?, ?) AND s.detail <> ?",
+        [waited, waited, TURNS.full_name(prefix), ABSENT, EXPIRED, ERASED, AGED, LETTER_ERASED],
+    ).fetchone()
+    return int(found[0]), int(found[1])

@@ -1,0 +1,1 @@
+"""A project's memory within one process, without Kafka."""

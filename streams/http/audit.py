@@ -1,0 +1,277 @@
+"""What is noted of requests that read what was said, or change something: dependencies of routes.
+
+A route says what it is by `Depends(reads_text)` or `Depends(acts)`; the request's scope keeps it. A tool says it by
+`note_tool`. What the request was about (ids) and how much was given comes from its path, query, body and answer;
+`Auditing` makes the record of it when the answer begins, and hands it to an `AuditLog` (`streams.http.audit_log`).
+Never noted: text, queries, tokens. An erasure's record names nobody: its own request and proof are the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, Literal, Protocol, runtime_checkable
+from uuid import uuid4
+
+from fastapi import Depends, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from models.errors import DeliveryFailed
+from models.events import AccessAudited
+from streams.http.problems import Problem, unavailable
+from streams.http.security import Caller, asking, caller
+
+AUDITED = "turntide.audited"
+"""Of a request's ASGI scope: `text_read` or `acted`."""
+Audited = Literal["text_read", "acted"]
+UNNAMED_PATHS = ("/v1/erase",)
+"""Whom a request to these is about is not noted: it would outlive the erasure."""
+
+_IDS = ("app_id", "session_id", "user_id", "project_id")
+_MOST_CHARS = 256
+
+
+@dataclass(slots=True)
+class Noted:
+    """What is known of the request that is being answered.
+
+    Attributes:
+        kind: What it is; None: nothing that is audited.
+        route: Template of its route, or the tool's name.
+        ids: Whom it is about, by name of the field.
+        given: How many things are in its answer.
+        refused: Status that a route would have answered with, of a tool: its answer is 200 all the same.
+    """
+
+    kind: Audited | None = None
+    route: str = ""
+    ids: dict[str, str] = field(default_factory=dict)
+    given: int = 0
+    refused: int | None = None
+
+
+_noted: ContextVar[Noted | None] = ContextVar("noted", default=None)
+
+
+def reads_text(request: Request) -> Caller:
+    """Of a route whose answer holds what was said.
+
+    Raises:
+        Problem: 401 nobody was let in; 403 the token may not read text.
+    """
+    _note(request, "text_read")
+    return _text_reader()
+
+
+def acts(request: Request) -> Caller:
+    """Of a route that changes something; who may is the route's own matter.
+
+    Raises:
+        Problem: 401, nobody was let in.
+    """
+    found = caller()
+    _note(request, "acted")
+    return found
+
+
+async def _reads_text(request: Request) -> None:
+    reads_text(request)
+
+
+async def _acts(request: Request) -> None:
+    acts(request)
+
+
+READS_TEXT = [Depends(_reads_text)]
+"""`dependencies` of a route whose answer holds what was said; on the loop, a thread would take longer than it does."""
+ACTS = [Depends(_acts)]
+"""Likewise of one that changes something."""
+
+
+def note_tool(tool: str, kind: Audited, arguments: Mapping[str, Any]) -> None:
+    """Of a tool: as `reads_text` and `acts`. Outside of requests (a program that holds the store) nothing is noted.
+
+    Raises:
+        Problem: 403, the token may not read text.
+    """
+    if asking() is None:
+        return
+    noted = _noted.get()
+    if noted is not None:
+        noted.kind, noted.route = kind, f"/mcp {tool}"
+        note_ids(arguments.get)
+    if kind == "text_read":
+        _text_reader()
+
+
+def note_ids(of: Callable[[str], Any]) -> None:
+    """Note whom the request is about.
+
+    Args:
+        of: Gives the value of `app_id`, `session_id`, `user_id` or `project_id`; None for none.
+    """
+    noted = _noted.get()
+    if noted is None:
+        return
+    for name in _IDS:
+        value = of(name)
+        if isinstance(value, str) and value:
+            noted.ids[name] = value[:_MOST_CHARS]
+
+
+def note_given(answer: Any) -> None:
+    """Note how much an answer gives: the items of a list, or of the lists of a message; a single thing is one."""
+    noted = _noted.get()
+    if noted is not None:
+        noted.given = _things(answer)
+
+
+def note_refused(status: HTTPStatus) -> None:
+    """Note that a tool gave and did nothing."""
+    noted = _noted.get()
+    if noted is not None:
+        noted.refused = status.value
+
+
+def _things(answer: Any) -> int:
+    if isinstance(answer, list | tuple):
+        return len(answer)
+    names: tuple[str, ...] = getattr(answer, "__struct_fields__", ())
+    lists = [value for name in names if isinstance(value := getattr(answer, name), list | dict)]
+    return sum(map(len, lists)) or 1
+
+
+def _text_reader() -> Caller:
+    found = caller()
+    if not found.text:
+        raise Problem(
+            HTTPStatus.FORBIDDEN, "forbidden_text", "this token may not read what was said (http.tokens, text)"
+        )
+    return found
+
+
+def _note(request: Request, kind: Audited) -> None:
+    request.scope[AUDITED] = kind
+    noted = _noted.get()
+    if noted is None:
+        return
+    noted.kind = kind
+    noted.route = _template(request.scope)
+    note_ids(request.query_params.get)
+    note_ids(request.path_params.get)
+
+
+def _template(scope: Scope) -> str:
+    """The route as it is declared; `:path` says nothing to who reads the record."""
+    path = getattr(scope.get("route"), "path_format", None) or getattr(scope.get("route"), "path", "")
+    return str(path)[:_MOST_CHARS]
+
+
+@runtime_checkable
+class AuditLog(Protocol):
+    """Where records of the audit go."""
+
+    @property
+    def required(self) -> bool:
+        """Whether words are given only when their reading is on record."""
+        ...
+
+    def record(self, event: AccessAudited) -> None:
+        """Take a record; it is written soon. What cannot be written is counted."""
+        ...
+
+    async def write(self, event: AccessAudited) -> None:
+        """Write a record now.
+
+        Raises:
+            DeliveryFailed: It is not on record.
+        """
+        ...
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Auditing:
+    """ASGI middleware, behind `Guard`: has a record made of each request that a route or tool noted.
+
+    The record is made when the head of the answer goes out, or when there will be none: what failed half-way may have
+    changed something. If the audit is required, words wait until the record is written.
+
+    Args:
+        app: What stands behind.
+        log: Where records go; None: nowhere.
+        now: The clock of records.
+    """
+
+    def __init__(self, app: ASGIApp, log: AuditLog | None, now: Callable[[], datetime] = _utc_now) -> None:
+        self._app = app
+        self._log = log
+        self._now = now
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, and note it."""
+        if scope["type"] != "http" or self._log is None:
+            await self._app(scope, receive, send)
+            return
+        log, noted = self._log, Noted()
+        began = refused = False
+
+        async def noting(message: Message) -> None:
+            nonlocal began, refused
+            began = True
+            if message["type"] == "http.response.start" and noted.kind is not None:
+                event = self._event(noted, scope, noted.refused or message["status"])
+                if log.required and noted.kind == "text_read" and event.status < HTTPStatus.BAD_REQUEST:
+                    try:
+                        await log.write(event)
+                    except DeliveryFailed:
+                        refused = True
+                        await _refusal().response()(scope, receive, send)
+                else:
+                    log.record(event)
+            if not refused:
+                await send(message)
+
+        token = _noted.set(noted)
+        try:
+            await self._app(scope, receive, noting)
+        except BaseException as error:
+            if noted.kind is not None and not began:
+                log.record(self._event(noted, scope, _status_of(error)))
+            raise
+        finally:
+            _noted.reset(token)
+
+    def _event(self, noted: Noted, scope: Scope, status: int) -> AccessAudited:
+        named = {} if noted.route.startswith(UNNAMED_PATHS) else noted.ids
+        asked_by = asking()
+        return AccessAudited(
+            id=uuid4().hex,
+            timestamp=self._now(),
+            kind=noted.kind or "acted",
+            by=asked_by.name if asked_by is not None else "",
+            method=scope["method"][:16],
+            route=noted.route,
+            status=status,
+            given=noted.given if status < HTTPStatus.BAD_REQUEST else 0,
+            **named,
+        )
+
+
+def _status_of(error: BaseException) -> HTTPStatus:
+    """What is answered in place of what was not: a request is cancelled when its time is over."""
+    if isinstance(error, asyncio.CancelledError):
+        return HTTPStatus.GATEWAY_TIMEOUT
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _refusal() -> Problem:
+    return unavailable(
+        "what is read must be on record (http.audit_required), and the log does not take it", code="audit_unavailable"
+    )

@@ -1,0 +1,143 @@
+"""What stands before every route: lets a request in and notes who asks, or refuses it before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streams.http.own_machine import require_own_page, require_this_machine
+from streams.http.problems import Problem
+from streams.http.rates import Rates
+from streams.http.security import (
+    METRICS_PATH,
+    PROBE_PATHS,
+    Access,
+    Caller,
+    digest_of,
+    is_open,
+    reading_for,
+    unauthorized,
+)
+from streams.http.url_secrets import require_no_secret
+from streams.observe.telemetry import metrics
+from streams.settings.http import TokenRole
+
+_POLICY_VIOLATION = 1008
+_REFUSALS = {
+    "rate_limited": "rate",
+    "too_many_failed_tokens": "failed_tokens",
+    "secret_in_url": "secret_in_url",
+}
+"""Codes of problems that are counted, and under which word."""
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Guard:
+    """ASGI middleware: lets a request in and notes who asks, or answers 400, 401, 403, 421 or 429.
+
+    Args:
+        app: What stands behind.
+        access: Who may read what; None: everybody, for apps without memory and for tests.
+        rates: How often; None: as often as they like.
+    """
+
+    def __init__(self, app: ASGIApp, access: Access | None = None, rates: Rates | None = None) -> None:
+        self._app = app
+        self._access = access
+        self._rates = rates
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let in or refuse."""
+        if scope["type"] == "websocket":
+            # There is none; one that is added must not be open for want of a rule.
+            await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
+            return
+        if scope["type"] != "http" or scope["path"] in PROBE_PATHS:
+            await self._app(scope, receive, send)
+            return
+        if not is_open(scope["path"]):
+            send = _kept_by_nobody(send)
+        try:
+            require_no_secret(scope, _header(scope, b"host"))
+            found = self._let_in(scope)
+        except Problem as problem:
+            if (reason := _REFUSALS.get(problem.document.code)) is not None:
+                metrics.counter("http_refused_total", reason=reason).inc()
+            await problem.response()(scope, receive, send)
+            return
+        if found is None:
+            await self._app(scope, receive, send)
+            return
+        with reading_for(found):
+            await self._app(scope, receive, send)
+
+    def _let_in(self, scope: Scope) -> Caller | None:
+        """Who asks; None for what everybody may read."""
+        access, address = self._access, _address(scope)
+        if is_open(scope["path"]):
+            self._asked(address)
+            return None
+        if access is None or (access.loopback and scope["path"] == METRICS_PATH):
+            return Caller(role=TokenRole.ADMIN)
+        if not access.callers:
+            require_this_machine(_header(scope, b"host"))
+            if scope["method"] not in _READING:
+                require_own_page(value.decode("latin-1") for key, value in scope["headers"] if key == b"origin")
+            self._asked(address)
+            return Caller(role=TokenRole.ADMIN)
+        found = self._known(access, address, _header(scope, b"authorization"))
+        if scope["path"] == METRICS_PATH and not found.admin:
+            raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "metrics are of all tenants: this takes an admin token")
+        if scope["path"] != METRICS_PATH:
+            self._asked(id(found))  # holders live as long as the settings do
+        return found
+
+    def _known(self, access: Access, address: str, authorization: str) -> Caller:
+        digest = digest_of(_bearer(authorization))
+        if self._rates is not None:
+            self._rates.trying(address, digest)
+        found = access.holder_of(digest)
+        if found is None:
+            if self._rates is not None:
+                self._rates.wrong(address)
+            raise unauthorized("this token is not known", error="invalid_token")
+        if self._rates is not None:
+            self._rates.right(address, digest)
+        return found
+
+    def _asked(self, who: str | int) -> None:
+        if self._rates is not None:
+            self._rates.asked(who)
+
+
+def _kept_by_nobody(send: Send) -> Send:
+    """`send` for answers that hold what is remembered: no browser or proxy keeps one, or takes it for a page."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("Cache-Control", "no-store")
+            headers.setdefault("X-Content-Type-Options", "nosniff")
+        await send(message)
+
+    return sent
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    values: Sequence[bytes] = [value for key, value in scope["headers"] if key == name]
+    return values[0].decode("latin-1") if len(values) == 1 else ""
+
+
+def _bearer(authorization: str) -> str:
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise unauthorized("send `Authorization: Bearer …` with one of the tokens in http.tokens")
+    return token.strip()

@@ -1,0 +1,122 @@
+"""What one request may take: size, time, and a place among those under way. Probes and metrics are not limited."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from http import HTTPStatus
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from streams.http.problems import Problem, unavailable
+
+UNLIMITED_PATHS = frozenset({"/livez", "/readyz", "/metrics"})
+"""Asked for by the orchestrator, above all while everything else is slow."""
+
+STREAM_PATHS = frozenset({"/v1/live/stream"})
+"""Answers that last: `streams.api.live.hub` has limits of its own for them."""
+
+_DEADLINE = "turntide.deadline"
+_BUSY_RETRY_S = 1
+_MOST_DIGITS = 18
+
+
+class Limits:
+    """ASGI middleware: 413 for a body that is too large, 504 after the time, 503 when too many are under way.
+
+    Args:
+        app: What stands behind.
+        max_concurrent_requests: Under way at once.
+        max_body_bytes: Of a request; more are not read.
+        request_timeout: Of a request from its head to the end of its answer.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, max_concurrent_requests: int, max_body_bytes: int, request_timeout: timedelta
+    ) -> None:
+        self._app = app
+        self._most = max_concurrent_requests
+        self._max_body_bytes = max_body_bytes
+        self._timeout_s = request_timeout.total_seconds()
+        self._under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer within the limits."""
+        if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS | STREAM_PATHS:
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def noting(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._limited(scope, receive, noting)
+        except Problem as problem:
+            if started:
+                raise
+            await problem.response()(scope, receive, send)
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._under_way >= self._most:
+            raise unavailable(
+                f"{self._most} requests are under way", code="too_many_requests", retry_after_s=_BUSY_RETRY_S
+            )
+        self._require_small(_declared_bytes(scope))
+        self._under_way += 1
+        try:
+            async with asyncio.timeout(self._timeout_s) as deadline:
+                scope[_DEADLINE] = deadline
+                await self._app(scope, self._counted(receive), send)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            changed = "" if scope["method"] == "GET" else "; what it was to change may be changed still"
+            raise Problem(
+                HTTPStatus.GATEWAY_TIMEOUT,
+                "timeout",
+                f"no answer within {self._timeout_s:g} s: ask for less, or later{changed}",
+            ) from error
+        finally:
+            self._under_way -= 1
+
+    def _counted(self, receive: Receive) -> Receive:
+        """`receive` that gives no more than the limit, whatever the request's head had said."""
+        received = 0
+
+        async def counted() -> Message:
+            nonlocal received
+            message = await receive()
+            if message["type"] == "http.request":
+                received += len(message.get("body", b""))
+                self._require_small(received)
+            return message
+
+        return counted
+
+    def _require_small(self, n_bytes: int) -> None:
+        if n_bytes > self._max_body_bytes:
+            # The rest of the body is never read, so the connection cannot serve another request.
+            raise Problem(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                "too_large",
+                f"a request body may have {self._max_body_bytes} bytes",
+                headers={"Connection": "close"},
+            )
+
+
+def extend_deadline(scope: Scope, seconds: float) -> None:
+    """Give a request more time, for a wait that its caller asked for."""
+    deadline: asyncio.Timeout | None = scope.get(_DEADLINE)
+    if deadline is not None and (when := deadline.when()) is not None:
+        deadline.reschedule(when + seconds)
+
+
+def _declared_bytes(scope: Scope) -> int:
+    """Content-Length; 0 where there is none or it is no number, then the body itself is counted."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value[:_MOST_DIGITS]) if value.isdigit() else 0
+    return 0

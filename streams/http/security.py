@@ -1,0 +1,224 @@
+"""Who asks, and whose memory they may read: bearer tokens, each bound to apps (the tenants).
+
+| http.tokens | http.host | who reads what |
+|---|---|---|
+| none | loopback | everybody on this machine reads everything; requests must name this machine as their host |
+| none | any other | the role does not start |
+| some | any | a token's holder reads its apps; without a token 401, another app 403 |
+
+Each token has a role (`TokenRole`): memories of apps and erasures are for admins, the live page for operators, each for
+the token's apps; one without `text` is shown nothing that was said. Without tokens everybody on this machine is an
+admin, but no page of another site that a browser here has open. `/livez`, `/readyz` and `/openapi.json` need no token:
+they hold no memory. `/metrics` needs none on loopback and an `admin` token elsewhere: counts of all tenants together
+are the operator's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from hashlib import sha256
+from hmac import compare_digest
+from http import HTTPStatus
+
+from models.errors import ConfigurationError
+from streams.http.own_machine import is_loopback
+from streams.http.problems import Problem
+from streams.settings.http import HttpSettings, TokenRole
+from streams.settings.live import LIVE_PAGE, LIVE_PATH
+
+OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", LIVE_PATH})
+"""What everybody may read. So are the live page's files: they hold no data, a browser asks for them without a token."""
+PROBE_PATHS = frozenset({"/livez", "/readyz"})
+"""What an orchestrator asks, however often."""
+METRICS_PATH = "/metrics"
+
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
+_REALM = 'Bearer realm="turntide"'
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever sent a request.
+
+    Attributes:
+        apps: Whose memory they may read; None for all.
+        role: What they may do, as far as it concerns their apps.
+        text: Whether they may read what was said.
+        name: Who they are in the audit of what was read and done; never the token.
+    """
+
+    apps: frozenset[str] | None = None
+    role: TokenRole = TokenRole.READER
+    text: bool = True
+    name: str = field(default="local", compare=False)
+
+    @property
+    def admin(self) -> bool:
+        """Whether they run this service."""
+        return self.role is TokenRole.ADMIN
+
+    def may_read(self, app_id: str) -> bool:
+        """Whether a record of this app may be shown."""
+        return self.apps is None or app_id in self.apps
+
+    def app_of(self, wanted: str | None) -> str | None:
+        """The app that a request is about: the one it names, or the only one that the caller has.
+
+        Returns:
+            None for all that the caller may read.
+
+        Raises:
+            Problem: 403, another tenant's app.
+        """
+        if wanted is not None and not self.may_read(wanted):
+            raise Problem(
+                HTTPStatus.FORBIDDEN, "forbidden_app", "this token does not read the app that the request names"
+            )
+        if wanted is None and self.apps is not None and len(self.apps) == 1:
+            return next(iter(self.apps))
+        return wanted
+
+    def apps_of(self, wanted: str | None) -> tuple[str, ...] | None:
+        """The apps that a request may search; None for all.
+
+        Raises:
+            Problem: 403, another tenant's app.
+        """
+        app_id = self.app_of(wanted)
+        if app_id is not None:
+            return (app_id,)
+        return None if self.apps is None else tuple(sorted(self.apps))
+
+
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+
+
+def asking() -> Caller | None:
+    """Who sent the request that is being answered; None outside of requests, where the role itself reads."""
+    return _caller.get()
+
+
+def caller() -> Caller:
+    """Who sent the request that is being answered.
+
+    Raises:
+        Problem: 401, nobody was let in: a route that no `Guard` stands before.
+    """
+    found = _caller.get()
+    if found is None:
+        raise unauthorized("no caller is known")
+    return found
+
+
+def require_admin() -> Caller:
+    """The admin who sent the request that is being answered. Asked before anything else of the request is looked at.
+
+    Raises:
+        Problem: 401 nobody was let in; 403 no admin.
+    """
+    return _require(TokenRole.ADMIN)
+
+
+def require_operator() -> Caller:
+    """The operator or admin who sent the request that is being answered; asked likewise.
+
+    Raises:
+        Problem: 401 nobody was let in; 403 a reader.
+    """
+    return _require(TokenRole.OPERATOR)
+
+
+def _require(role: TokenRole) -> Caller:
+    found = caller()
+    if not found.role.may(role):
+        raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"this takes an {role} token")
+    return found
+
+
+@contextmanager
+def reading_for(reader: Caller) -> Iterator[None]:
+    """Read as somebody outside of a request: for programs that hold the store themselves.
+
+    Args:
+        reader: Whose apps are read; `Caller(None)` for every app.
+    """
+    token = _caller.set(reader)
+    try:
+        yield
+    finally:
+        _caller.reset(token)
+
+
+def is_open(path: str) -> bool:
+    """Whether everybody may read what is at a path, which is as it was asked, with nothing resolved.
+
+    >>> is_open("/live/app.js"), is_open("/live"), is_open("/livelihood"), is_open("/v1/live/me")
+    (True, True, False, False)
+    """
+    return path in OPEN_PATHS or path.startswith(LIVE_PAGE)
+
+
+def digest_of(token: str) -> bytes:
+    """SHA-256 of a token, by which it is known."""
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may read what.
+
+    Attributes:
+        callers: SHA-256 of each token, and its holder. None of them: everybody reads everything.
+        loopback: Whether only this machine can connect.
+    """
+
+    callers: tuple[tuple[bytes, Caller], ...] = ()
+    loopback: bool = True
+
+    def holder(self, token: str) -> Caller | None:
+        """Whose token this is."""
+        return self.holder_of(digest_of(token))
+
+    def holder_of(self, digest: bytes) -> Caller | None:
+        """Whose token has this digest. Every token is compared, in constant time, whichever fits."""
+        found = None
+        for known, holder in self.callers:
+            if compare_digest(known, digest):
+                found = holder
+        return found
+
+
+def access_of(settings: HttpSettings) -> Access:
+    """Who may read what by the settings.
+
+    Raises:
+        ConfigurationError: Others than this machine could read without a token, or a token is unfit.
+    """
+    loopback = is_loopback(settings.host)
+    if not settings.tokens and not loopback:
+        raise ConfigurationError(
+            f"http.host is {settings.host} and http.tokens is empty: whoever reaches this machine would read every "
+            'user\'s memory. Set TURNTIDE_HTTP__TOKENS=\'[{"token": …, "apps": […]}]\', or listen on 127.0.0.1'
+        )
+    callers: dict[bytes, Caller] = {}
+    for number, entry in enumerate(settings.tokens):
+        token = entry.token.get_secret_value()
+        if not _TOKEN.fullmatch(token):
+            raise ConfigurationError(f"http.tokens.{number}: a token is letters, digits and -._~+/ (RFC 6750)")
+        digest = digest_of(token)
+        if digest in callers:
+            raise ConfigurationError(f"http.tokens.{number}: the same token stands there twice; name all its apps once")
+        callers[digest] = Caller(
+            frozenset(entry.apps) or None, entry.role, entry.text, entry.name or f"http.tokens.{number}"
+        )
+    return Access(tuple(callers.items()), loopback)
+
+
+def unauthorized(detail: str, *, error: str = "") -> Problem:
+    """401 with the challenge of RFC 6750."""
+    challenge = f'{_REALM}, error="{error}"' if error else _REALM
+    return Problem(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers={"WWW-Authenticate": challenge})

@@ -1,0 +1,290 @@
+"""Qdrant Edge: Qdrant's own engine inside this process. The local vector store.
+
+Measured on two shared cores, 256 dimensions, 200 characters of content, batches of 500, durable on return:
+
+| points  | upserts/s | filtered search p50 / p99 | one point | 200 deletes at once | reopening |
+|---------|-----------|---------------------------|-----------|---------------------|-----------|
+| 20,000  | 7,400     | 0.23 / 0.9 ms             | 18 ms     | 54 ms               |           |
+| 100,000 | 7,400     | 0.29 / 0.5 ms             | 15 ms     | 29 ms               | 0.33 s    |
+
+A flush is two thirds of a durable batch (20,000 upserts/s without). The engine holds the interpreter's lock while it
+works, thread or not: an upsert of 500 points stalls the event loop for up to 25 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.retrieval.lexical import SparseVector
+from streams.index import points as rules
+from streams.index.edge_shard import EdgeCollection, EdgeInfo, read_info
+from streams.ports import Condition, Hit, PayloadValue, Point, Stored
+
+_Result = TypeVar("_Result")
+_PAGE_POINTS = 64
+"""Copied at once: of one in a hundred the event loop waits 16 ms, with 256 points 52 ms; both copy 10,000 a second."""
+
+
+def _lock(folder: Path) -> int:
+    """Take the folder for this process; the kernel gives it back however the process ends.
+
+    Raises:
+        ConfigurationError: Another process, or another store of this one, has it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.pread(file, 32, 0).decode().strip()
+        os.close(file)
+        raise ConfigurationError(
+            f"vector store {folder} is open in process {owner}: one process can own it. Ask that process over HTTP, "
+            f"stop it, or set vectors.url to a Qdrant server"
+        ) from error
+    os.ftruncate(file, 0)
+    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+    return file
+
+
+class EdgeStore:
+    """A `streams.ports.VectorStore` in a folder that belongs to this process while the store is open.
+
+    Blocking calls run one at a time in a thread of the store's own. Writers that wait at the same time share one
+    flush. What a killed process had been told is durable is there when the folder is opened again.
+
+    Args:
+        folder: Where the collections live; made if missing.
+        embedder: Name of the embedder whose vectors come in.
+
+    Raises:
+        ConfigurationError: Another process has the folder open.
+    """
+
+    def __init__(self, folder: Path, *, embedder: str) -> None:
+        self._folder = folder
+        self._embedder = embedder
+        self._lock_file = _lock(folder)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="qdrant-edge")
+        self._open: dict[str, EdgeCollection] = {}
+        self._unflushed: set[str] = set()
+        self._flush: asyncio.Future[None] | None = None
+        self._forgetting = asyncio.Lock()
+
+    async def ensure(self, collection: str, dim: int) -> None:
+        """Create the collection, or check that it takes vectors of this size from this embedder."""
+        await self._call(partial(self._ensured, collection, dim))
+
+    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        """Write by key; the same key again replaces, also within the batch. Durable on return."""
+        if points:
+            await self._call(partial(self._upsert, collection, points))
+            await self._durable()
+
+    async def search(
+        self,
+        collection: str,
+        vector: NDArray[np.float32],
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
+    ) -> list[Hit]:
+        """Nearest by cosine among the points that match every entry of `where`; exact."""
+
+        def search() -> list[Hit]:
+            if (found := self._own(collection)) is None:
+                return []
+            rules.require_vector(collection, vector, found.info.dim)
+            return found.search(vector, where, top_k, fields)
+
+        return await self._call(search)
+
+    async def search_lexical(
+        self,
+        collection: str,
+        query: SparseVector,
+        *,
+        where: Mapping[str, Condition],
+        top_k: int,
+        fields: Sequence[str] | None = None,
+    ) -> list[Hit]:
+        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
+
+        def search() -> list[Hit]:
+            if (found := self._own(collection)) is None:
+                return []
+            found.info.require_lexical(collection)
+            return found.search_lexical(query, where, top_k, fields) if len(query) else []
+
+        return await self._call(search)
+
+    async def read(
+        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
+    ) -> dict[str, dict[str, PayloadValue]]:
+        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
+
+        def read() -> dict[str, dict[str, PayloadValue]]:
+            found = self._own(collection) if keys else None
+            return {hit.key: hit.payload for hit in found.read(keys, where)} if found else {}
+
+        return await self._call(read)
+
+    async def latest(
+        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
+    ) -> list[dict[str, PayloadValue]]:
+        """Payloads of the matching points with the highest integer field `by`, highest first."""
+
+        def latest() -> list[dict[str, PayloadValue]]:
+            found = self._own(collection)
+            return found.latest(where, by, limit) if found else []
+
+        return await self._call(latest)
+
+    async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
+        """Exact number of matching points."""
+
+        def count() -> int:
+            found = self._found(collection)
+            return found.count(where or {}) if found else 0
+
+        return await self._call(count)
+
+    async def delete(
+        self,
+        collection: str,
+        *,
+        where: Mapping[str, Condition],
+        below: tuple[str, int] | None = None,
+    ) -> None:
+        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
+        rules.require_condition(collection, where)
+
+        def delete() -> None:
+            if found := self._found(collection):
+                self._unflushed.add(collection)
+                found.delete(where, below)
+
+        await self._call(delete)
+        await self._durable()
+
+    async def collections(self) -> list[str]:
+        """Names of all that were written, in order."""
+
+        def collections() -> list[str]:
+            folders = (each for each in self._folder.iterdir() if each.is_dir())
+            return sorted(each.name for each in folders if read_info(each) is not None)
+
+        return await self._call(collections)
+
+    async def embedder_of(self, collection: str) -> str | None:
+        """Whose vectors a collection holds; None if there is no such collection."""
+        info = read_info(self._folder / collection)
+        return info.embedder if info else None
+
+    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
+        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
+
+        def page() -> tuple[list[Stored], str]:
+            found = self._found(collection)
+            return found.page(after, limit) if found else ([], "")
+
+        return await self._call(page)
+
+    async def forget(self, collection: str) -> None:
+        """Write the collection anew, without the bytes of what was deleted or replaced.
+
+        Page by page, so that readers and writers come in between. Twice the space is needed.
+        """
+        async with self._forgetting:
+            found = await self._call(partial(self._found, collection))
+            if found is None:
+                return
+            try:
+                await self._call(found.begin_anew)
+                after = await self._call(partial(found.copy_page, "", _PAGE_POINTS))
+                while after:
+                    after = await self._call(partial(found.copy_page, after, _PAGE_POINTS))
+                await self._call(found.finish_anew)
+            finally:
+                await self._call(found.abandon_anew)
+
+    async def close(self) -> None:
+        """Flush and release the folder. A second call does nothing."""
+        if self._lock_file < 0:
+            return
+        await self._call(self._close)
+        self._thread.shutdown()
+        os.close(self._lock_file)
+        self._lock_file = -1
+
+    async def _call(self, work: Callable[[], _Result]) -> _Result:
+        """Run in the store's thread, after what was called before."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        except TurntideError:
+            raise
+        except Exception as error:  # the engine raises nothing more telling
+            raise StoreUnavailable(f"vector store {self._folder}: {error}. Check space and rights there") from error
+
+    async def _durable(self) -> None:
+        """Return once a flush has run that began after everything this caller wrote.
+
+        The thread works in order: a flush not yet done when the caller's write is done can only begin after it.
+        """
+        if self._flush is None or self._flush.done():
+            self._flush = asyncio.ensure_future(self._call(self._flush_all))
+        await asyncio.shield(self._flush)
+
+    def _found(self, collection: str) -> EdgeCollection | None:
+        """The collection, opened at its first use; None if it does not exist."""
+        if found := self._open.get(collection):
+            return found
+        rules.require_collection_name(collection)
+        if (info := read_info(self._folder / collection)) is None:
+            return None
+        found = self._open[collection] = EdgeCollection.load(self._folder / collection, info)
+        return found
+
+    def _own(self, collection: str) -> EdgeCollection | None:
+        """As `_found`, if its vectors are of this store's embedder."""
+        if found := self._found(collection):
+            found.info.require(collection, embedder=self._embedder, dim=None)
+        return found
+
+    def _ensured(self, collection: str, dim: int) -> EdgeCollection:
+        found = self._found(collection)
+        if found is None:
+            info = EdgeInfo(self._embedder, dim, lexical=True)
+            found = self._open[collection] = EdgeCollection.create(self._folder / collection, info)
+        found.info.require(collection, embedder=self._embedder, dim=dim)
+        return found
+
+    def _upsert(self, collection: str, points: Sequence[Point]) -> None:
+        target = self._ensured(collection, len(points[0].vector))
+        checked = rules.checked(collection, points, target.info)
+        self._unflushed.add(collection)
+        target.upsert(checked)
+
+    def _flush_all(self) -> None:
+        """Flush what was written to: one that fails is flushed again with the next."""
+        for collection in sorted(self._unflushed):
+            self._open[collection].flush()
+            self._unflushed.discard(collection)
+
+    def _close(self) -> None:
+        for collection in self._open.values():
+            collection.flush()
+            collection.close()
+        self._open.clear()

@@ -1,0 +1,132 @@
+"""Removing somebody from the vector store: points in every collection, their bytes, and a second count (design §5).
+
+What names the user or app goes, and what names one of the sessions, whoever's it is (`models.erasure.Subject.names`):
+
+| collection | names a session if |
+|---|---|
+| turns, topics, facts | they are of it |
+| episodes | one of their turns is of it |
+| users | a turn at hand is of it |
+| memories | they were made of it or tied to it; then they go in other apps' names too |
+| spaces | never |
+| project_items, projects | they were said there; how far a project is names none |
+
+Collections of all generations are gone through, whichever serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from models.events.erase import ErasedStore, VectorsErasureDue
+from models.events.user import SessionTurns
+from streams.index import app_memory, project_points, session_memory, topic_memory, user_memory
+from streams.index.generations import GenerationStore
+from streams.index.reindex import PAGE_POINTS, RECIPES
+from streams.ports import Condition, PayloadValue, VectorStore
+
+_SESSIONS_AT_ONCE = 500
+Payload = Mapping[str, PayloadValue]
+Where = dict[str, Condition]
+
+
+def _runs(field: str) -> Callable[[Payload], list[str]]:
+    return lambda payload: [run.session_id for run in msgspec.json.decode(str(payload[field]), type=list[SessionTurns])]
+
+
+def _of_memory(payload: Payload) -> list[str]:
+    return [str(payload["session_id"]), *msgspec.json.decode(str(payload["related_conversations"]), type=list[str])]
+
+
+_NAMED: Mapping[str, tuple[Callable[[Payload], list[str]], tuple[str, ...]]] = {
+    user_memory.EPISODES: (_runs("turns"), ("user_id", "app_id", "turn")),
+    user_memory.USERS: (_runs("short_term"), ("user_id", "app_id")),
+    app_memory.MEMORIES: (_of_memory, ("owner_key",)),
+    project_points.PROJECT_ITEMS: (project_points.sessions_of, ("app_id", "owner_key", "kind", "slot")),
+    project_points.PROJECTS: (project_points.sessions_of, ("app_id", "owner_key", "kind", "slot")),
+}
+"""Which sessions a point's payload names where no condition can tell, and by which fields it is removed."""
+
+
+def base_of(collection: str) -> str | None:
+    """Name of a collection without its generation; None for what holds nothing of anybody.
+
+    >>> base_of("turns-minilm"), base_of("reindex-minilm")
+    ('turns', None)
+    """
+    base = collection.partition("-")[0]
+    return base if base in RECIPES else None
+
+
+class VectorErasing:
+    """Removes subjects of erasures from a store.
+
+    Args:
+        store: With whichever generation serves.
+    """
+
+    def __init__(self, store: VectorStore) -> None:
+        self._store = store.all_generations() if isinstance(store, GenerationStore) else store
+
+    async def erase(self, dues: Sequence[VectorsErasureDue]) -> list[list[ErasedStore]]:
+        """Remove the subjects; durable on return, and repeating it removes nothing more.
+
+        Every collection gives up its bytes once for all of them, also one without a point of theirs: earlier values of
+        points that changed or went are in its files.
+
+        Returns:
+            For each what was looked at, removed and left, by collection.
+        """
+        stores: list[list[ErasedStore]] = [[] for _ in dues]
+        for collection in await self._store.collections():
+            if (base := base_of(collection)) is None:
+                continue
+            done = [await self._remove(collection, base, due) for due in dues]
+            await self._store.forget(collection)
+            for told, due, (looked_at, removed) in zip(stores, dues, done, strict=True):
+                left = [await self._store.count(collection, where=w) for w in await self._of(collection, base, due)]
+                told.append(
+                    ErasedStore(
+                        store=f"vectors {collection}", looked_at=looked_at, removed=removed, remaining=sum(left)
+                    )
+                )
+        return stores
+
+    async def _remove(self, collection: str, base: str, due: VectorsErasureDue) -> tuple[int, int]:
+        looked_at = await self._store.count(collection)
+        for where in await self._of(collection, base, due):
+            await self._store.delete(collection, where=where)
+        return looked_at, looked_at - await self._store.count(collection)
+
+    async def _of(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
+        """Conditions of which any makes a point the subject's."""
+        return [*_conditions(base, due), *await self._naming(collection, base, due)]
+
+    async def _naming(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
+        """One condition for each point that names one of the sessions."""
+        if base not in _NAMED or not due.session_ids:
+            return []
+        sessions_of, fields = _NAMED[base]
+        sessions, found, after, more = frozenset(due.session_ids), list[Where](), "", True
+        while more:
+            stored, after = await self._store.page(collection, after, PAGE_POINTS)
+            payloads = [point.payload for point in stored if not sessions.isdisjoint(sessions_of(point.payload))]
+            found += [{field: payload[field] for field in fields} for payload in payloads]
+            more = bool(after)
+        return found
+
+
+def _conditions(base: str, due: VectorsErasureDue) -> Iterator[Where]:
+    """Conditions by what points are filed under."""
+    if due.scope == "app":
+        yield {"app_id": due.app_id}
+        if base == app_memory.MEMORIES:
+            yield {"owner_app_id": due.app_id}
+    if due.scope == "user":
+        yield {"user_id": due.user_id, "app_id": due.app_id} if due.app_id else {"user_id": due.user_id}
+    if base in (session_memory.COLLECTION, topic_memory.COLLECTION, user_memory.FACTS):
+        ids = sorted(set(due.session_ids))
+        for start in range(0, len(ids), _SESSIONS_AT_ONCE):
+            yield {"session_id": tuple(ids[start : start + _SESSIONS_AT_ONCE])}

@@ -1,0 +1,153 @@
+"""What both vector stores agree on: ids, indexed payload fields, and which points a collection takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from models.errors import ConfigurationError
+from models.events.ids import named_id
+from streams.ports import Condition, Hit, PayloadValue, Point, Stored
+
+KEY_FIELD = "_key"
+"""Payload field with the readable key, since Qdrant takes only integers and UUIDs as ids."""
+LEXICAL = "lexical"
+"""Name of the sparse vector for BM25; the dense one has none."""
+KEYWORD_FIELDS = ("session_id", "user_id", "app_id", "owner_key")
+INTEGER_FIELDS = ("turn", "event_offset", "revision")
+"""Payload fields with an index: those of large sets and those to order by. A filter on another field is exact too, but
+scans what the others leave."""
+
+_COLLECTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class CollectionInfo(msgspec.Struct, frozen=True):
+    """Which vectors a collection takes, kept with it. Those made before lexical search have no place for words."""
+
+    embedder: str
+    dim: int
+    lexical: bool = False
+
+    def require(self, collection: str, *, embedder: str, dim: int | None) -> None:
+        """Refuse vectors of another model; `dim` None checks the embedder only.
+
+        Raises:
+            ConfigurationError: Cosines between two models' vectors mean nothing.
+        """
+        if self.embedder != embedder or dim not in (None, self.dim):
+            offered = f"{embedder} with {dim} dimensions" if dim is not None else embedder
+            raise ConfigurationError(
+                f"vector collection {collection} holds vectors of {self.embedder} with {self.dim} dimensions and "
+                f"cannot take those of {offered}: set vectors.embedder back, or index into a new store"
+            )
+
+    def require_lexical(self, collection: str) -> None:
+        """Refuse words where there is no place for them.
+
+        Raises:
+            ConfigurationError: The collection was made before there was lexical search.
+        """
+        if not self.lexical:
+            raise ConfigurationError(
+                f"vector collection {collection} was made before there was lexical search and holds no words: "
+                f"`turntide reindex` makes it anew from itself, `turntide reset index` from the topics"
+            )
+
+
+def point_id(key: str) -> str:
+    """Id of a point in Qdrant: UUIDv5 of its readable key."""
+    return named_id("point", key)
+
+
+def stored_payload(point: Point) -> dict[str, PayloadValue]:
+    """The payload as it is written: with the readable key."""
+    return {**point.payload, KEY_FIELD: point.key}
+
+
+def given_payload(stored: dict[str, PayloadValue]) -> dict[str, PayloadValue]:
+    """The payload as it was given: without the readable key."""
+    return {field: value for field, value in stored.items() if field != KEY_FIELD}
+
+
+def selected(fields: Sequence[str] | None) -> list[str] | bool:
+    """Payload fields to ask for, with the readable key; True for all."""
+    return True if fields is None else [*fields, KEY_FIELD]
+
+
+def hit(stored: dict[str, PayloadValue], score: float) -> Hit:
+    """A search result from what is stored."""
+    return Hit(key=str(stored[KEY_FIELD]), score=score, payload=given_payload(stored))
+
+
+def stored(payload: dict[str, PayloadValue]) -> Stored:
+    """A point without its vectors from what is stored."""
+    return Stored(str(payload[KEY_FIELD]), given_payload(payload))
+
+
+def require_collection_name(collection: str) -> None:
+    """Refuse names that are no folder name or no name in Qdrant.
+
+    Raises:
+        ConfigurationError: Other characters than letters, digits, `_` and `-`, or more than 64.
+    """
+    if not _COLLECTION_NAME.fullmatch(collection):
+        raise ConfigurationError(f"vector collection {collection!r}: use 1-64 letters, digits, _ or -")
+
+
+def require_vector(collection: str, vector: NDArray[np.float32], dim: int) -> None:
+    """Refuse a vector that cannot be compared in this collection.
+
+    Raises:
+        ConfigurationError: Another dimension, or a number that is not finite.
+    """
+    if vector.shape != (dim,):
+        raise ConfigurationError(
+            f"vector collection {collection} takes {dim} dimensions, got shape {vector.shape}: "
+            f"is this the embedder it was built with?"
+        )
+    if not np.isfinite(vector).all():
+        raise ConfigurationError(f"vector collection {collection}: a vector has numbers that are not finite")
+
+
+def checked(collection: str, points: Sequence[Point], info: CollectionInfo) -> list[Point]:
+    """The points to write: the last of each key, every vector fit for the collection.
+
+    Raises:
+        ConfigurationError: A vector does not fit; nothing was written.
+    """
+    last = {point.key: point for point in points}
+    for point in last.values():
+        require_vector(collection, point.vector, info.dim)
+        if point.lexical is not None:
+            info.require_lexical(collection)
+    return list(last.values())
+
+
+def require_condition(collection: str, where: Mapping[str, Condition]) -> None:
+    """Refuse to delete by no condition at all.
+
+    Raises:
+        ConfigurationError: `where` is empty, which would empty the collection.
+    """
+    if not where:
+        raise ConfigurationError(f"vector collection {collection}: refused to delete every point; name a condition")
+
+
+def split_condition(field: str, value: tuple[int, int] | tuple[str, ...]) -> tuple[list[int], list[str]]:
+    """A tuple's closed range, or the strings of which any may hold; the other list is empty.
+
+    Raises:
+        ConfigurationError: The tuple is empty, which matches nothing: the search is better left out.
+    """
+    if not value:
+        raise ConfigurationError(f"filter on {field}: any of no values matches nothing; leave the search out")
+    return [each for each in value if isinstance(each, int)], [each for each in value if isinstance(each, str)]
+
+
+def boolean_condition(field: str) -> ConfigurationError:
+    """Why a filter by a boolean is refused (`streams.ports.Condition`)."""
+    return ConfigurationError(f"filter on {field}: booleans cannot be matched in every store; keep it as 0 or 1")

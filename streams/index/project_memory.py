@@ -1,0 +1,276 @@
+"""Memory of projects: items found by likeness and words, and a view of each project that follows them (seed 004).
+
+| what | rule |
+|---|---|
+| an event again | replaces the point it wrote; the log's last event of a slot counts |
+| a view that is held, and its project went on | only what changed since its revision is read |
+| a project that was erased and came again | another life (`born`): what was held of the one before is let go |
+| a project that the caller may not read | none, whether or not a view is held |
+| a view that nobody asked for an hour | let go with the next question for any: its project may be erased |
+
+Measured on Qdrant Edge, two shared cores, wordllama, a project of 10,000 memories: read first in 0.8 s, beside the loop
+but for stalls of at most 60 ms; a view that is up to date is given in 0.15 ms, one behind by a change in 1.8 ms; the
+hybrid search over all of them takes 4 ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from time import monotonic
+from weakref import WeakValueDictionary
+
+from msgspec import structs
+
+from models.events import ProjectChanged, ProjectItemChanged, project_key
+from models.policy.project import ProjectPolicy
+from models.project.view import ProjectView
+from models.retrieval.lexical import terms
+from models.retrieval.relevance import RetrievalQuery, Retrieved
+from streams.index.hybrid_search import HybridSearch
+from streams.index.project_points import (
+    EMBEDDED,
+    PROJECT_ITEMS,
+    PROJECTS,
+    STANDINGS,
+    RememberedProject,
+    embedded_text,
+    item_event,
+    item_point,
+    remembered_project,
+    slot_of_key,
+    standing_event,
+    standing_point,
+)
+from streams.index.project_questions import ranked, retrieved
+from streams.index.recent_vectors import RecentVectors
+from streams.ports import Condition, Embedder, PayloadValue, VectorStore
+
+__all__ = ["PROJECTS", "PROJECT_ITEMS", "ProjectMemories", "RememberedProject"]
+
+_PAGE_ITEMS = 500
+"""Read at once. With 100 a first reading takes half as long again and stalls the loop no less; with 1,000 for 80 ms."""
+_APPLIED_AT_ONCE = 100
+_FEWEST_CANDIDATES = 100
+_LAST_REVISION = 2**53
+HELD_S = 3_600.0
+"""A view that nobody asked for so long is let go with the next question: its project may be erased."""
+
+
+@dataclass(slots=True)
+class _Held:
+    """A view with the standing that it was read by."""
+
+    view: ProjectView
+    standing: ProjectChanged
+    asked_at: float = 0.0
+
+    def is_of(self, standing: ProjectChanged) -> bool:
+        """Whether it is of that life of the project."""
+        return self.standing.born == standing.born
+
+    def knows(self, standing: ProjectChanged) -> bool:
+        """Whether all is in that the standing speaks of."""
+        return self.is_of(standing) and self.standing.revision >= standing.revision
+
+
+class ProjectMemories:
+    """Items and standings of all projects, and views of those that were asked for lately.
+
+    A view is changed in place when its project went on: it belongs to the event loop, and who awaits something may
+    find it newer afterwards.
+
+    Args:
+        store: Where points live; over the tenants' border for those who serve requests. It needs no ensuring.
+        embedder: Embeds items and queries.
+        policy: How views retrieve, and how many items are held.
+        reads: Whether whoever asks may read an app (`streams.http.tenancy.reads`), by default every app. The store
+            knows too; this spares it, and what is held for others stays held.
+        clock: Seconds.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        embedder: Embedder,
+        policy: ProjectPolicy,
+        *,
+        reads: Callable[[str], bool] = lambda _: True,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._store = store
+        self._reads = reads
+        self._clock = clock
+        self._embedder = embedder
+        self._policy = policy
+        self._search = HybridSearch(store, embedder)
+        self._vectors = RecentVectors(embedder)
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    # --- writing
+
+    async def add_items(self, events: Sequence[tuple[ProjectItemChanged, int]]) -> None:
+        """Index items, and that items went; durable on return, and repeating it changes nothing.
+
+        Args:
+            events: The last of each slot, with the offsets of their records.
+        """
+        if found := [each for each in events if each[0].kind in EMBEDDED]:
+            rows = await self._vectors.of([embedded_text(event) for event, _ in found])
+            points = [item_point(event, offset, row) for (event, offset), row in zip(found, rows, strict=True)]
+            await self._store.upsert(PROJECT_ITEMS, points)
+        if rest := [each for each in events if each[0].kind not in EMBEDDED]:
+            blank = self._vectors.blank
+            await self._store.upsert(PROJECTS, [item_point(event, offset, blank) for event, offset in rest])
+
+    async def add_standings(self, events: Sequence[tuple[ProjectChanged, int]]) -> None:
+        """Note how far projects are. Call it after their items: who waits for it will read them."""
+        if events:
+            blank = self._vectors.blank
+            await self._store.upsert(PROJECTS, [standing_point(event, offset, blank) for event, offset in events])
+
+    # --- reading
+
+    async def standing(self, app_id: str, project_id: str) -> RememberedProject | None:
+        """As last indexed; None for a project that nothing happened to."""
+        found = await self._standing(app_id, project_id)
+        return None if found is None else remembered_project(found)
+
+    async def projects(self, app_id: str | None, limit: int) -> list[RememberedProject]:
+        """Standings of an app's projects, or of all that may be read, the latest written first."""
+        where: dict[str, Condition] = {"owner_key": STANDINGS}
+        if app_id is not None:
+            where["app_id"] = app_id
+        found = await self._store.latest(PROJECTS, where=where, by="event_offset", limit=limit)
+        return [remembered_project(standing_event(payload)) for payload in found]
+
+    async def view(self, app_id: str, project_id: str) -> ProjectView | None:
+        """Everything of a project, as of its standing in the store; None for one that nothing happened to.
+
+        Raises:
+            StoreUnavailable: The store does not answer. What was held stays held.
+        """
+        if not self._reads(app_id):
+            return None
+        key = project_key(app_id, project_id)
+        standing = await self._standing(app_id, project_id)
+        if standing is not None and (held := self._held.get(key)) is not None and held.knows(standing):
+            self._keep(key, held)
+            return held.view
+        async with self._reading.setdefault(key, asyncio.Lock()):
+            return await self._read(key, app_id, project_id)
+
+    async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
+        """What answers the query by words and meaning, with everything else that `ProjectView.retrieve` does.
+
+        Scores are fused: the higher the better, comparable within one answer only, 0 for what nothing speaks for. What
+        the context speaks of too is lifted. More is looked at while filters leave fewer hits than are asked for,
+        whatever is pulled in besides. Without a term in the query and its context the seed's scores answer: what is
+        important and recent.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        text, around = (query.text, query.context) if terms(query.text) else (query.context, "")
+        if not terms(text):
+            return await retrieved(view, query, at)
+        # Nothing else: of 10,000 items a second condition costs 3 ms, one without an index 80. What went has no words,
+        # and the view leaves it out.
+        where: dict[str, Condition] = {"owner_key": project_key(view.app_id, view.project_id)}
+        retrieval = self._policy.retrieval
+        top_k = query.top_k or retrieval.top_k
+        hits_only = structs.replace(query, related_depth=0)
+        looked_at = max(top_k, _FEWEST_CANDIDATES)
+        while True:
+            best = dict(await self._search.keys(PROJECT_ITEMS, text, where, looked_at))
+            if around:
+                for key, score in await self._search.keys(PROJECT_ITEMS, around, where, looked_at):
+                    if key in best:
+                        best[key] += retrieval.context_weight * score
+            places = ((slot_of_key(key), score) for key, score in best.items())
+            scores = {(kind, name): score for (kind, slot), score in places if (name := view.item_in(kind, slot))}
+            hits = await ranked(view, scores, hits_only, at)
+            if len(best) < looked_at or len(hits) >= top_k:
+                return await ranked(view, scores, query, at) if query.related_depth else hits
+            looked_at *= 4
+
+    async def _read(self, key: str, app_id: str, project_id: str) -> ProjectView | None:
+        """Bring the view up to date; one reader of a project at a time."""
+        standing = await self._standing(app_id, project_id)  # it may have changed while others read
+        if standing is None:
+            self._held.pop(key, None)
+            return None
+        held = self._held.get(key)
+        if held is None or not held.is_of(standing):
+            view = ProjectView(app_id, project_id, self._policy)
+            events = await self._events(key, {"active": 1})
+            await asyncio.to_thread(_apply, view, events)
+            held = _Held(view, standing)
+            # What changed while its pages were read may be on none of them.
+            missed = await self._events(key, {}, after=standing.revision)
+        else:
+            missed = [] if held.knows(standing) else await self._events(key, {}, after=held.standing.revision)
+        for start in range(0, len(missed), _APPLIED_AT_ONCE):
+            _apply(held.view, missed[start : start + _APPLIED_AT_ONCE])
+            await asyncio.sleep(0)
+        if held.view.standing is None or not held.knows(standing):
+            held.standing = standing
+        held.view.apply(held.standing)
+        self._keep(key, held)
+        return held.view
+
+    def _keep(self, key: str, held: _Held) -> None:
+        """Hold a view, and let go those that were asked for longest ago: too long, or there are too many items."""
+        held.asked_at = self._clock()
+        self._held[key] = held
+        self._held.move_to_end(key)
+        while next(iter(self._held.values())).asked_at < held.asked_at - HELD_S:
+            self._held.popitem(last=False)
+        items = sum(each.view.size for each in self._held.values())
+        while items > self._policy.retrieval.cached_items and len(self._held) > 1:
+            _, gone = self._held.popitem(last=False)
+            items -= gone.view.size
+
+    async def _standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
+        key = project_key(app_id, project_id)
+        found = await self._store.read(PROJECTS, [key], where={"app_id": app_id})
+        return standing_event(found[key]) if key in found else None
+
+    async def _events(self, key: str, where: Mapping[str, Condition], *, after: int = -1) -> list[ProjectItemChanged]:
+        """Events of a project's points that changed after a revision, in the order in which they came."""
+        of_project: dict[str, Condition] = {"owner_key": key, **where}
+        payloads = [
+            payload
+            for collection in (PROJECT_ITEMS, PROJECTS)
+            for payload in await self._changed(collection, of_project, after)
+        ]
+        return await asyncio.to_thread(_in_order, payloads)
+
+    async def _changed(self, collection: str, where: dict[str, Condition], after: int) -> list[dict[str, PayloadValue]]:
+        """Payloads of points that changed after a revision, page by page; some may be there twice."""
+        found: list[dict[str, PayloadValue]] = []
+        newest, limit = _LAST_REVISION, _PAGE_ITEMS
+        while True:
+            within: dict[str, Condition] = {**where, "revision": (after + 1, newest)}
+            page = await self._store.latest(collection, where=within, by="revision", limit=limit)
+            found += page
+            if len(page) < limit:
+                return found
+            # The oldest revision of a page may go on, so the next one begins with it; if it fills a page, so with more.
+            oldest = int(page[-1]["revision"] or 0)
+            limit = limit * 2 if oldest == newest else _PAGE_ITEMS
+            newest = oldest
+
+
+def _in_order(payloads: Iterable[dict[str, PayloadValue]]) -> list[ProjectItemChanged]:
+    events = ((int(payload["event_offset"] or 0), item_event(payload)) for payload in payloads)
+    return [event for _, event in sorted(events, key=lambda each: (each[1].revision, each[0]))]
+
+
+def _apply(view: ProjectView, events: Iterable[ProjectItemChanged]) -> None:
+    for event in events:
+        view.apply(event)

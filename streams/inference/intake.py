@@ -1,0 +1,174 @@
+"""From raw records to arrivals: decode and check, then score and embed the whole batch at once.
+
+The live role, replay and tests take this same way in, so that all see the same risk and vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from math import isnan
+from typing import Generic, NamedTuple, TypeVar
+
+from aiokafka.structs import ConsumerRecord
+
+from models.errors import InvalidRecord
+from models.events import DeadLetter, Position, TopicRestored, Turn
+from models.events.ids import event_id
+from models.partition.sessions import Arrival
+from models.policy import IntakePolicy, Policy
+from models.risk.scorer import score_text
+from models.session.bounds import fitting_dead_letter
+from models.text.language import is_probably_english
+from models.wire.arrival import Command
+from models.wire.codec import decode_command, decode_input
+from streams.kafka.times import appended_at
+from streams.observe.telemetry import metrics, stage
+from streams.ports import Embedder, TurnScorer, Vectors
+
+_Decoded = TypeVar("_Decoded")
+
+
+class Decoded(NamedTuple, Generic[_Decoded]):
+    """What a batch of records holds."""
+
+    arrivals: list[_Decoded]
+    dead: list[DeadLetter]
+
+
+class Intake:
+    """Decodes, scores and embeds."""
+
+    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        self._policy = policy
+        self._embedder = embedder
+        self._scorer = scorer
+
+    def take(self, records: Iterable[ConsumerRecord], *, above: int = -1) -> Decoded[Arrival]:
+        """Arrivals and dead letters of the records whose offset is above the given one, each in log order."""
+        return self.take_each({0: records}, above={0: above})[0]
+
+    def take_each(
+        self, batches: Mapping[int, Iterable[ConsumerRecord]], *, above: Mapping[int, int]
+    ) -> dict[int, Decoded[Arrival]]:
+        """As `take`, for several partitions, scored and embedded together."""
+        decoded = {n: decode(records, self._policy.intake, above=above[n]) for n, records in batches.items()}
+        self._enrich([each.arrivals for each in decoded.values()])
+        return decoded
+
+    def _enrich(self, batches: Sequence[list[Arrival]]) -> None:
+        roles = self._policy.risk.scored_roles
+        turns = [
+            (arrivals, n, arrival.event)
+            for arrivals in batches
+            for n, arrival in enumerate(arrivals)
+            if isinstance(arrival.event, Turn) and arrival.event.role in roles
+        ]
+        restored = [
+            (arrivals, n, topic_text(arrival.event.title, arrival.event.summary))
+            for arrivals in batches
+            for n, arrival in enumerate(arrivals)
+            if isinstance(arrival.event, TopicRestored)
+        ]
+        if not turns and not restored:
+            return
+        texts = [(arrivals, n, turn.content) for arrivals, n, turn in turns] + restored
+        with stage("embed"):
+            vectors = self._embedder.embed([text for *_, text in texts])
+        with stage("score"):
+            said = [turn for *_, turn in turns]
+            risks = score_turns(said, vectors[: len(said)], self._embedder, self._scorer)
+            foreign = sum(not is_probably_english(turn.content) for turn in said)
+            metrics.counter("turns_not_english_total").inc(foreign)
+        for (arrivals, n, text), risk, vector in zip(texts, [*risks, *[None] * len(restored)], vectors, strict=True):
+            plain = arrivals[n]
+            arrivals[n] = Arrival(plain.event, plain.position, plain.appended_at, risk, vector if text else None)
+
+
+def score_turns(turns: Sequence[Turn], vectors: Vectors, embedder: Embedder, scorer: TurnScorer) -> Sequence[float]:
+    """Risk of each turn, 0-1; a scorer that reads this embedder's vectors need not make them again.
+
+    Where it gives no number (NaN) the rules' risk takes its place, and is counted: no silent zero.
+
+    Args:
+        turns: Of any role.
+        vectors: Of their contents, a row each.
+        embedder: That made them.
+        scorer: Not asked about no turns.
+    """
+    if not turns:
+        return []
+    risks = list(scorer.score(turns, vectors if scorer.reads == embedder.name else None))
+    for n, risk in enumerate(risks):
+        if isinstance(risk, float) and isnan(risk):
+            risks[n] = score_text(turns[n].content)
+            metrics.counter("risks_not_a_number_total").inc()
+    return risks
+
+
+def topic_text(title: str, summary: str | None) -> str:
+    """What a topic is embedded by."""
+    return f"{title}\n{summary}" if summary else title
+
+
+def decode(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Arrival]:
+    """Arrivals, neither scored nor embedded, and dead letters of the records above an offset, each in log order."""
+
+    def arrival(record: ConsumerRecord, received_at: datetime) -> Arrival:
+        return Arrival(decode_input(record.value, record.key, received_at, rules), _place(record), received_at)
+
+    return _decode(records, arrival, above)
+
+
+def decode_commands(records: Iterable[ConsumerRecord], rules: IntakePolicy, *, above: int = -1) -> Decoded[Command]:
+    """Commands and dead letters of the records of `commands.v1` above an offset, each in log order."""
+
+    def command(record: ConsumerRecord, received_at: datetime) -> Command:
+        return Command(decode_command(record.value, record.key, received_at, rules), _place(record), received_at)
+
+    return _decode(records, command, above)
+
+
+def _decode(
+    records: Iterable[ConsumerRecord], read: Callable[[ConsumerRecord, datetime], _Decoded], above: int
+) -> Decoded[_Decoded]:
+    arrivals: list[_Decoded] = []
+    dead: list[DeadLetter] = []
+    with stage("decode"):
+        for record in records:
+            if record.offset <= above:
+                continue
+            try:
+                arrivals.append(read(record, appended_at(record)))
+            except InvalidRecord as reason:
+                dead.append(dead_letter(record, "decode", reason))
+    return Decoded(arrivals, dead)
+
+
+def _place(record: ConsumerRecord) -> Position:
+    return Position(record.topic, record.partition, record.offset)
+
+
+def dead_letter(record: ConsumerRecord, stage_name: str, reason: InvalidRecord) -> DeadLetter:
+    """The dead letter of a record: original bytes if its topic can take them, reason and place."""
+    position = _place(record)
+    letter = DeadLetter(
+        id=event_id("dead_letter", record.topic, position),
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        stage=stage_name,
+        reason=reason.reason,
+        detail=reason.detail,
+        key=record.key,
+        value=record.value,
+        headers=list(record.headers),
+        appended_at=appended_at(record),
+    )
+    return fitting_dead_letter(letter)
+
+
+def unfoldable(record: ConsumerRecord, error: Exception) -> DeadLetter:
+    """The dead letter of a record that breaks the fold."""
+    reason = InvalidRecord("fold_failed", f"{type(error).__name__} in the fold; replay after an upgrade")
+    return dead_letter(record, "fold", reason)

@@ -1,0 +1,230 @@
+"""A language model behind OpenAI's API (Ollama, vLLM, hosted). Extra `llm`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import Annotated, Literal
+
+import msgspec
+import openai
+from msgspec import Meta, Struct
+from openai.types.chat import ChatCompletionAssistantMessageParam, ChatCompletionUserMessageParam
+from openai.types.shared_params import ResponseFormatJSONObject, ResponseFormatJSONSchema, ResponseFormatText
+from pydantic import SecretStr
+
+from models.errors import LlmTimedOut, LlmUnavailable
+from streams.inference.llm_answers import Answer, Said, decode_answer, json_schema
+from streams.inference.llm_spent import count_call, count_usage
+from streams.inference.openai_failures import NotTheApi, judge, key_of
+from streams.inference.resilience import CallFailed, Guard, Retry
+
+JsonMode = Literal["json_schema", "json_object", "text"]
+"""How the server is told to answer in JSON: by the schema, which constrains what a model can say (OpenAI, Ollama,
+vLLM, llama.cpp); to give any object; or by the prompt alone."""
+Message = ChatCompletionUserMessageParam | ChatCompletionAssistantMessageParam
+DEFAULT_TIMEOUT = timedelta(seconds=30)
+
+
+class OpenAiLlm:
+    """Any server that speaks OpenAI's chat completions.
+
+    Args:
+        base_url: With the version, e.g. `http://127.0.0.1:11434/v1`.
+        model: As the server calls it.
+        api_key: None where the server asks for none.
+        timeout: Of one try.
+        json_mode: How the server is told to answer in JSON.
+        temperature: 0 for the likeliest answer; None where the model takes no temperature.
+        guard: Before the server, with `streams.inference.openai_failures.judge`; none: of defaults with this time-out.
+        section: Of the settings that name it, for errors.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        api_key: SecretStr | None = None,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+        *,
+        json_mode: JsonMode = "json_schema",
+        temperature: float | None = 0.0,
+        guard: Guard | None = None,
+        section: str = "llm",
+    ) -> None:
+        self.name = f"openai:{model}"
+        self._model = model
+        self._json_mode: JsonMode = json_mode
+        self._temperature = openai.omit if temperature is None else temperature
+        self._guard = guard or Guard(f"language model {model}", judge, Retry(timeout=timeout))
+        self._section = section
+        self._service = section.partition(".")[0]
+        self._client = openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=key_of(api_key),
+            timeout=timeout.total_seconds(),
+            max_retries=0,  # the guard's budget is the only one
+        )
+
+    async def complete(self, system: str, user: str, schema: type[Struct], *, within: timedelta | None = None) -> Said:
+        """What it says, not decoded.
+
+        Raises:
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+        """
+        return await self._guarded(lambda: self._said(system, user, schema), within)
+
+    async def classify(
+        self, messages: Sequence[Message], *, top_logprobs: int, most_tokens: int, within: timedelta | None = None
+    ) -> Said:
+        """What a model says of a conversation that knows by itself what to say (guard models).
+
+        Args:
+            messages: The conversation.
+            top_logprobs: How many of the words that it could have begun with are asked for; 0 asks for none.
+            most_tokens: Of the answer.
+            within: All tries together; None: as its settings say.
+
+        Raises:
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+        """
+        return await self._guarded(lambda: self._classified(messages, top_logprobs, most_tokens), within)
+
+    async def _guarded(self, request: Callable[[], Awaitable[Said]], within: timedelta | None) -> Said:
+        began_s, result = monotonic(), "unavailable"
+        try:
+            said = await self._tried(request, within)
+            result = "answered"
+        except LlmTimedOut:
+            result = "timeout"
+            raise
+        finally:
+            count_call(self._service, result, monotonic() - began_s)
+        return said
+
+    async def _tried(self, request: Callable[[], Awaitable[Said]], within: timedelta | None) -> Said:
+        try:
+            async with asyncio.timeout(within.total_seconds() if within is not None else None):
+                return await self._guard.call(request)
+        except TimeoutError as error:
+            self._guard.breaker.failed()  # for the guard the call was cancelled; the server let it come to that
+            raise LlmTimedOut(f"language model {self._model}: no answer within {within}") from error
+        except CallFailed as error:
+            timed_out = isinstance(error.__cause__, TimeoutError | openai.APITimeoutError)
+            kind = LlmTimedOut if timed_out else LlmUnavailable
+            named = self._section
+            raise kind(f"{error}: check {named}.base_url, {named}.model and {named}.api_key") from error
+
+    async def complete_json(self, system: str, user: str, schema: type[Answer]) -> Answer:
+        """Its answer, decoded.
+
+        Raises:
+            LlmUnavailable: No answer, after all tries; `LlmTimedOut` if none came in time.
+            LlmRubbish: An answer of another form.
+        """
+        said = await self.complete(system, user, schema)
+        return decode_answer(said.text, schema)
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._client.close()
+
+    async def _said(self, system: str, user: str, schema: type[Struct]) -> Said:
+        response = await self._client.chat.completions.with_raw_response.create(
+            model=self._model,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            temperature=self._temperature,
+            response_format=_response_format(schema, self._json_mode),
+        )
+        return _read(response.content, self._service)
+
+    async def _classified(self, messages: Sequence[Message], top_logprobs: int, most_tokens: int) -> Said:
+        response = await self._client.chat.completions.with_raw_response.create(
+            model=self._model,
+            messages=messages,
+            temperature=self._temperature,
+            max_tokens=most_tokens,
+            logprobs=True if top_logprobs else openai.omit,
+            top_logprobs=top_logprobs or openai.omit,
+        )
+        return _read(response.content, self._service)
+
+
+def _read(body: bytes, service: str) -> Said:
+    """Text of the first choice that has one.
+
+    The body is decoded here: the client builds its own objects of it without looking.
+    """
+    try:
+        completion = msgspec.json.decode(body, type=_Completion)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise NotTheApi from error
+    count_usage(service, completion.usage)
+    choice = next((choice for choice in completion.choices if choice.message.content), _Choice(_Message()))
+    return Said(choice.message.content or "", _tokens(completion.usage), _first_tokens(choice.logprobs))
+
+
+def _response_format(
+    schema: type[Struct], mode: JsonMode
+) -> ResponseFormatJSONSchema | ResponseFormatJSONObject | ResponseFormatText:
+    if mode == "json_schema":
+        return {
+            "type": "json_schema",
+            "json_schema": {"name": schema.__name__.strip("_"), "schema": json_schema(schema)},
+        }
+    return {"type": "json_object"} if mode == "json_object" else {"type": "text"}
+
+
+def _tokens(usage: msgspec.Raw) -> int | None:
+    """What the server counted; an answer is none the worse for a count that is none."""
+    try:
+        return msgspec.json.decode(usage, type=_Usage).total_tokens
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _first_tokens(logprobs: msgspec.Raw) -> dict[str, float]:
+    """Of the first place that is not blank: guard models begin with empty lines."""
+    try:
+        places = (msgspec.json.decode(logprobs, type=_Logprobs | None) or _Logprobs()).content or []
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return {}
+    first = next((place for place in places if place.token.strip()), None)
+    return {each.token: math.exp(min(0.0, each.logprob)) for each in first.top_logprobs} if first else {}
+
+
+class _Usage(Struct, frozen=True):
+    total_tokens: Annotated[int, Meta(ge=1, le=2**31)]
+
+
+class _Message(Struct, frozen=True):
+    content: str | None = None
+
+
+class _Likely(Struct, frozen=True):
+    token: str
+    logprob: float
+
+
+class _Place(Struct, frozen=True):
+    token: str
+    top_logprobs: list[_Likely] = []
+
+
+class _Logprobs(Struct, frozen=True):
+    content: list[_Place] | None = None
+
+
+class _Choice(Struct, frozen=True):
+    message: _Message
+    logprobs: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Completion(Struct, frozen=True):
+    """As much of a chat completion as is read."""
+
+    choices: list[_Choice] = []
+    usage: msgspec.Raw = msgspec.Raw(b"null")

@@ -1,1 +1,0 @@
-"""Judges of conversations with an alert: slower than the built-in judgement, and never waited for."""

@@ -1,0 +1,294 @@
+"""What operators see of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `tracing`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from time import monotonic, perf_counter, process_time
+from typing import Any, Literal
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import Metric as Family
+from prometheus_client.registry import Collector
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from models.errors import ConfigurationError
+from models.metrics import METRICS, Kind, Metric
+from streams.observe.memory_limit import memory_limit_bytes
+from streams.observe.tracing import tracing
+from streams.settings.telemetry import TelemetrySettings
+
+PREFIX = "turntide_"
+
+_Collector = Counter | Gauge | Histogram
+_QUIET = (
+    *("aiokafka", "faust", "httpcore", "httpx", "kafka", "mcp", "mode", "openai", "qdrant_client", "uvicorn"),
+    *("opentelemetry", "wordllama"),
+)
+_SAY_AGAIN_S, _MOST_SAID = 10.0, 1_000
+_WITHHELD_KEYS = frozenset({"content", "query", "summary", "text"})
+
+
+def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
+    name, documentation = PREFIX + metric.name, f"{metric.help} {metric.what_to_do}"
+    match metric.kind:
+        case Kind.COUNTER:
+            return Counter(name, documentation, metric.labels, registry=registry)
+        case Kind.GAUGE:
+            return Gauge(name, documentation, metric.labels, registry=registry)
+        case Kind.HISTOGRAM:
+            return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
+
+
+class _NoCounter(Counter):
+    """Counts nothing."""
+
+    def __init__(self) -> None: ...
+
+    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None: ...
+
+
+class _NoGauge(Gauge):
+    """Shows nothing."""
+
+    def __init__(self) -> None: ...
+
+    def set(self, value: float) -> None: ...
+
+    def inc(self, amount: float = 1) -> None: ...
+
+    def dec(self, amount: float = 1) -> None: ...
+
+
+class _NoHistogram(Histogram):
+    """Observes nothing."""
+
+    def __init__(self) -> None: ...
+
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None: ...
+
+
+_NO_COUNTER, _NO_GAUGE, _NO_HISTOGRAM = _NoCounter(), _NoGauge(), _NoHistogram()
+
+
+class _BeforeScrape(Collector):
+    """Brings up to date what is read rather than counted; comes first in its registry and has no family itself."""
+
+    def __init__(self, refresh: Callable[[], None]) -> None:
+        self._refresh = refresh
+
+    def describe(self) -> Iterable[Family]:
+        return ()
+
+    def collect(self) -> Iterable[Family]:
+        self._refresh()
+        return ()
+
+
+class Metrics:
+    """The catalogue's metrics in a registry of their own.
+
+    `metrics.counter("dead_letters_total", reason="not_json").inc()`: a name, kind or label that the catalogue does
+    not have is refused.
+
+    Attributes:
+        registry: What is scraped.
+        settings: Prices, and whether anything is counted.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.settings = TelemetrySettings()
+        self._silent = False
+        self._known: dict[tuple[object, ...], _Collector] = {}
+        """What was asked for before: checked once, since some are asked for with every turn."""
+        self._cpu_s = 0.0
+        self.registry.register(_BeforeScrape(self._refresh))
+        self._collectors = {metric.name: (metric, _collector(metric, self.registry)) for metric in METRICS}
+        ProcessCollector(registry=self.registry)
+        self.gauge("build_info", version=metadata.version("turntide")).set(1)
+        self.gauge("memory_limit_bytes").set(memory_limit_bytes())
+
+    def configure(self, settings: TelemetrySettings) -> None:
+        """Take the settings over; once, before anything is counted."""
+        self.settings = settings
+        self._silent = not settings.metrics
+
+    def _refresh(self) -> None:
+        before_s, self._cpu_s = self._cpu_s, process_time()
+        self.counter("energy_joules_total").inc((self._cpu_s - before_s) * self.settings.watts_per_core)
+
+    def counter(self, name: str, **labels: str) -> Counter:
+        """Return the counter with these labels.
+
+        Raises:
+            ConfigurationError: No such counter, or other labels.
+        """
+        if self._silent:
+            return _NO_COUNTER
+        found = self._child(name, labels)
+        if not isinstance(found, Counter):
+            raise ConfigurationError(f"metric {name} is no counter: see models/metrics/")
+        return found
+
+    def gauge(self, name: str, **labels: str) -> Gauge:
+        """Return the gauge with these labels.
+
+        Raises:
+            ConfigurationError: No such gauge, or other labels.
+        """
+        if self._silent:
+            return _NO_GAUGE
+        found = self._child(name, labels)
+        if not isinstance(found, Gauge):
+            raise ConfigurationError(f"metric {name} is no gauge: see models/metrics/")
+        return found
+
+    def histogram(self, name: str, **labels: str) -> Histogram:
+        """Return the histogram with these labels.
+
+        Raises:
+            ConfigurationError: No such histogram, or other labels.
+        """
+        if self._silent:
+            return _NO_HISTOGRAM
+        found = self._child(name, labels)
+        if not isinstance(found, Histogram):
+            raise ConfigurationError(f"metric {name} is no histogram: see models/metrics/")
+        return found
+
+    def forget_partition(self, partition: int) -> None:
+        """Drop the gauges of a partition that was revoked: its new owner reports them now."""
+        for metric, collector in self._collectors.values():
+            if metric.kind is Kind.GAUGE and "partition" in metric.labels:
+                collector.remove_by_labels({"partition": str(partition)})
+        self._known.clear()
+
+    def _child(self, name: str, labels: dict[str, str]) -> _Collector:
+        asked = (name, *labels.items())
+        known = self._known.get(asked)
+        if known is None:
+            known = self._known[asked] = self._checked(name, labels)
+        return known
+
+    def _checked(self, name: str, labels: dict[str, str]) -> _Collector:
+        try:
+            metric, collector = self._collectors[name]
+        except KeyError:
+            raise ConfigurationError(f"metric {name!r} is not in the catalogue: add it to models/metrics/") from None
+        if set(labels) != set(metric.labels):
+            raise ConfigurationError(f"metric {name} takes the labels {metric.labels}, got {tuple(labels)}")
+        return collector.labels(**labels) if labels else collector
+
+
+metrics = Metrics()
+"""This process's metrics."""
+
+
+def start_telemetry(settings: TelemetrySettings, role: str) -> None:
+    """Metrics and traces as the settings want them. Call before a role counts anything.
+
+    Raises:
+        ConfigurationError: Traces are wanted and the extra `otel` is not installed.
+    """
+    metrics.configure(settings)
+    tracing.start(settings, role, counted=_count_spans)
+
+
+def _count_spans(spans: int, result: str) -> None:
+    metrics.counter("trace_spans_total", result=result).inc(spans)
+
+
+@contextmanager
+def stage(name: str) -> Iterator[None]:
+    """Time one stage of a batch (`models.metrics.STAGES`); of a traced batch it is a span too."""
+    started_s = perf_counter()
+    if tracing.on:
+        with tracing.stage(name):
+            yield
+    else:
+        yield
+    metrics.histogram("stage_seconds", stage=name).observe(perf_counter() - started_s)
+
+
+def _withhold_turn_text(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """A last guard: what a conversation said is nobody's log line."""
+    return {key: "<withheld>" if key in _WITHHELD_KEYS else value for key, value in event.items()}
+
+
+class _Calm(logging.Filter):
+    """Kafka's client says the same hundreds of times a second while its broker is away: once in ten seconds will do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not record.name.startswith("aiokafka"):
+            return True
+        what, now_s = (record.name, str(record.msg)), monotonic()
+        last_s, held_back = self._said.get(what, (-_SAY_AGAIN_S, 0))
+        if now_s - last_s < _SAY_AGAIN_S:
+            self._said[what] = last_s, held_back + 1
+            return False
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        self._said[what] = now_s, 0
+        if held_back:
+            record.msg = f"{record.msg} (and {held_back} more since)"
+        return True
+
+
+def _renderer(log_format: Literal["console", "json"]) -> list[Processor]:
+    # Plain tracebacks in both: the fancy ones print local variables, and those hold turns.
+    if log_format == "json":
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    return [
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+    ]
+
+
+def configure_logging(
+    log_format: Literal["console", "json"] = "console",
+    level: Literal["debug", "info", "warning", "error"] = "info",
+) -> None:
+    """Send structlog and stdlib logging (Faust, aiokafka, uvicorn) to standard error, in one form.
+
+    Libraries speak from `warning` up, except at level `debug`. May be called again; the last call counts.
+    """
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _withhold_turn_text,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_renderer(log_format)],
+    )
+    handler: logging.StreamHandler[Any] = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    handler.addFilter(_Calm())
+    # Replaced, not added to: importing wordllama gives the root logger a handler of its own.
+    logging.root.handlers = [handler]
+    logging.root.setLevel(level.upper())
+    for library in _QUIET:
+        logger = logging.getLogger(library)
+        logger.handlers = []
+        logger.propagate = True
+        logger.setLevel(level.upper() if level in ("debug", "error") else "WARNING")

@@ -1,0 +1,195 @@
+"""What the roles left behind, held against the oracles' folds of the same logs (`streams.oracle.replay`). Pure.
+
+| compared | rule |
+|---|---|
+| state | every part byte for byte |
+| outputs | by id: none missing, none false, payload as the oracle's; a repeat with the same id and payload is counted |
+
+`streams.oracle.tiers` has what holds of users' memories, `streams.oracle.followers` compares archive and index.
+
+Of a compacted topic from which the broker has removed records, only the last event of each key must be there, and none
+that an erasure took; of another one from which retention, or an erasure, has removed the oldest, nothing must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from models.events import DeadLetter, OutputEvent
+from models.events.topics import TOPIC_OF, TOPICS, Cleanup
+from models.partition.sessions import PARTITION_ENTITY
+from models.session.state import Open, SessionState
+from models.wire.codec import encode
+from models.wire.envelope import key_of
+from streams.oracle.folded import OUTPUT_TOPICS, Entities
+from streams.oracle.replay import Replayed
+
+MAX_EXAMPLES = 20
+"""Differences listed for each place and kind; counts are always exact."""
+STATE, USERS_STATE = "state", "users' state"
+_EXPIRING = frozenset(topic.name for topic in TOPICS if topic.cleanup is Cleanup.DELETE)
+
+
+class Kind(StrEnum):
+    """How something differs from the oracle."""
+
+    MISSING = "missing"
+    FALSE = "false"
+    CHANGED = "changed"
+    DOUBLED = "doubled"
+
+
+class Difference(Struct, frozen=True):
+    """One thing that is not as the oracle has it; `what` names it, without any turn's text."""
+
+    where: str
+    kind: Kind
+    what: str
+
+
+class Comparison(Struct, kw_only=True):
+    """The findings.
+
+    Attributes:
+        counts: `<where> <kind>` → number of differences.
+        examples: The first `MAX_EXAMPLES` of each.
+        checked: Where → how many things the oracle has there.
+        not_checked: Where → why it was not compared.
+        repeats: Output records that came again with the same id and payload; allowed.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    examples: list[Difference] = field(default_factory=list)
+    checked: dict[str, int] = field(default_factory=dict)
+    not_checked: dict[str, str] = field(default_factory=dict)
+    repeats: int = 0
+
+    @property
+    def differences(self) -> int:
+        """How many there are."""
+        return sum(self.counts.values())
+
+    def count(self, where: str, *kinds: Kind) -> int:
+        """Differences of these kinds at one place."""
+        return sum(self.counts.get(f"{where} {kind}", 0) for kind in kinds)
+
+    def add(self, where: str, kind: Kind, what: Iterable[str]) -> None:
+        """Note differences."""
+        found = sorted(what)
+        if found:
+            name = f"{where} {kind}"
+            listed = self.counts.get(name, 0)
+            self.counts[name] = listed + len(found)
+            self.examples += [Difference(where, kind, each) for each in found[: max(0, MAX_EXAMPLES - listed)]]
+
+    def include(self, other: Comparison) -> None:
+        """Take over what another comparison found at other places."""
+        self.counts |= other.counts
+        self.examples += other.examples
+        self.checked |= other.checked
+        self.not_checked |= other.not_checked
+        self.repeats += other.repeats
+
+    def ids(
+        self,
+        where: str,
+        expected: AbstractSet[str],
+        found: AbstractSet[str],
+        *,
+        may_miss: AbstractSet[str] = frozenset(),
+    ) -> None:
+        """Compare names; those of `may_miss` need not be there."""
+        self.checked[where] = len(expected)
+        self.add(where, Kind.MISSING, expected - found - may_miss)
+        self.add(where, Kind.FALSE, found - expected)
+
+
+class TopicOutputs(Struct):
+    """What stands on one output topic.
+
+    Attributes:
+        values: Id → payload of each record, in log order.
+        written_ms: Id → time of its first record, ms since 1970.
+        has_holes: The broker's compaction, or its retention, has removed records.
+    """
+
+    values: dict[str, list[bytes]] = field(default_factory=dict)
+    written_ms: dict[str, int] = field(default_factory=dict)
+    has_holes: bool = False
+
+
+def compare_state(found: Mapping[int, Entities], oracle: Replayed, *, where: str = STATE) -> Comparison:
+    """The changelog's parts against the oracle's, byte for byte."""
+    result = Comparison()
+    left, right = _parts(oracle.entities), _parts(found)
+    result.ids(where, left.keys(), right.keys())
+    result.add(where, Kind.CHANGED, (name for name in left.keys() & right.keys() if left[name] != right[name]))
+    return result
+
+
+def _parts(partitions: Mapping[int, Entities]) -> dict[str, bytes]:
+    return {
+        f"partition {number}, {entity or 'the partition itself'}, {part}": value
+        for number, entities in partitions.items()
+        for entity, parts in entities.items()
+        for part, value in parts.items()
+    }
+
+
+def compare_outputs(found: Mapping[str, TopicOutputs], *oracles: Replayed) -> Comparison:
+    """Every output topic against the oracles' events.
+
+    Args:
+        found: By topic name, without the prefix.
+        oracles: What should be there.
+    """
+    result = Comparison()
+    forgotten = frozenset[str]().union(*(oracle.forgotten for oracle in oracles))
+    for name, expected in by_topic(*oracles).items():
+        on_topic = found.get(name, TopicOutputs())
+        may_miss: AbstractSet[str] = frozenset()
+        if on_topic.has_holes and name in _EXPIRING:
+            may_miss = expected.keys()
+            result.not_checked[name] = "retention has removed its oldest records: only what is left was compared"
+        elif on_topic.has_holes:
+            may_miss = superseded(expected.values()) | forgotten
+        result.ids(name, expected.keys(), on_topic.values.keys(), may_miss=may_miss)
+        payloads = {i: encode(event) for i, event in expected.items() if i in on_topic.values}
+        result.add(name, Kind.CHANGED, (i for i, p in payloads.items() if any(v != p for v in on_topic.values[i])))
+        result.repeats += sum(len(values) - 1 for values in on_topic.values.values())
+    return result
+
+
+def by_topic(*oracles: Replayed) -> dict[str, dict[str, OutputEvent]]:
+    """Topic, without the prefix → id → event, of every output topic."""
+    sorted_out: dict[str, dict[str, OutputEvent]] = {topic.name: {} for topic in OUTPUT_TOPICS}
+    for oracle in oracles:
+        for event in oracle.outputs.values():
+            sorted_out[TOPIC_OF[type(event)].name][event.id] = event
+    return sorted_out
+
+
+def superseded(events: Iterable[OutputEvent]) -> AbstractSet[str]:
+    """Ids of all events but the last of each key; events come in the order of their causes."""
+    last: dict[bytes | None, str] = {}
+    ids = set()
+    for event in events:
+        if not isinstance(event, DeadLetter):
+            ids.add(event.id)
+            last[key_of(event)] = event.id
+    return ids - set(last.values())
+
+
+def turn_counts(partitions: Mapping[int, Entities]) -> dict[str, int]:
+    """Turns counted by each open session, as its state has it."""
+    heads = {
+        session_id: SessionState.load(parts).head
+        for entities in partitions.values()
+        for session_id, parts in entities.items()
+        if session_id != PARTITION_ENTITY
+    }
+    return {session_id: head.turn_count for session_id, head in heads.items() if isinstance(head, Open)}

@@ -1,0 +1,228 @@
+"""What archive and index hold, which follow the logs in their own time, against the oracles. Pure.
+
+| compared | rule |
+|---|---|
+| archive | every turn and every output id once, as many refused records as the oracle refuses; nothing erased |
+| index | by session and number: each turn that the policy keeps, none of any other, and no more points than turns |
+| index of users | each user's active facts, episodes and number of turns |
+| index of projects | each project's memories, episodes, chunks, conversations and pending facts, all of each |
+
+Texts are compared by their digest: differences are printed, and hold no text of a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from models.erasure import Subject
+from models.events import DeadLetter, ProjectItem, ProjectItemChanged, project_key
+from models.events.topics import ARCHIVED_TOPICS, PROJECTS
+from models.policy import Policy
+from streams.masking.records import RecordMasker
+from streams.oracle.comparison import Comparison, Kind, by_topic, superseded
+from streams.oracle.forgotten import without_session
+from streams.oracle.replay import Replayed
+from streams.oracle.tiers import UserId, episodes_of, name_of, states_of
+
+ARCHIVE_TURNS, ARCHIVE_REFUSED, INDEX, INDEX_USERS = "archive turns", "archive refused", "index", "index of users"
+INDEX_PROJECTS = "index of projects"
+_ARCHIVED = {topic.name for topic in ARCHIVED_TOPICS}
+_DIGEST_CHARS = 12
+
+
+class Archived(Struct, kw_only=True):
+    """What the archive holds.
+
+    Attributes:
+        turns: Session and number of each row of the view `turns`.
+        doubled_rows: Rows of `raw.turns` beyond one for each record.
+        ids: Topic → ids of its events.
+        refused: Records of the turns topic without a row because they cannot be used.
+        compacted: Topics from which records were gone when they were read.
+    """
+
+    turns: list[tuple[str, int]]
+    doubled_rows: int
+    ids: dict[str, set[str]]
+    refused: int
+    compacted: set[str]
+
+
+class Indexed(Struct, kw_only=True):
+    """What the index holds of sessions.
+
+    Attributes:
+        turns: Session and number of the turns of every session that the oracle knows, from their payloads.
+        at_most: How many were asked for of each session: the newest ones.
+        points: All points, of unknown sessions too.
+    """
+
+    turns: list[tuple[str, int]]
+    at_most: int
+    points: int
+
+
+class ProjectId(NamedTuple):
+    """A project of one app."""
+
+    app_id: str
+    project_id: str
+
+
+class IndexedUser(Struct, kw_only=True):
+    """What the index holds of one user.
+
+    Attributes:
+        facts: Category, key and value of each active fact.
+        episodes: First and last turn of each.
+        turn_count: Turns as its standing has them.
+    """
+
+    facts: list[tuple[str, str, str]]
+    episodes: list[tuple[int, int]]
+    turn_count: int
+
+
+def compare_archive(found: Archived, oracle: Replayed, *others: Replayed) -> Comparison:
+    """The archive's turns and refused records against the oracle of sessions, its output ids against all oracles."""
+    result = Comparison()
+    expected = {turn_name(key) for key in oracle.turn_keys}
+    archived = [turn_name(key) for key in found.turns]
+    result.ids(ARCHIVE_TURNS, expected, set(archived))
+    doubled = max(len(archived) - len(set(archived)), found.doubled_rows)
+    result.add(ARCHIVE_TURNS, Kind.DOUBLED, [f"row {n + 1} too many" for n in range(doubled)])
+    oracles = (oracle, *others)
+    forgotten = frozenset[str]().union(*(each.forgotten for each in oracles))
+    erased = frozenset[Subject]().union(*(each.erased for each in oracles))
+    for name, events in by_topic(*oracles).items():
+        if name in _ARCHIVED:
+            may_miss = superseded(events.values()) if name in found.compacted else frozenset[str]()
+            gone = {event_id for event_id, event in events.items() if without_session(event, erased)}
+            ids = found.ids.get(name, set())
+            result.ids(f"archive {name}", events.keys(), ids, may_miss=may_miss | forgotten | gone)
+    refused = sum(isinstance(event, DeadLetter) and event.stage == "decode" for event in oracle.outputs.values())
+    _numbers(result, ARCHIVE_REFUSED, refused, found.refused)
+    return result
+
+
+def compare_index(found: Indexed, oracle: Replayed, *, keep_turns: int) -> Comparison:
+    """The index's turns, and its size, against one point for each turn.
+
+    Turns below a session's newest `keep_turns` numbers are deleted with the next batch of the session that brings a
+    turn above them (`streams.index.session_memory`): until then they may stand.
+    """
+    by_session: dict[str, list[int]] = {}
+    for session_id, turn in oracle.turn_keys:
+        by_session.setdefault(session_id, []).append(turn)
+    expected, may_miss = set(), set()
+    for session_id, turns in by_session.items():
+        newest = sorted(turns, reverse=True)[: found.at_most]
+        expected |= {turn_name((session_id, turn)) for turn in newest}
+        may_miss |= {turn_name((session_id, turn)) for turn in newest if turn <= newest[0] - keep_turns}
+    listed = {turn_name(key) for key in found.turns}
+    known = {turn_name(key) for key in oracle.turn_keys}
+    result = Comparison(checked={INDEX: len(expected)})
+    result.add(INDEX, Kind.MISSING, expected - listed - may_miss)
+    result.add(INDEX, Kind.FALSE, listed - known)
+    unlisted = found.points - len(oracle.turn_keys) - len(listed - known)
+    result.add(INDEX, Kind.FALSE, [f"point {n + 1} of no known session" for n in range(unlisted)])
+    return result
+
+
+def compare_users_index(
+    found: Mapping[UserId, IndexedUser], oracle: Replayed, policy: Policy, *, mask: RecordMasker | None = None
+) -> Comparison:
+    """The index's facts, episodes and turns of each user against the oracle of users.
+
+    Args:
+        found: Users that the oracle knows.
+        oracle: Of users.
+        policy: As the role had it.
+        mask: Of the index, if it masks; both sides are compared masked.
+    """
+    names: set[str] = set()
+    for user, state in states_of(oracle, policy):
+        facts = [(category.value, key, fact.value) for category, key, fact in state.facts.all() if fact.active]
+        held = IndexedUser(facts=facts, episodes=[], turn_count=state.head.turn_count)
+        names |= _user_names(user, held, mask)
+    for user, made in episodes_of(oracle).items():
+        ranges = [(episode.first_turn, episode.last_turn) for episode in made]
+        names |= {_episode_name(user, place) for place in ranges}
+    result = Comparison()
+    result.ids(INDEX_USERS, names, {name for user, held in found.items() for name in _user_names(user, held, mask)})
+    return result
+
+
+def items_of(oracle: Replayed) -> dict[ProjectId, list[ProjectItem]]:
+    """What each project of an oracle holds, but what was erased: the last event of each slot, if its item is there."""
+    latest: dict[tuple[ProjectId, str, int], ProjectItemChanged] = {}
+    for event in oracle.outputs.values():
+        if isinstance(event, ProjectItemChanged) and event.id not in oracle.forgotten:
+            slot = ProjectId(event.app_id, event.project_id), event.kind, event.slot
+            if slot not in latest or event.revision >= latest[slot].revision:
+                latest[slot] = event
+    found: dict[ProjectId, list[ProjectItem]] = {project: [] for project, _, _ in latest}
+    for (project, kind, _), event in latest.items():
+        if event.active:
+            found[project].append(getattr(event, kind))
+    return found
+
+
+def compare_projects_index(
+    found: Mapping[ProjectId, Collection[ProjectItem]], oracle: Replayed, *, mask: RecordMasker | None = None
+) -> Comparison:
+    """The index's items of each project against the oracle's.
+
+    Args:
+        found: Projects that the oracle knows (`items_of`).
+        oracle: Of the memory role.
+        mask: Of the index, if it masks; both sides are compared masked.
+    """
+    result = Comparison()
+    result.ids(INDEX_PROJECTS, _item_names(items_of(oracle), mask), _item_names(found, mask))
+    return result
+
+
+def _item_names(held: Mapping[ProjectId, Collection[ProjectItem]], mask: RecordMasker | None) -> set[str]:
+    """Every item as one name."""
+
+    def written(item: ProjectItem) -> bytes:
+        value = msgspec.json.encode(item)
+        return value if mask is None else mask.value(PROJECTS, value)
+
+    return {
+        f"{project_key(*project)}, {type(item).__name__} {item.id} {sha256(written(item)).hexdigest()[:_DIGEST_CHARS]}"
+        for project, items in held.items()
+        for item in items
+    }
+
+
+def _user_names(user: UserId, held: IndexedUser, mask: RecordMasker | None) -> set[str]:
+    """All that is held, each as one name."""
+    shown = (lambda text: text) if mask is None else mask.text
+    facts = {
+        f"{name_of(user)}, fact {category}/{key} {sha256(shown(value).encode()).hexdigest()[:_DIGEST_CHARS]}"
+        for category, key, value in held.facts
+    }
+    return {f"{name_of(user)}, {held.turn_count} turns", *facts, *(_episode_name(user, each) for each in held.episodes)}
+
+
+def _episode_name(user: UserId, place: tuple[int, int]) -> str:
+    return f"{name_of(user)}, episode {place[0]}-{place[1]}"
+
+
+def _numbers(result: Comparison, where: str, expected: int, found: int) -> None:
+    result.checked[where] = expected
+    result.add(where, Kind.MISSING, [f"{n + 1} of {expected}" for n in range(found, expected)])
+    result.add(where, Kind.FALSE, [f"{n + 1}, beyond {expected}" for n in range(expected, found)])
+
+
+def turn_name(key: tuple[str, int]) -> str:
+    """A turn by session and number, as differences name it."""
+    session_id, turn = key
+    return f"{session_id}, turn {turn}"

@@ -1,0 +1,256 @@
+"""The oracles: what state and outputs must be, from a log and its pure fold alone.
+
+One for each role of `streams.oracle.folded`: reads the role's source from its start to its present end and folds each
+partition as the role does, without its state, its offsets or its outputs; a record that breaks the fold becomes a dead
+letter, as there. What the role left behind must be equal: state byte for byte, outputs id by id. Of `commands.v1` the
+log is taken as it stands, with what the sessions role wrote again after a crash.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from aiokafka.structs import ConsumerRecord
+
+from models.erasure import Subject
+from models.events import OutputEvent, SessionErased, Turn, UserTurnAdded
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import Arrival, PartitionFold, PartitionFolded
+from models.policy import Policy
+from models.wire.arrival import Command
+from streams.inference.intake import Decoded, Intake, decode_commands, unfoldable
+from streams.kafka.client import read_to_end
+from streams.oracle.folded import SESSIONS, USERS, Entities, Folded
+from streams.oracle.forgotten import Erasure, Forgotten
+from streams.ports import Embedder, TurnScorer
+from streams.settings import Settings
+from streams.state.memory import MemoryTable
+
+_BATCH_RECORDS = 1_000
+_Arrival = TypeVar("_Arrival", Arrival, Command)
+
+
+class Replayed(NamedTuple):
+    """What a log amounts to.
+
+    Attributes:
+        entities: Partition → entity → part → bytes.
+        outputs: Id → event, dead letters among them.
+        turns: Turns folded.
+        turn_keys: Session and number of every turn that could be used and was not erased, each once.
+        forgotten: Ids of the outputs that erasures in the log took.
+        erased: Users and apps that were erased as a whole.
+    """
+
+    entities: dict[int, dict[str, dict[str, bytes]]]
+    outputs: dict[str, OutputEvent]
+    turns: int
+    turn_keys: set[tuple[str, int]]
+    forgotten: frozenset[str] = frozenset()
+    erased: frozenset[Subject] = frozenset()
+
+
+class LogReplay(ABC, Generic[_Arrival]):
+    """Folds the records of one partition after another. Records that come again change nothing.
+
+    Attributes:
+        folded: Which role's log it is.
+    """
+
+    folded: Folded
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._tables: dict[int, MemoryTable] = {}
+        self._outputs: dict[str, OutputEvent] = {}
+        self._turns = 0
+        self._turns_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._forgotten = Forgotten()
+
+    @abstractmethod
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[_Arrival]:
+        """As the role does it."""
+
+    @abstractmethod
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[_Arrival]], Iterator[PartitionFolded]]:
+        """The fold of a partition over its state."""
+
+    def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
+        """Fold records of a partition, in log order."""
+        table = self._tables.setdefault(partition, MemoryTable())
+        decoded = self._decode(records, self.folded.offset(table.entities))
+        self._keep(decoded.dead)
+        if not decoded.arrivals:
+            return
+        for arrival in decoded.arrivals:
+            self._note(arrival)
+        try:
+            self._take(table, self._new_fold(table.entities), decoded.arrivals)
+        except Exception:  # noqa: BLE001 - as the role does it
+            self._one_by_one(table, decoded.arrivals, {record.offset: record for record in records})
+
+    def _note(self, arrival: _Arrival) -> None:
+        event = arrival.event
+        if isinstance(event, Turn | UserTurnAdded):
+            self._turns_of[event.session_id].add(event.turn)
+        elif isinstance(event, Erasure):
+            self._forgotten.note(event, arrival.position)
+            if isinstance(event, SessionErased):
+                self._turns_of.pop(event.session_id, None)
+
+    def _one_by_one(
+        self, table: MemoryTable, arrivals: Sequence[_Arrival], records: Mapping[int, ConsumerRecord]
+    ) -> None:
+        """Set the records aside that break the fold, as the role does."""
+        fold = self._new_fold(table.entities)
+        for arrival in arrivals:
+            try:
+                self._take(table, fold, [arrival])
+            except Exception as error:  # noqa: BLE001 - as the role does it
+                self._keep([unfoldable(records[arrival.position.offset], error)])
+                fold = self._new_fold(table.entities)
+
+    def _take(
+        self,
+        table: MemoryTable,
+        fold: Callable[[Sequence[_Arrival]], Iterator[PartitionFolded]],
+        arrivals: Sequence[_Arrival],
+    ) -> None:
+        for folded in fold(arrivals):
+            self._keep(folded.outputs)
+            self._turns += folded.turns
+            for entity, parts in folded.changed.items():
+                table.put(entity, parts)
+
+    def result(self) -> Replayed:
+        """Everything folded so far; it changes with what is folded next."""
+        entities = {number: table.entities for number, table in self._tables.items()}
+        return Replayed(
+            entities,
+            self._outputs,
+            self._turns,
+            {(session_id, turn) for session_id, turns in self._turns_of.items() for turn in turns},
+            self._forgotten.among(self._outputs),
+            frozenset(self._forgotten.subjects),
+        )
+
+    def _keep(self, events: Sequence[OutputEvent]) -> None:
+        for event in events:
+            self._outputs[event.id] = event
+
+
+class Replay(LogReplay[Arrival]):
+    """Sessions, from `turns.v1`."""
+
+    folded = SESSIONS
+
+    def __init__(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        super().__init__(policy)
+        self._intake = Intake(policy, embedder, scorer)
+
+    def go_on_with(self, policy: Policy, embedder: Embedder, scorer: TurnScorer) -> None:
+        """Fold what comes next by other rules, over the state that there is: as a role that was started anew."""
+        self._policy = policy
+        self._intake = Intake(policy, embedder, scorer)
+
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Arrival]:
+        return self._intake.take(records, above=above)
+
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[Arrival]], Iterator[PartitionFolded]]:
+        return PartitionFold(entities, self._policy).fold
+
+
+class UsersReplay(LogReplay[Command]):
+    """Users, from `commands.v1`."""
+
+    folded = USERS
+
+    def _decode(self, records: Sequence[ConsumerRecord], above: int) -> Decoded[Command]:
+        return decode_commands(records, self._policy.intake, above=above)
+
+    def _new_fold(self, entities: Entities) -> Callable[[Sequence[Command]], Iterator[PartitionFolded]]:
+        return MemoryPartitionFold(entities, self._policy).fold
+
+
+class Feed:
+    """Takes records one by one, partition after partition, and folds them in batches.
+
+    Args:
+        replay: Folds.
+        limit: Fold only the first so many records of each partition.
+        progress: Told the number of records folded, batch by batch.
+    """
+
+    def __init__(
+        self, replay: LogReplay[Any], *, limit: int | None = None, progress: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self._replay = replay
+        self._limit = limit
+        self._progress = progress
+        self._taken: Counter[int] = Counter()
+        self._waiting: list[ConsumerRecord] = []
+
+    def take(self, record: ConsumerRecord) -> None:
+        """Take the next record."""
+        if self._limit is not None and self._taken[record.partition] >= self._limit:
+            return
+        waiting = self._waiting
+        if waiting and (record.partition != waiting[0].partition or len(waiting) >= _BATCH_RECORDS):
+            self._fold()
+        self._taken[record.partition] += 1
+        self._waiting.append(record)
+
+    def finish(self) -> Replayed:
+        """Fold the rest."""
+        if self._waiting:
+            self._fold()
+        return self._replay.result()
+
+    def _fold(self) -> None:
+        self._replay.fold(self._waiting[0].partition, self._waiting)
+        self._progress(self._taken.total())
+        self._waiting = []
+
+
+async def feed_log(
+    settings: Settings,
+    replay: LogReplay[Any],
+    *,
+    limit: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Replayed:
+    """Fold what the replay's log holds beyond what it has folded before.
+
+    Args:
+        settings: Which cluster and prefix.
+        replay: Folds.
+        limit: Fold only the first so many records of each partition.
+        progress: Told the number of records folded, batch by batch.
+
+    Raises:
+        StoreUnavailable: Kafka does not answer.
+        ConfigurationError: There is no such topic.
+    """
+    feed = Feed(replay, limit=limit, progress=progress)
+    async for record in read_to_end(settings.kafka, replay.folded.source.full_name(settings.topic_prefix)):
+        feed.take(record)
+    return feed.finish()
+
+
+async def replay_log(
+    settings: Settings,
+    policy: Policy,
+    embedder: Embedder,
+    scorer: TurnScorer,
+    *,
+    limit: int | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Replayed:
+    """Fold the whole of `turns.v1`; arguments and errors as of `feed_log`.
+
+    The policy must be as the role had it, like embedder and scorer, else the bytes differ.
+    """
+    return await feed_log(settings, Replay(policy, embedder, scorer), limit=limit, progress=progress)

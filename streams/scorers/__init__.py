@@ -1,1 +1,0 @@
-"""Scorers of single turns: one file each behind the port `streams.ports.TurnScorer`."""

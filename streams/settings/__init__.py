@@ -1,0 +1,257 @@
+"""One settings tree, from environment variables (`TURNTIDE_…`, `__` between levels) and an optional TOML file.
+
+`TURNTIDE_KAFKA__BOOTSTRAP=host:9092` or, shorter, `TURNTIDE_KAFKA=host:9092` names the cluster;
+`TURNTIDE_CONFIG=file.toml` names the file. The environment wins over the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from models.errors import ConfigurationError
+from streams.settings.archive import ArchiveSettings
+from streams.settings.http import HttpSettings
+from streams.settings.iceberg import IcebergSettings
+from streams.settings.judge import JudgeSettings
+from streams.settings.live import LiveSettings
+from streams.settings.reading import file_values, told, unreadable_json, with_seconds
+from streams.settings.telemetry import TelemetrySettings
+
+
+def default_data_dir() -> Path:
+    """Where local state, the local broker and the archive live unless told otherwise."""
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "turntide"
+
+
+class KafkaSettings(BaseModel):
+    """The cluster, and how to speak to it."""
+
+    bootstrap: str = Field("127.0.0.1:9092", description="Bootstrap servers, comma separated host:port.")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        "PLAINTEXT", description="Passed through to aiokafka."
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = Field(
+        "SCRAM-SHA-512", description="Used with SASL_* protocols."
+    )
+    sasl_username: str = Field("", description="SASL user name.")
+    sasl_password: SecretStr = Field(SecretStr(""), description="SASL password.")
+    ssl_cafile: Path | None = Field(None, description="CA bundle for SSL; none: the system's.")
+    ssl_certfile: Path | None = Field(None, description="Client certificate for SSL.")
+    ssl_keyfile: Path | None = Field(None, description="Key of the client certificate.")
+    session_timeout: timedelta = Field(
+        timedelta(seconds=10), description="A dead worker's partitions move after this (hazards 11)."
+    )
+    heartbeat_interval: timedelta = Field(timedelta(seconds=3), description="At most a third of the session time-out.")
+    max_poll_records: int = Field(1000, ge=1, description="Largest micro-batch per poll, over all partitions.")
+    recovery_silence: timedelta = Field(
+        timedelta(seconds=60), description="Recovery fails when a changelog yields nothing for this long (hazards 13)."
+    )
+    stall_after: timedelta = Field(
+        timedelta(seconds=120),
+        description="A worker ends when records wait on a partition that has not moved for this long (hazards 12); "
+        "liveness says so from half of it.",
+    )
+    max_fetch_bytes: int = Field(
+        2 * 1024 * 1024,
+        ge=1024 * 1024,
+        description="Bytes fetched ahead for each partition; bounds what waits in memory while a sink is slow.",
+    )
+    partitions: int | None = Field(None, ge=1, description="Overrides the partition count of every topic.")
+    replication: int = Field(1, ge=1, description="Replication factor of topics that Turntide creates.")
+
+
+StateStore = Literal["memory", "rocksdb"]
+
+
+class StateSettings(BaseModel):
+    """Where a worker keeps the state of its partitions; the truth is the changelog in either case."""
+
+    store: StateStore = Field(
+        "memory", description="RocksDB (extra `rocksdb`) for state larger than memory and for warm starts."
+    )
+    cache_bytes: int = Field(
+        8 * 1024 * 1024, ge=64 * 1024, description="RocksDB's block cache, for each partition (hazards 14)."
+    )
+    write_buffer_bytes: int = Field(
+        4 * 1024 * 1024, ge=64 * 1024, description="RocksDB's write buffer, for each partition; there are two."
+    )
+    max_age: timedelta = Field(
+        timedelta(hours=12),
+        description="State that was not current for so long is rebuilt. Stay below the topic's `delete.retention.ms` "
+        "(24 h): older deletions may be gone from the changelog.",
+    )
+
+
+class EmbeddingServerSettings(BaseModel):
+    """A server that embeds, where `vectors.embedder` is `openai`: Ollama, vLLM, hosted. Text of turns goes there."""
+
+    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
+    model: str = Field("", description="As the server calls it.")
+    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
+    dim: int | None = Field(None, ge=1, le=4_096, description="What the model gives; none: asked at the start.")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try.")
+    episode_distance: float = Field(0.6, ge=0, le=2, description="Up to where an episode bears on a question.")
+
+
+class LlmSettings(BaseModel):
+    """A language model behind OpenAI's API, for episodes, facts and memories of apps; off unless one is named.
+
+    Nothing waits for it but these: where it fails, the extractive summary and the rules' facts stand, a memory is
+    skipped or made extractively (policy), and of eleven memories the oldest goes. Text of turns goes to that server.
+    """
+
+    base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
+    model: str = Field("", description="As the server calls it.")
+    api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try (seed 003: 30 s, then skip).")
+    json_mode: Literal["json_schema", "json_object", "text"] = Field(
+        "json_schema", description="How the server is told to answer in JSON."
+    )
+    extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
+    make_memories: bool = Field(
+        True,
+        description="Also make apps' memories of conversations that end, and decide which of eleven goes (seed 003).",
+    )
+    memory_timeout: timedelta = Field(
+        timedelta(seconds=30),
+        gt=timedelta(0),
+        description="Of a memory or such a decision, all tries together (seed 003: 30 s). Less than the policy's "
+        "apps.answer_within.",
+    )
+
+
+class ScorerSettings(BaseModel):
+    """What scores single turns, and judges sessions."""
+
+    kind: Literal["trained", "rules"] = Field(
+        "trained",
+        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the seed's formulas.",
+    )
+    file: Path | None = Field(None, description="Made by `turntide train scorer`. Empty: the one that is shipped.")
+
+
+class VectorSettings(BaseModel):
+    """Where vectors live."""
+
+    url: str | None = Field(None, description="Qdrant server; none: Qdrant Edge under the data directory.")
+    api_key: SecretStr | None = Field(None, description="Qdrant API key.")
+    embedder: Literal["wordllama", "minilm", "openai"] = Field(
+        "wordllama",
+        description="Which embedder serves retrieval. With `openai` (a server that speaks its API; extra `llm`) "
+        "sessions are folded with wordllama all the same: no turn waits for another machine.",
+    )
+    embedding: EmbeddingServerSettings = EmbeddingServerSettings()
+    generation: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9_-]{0,32}$",
+        description="Which generation of the collections serves; `turntide reindex` makes and names them. Empty: the "
+        "first.",
+    )
+
+
+class NotifySettings(BaseModel):
+    """Alert sinks beside the topic; off unless an address is given."""
+
+    webhook_url: str | None = Field(None, description="Receives each alert change (Standard Webhooks).")
+    webhook_secret: SecretStr | None = Field(None, description="Signing secret, `whsec_…`.")
+    alertmanager_url: str | None = Field(None, description="Base address of an Alertmanager.")
+
+
+class _Environment(EnvSettingsSource):
+    """Environment in which `TURNTIDE_KAFKA=host:port` is short for `TURNTIDE_KAFKA__BOOTSTRAP=host:port`."""
+
+    def __init__(self, settings_cls: type[BaseSettings]) -> None:
+        super().__init__(settings_cls)
+        variables = dict(self.env_vars)
+        short = variables.pop("turntide_kafka", None)
+        if short is not None:
+            variables.setdefault("turntide_kafka__bootstrap", short)
+        self.env_vars = variables
+
+    def __call__(self) -> dict[str, Any]:
+        """What the environment sets."""
+        return with_seconds(self.settings_cls, super().__call__())
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TURNTIDE_", env_nested_delimiter="__", extra="ignore", frozen=True, hide_input_in_errors=True
+    )
+
+    kafka: KafkaSettings = KafkaSettings()
+    state: StateSettings = StateSettings()
+    http: HttpSettings = HttpSettings()
+    live: LiveSettings = LiveSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    vectors: VectorSettings = VectorSettings()
+    archive: ArchiveSettings = ArchiveSettings()
+    iceberg: IcebergSettings = IcebergSettings()
+    notify: NotifySettings = NotifySettings()
+    llm: LlmSettings = LlmSettings()
+    judge: JudgeSettings = JudgeSettings()
+    scorer: ScorerSettings = ScorerSettings()
+    topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
+    data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
+    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")
+    max_clock_skew: timedelta = Field(
+        timedelta(seconds=30),
+        gt=timedelta(0),
+        description="`turntide doctor` fails where the clock of the broker or a role differs by more.",
+    )
+    worker_id: str | None = Field(None, description="Static membership id of this worker, e.g. the pod's name.")
+    log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+
+    def __repr__(self) -> str:
+        """Without user and password of addresses; other secrets are hidden by their type."""
+        return re.sub(r"//[^/@\s]*@", "//…@", super().__repr__())
+
+    __str__ = __repr__
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over the environment, the environment over the file."""
+        _ = env_settings, dotenv_settings, file_secret_settings
+        path = os.environ.get("TURNTIDE_CONFIG")
+        file = (InitSettingsSource(settings_cls, file_values(Path(path), settings_cls)),) if path else ()
+        return (init_settings, _Environment(settings_cls), *file)
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the settings.
+
+    Raises:
+        ConfigurationError: A value is wrong, or the file cannot be read; the message names the field, and no value.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        wrong = told(error, Settings)
+    except SettingsError as error:
+        wrong = unreadable_json(Settings) or str(error)
+    # Not from the error: its own text may quote a secret.
+    raise ConfigurationError(f"settings are wrong: {wrong}. `turntide doctor` lists every field.")
