@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import defaultdict
-from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -14,38 +14,97 @@ from fastapi import FastAPI
 
 from tests.golden.contracts import shown, stripped
 from tests.golden.logs import TOKENS
-from tests.golden.world import Served, World
+from tests.golden.world import World
 
 _WITHOUT = {"content-length", "etag", "last-modified"}
 """Headers that say how long or how old an answer is."""
 _DIGITS = 6
 _ALEX = {"user_id": "alex", "app_id": "assistant"}
-_APP, _OTHER_APP, _PROJECT = "assistant", "isp-support", "/v1/projects/{project_id}"
+_PROJECT = {"project_id": "tool-library", "app_id": "workshop"}
 _QUERIES = ("What's my name?", "What did we discuss about databases?", "Where do I live, and what may I not eat?")
+_ASKED_OF_PROJECTS = ("What was our database decision?", "Where do we deploy?", "")
+_WRONG = (b"{broken", b"", [], {}, {"query": 1, "user_id": "x"}, {**_ALEX, "query": " "}, {"nothing": 1})
+_KINDS = ("memory", "episode", "chunk", "conversation", "pending")
+
+_OPERATIONS = """/livez /readyz /metrics /v1/index /v1/nothing /docs /v1/projects /v1/projects?app_id=workshop&limit=1
+/apps /apps?limit=1 /apps/statistics /apps/assistant/memories/999 /v1/projects/tool-library"""
+_OF_USER = "/v1/users/{1}?app_id={0} " + " ".join(
+    f"/v1/users/{{1}}/{end}?app_id={{0}}" for end in ("facts", "episodes", "recent", "standing")
+)
+_OF_ALEX = """/v1/users/alex/facts?include_past=true /v1/users/alex/facts?category=identity
+/v1/users/alex/facts?category=nothing /v1/users/alex/episodes?limit=1 /v1/users/alex/recent?last=3
+/v1/users/alex/recent?last=0 /v1/users/alex/standing"""
+_OF_SESSION = """/v1/sessions/{0}/topics /v1/sessions/{0}/topics?include_gone=true /v1/sessions/{0}/turns
+/v1/sessions/{0}/context /v1/sessions/{0}/history /v1/sessions/{0}/stats
+/v1/sessions/{0}/similar?q=how+does+it+work&top_k=3 /v1/sessions/{0}/topics/search?q=money&include_gone=true
+/v1/live/sessions/{0} /v1/live/sessions/{0}?text=true"""
+_OF_TOPIC = """/v1/sessions/{0}/topics/{1} /v1/sessions/{0}/context?topic={1} /v1/sessions/{0}/history?topic={1}
+/v1/sessions/{0}/history?topic={1}&include_packed=false /v1/sessions/{0}/stats?topic={1}"""
+_OF_SPACE = """/apps/{0}/memories?user_id={1} /apps/{0}/memories?user_id={1}&include_shared=true
+/apps/{0}/memories/export?user_id={1} /apps/{0}/memories/stats?user_id={1}
+/apps/{0}/memories/search?user_id={1}&q=user+wants+help&mode=keyword&limit=100
+/apps/{0}/memories/search?user_id={1}&q=user+wants+help&mode=semantic&limit=100
+/apps/{0}/memories/search?user_id={1}&q=user+wants+help&mode=hybrid&limit=100"""
+_OF_PROJECT = """/v1/projects/{0}?app_id=workshop /v1/projects/{0}/standing?app_id=workshop
+/v1/projects/{0}/valid_at?app_id=workshop /v1/projects/{0}/pending?app_id=workshop
+/v1/projects/{0}/conversations?app_id=workshop /v1/projects/{0}/conversations/tool-library?app_id=workshop
+/v1/projects/{0}/episodes?app_id=workshop /v1/projects/{0}/arc?app_id=workshop
+/v1/projects/{0}/graph?app_id=workshop /v1/projects/{0}/memories?app_id=workshop&limit=1000"""
+_OF_LIBRARY = """/valid_at?at=2025-06-28T14:50:00Z&known_at=2025-06-28T14:55:00Z /arc?conversation_id=tool-library
+/memories?memory_type=decision /memories?include_archived=true /memories?limit=3 /memories?tag=database
+/memories?category=technical /episodes?kind=decision_made /episodes?min_significance=0.8 /graph?limit=5
+/episodes?conversation_id=nothing /conversations/nothing /memories/m9999999-99999999""" + "".join(
+    f" /export?kind={kind} /export?kind={kind}&limit=2" for kind in _KINDS
+)
+_OF_MEMORY = """/memories/{0} /graph/neighbours?memory_id={0}&depth=2 /graph/dependents?memory_id={0}
+/graph/path?source_id={1}&target_id={0}"""
+_OF_LIVE = """/v1/live/me /v1/live/search?q=name+database+router&kind=turns
+/v1/live/search?q=name+database+router&kind=episodes /v1/live/search?q=name+database+router&kind=facts
+/v1/live/search?q=name+database+router&kind=memories /v1/live/texts/account?first=2&last=5"""
 
 
 class Asker:
     """Asks, and notes what is answered by route."""
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+    def __init__(self, client: httpx.AsyncClient, app: FastAPI) -> None:
         self.lines: defaultdict[str, list[str]] = defaultdict(list)
-        self._client = client
+        self.client = client
+        self.firsts: dict[str, tuple[str, Any]] = {}
+        """Route → the first request to it, and its body."""
+        paths: list[str] = sorted(app.openapi()["paths"], key=lambda path: path.count("{"))
+        self._routes = [(re.compile(re.sub(r"{\w+}", "[^/]+", path)), path) for path in paths]
+        self._there = {f"{method.upper()} {path}" for path, of in app.openapi()["paths"].items() for method in of}
 
-    async def __call__(
-        self, method: str, route: str, body: Any = None, *, by: str | None = "admin", query: str = "", **names: str
-    ) -> Any:
-        """One request; names fill the route's braces. Returns the answer, read as JSON if it is."""
-        path = route.format(**{name: quote(value, safe="") for name, value in names.items()})
-        place = f"{path}?{query}" if query else path
-        headers = _headers(by)
+    async def __call__(self, asked: str, body: Any = None, *, by: str | None = "admin", into: str = "answers") -> Any:
+        """One request, `METHOD /path?query`. Returns the answer, read as JSON if it is."""
+        method, _, place = asked.partition(" ")
+        path = urlsplit(place).path
+        route = f"{method} {next((known for rule, known in self._routes if rule.fullmatch(path)), path)}"
+        self.firsts.setdefault(route, (asked, body))
         content = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
-        response = await self._client.request(method, place, content=content, headers=headers)
-        told = _plain(response)
-        kept = {name: value for name, value in sorted(response.headers.items()) if name not in _WITHOUT}
-        asked = f"{by} {method} {place} {'' if content is None else content.decode(errors='replace')}"
-        line = {"asked": asked, "status": response.status_code, "headers": kept, "answer": rounded(told)}
-        self.lines[f"answers/{method} {route}"].append(msgspec.json.encode(line, order="deterministic").decode())
+        response = await self.client.request(method, place, content=content, headers=headers(by))
+        told = rounded(_plain(response))
+        kept = {name: value for name, value in response.headers.items() if name not in _WITHOUT}
+        sent = "" if content is None else content[:500].decode(errors="replace")
+        line = {"asked": f"{by} {asked} {sent}", "status": response.status_code, "headers": kept, "answer": told}
+        self.lines[f"{into}/{route}"].append(shown(line))
         return told
+
+    async def gets(self, places: str, *names: str, before: str = "", after: str = "") -> list[Any]:
+        """Look-ups, told apart by white space; names fill their braces."""
+        return [await self("GET " + before + place.format(*names) + after) for place in places.split()]
+
+    def require_all(self) -> None:
+        """A route that nobody asked is a hole in the record."""
+        missing = self._there - {name.partition("/")[2] for name in self.lines}
+        assert missing == set(), f"add a question for {sorted(missing)}"
+
+
+def headers(by: str | None) -> dict[str, str]:
+    """Of a request of somebody whose token has that name; another word is the token itself."""
+    tokens = {str(token["name"]): str(token["token"]) for token in TOKENS}
+    plain = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    return plain if by is None else {**plain, "Authorization": f"Bearer {tokens.get(by, by)}"}
 
 
 def _plain(response: httpx.Response) -> Any:
@@ -56,315 +115,213 @@ def _plain(response: httpx.Response) -> Any:
 
 
 def rounded(value: Any) -> Any:
-    """Numbers that a processor may add up in another order, to six digits."""
+    """Numbers that another processor may add up in another order to six digits, and equal scores in a fixed order."""
     if isinstance(value, float):
         return round(value, _DIGITS)
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
-    return [rounded(item) for item in value] if isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    items = [rounded(item) for item in value]
+    scored = all(isinstance(item, dict) and isinstance(item.get("score"), float) for item in items)
+    return sorted(items, key=lambda item: (-item["score"], shown(item))) if scored else items
 
 
-async def ask_everything(world: World, served: Served) -> dict[str, list[str]]:
+async def ask_everything(world: World, app: FastAPI) -> dict[str, list[str]]:
     """All questions, in an order in which what changes something comes last."""
-    transport = httpx.ASGITransport(served.app, raise_app_exceptions=False)
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        ask = Asker(client)
-        await _operations(ask)
-        await _users(ask, world)
-        await _sessions(ask, world)
-        await _apps(ask, world)
+        ask = Asker(client, app)
+        await _look_ups(ask, world)
+        await _users(ask)
         await _projects(ask)
-        await _live(ask, world, served)
+        await _live(ask, world)
         await _tools(ask)
         await _refused(ask)
         await _deeds(ask)
         await _project_deeds(ask)
         await _live_deeds(ask, world)
-        _require_all(served.app, ask)
+        ask.require_all()
         return dict(ask.lines)
 
 
-def _require_all(app: FastAPI, ask: Asker) -> None:
-    """A route that nobody asked is a hole in the record."""
-    there = {f"{method.upper()} {path}" for path, methods in app.openapi()["paths"].items() for method in methods}
-    asked = {name.removeprefix("answers/") for name in ask.lines}
-    assert there <= asked, f"no question for {sorted(there - asked)}: add one here"
+async def _look_ups(ask: Asker, world: World) -> None:
+    """Everything that is known, as readers see it."""
+    await ask.gets(_OPERATIONS)
+    keys = sorted({record.key.decode() for record in world.records("commands.v1")})
+    for kind, _, name in (key.partition(":") for key in [*keys, "user:assistant/nobody", "app:nothing"]):
+        app_id, _, other = name.partition("/")
+        if kind == "user":
+            await ask.gets(_OF_USER, app_id, other)
+        elif kind == "app":
+            listed, *_ = await ask.gets(_OF_SPACE, app_id, other)
+            await ask.gets(" ".join(f"/apps/{app_id}/memories/{each['id']}" for each in listed["memories"]))
+    for session_id in [*dict.fromkeys(event["session_id"] for event in world.events("profiles.v1")), "nobody"]:
+        _, topics, *_ = await ask.gets(_OF_SESSION, session_id)
+        for topic_id in [each["topic_id"] for each in topics[:2]] or ["nothing"]:
+            await ask.gets(_OF_TOPIC, session_id, topic_id)
 
 
-def _names(world: World, kind: str) -> list[tuple[str, str]]:
-    keys = {(record.key or b"").decode() for record in world.records("commands.v1")}
-    names = sorted(key.partition(":")[2] for key in keys if key.startswith(f"{kind}:"))
-    return [(app, other) for app, _, other in (name.partition("/") for name in names)]
-
-
-async def _operations(ask: Asker) -> None:
-    for path in ("/livez", "/readyz", "/metrics", "/v1/index", "/v1/nothing", "/docs"):
-        await ask("GET", path)
-    for path in ("/live", "/live/", "/live/nothing.js"):
-        response = await ask._client.get(path)
-        ask.lines["answers/GET page"].append(f"{path} {response.status_code} {response.headers.get('location')}")
-
-
-async def _users(ask: Asker, world: World) -> None:
-    for app_id, user_id in [*_names(world, "user"), ("assistant", "nobody")]:
-        for end in ("", "/facts", "/episodes", "/recent", "/standing"):
-            await ask("GET", "/v1/users/{user_id}" + end, query=f"app_id={app_id}", user_id=user_id)
-    for query in ("include_past=true", "category=identity", "category=nothing"):
-        await ask("GET", "/v1/users/{user_id}/facts", query=query, user_id="alex")
-    for end, query in (("episodes", "limit=1"), ("recent", "last=3"), ("recent", "last=0"), ("standing", "")):
-        await ask("GET", "/v1/users/{user_id}/" + end, query=query, user_id="alex")
+async def _users(ask: Asker) -> None:
+    await ask.gets(_OF_ALEX)
     for query in _QUERIES:
-        await ask("POST", "/v1/retrieve", {**_ALEX, "query": query, "max_distance": 2.0})
-        await ask("POST", "/v1/retrieve", {**_ALEX, "query": query, "min_importance": 0.9, "format": False})
-        await ask("POST", "/v1/context", {**_ALEX, "query": query, "session_id": "database", "token_budget": 500})
-        await ask("POST", "/v1/context", {**_ALEX, "query": query, "injection_point": "conversation_review"})
+        of = {**_ALEX, "query": query}
+        await ask("POST /v1/retrieve", {**of, "max_distance": 2.0})
+        await ask("POST /v1/retrieve", {**of, "min_importance": 0.9, "format": False})
+        await ask("POST /v1/context", {**of, "session_id": "database", "token_budget": 500})
+        await ask("POST /v1/context", {**of, "injection_point": "conversation_review"})
         for kind in ("turns", "episodes"):
-            await ask("POST", "/v1/search", {"query": query, "user_id": "alex", "kind": kind, "top_k": 3})
-    await ask("POST", "/v1/search", {"query": "router light", "app_id": _OTHER_APP})
-    after = {"session_id": "database", "turn": 1, "timeout_ms": 0}
-    await ask("POST", "/v1/retrieve", {**_ALEX, "query": "x", "after": after})
-    await ask("POST", "/v1/retrieve", {**_ALEX, "query": "x", "after": {**after, "turn": 9_999}})
+            await ask("POST /v1/search", {"query": query, "user_id": "alex", "kind": kind, "top_k": 3})
+    await ask("POST /v1/search", {"query": "router light", "app_id": "isp-support"})
+    for turn in (1, 9_999):
+        after = {"session_id": "database", "turn": turn, "timeout_ms": 0}
+        await ask("POST /v1/retrieve", {**_ALEX, "query": "x", "after": after})
 
 
-async def _sessions(ask: Asker, world: World) -> None:
-    for session_id in [*dict.fromkeys(e["session_id"] for e in world.events("profiles.v1")), "nobody"]:
-        of = {"session_id": session_id}
-        listed = await ask("GET", "/v1/sessions/{session_id}/topics", query="include_gone=true", **of)
-        for end in ("turns", "context", "history", "stats", "topics"):
-            await ask("GET", "/v1/sessions/{session_id}/" + end, **of)
-        for topic in [each["topic_id"] for each in listed[:2]] or ["nothing"]:
-            await ask("GET", "/v1/sessions/{session_id}/topics/{topic}", topic=topic, **of)
-            for end in ("context", "history", "stats"):
-                await ask("GET", "/v1/sessions/{session_id}/" + end, query=f"topic={topic}", **of)
-        await ask("GET", "/v1/sessions/{session_id}/similar", query="q=how+does+it+work&top_k=3", **of)
-        await ask("GET", "/v1/sessions/{session_id}/topics/search", query="q=money&include_gone=true", **of)
-
-
-async def _apps(ask: Asker, world: World) -> None:
-    await ask("GET", "/apps")
-    await ask("GET", "/apps", query="limit=1")
-    await ask("GET", "/apps/statistics")
-    for app_id, user_id in [*_names(world, "app"), ("nothing", "")]:
-        user = f"user_id={user_id}"
-        listed = await ask("GET", "/apps/{app_id}/memories", query=user, app_id=app_id)
-        await ask("GET", "/apps/{app_id}/memories", query=f"{user}&include_shared=true", app_id=app_id)
-        for end in ("export", "stats"):
-            await ask("GET", "/apps/{app_id}/memories/" + end, query=user, app_id=app_id)
-        for mode in ("keyword", "semantic", "hybrid"):
-            found = f"{user}&q=user+wants+help&mode={mode}"
-            await ask("GET", "/apps/{app_id}/memories/search", query=found, app_id=app_id)
-        for memory in listed["memories"][:2]:
-            await _one_memory(ask, "GET", app_id, str(memory["id"]))
-    await _one_memory(ask, "GET", _APP, "999")
-
-
-async def _one_memory(ask: Asker, method: str, app_id: str, memory_id: str, body: Any = None) -> None:
-    await ask(method, "/apps/{app_id}/memories/{memory_id}", body, app_id=app_id, memory_id=memory_id)
-
-
-def _of_project(ask: Asker) -> Callable[..., Any]:
-    async def of_project(method: str, end: str, body: Any = None, *, query: str = "", **names: str) -> Any:
-        of, place = {"project_id": "tool-library"} | names, f"app_id=workshop&{query}" if query else "app_id=workshop"
-        return await ask(method, _PROJECT + end, body, query=place, **of)
-
-    return of_project
+async def _library(ask: Asker, asked: str, body: Any = None) -> Any:
+    method, _, end = asked.partition(" ")
+    place = f"{method} /v1/projects/tool-library{end}"
+    return await ask(f"{place}{'&' if '?' in end else '?'}app_id=workshop", body)
 
 
 async def _projects(ask: Asker) -> None:
-    of = _of_project(ask)
-    await ask("GET", "/v1/projects")
-    await ask("GET", "/v1/projects", query="app_id=workshop&limit=1")
-    for end in ("", "/standing", "/valid_at", "/pending", "/conversations", "/episodes", "/arc", "/graph", "/memories"):
-        await of("GET", end)
-        await of("GET", end, project_id="nothing")
-    for kind in ("memory", "episode", "chunk", "conversation", "pending"):
-        await of("GET", "/export", query=f"kind={kind}")
-        await of("GET", "/export", query=f"kind={kind}&limit=2")
-    for query in ("memory_type=decision", "include_archived=true", "limit=3", "tag=database", "category=technical"):
-        await of("GET", "/memories", query=query)
-    for query in ("kind=decision_made", "min_significance=0.8", "conversation_id=nothing"):
-        await of("GET", "/episodes", query=query)
-    await of("GET", "/valid_at", query="at=2025-06-28T14:50:00Z&known_at=2025-06-28T14:55:00Z")
-    await of("GET", "/arc", query="conversation_id=tool-library")
-    for conversation in ("tool-library", "nothing"):
-        await of("GET", "/conversations/{conversation_id}", conversation_id=conversation)
-    memories = await of("GET", "/memories", query="limit=1000")
-    first, second = (each["id"] for each in memories["memories"][:2])
-    await of("GET", "/memories/{memory_id}", memory_id=first)
-    await of("GET", "/memories/{memory_id}", memory_id="m9999999-99999999")
-    edges = (await of("GET", "/graph", query="limit=5"))["edges"] or [{"source": first, "target": second}]
-    ends = [str(edges[0].get(name, first)) for name in ("source", "source_id")]
-    for memory_id in dict.fromkeys([first, second, *ends]):
-        await of("GET", "/graph/neighbours", query=f"memory_id={memory_id}&depth=2")
-        await of("GET", "/graph/dependents", query=f"memory_id={memory_id}")
-        await of("GET", "/graph/path", query=f"source_id={first}&target_id={memory_id}")
-    for query in ("What was our database decision?", "Where do we deploy?", ""):
+    await ask.gets(_OF_PROJECT, "nothing")
+    *_, listed = await ask.gets(_OF_PROJECT, "tool-library")
+    for end in _OF_LIBRARY.split():
+        await _library(ask, f"GET {end}")
+    ids = [each["id"] for each in listed["memories"]]
+    for memory_id in ids[:5]:
+        for end in _OF_MEMORY.split():
+            await _library(ask, f"GET {end.format(memory_id, ids[0])}")
+    for query in _ASKED_OF_PROJECTS:
         for strategy in ("tfidf", "hybrid"):
-            await of("POST", "/retrieve", {"query": query, "strategy": strategy, "related_depth": 1})
-        await of("POST", "/context", {"query": query, "conversation_id": "tool-library", "top_k": 5})
-    then = {"query": "Which frontend?", "valid_at": "2025-06-28T14:50:00Z", "filters": {"memory_types": ["decision"]}}
-    await of("POST", "/retrieve", then)
-    await of("POST", "/context", {"query": "frontend", "budget": {"total_tokens": 900}, "system_prompt": "Be short."})
-    for strategy in ("tfidf", "hybrid"):
-        await of("POST", "/search", {"query": "PostgreSQL database", "strategy": strategy})
+            await _library(ask, "POST /retrieve", {"query": query, "strategy": strategy, "related_depth": 1})
+            await _library(ask, "POST /search", {"query": query or "PostgreSQL", "strategy": strategy})
+        await _library(ask, "POST /context", {"query": query, "conversation_id": "tool-library", "top_k": 5})
+    then = {"valid_at": "2025-06-28T14:50:00Z", "filters": {"memory_types": ["decision"]}}
+    await _library(ask, "POST /retrieve", {"query": "Which frontend?", **then})
+    await _library(ask, "POST /context", {"query": "frontend", "budget": {"total_tokens": 900}, "system_prompt": "Hi."})
 
 
-async def _live(ask: Asker, world: World, served: Served) -> None:
-    for by in ("admin", "blind", "tenant"):
-        await ask("GET", "/v1/live/me", by=by)
-    for kind in ("turns", "episodes", "facts", "memories"):
-        await ask("GET", "/v1/live/search", query=f"q=name+database+router&kind={kind}&limit=5")
-    for session_id in [*dict.fromkeys(e["session_id"] for e in world.events("profiles.v1")), "nobody"]:
-        await ask("GET", "/v1/live/sessions/{session_id}", session_id=session_id)
-        await ask("GET", "/v1/live/sessions/{session_id}", query="text=true", session_id=session_id)
-    await ask("GET", "/v1/live/sessions/{session_id}", by="blind", session_id="account")
-    await ask("GET", "/v1/live/texts/{session_id}", query="first=2&last=5", session_id="account")
-    asking = asyncio.ensure_future(ask("GET", "/v1/live/stream"))
-    while not served.live.hub.streams:  # noqa: ASYNC110 - it lasts until the role ends
+async def _live(ask: Asker, world: World) -> None:
+    await ask.gets(_OF_LIVE)
+    for by in ("blind", "tenant"):
+        await ask("GET /v1/live/me", by=by)
+    await ask("GET /v1/live/sessions/account", by="blind")
+    for path in ("/live", "/live/", "/live/nothing.js"):
+        response = await ask.client.get(path)
+        ask.lines["answers/page"].append(f"{path} {response.status_code} {response.headers.get('location')}")
+    asking = asyncio.ensure_future(ask("GET /v1/live/stream"))
+    while not world.live.hub.streams:  # noqa: ASYNC110 - it lasts until the role ends
         await asyncio.sleep(0.01)
-    served.live.end()
+    world.live.end()
     await asking
-    served.live.hub.begin()
+    world.live.hub.begin()
 
 
 async def _tools(ask: Asker) -> None:
     async def tool(name: str, by: str = "admin", **arguments: Any) -> None:
         params = {"name": name, "arguments": arguments}
-        await ask("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, by=by)
+        await ask("POST /mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}, by=by)
 
-    project = {"project_id": "tool-library", "app_id": "workshop"}
     for query in _QUERIES:
         await tool("search_memory", query=query, **_ALEX)
         await tool("get_context", query=query, **_ALEX, token_budget=600, app_memories=True)
-    await tool("list_facts", **_ALEX)
+    for by in ("admin", "tenant", "blind"):
+        await tool("list_facts", by, **_ALEX)
     await tool("list_facts", **_ALEX, category="constraint")
-    await tool("project_context", query="What was our database decision?", **project)
-    await tool("search_project", query="Where do we deploy?", **project)
-    await tool("list_facts", by="tenant", **_ALEX)
-    await tool("list_facts", by="blind", **_ALEX)
     await tool("list_facts", nothing=1)
     await tool("nothing")
-    await tool("add_project_memory", **project, content="We meet on Mondays.", type="fact", subject="meeting")
-    listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    headers = _headers("admin")
-    response = await ask._client.post("/mcp", content=msgspec.json.encode(listing), headers=headers)
+    await tool("project_context", query="What was our database decision?", **_PROJECT)
+    await tool("search_project", query="Where do we deploy?", **_PROJECT)
+    await tool("add_project_memory", **_PROJECT, content="We meet on Mondays.", type="fact", subject="meeting")
+    listing = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+    response = await ask.client.post("/mcp", content=listing, headers=headers("admin"))
     ask.lines["contracts/tools"] += [shown(stripped(tool)) for tool in response.json()["result"]["tools"]]
 
 
 async def _refused(ask: Asker) -> None:
-    """Every route that was asked, by nobody, by who may not read text, and by another tenant; then wrong requests."""
-    for name, lines in list(ask.lines.items()):
-        kind, _, asked = name.partition("/")
-        method, _, route = asked.partition(" ")
-        if kind != "answers" or route == "page" or route.endswith("/stream"):
-            continue
-        _, asked_method, place, *body = msgspec.json.decode(lines[0])["asked"].split(" ", 3)
-        for by in (None, "blind", "tenant"):
-            response = await ask._client.request(
-                asked_method,
-                place,
-                content=(body[0] if body else "").encode() or None,
-                headers=_headers(by),
-            )
-            told = rounded(_plain(response))
-            line = {"asked": f"{by} {asked_method} {place}", "status": response.status_code, "answer": told}
-            ask.lines[f"refused/{method} {route}"].append(msgspec.json.encode(line, order="deterministic").decode())
-    await ask("GET", "/v1/index", by="no-such-token-at-all")
-    await ask("DELETE", "/v1/index")
-    wrong: list[Any] = [b"{broken", b"", [], {}, {"query": 1, "user_id": "x"}, {**_ALEX, "query": " "}, {"nothing": 1}]
-    for body in [*wrong, {**_ALEX, "query": "x" * 9_000}, b"x" * 70_000]:
-        for route in ("/v1/retrieve", "/v1/context", "/v1/search", "/v1/erase"):
-            await ask("POST", route, body)
-    for body in wrong:
-        for end in ("/retrieve", "/context", "/search", "/memories"):
-            await _of_project(ask)("POST", end, body)
+    """Every route by nobody, by who may not read text and by another tenant; then what is wrong or too much."""
+    for asked, body in list(ask.firsts.values()):
+        if not asked.endswith("/stream"):
+            for by in (None, "blind", "tenant"):
+                await ask(asked, body, by=by, into="refused")
+    await ask("GET /v1/live/stream", by="tenant", into="refused")
+    await ask("GET /v1/index", by="no-such-token-at-all", into="refused")
+    await ask("DELETE /v1/index", into="refused")
+    for path in ("/v1/retrieve", "/v1/context", "/v1/search", "/v1/erase"):
+        for body in (*_WRONG, {**_ALEX, "query": "x" * 9_000}, b"x" * 70_000):
+            await ask(f"POST {path}", body, into="refused")
+    for end in ("/retrieve", "/context", "/search", "/memories"):
+        for body in _WRONG:
+            await ask(f"POST /v1/projects/tool-library{end}?app_id=workshop", body, into="refused")
     for query in ("top_k=0&q=x", "q=", ""):
-        await ask("GET", "/v1/sessions/{session_id}/similar", query=query, session_id="database")
-    await ask("GET", "/v1/projects/{project_id}", project_id="tool-library")
-    await ask("GET", "/v1/users/{user_id}/facts", user_id="x" * 300)
-
-
-def _headers(by: str | None) -> dict[str, str]:
-    tokens = {str(token["name"]): str(token["token"]) for token in TOKENS}
-    headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    return headers if by is None else {**headers, "Authorization": f"Bearer {tokens.get(by, by)}"}
+        await ask(f"GET /v1/sessions/database/similar?{query}", into="refused")
+    await ask(f"GET /v1/users/{'x' * 300}/facts", into="refused")
 
 
 async def _deeds(ask: Asker) -> None:
-    listed = await ask("GET", "/apps/{app_id}/memories", app_id=_APP)
-    ids = [str(memory["id"]) for memory in listed["memories"]]
-    edits: list[Any] = [
-        {"content": "User prefers pgvector.", "importance": 7.5, "pinned": True, "sharedWith": [_OTHER_APP]},
+    ids = [each["id"] for each in (await ask("GET /apps/assistant/memories"))["memories"]]
+    first, last = (f"/apps/assistant/memories/{memory_id}" for memory_id in (ids[0], ids[-1]))
+    for edit in (
+        {"content": "User prefers pgvector.", "importance": 7.5, "pinned": True, "sharedWith": ["isp-support"]},
         {"tags": ["kept"], "pinned": False},
         {"importance": 99},
         {},
-    ]
-    for edit in edits:
-        await _one_memory(ask, "PUT", _APP, ids[0], edit)
-    await _one_memory(ask, "PUT", _APP, "999", {"pinned": True})
-    await ask("GET", "/apps/{app_id}/memories", query="include_shared=true", app_id=_OTHER_APP)
-    await _one_memory(ask, "DELETE", _APP, ids[-1])
-    await _one_memory(ask, "DELETE", _APP, ids[-1])
-    await ask("DELETE", "/apps/{app_id}/memories", app_id=_OTHER_APP)
-    await ask("GET", "/apps/{app_id}/memories", app_id=_OTHER_APP)
+    ):
+        await ask(f"PUT {first}", edit)
+    await ask("PUT /apps/assistant/memories/999", {"pinned": True})
+    await ask("GET /apps/isp-support/memories?include_shared=true")
+    for asked in (f"DELETE {last}", f"DELETE {last}", "DELETE /apps/isp-support/memories"):
+        await ask(asked)
     for purge in (False, True):
-        await ask("POST", "/apps/{app_id}/uninstall", {"purgeMemories": purge}, app_id=_APP)
-    for body in (
-        {"user_id": "user-edith", "app_id": _APP},
+        await ask("POST /apps/assistant/uninstall", {"purgeMemories": purge})
+    for whom in (
+        {"user_id": "user-edith", "app_id": "assistant"},
         {"session_id": "router"},
         {"session_id": "a", "app_id": "b"},
     ):
-        accepted = await ask("POST", "/v1/erase", body)
-        if "request_id" in accepted:
-            await ask("GET", "/v1/erase/{request_id}", request_id=accepted["request_id"])
+        accepted = await ask("POST /v1/erase", whom)
+        await ask(f"GET /v1/erase/{accepted.get('request_id', 'nothing')}")
 
 
 async def _project_deeds(ask: Asker) -> None:
-    of = _of_project(ask)
     saved: dict[str, Any] = {}
-    for kind in ("memory", "episode", "chunk", "conversation", "pending"):
-        saved |= await of("GET", "/export", query=f"kind={kind}&limit=4")
-    listed = (await of("GET", "/memories", query="limit=1000"))["memories"]
-    first, second, third = (each["id"] for each in listed[:3])
-    at = {"memory_id": first}
+    for kind in _KINDS:
+        saved |= await _library(ask, f"GET /export?kind={kind}&limit=4")
+    first, second, third, *_ = (e["id"] for e in (await _library(ask, "GET /memories?limit=1000"))["memories"])
     added = {"content": "We decided to use SQLite for tests.", "type": "decision", "subject": "tests"}
-    await of("POST", "/memories", added)
-    await of("POST", "/memories", added)
-    await of("POST", "/memories", {"content": "Bread on Fridays.", "type": "preference", "tags": ["bread"]})
-    await of("PUT", "/memories/{memory_id}", {"content": "We use boats.", "importance": 0.9, "tags": ["sea"]}, **at)
-    await of("PUT", "/memories/{memory_id}", {"valid_until": "2025-06-28T15:00:00Z"}, **at)
-    await of("PUT", "/memories/{memory_id}", {"archived": True}, memory_id=second)
-    await of("PUT", "/memories/{memory_id}", {}, memory_id="m9999999-99999999")
     edge = {"source_id": first, "target_id": third, "relation": "depends_on"}
-    await of("PUT", "/relationships", {**edge, "strength": 0.5})
-    await of("GET", "/graph/path", query=f"source_id={first}&target_id={third}")
-    await of("DELETE", "/relationships", query="&".join(f"{name}={value}" for name, value in edge.items()))
-    await of("DELETE", "/memories/{memory_id}", memory_id=third)
-    pending = (await of("GET", "/pending"))["pending"]
+    status = "PUT /conversations/tool-library/status"
+    deeds: list[tuple[str, Any]] = [
+        *[("POST /memories", body) for body in (added, added, {"content": "Bread.", "type": "preference"})],
+        (f"PUT /memories/{first}", {"content": "We use boats.", "importance": 0.9, "tags": ["sea"]}),
+        (f"PUT /memories/{first}", {"valid_until": "2025-06-28T15:00:00Z"}),
+        (f"PUT /memories/{second}", {"archived": True}),
+        ("PUT /memories/m9999999-99999999", {"archived": True}),
+        ("PUT /relationships", {**edge, "strength": 0.5}),
+        (f"GET /graph/path?source_id={first}&target_id={third}", None),
+        (f"DELETE /relationships?{'&'.join(f'{name}={value}' for name, value in edge.items())}", None),
+        (f"DELETE /memories/{third}", None),
+        *[(status, {"status": to, "summary": "Done."}) for to in ("paused", "active", "ended", "nothing")],
+        ("POST /consolidate", None),
+        ("POST /import", {}),
+    ]
+    pending = (await _library(ask, "GET /pending"))["pending"]
     for each, decision in zip(pending, ("promote", "reject", "nothing"), strict=False):
-        await of("POST", "/pending/{pending_id}/{decision}", pending_id=each["id"], decision=decision)
-    for status in ("paused", "active", "ended", "nothing"):
-        await of(
-            "PUT",
-            "/conversations/{conversation_id}/status",
-            {"status": status, "summary": "Done."},
-            conversation_id="tool-library",
-        )
-    await of("POST", "/consolidate")
+        deeds.append((f"POST /pending/{each['id']}/{decision}", None))
+    for asked, body in deeds:
+        await _library(ask, asked, body)
     items = ("memories", "episodes", "chunks", "conversations", "pending")
-    body = {name: saved[name] for name in items if name in saved}
-    await of("POST", "/import", body, project_id="copied")
-    await of("POST", "/import", {})
-    for end in ("", "/standing", "/memories", "/episodes", "/graph"):
-        await of("GET", end)
-        await of("GET", end, project_id="copied")
+    await ask("POST /v1/projects/copied/import?app_id=workshop", {name: saved.get(name, []) for name in items})
+    for project_id in ("tool-library", "copied"):
+        await ask.gets(_OF_PROJECT, project_id)
 
 
 async def _live_deeds(ask: Asker, world: World) -> None:
-    for alert in {each["alert_id"]: each for each in world.events("alerts.v1")}.values():
-        of = {"session_id": alert["session_id"]}
-        for end, body in (("acknowledge", {"note": "looking"}), ("label", {"label": False, "reason": "homework"})):
-            route = "/v1/live/alerts/{alert_id}/" + end
-            await ask("POST", route, {**of, **body}, alert_id=alert["alert_id"])
-            await ask("POST", route, {**of, **body}, alert_id="nothing")
-        await ask("GET", "/v1/live/sessions/{session_id}", session_id=alert["session_id"])
+    for alert_id, session_id in {each["alert_id"]: each["session_id"] for each in world.events("alerts.v1")}.items():
+        for name in (alert_id, "nothing"):
+            place, of = f"POST /v1/live/alerts/{name}", {"session_id": session_id}
+            await ask(f"{place}/acknowledge", {**of, "note": "looking"})
+            await ask(f"{place}/label", {**of, "label": False, "reason": "homework"})
+        await ask(f"GET /v1/live/sessions/{session_id}")

@@ -10,49 +10,58 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import inspect
 import json
 import lzma
+import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from functools import partial
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from uuid import uuid4
 
 import msgspec
 
 from tests.golden.contracts import contracts, openapi_lines
 from tests.golden.logs import chaos, demo, forget_project
 from tests.golden.questions import ask_everything
-from tests.golden.world import TURNS, Lines, folded, frozen, quiet
+from tests.golden.world import TURNS, Lines, folded
 from tests.upgrades.make import Log
 
 DIGESTS = Path(__file__).with_name("digests.json")
 _UPGRADES = Path(__file__).parents[1] / "upgrades"
 _FAST = Path("/dev/shm")  # noqa: S108 - a folder of its own is made below it
+_PROJECTS = frozenset({"models", "streams", "jobs"})
 Digests = dict[str, str]
 
 
 async def _demo(folder: Path) -> Lines:
     world = await demo(folder)
     found = world.written(TURNS.name) | world.archived()
-    async with world.served() as served:
-        found |= await served.points()
-        found["contracts/openapi"] = openapi_lines(served.app.openapi())
+    async with world.served() as app:
+        found |= await world.points()
+        found["contracts/openapi"] = openapi_lines(app.openapi())
         with frozen(world.now):
-            found |= await ask_everything(world, served)
+            found |= await ask_everything(world, app)
             forget_project(world)
             await world.fold()
             await world.index()
-        found |= {f"afterwards/{name}": lines for name, lines in (await served.points()).items()}
-    found["afterwards/accessed"] = [world.accesses()]
-    return found | {f"afterwards/{name}": lines for name, lines in world.written().items()}
+        afterwards = await world.points()
+    afterwards |= world.written()
+    return found | {f"afterwards/{name}": lines for name, lines in afterwards.items()}
 
 
 async def _chaos(folder: Path) -> Lines:
     world = await chaos(folder)
     found = world.written(TURNS.name) | world.archived()
-    async with world.served() as served:
-        return found | await served.points()
+    async with world.served():
+        return found | await world.points()
 
 
 async def _release(name: str, folder: Path) -> Lines:
@@ -72,6 +81,36 @@ RECORDINGS: Mapping[str, Callable[[Path], Awaitable[Lines]]] = {
 }
 
 
+@contextmanager
+def frozen(at: datetime) -> Iterator[None]:
+    """Let the product's clock stand still, and its random names be counted."""
+
+    class _Likewise(type):
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, datetime)
+
+    class _Still(datetime, metaclass=_Likewise):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:  # type: ignore[override]
+            return at.astimezone(tz)
+
+    numbers = count(1)
+
+    class _Named:
+        def __init__(self) -> None:
+            self.hex = f"{next(numbers):032x}"
+
+    with ExitStack() as patched:
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] not in _PROJECTS or module is None:
+                continue
+            if vars(module).get("uuid4") is uuid4:
+                patched.enter_context(patch.object(module, "uuid4", _Named))
+            if vars(module).get("datetime") is datetime and "datetime.now(" in inspect.getsource(module):
+                patched.enter_context(patch.object(module, "datetime", _Still))
+        yield
+
+
 def recorded(name: str, folder: Path) -> Lines:
     """What must not change of one recording.
 
@@ -79,7 +118,6 @@ def recorded(name: str, folder: Path) -> Lines:
         name: Of `RECORDINGS`.
         folder: An empty one, for archive and index.
     """
-    quiet()
     return asyncio.run(_made(name, folder))
 
 
