@@ -18,7 +18,7 @@ _CHAOS_TURNS = 800
 _THINGS = ("fences", "boats", "lamps", "gardens", "violins", "bread ovens", "kites")
 _LONG_AFTER = timedelta(days=2)
 
-TOKENS = [
+TOKENS: list[dict[str, Any]] = [
     {"token": "token-of-the-admin-1", "role": "admin", "name": "admin"},
     {"token": "token-of-the-blind-1", "role": "operator", "name": "blind", "text": False},
     {"token": "token-of-a-tenant-1", "role": "reader", "name": "tenant", "apps": ["isp-support"]},

@@ -23,7 +23,15 @@ _ALEX = {"user_id": "alex", "app_id": "assistant"}
 _PROJECT = {"project_id": "tool-library", "app_id": "workshop"}
 _QUERIES = ("What's my name?", "What did we discuss about databases?", "Where do I live, and what may I not eat?")
 _ASKED_OF_PROJECTS = ("What was our database decision?", "Where do we deploy?", "")
-_WRONG = (b"{broken", b"", [], {}, {"query": 1, "user_id": "x"}, {**_ALEX, "query": " "}, {"nothing": 1})
+_WRONG: tuple[Any, ...] = (
+    b"{broken",
+    b"",
+    [],
+    {},
+    {"query": 1, "user_id": "x"},
+    {**_ALEX, "query": " "},
+    {"nothing": 1},
+)
 _KINDS = ("memory", "episode", "chunk", "conversation", "pending")
 
 _OPERATIONS = """/livez /readyz /metrics /v1/index /v1/nothing /docs /v1/projects /v1/projects?app_id=workshop&limit=1
@@ -71,9 +79,10 @@ class Asker:
         self.client = client
         self.firsts: dict[str, tuple[str, Any]] = {}
         """Route → the first request to it, and its body."""
-        paths: list[str] = sorted(app.openapi()["paths"], key=lambda path: path.count("{"))
+        described: dict[str, dict[str, Any]] = app.openapi()["paths"]
+        paths = sorted(described, key=lambda path: path.count("{"))
         self._routes = [(re.compile(re.sub(r"{\w+}", "[^/]+", path)), path) for path in paths]
-        self._there = {f"{method.upper()} {path}" for path, of in app.openapi()["paths"].items() for method in of}
+        self._there = {f"{method.upper()} {path}" for path, of in described.items() for method in of}
 
     async def __call__(self, asked: str, body: Any = None, *, by: str | None = "admin", into: str = "answers") -> Any:
         """One request, `METHOD /path?query`. Returns the answer, read as JSON if it is."""
@@ -102,7 +111,7 @@ class Asker:
 
 def headers(by: str | None) -> dict[str, str]:
     """Of a request of somebody whose token has that name; another word is the token itself."""
-    tokens = {str(token["name"]): str(token["token"]) for token in TOKENS}
+    tokens = {token["name"]: token["token"] for token in TOKENS}
     plain = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     return plain if by is None else {**plain, "Authorization": f"Bearer {tokens.get(by, by)}"}
 
@@ -122,9 +131,10 @@ def rounded(value: Any) -> Any:
         return {key: rounded(item) for key, item in value.items()}
     if not isinstance(value, list):
         return value
-    items = [rounded(item) for item in value]
-    scored = all(isinstance(item, dict) and isinstance(item.get("score"), float) for item in items)
-    return sorted(items, key=lambda item: (-item["score"], shown(item))) if scored else items
+    items: list[Any] = [rounded(item) for item in value]
+    if all(isinstance(item, dict) and isinstance(item.get("score"), float) for item in items):
+        items.sort(key=lambda item: (-item["score"], shown(item)))
+    return items
 
 
 async def ask_everything(world: World, app: FastAPI) -> dict[str, list[str]]:
