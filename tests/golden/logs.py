@@ -1,4 +1,4 @@
-"""The logs that are folded: the demo's play, and chaos with everything else that a log can hold."""
+"""The logs that are folded: the demo's play, chaos with all else that a log can hold, and those of earlier releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from jobs.demo.conversations import load_play, schedule
 from jobs.demo.policy import POLICY
 from jobs.lab.chaos.traffic import traffic
-from tests.golden.world import COMMANDS, TURNS, World, encode
+from tests.golden.world import COMMANDS, TURNS, Lines, World, encode
 
 PLAYED_AT = datetime(2025, 6, 28, 15, 0, tzinfo=UTC)
 _CHAOS_AT = datetime(2025, 3, 14, 9, 0, tzinfo=UTC)
@@ -145,3 +145,15 @@ def forget_project(world: World) -> None:
     world.say(COMMANDS.name, key, "project_erased", **of)
     due = {"request_id": "erase-3", "scope": "user", "app_id": "assistant", "user_id": "alex"}
     world.say("erasures.v1", "erase-3/vectors_erasure_due", "vectors_erasure_due", **due)
+
+
+async def folded(folder: Path, log: Any) -> Lines:
+    """What comes of a log of an earlier release: of its turns, and of its commands as they stand."""
+    world = World(folder, log.made_at, prefix=log.prefix, forwards=False)
+    for topic in (TURNS.name, COMMANDS.name):
+        for number, records in log.records[topic].items():
+            for record in records:
+                world.now = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
+                world.append(topic, record.key, record.value, record.headers, int(number))
+    await world.fold(answer=False)
+    return world.written(TURNS.name, COMMANDS.name)

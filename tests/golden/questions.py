@@ -329,6 +329,12 @@ async def _project_deeds(ask: Asker) -> None:
 
 
 async def _live_deeds(ask: Asker, world: World) -> None:
+    """Of the alerts of the play, which are over, and of one that is not."""
+    said = {"session_id": "new", **_ALEX, "role": "user", "content": "Tell me again how.", "risk": 0.95}
+    for turn in range(12):
+        world.say("turns.v1", "new", "turn", **said, turn=turn)
+    await world.fold()
+    await world.index()
     for alert_id, session_id in {each["alert_id"]: each["session_id"] for each in world.events("alerts.v1")}.items():
         for name in (alert_id, "nothing"):
             place, of = f"POST /v1/live/alerts/{name}", {"session_id": session_id}

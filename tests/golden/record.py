@@ -29,9 +29,9 @@ from uuid import uuid4
 import msgspec
 
 from tests.golden.contracts import contracts, openapi_lines
-from tests.golden.logs import chaos, demo, forget_project
+from tests.golden.logs import chaos, demo, folded, forget_project
 from tests.golden.questions import ask_everything
-from tests.golden.world import TURNS, Lines, folded
+from tests.golden.world import TURNS, Lines
 from tests.upgrades.make import Log
 
 DIGESTS = Path(__file__).with_name("digests.json")
@@ -43,7 +43,7 @@ Digests = dict[str, str]
 
 async def _demo(folder: Path) -> Lines:
     world = await demo(folder)
-    found = world.written(TURNS.name) | world.archived()
+    found = world.written(TURNS.name) | world.archived(erase_scope="app")
     async with world.served() as app:
         found |= await world.points()
         found["contracts/openapi"] = openapi_lines(app.openapi())
@@ -59,7 +59,7 @@ async def _demo(folder: Path) -> Lines:
 
 async def _chaos(folder: Path) -> Lines:
     world = await chaos(folder)
-    found = world.written(TURNS.name) | world.archived()
+    found = world.written(TURNS.name) | world.archived(erase_scope="user")
     async with world.served():
         return found | await world.points()
 
@@ -128,7 +128,7 @@ async def _made(name: str, folder: Path) -> Lines:
 def digests(lines: Lines) -> Digests:
     """Number of lines and digest of each section."""
     return {
-        section: f"{len(of)} {sha256(chr(10).join(of).encode()).hexdigest()[:12]}"
+        section: f"{len(of)} {sha256(chr(10).join(of).encode()).hexdigest()[:10]}"
         for section, of in sorted(lines.items())
         if of
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from itertools import chain
@@ -23,6 +23,7 @@ from faust.types import TP
 from prometheus_client import CollectorRegistry
 
 from models.entities import entity_key
+from models.erasure import Subject
 from models.events.base import Position
 from models.events.topics import ARCHIVED_TOPICS, COMMANDS, INDEXED_TOPICS, REQUESTS, TOPIC_OF, TOPICS, TURNS
 from models.wire.codec import decode_output, encode
@@ -31,6 +32,7 @@ from streams.api.live.feed import TOPICS as LIVE_TOPICS
 from streams.api.live.feed import take as take_live
 from streams.api.live.service import LivePage
 from streams.archive.buffer import Buffer
+from streams.archive.erasing import erase
 from streams.archive.landed import land_all
 from streams.archive.place import LakePaths
 from streams.archive.progress import Move, Place
@@ -50,7 +52,7 @@ from streams.roles.index import IndexRole
 from streams.settings import load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of, summariser_of, vector_store_of
 
-__all__ = ["COMMANDS", "TURNS", "Lines", "World", "encode", "folded"]
+__all__ = ["COMMANDS", "TURNS", "Lines", "World", "encode"]
 
 _PARTITIONS = 2
 _ROUND, _POLL = 50, 1_000
@@ -245,8 +247,8 @@ class World:
                     found[f"topics/{topic.name}"] += map(_record, records)
         return dict(found)
 
-    def archived(self) -> Lines:
-        """Rows of the archive's tables and views, once everything is landed."""
+    def archived(self, *, erase_scope: str) -> Lines:
+        """Rows of the archive's tables and views once all is landed, and what erasures find; one is carried out."""
         buffer = Buffer()
         for topic in ARCHIVED_TOPICS:
             for number, records in enumerate(self._log[topic.name]):
@@ -258,9 +260,30 @@ class World:
         writer = LakeWriter(LakePaths(self.folder / "catalog.sqlite", f"{self.folder}/data/"))
         try:
             writer.land(buffer, now=self.now)
-            return _tables(writer.con)
+            return _tables(writer.con) | self._forgotten(writer, erase_scope)
         finally:
             writer.close()
+
+    def _subjects(self) -> Iterator[Subject]:
+        """A session, the user with most sessions, and an app."""
+        owners = {event["session_id"]: (event["app_id"], event["user_id"]) for event in self.events("profiles.v1")}
+        ((user, _),), app_id = Counter(owners.values()).most_common(1), max(owners.values())[0]
+        yield Subject("session", session_ids=frozenset({min(owners)}))
+        yield Subject("user", *user, frozenset(name for name, owner in owners.items() if owner == user))
+        yield Subject("app", app_id, "", frozenset(name for name, (app, _) in owners.items() if app == app_id))
+
+    def _forgotten(self, writer: LakeWriter, erase_scope: str) -> Lines:
+        """Which records of the product's own are each subject's, and what the archive removes of one of them."""
+        own = [(t, record) for t in TOPICS if t.public and t is not TURNS for record in self.records(t.name)]
+        events: list[Any] = [decode_output(topic, record.value) for topic, record in own]
+        places, found = [f"{topic.name} {record.partition} {record.offset}" for topic, record in own], {}
+        for named in self._subjects():
+            subject = named.follow(events)
+            concerned = [place for place, event in zip(places, events, strict=True) if subject.concerns(event)]
+            found[f"erased/{subject.scope}"] = concerned
+            if subject.scope == erase_scope:  # it takes seconds
+                found["erased/archive"] = [_json(store) for store in erase(writer, subject, now=self.now)]
+        return found
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator[FastAPI]:
@@ -373,15 +396,3 @@ def _tables(con: Any) -> Lines:
         rows = con.execute(f"SELECT to_json(t)::VARCHAR FROM {name} t ORDER BY ALL").fetchall()  # noqa: S608
         found[f"archive/{name}"] = [row for (row,) in rows]
     return found
-
-
-async def folded(folder: Path, log: Any) -> Lines:
-    """What comes of a log of an earlier release: of its turns, and of its commands as they stand."""
-    world = World(folder, log.made_at, prefix=log.prefix, forwards=False)
-    for topic in (TURNS.name, COMMANDS.name):
-        for number, records in log.records[topic].items():
-            for record in records:
-                world.now = datetime.fromtimestamp(record.timestamp_ms / 1000, UTC)
-                world.append(topic, record.key, record.value, record.headers, int(number))
-    await world.fold(answer=False)
-    return world.written(TURNS.name, COMMANDS.name)
