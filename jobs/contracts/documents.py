@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from jobs.contracts.field_meanings import meaning_of
 from models.events import DeadLetter, Output
+from models.events.fields import TYPE
 from models.events.topics import TOPICS, Cleanup, Topic
 from models.wire.envelope import CONTENT_TYPE, SCHEMA_HEADER, schema_of, tag_of
 
@@ -34,13 +34,19 @@ def _json(document: Document) -> str:
 
 def json_schema(event: type[Struct]) -> Document:
     """JSON Schema, draft 2020-12, of one event; unknown fields are allowed, so that events can grow."""
-    _, components = msgspec.json.schema_components([event], ref_template="#/$defs/{name}")
-    for name, component in components.items():
-        for field, schema in component.get("properties", {}).items():
-            schema["description"] = meaning_of(name, field)
+    components = _components(event, ref_template="#/$defs/{name}")
     root = components.pop(event.__name__)
     definitions = {"$defs": components} if components else {}
     return {"$schema": _DRAFT, "$id": f"urn:turntide:schema:{schema_of(event)}", **root, **definitions}
+
+
+def _components(*events: type[Struct], ref_template: str = "{name}") -> dict[str, Document]:
+    """Schemas of events and of the structures in them; the tag is the one property that is no field."""
+    components: dict[str, Document] = msgspec.json.schema_components(events, ref_template=ref_template)[1]
+    for component in components.values():
+        for schema in component.get("properties", {}).values():
+            schema["description"] = schema.pop("description", TYPE.description)
+    return components
 
 
 def asyncapi() -> Document:
@@ -164,7 +170,7 @@ def data_dictionary() -> str:
             lines += ["", f"### {schema_of(event)}", "", *_paragraphs(event), "", *_field_table(event)]
     lines += ["", "## Parts of events"]
     for name, part in _parts().items():
-        lines += ["", f"### {name}", "", *_lines(part.get("description", "")), "", *_rows(name, part)]
+        lines += ["", f"### {name}", "", *_lines(part.get("description", "")), "", *_rows(part)]
     return "\n".join(lines) + "\n"
 
 
@@ -177,25 +183,23 @@ def _lines(docstring: str) -> list[str]:
 
 
 def _field_table(event: type[Struct]) -> list[str]:
-    _, components = msgspec.json.schema_components([event], ref_template="{name}")
-    return _rows(event.__name__, components[event.__name__])
+    return _rows(_components(event)[event.__name__])
 
 
 def _parts() -> dict[str, Document]:
     """Structs and enumerations that events are made of."""
-    _, components = msgspec.json.schema_components(EVENTS, ref_template="{name}")
     events = {event.__name__ for event in EVENTS}
-    return {name: component for name, component in sorted(components.items()) if name not in events}
+    return {name: component for name, component in sorted(_components(*EVENTS).items()) if name not in events}
 
 
-def _rows(struct: str, schema: Document) -> list[str]:
+def _rows(schema: Document) -> list[str]:
     if "enum" in schema:
         return ["One of " + ", ".join(f"`{value}`" for value in schema["enum"]) + "."]
     required = set(schema.get("required", ()))
     rows = ["| field | type | required | meaning |", "|---|---|---|---|"]
     for field, of in schema["properties"].items():
         needed = "yes" if field in required else "no"
-        rows.append(f"| {field} | {_type(of)} | {needed} | {meaning_of(struct, field)} |")
+        rows.append(f"| {field} | {_type(of)} | {needed} | {of['description']} |")
     return rows
 
 

@@ -37,19 +37,7 @@ from models.events.app import (
     space_key,
 )
 from models.events.audit import AccessAudited, AuditEvent
-from models.events.base import (
-    MAX_CONTENT_BYTES,
-    Control,
-    Identifier,
-    Mode,
-    Output,
-    Position,
-    Ratio,
-    Role,
-    Scalar,
-    TurnNumber,
-    UtcTime,
-)
+from models.events.base import MAX_CONTENT_BYTES, Control, Mode, Output, Position, Role, Scalar
 from models.events.erase import (
     ErasedStore,
     EraseRequested,
@@ -70,6 +58,7 @@ from models.events.erase import (
     VectorsErased,
     VectorsErasureDue,
 )
+from models.events.fields import Identifier, Ratio, TurnNumber, UtcTime
 from models.events.project import (
     ConsolidationAsked,
     ConversationStatusSet,

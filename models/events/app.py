@@ -1,4 +1,4 @@
-"""Events of an app's memories (seed 003): conversations that ended, what was made of them, and what admins do.
+"""Events of an app's memories: conversations that ended, what was made of them, and what admins do.
 
 Memories live in *spaces* of at most ten: one per app, and if the policy wants it one per user of an app. A space is
 folded under its key (`space_key`), as a user is under hers.
@@ -11,20 +11,54 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.base import Identifier, Output, Ratio, Role, UtcTime, key_part
+from models.events.base import Output, Speaker, key_part
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    IDENTIFIER,
+    NAMED,
+    OPERATIONAL,
+    AppId,
+    EndTime,
+    EventTime,
+    FirstTurn,
+    Identifier,
+    Importance,
+    KeyTopics,
+    LastTurn,
+    Operator,
+    Ratio,
+    RequestName,
+    SessionId,
+    SessionIds,
+    Share,
+    StartTime,
+    Summary,
+    TurnIndex,
+    UserId,
+    UtcTime,
+    about,
+)
 from models.events.user import RequestedTurn
 
 MOST_MEMORY_CHARS = 4_000
 """Of a command; the policy keeps fewer."""
-MemoryId = Annotated[int, Meta(ge=1, le=2**53)]
-"""Counts the memories of a space, from 1; no memory gets the number of another."""
-RequestId = Annotated[str, Meta(max_length=64)]
-"""Chosen by whoever sends a command; the answer to it is found by it."""
-Space = Literal["app", "user"]
+MemoryNumber = Annotated[int, about("Counts the memories of its space, from 1.", IDENTIFIER, names="memory")]
+MemoryId = Annotated[MemoryNumber, Meta(ge=1, le=2**53)]
+"""In a command; no memory gets the number of another."""
+RequestId = Annotated[RequestName, Meta(max_length=64)]
+MadeBy = Annotated[str, about("What wrote the memory: rules, the model's name, or admin.", OPERATIONAL)]
+Failure = Annotated[str, about("Why there is none: timeout, llm_error or rubbish; empty if there is one.", OPERATIONAL)]
+TokensUsed = Annotated[int, about("Tokens read and written for it.", BEHAVIOUR, unit="tokens", ge=0, le=2**31)]
+ElapsedMs = Annotated[int, about("What making it took, in milliseconds.", OPERATIONAL, unit="ms", ge=0, le=2**31)]
+Energy = Annotated[float, about(privacy=OPERATIONAL, unit="units of energy")]
+Space = Annotated[
+    Literal["app", "user"], about("Whose memories: the app's, or those of its user in the app.", BEHAVIOUR)
+]
 
 
 class NotableKind(StrEnum):
-    """What makes a sentence worth remembering (seed 003, Memory Creation Process: what to identify)."""
+    """What makes a sentence worth remembering."""
 
     DECISION = "decision"
     PREFERENCE = "preference"
@@ -35,12 +69,16 @@ class NotableKind(StrEnum):
 class NotableSentence(Struct, frozen=True, gc=False):
     """A sentence of a conversation that may be worth remembering."""
 
-    kind: NotableKind
-    role: Role
-    turn: int
-    text: str
-    weight: float
-    """0-1, the higher the better."""
+    kind: Annotated[NotableKind, about("Decision, preference, fact or outcome.", BEHAVIOUR)]
+    role: Speaker
+    turn: TurnIndex
+    text: Annotated[str, about("The sentence, a long one cut.", CONTENT)]
+    weight: Annotated[Share, about("How much it is worth remembering, 0-1.")]
+
+
+Notables = Annotated[
+    list[NotableSentence], about("Sentences that may be worth remembering, in order of turn.", CONTENT)
+]
 
 
 def space_key(app_id: str, user_id: str = "") -> str:
@@ -57,63 +95,55 @@ def space_key(app_id: str, user_id: str = "") -> str:
 
 
 class ConversationEnded(Output, frozen=True, kw_only=True, tag="conversation_ended"):
-    """A session ended or timed out: a memory may be made of it (seed 003, `end_conversation`)."""
+    """A session ended or timed out: a memory may be made of it."""
 
+    session_id: Annotated[SessionId, about("Conversation that ended.")]
     space: Space
-    """Whose memories it goes to: the app's, or those of its user in the app."""
-    reason: str
-    first_turn: int
-    last_turn: int
-    turn_count: int
-    summary: str
-    key_topics: list[str]
-    notables: list[NotableSentence]
-    """In order of turn."""
-    turns: list[RequestedTurn]
-    """The last turns, for a language model; empty where none is asked."""
-    started_at: UtcTime
-    ended_at: UtcTime
+    reason: Annotated[str, about("Why the conversation ended.", CONTENT)]
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    turn_count: Annotated[int, about("Turns folded, duplicates not counted.", BEHAVIOUR)]
+    summary: Summary
+    key_topics: KeyTopics
+    notables: Notables
+    turns: Annotated[list[RequestedTurn], about("The last turns, long ones cut; empty if no model is asked.", CONTENT)]
+    started_at: StartTime
+    ended_at: EndTime
 
 
 class SpaceCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what slower stages, admins and the clock send to a space of memories."""
 
-    app_id: Identifier
-    timestamp: UtcTime
-    user_id: Annotated[str, Meta(max_length=256)] = ""
-    """Whose space in the app; empty for the app's own."""
+    app_id: Annotated[AppId, NAMED, about("App whose space it is.")]
+    timestamp: EventTime
+    user_id: Annotated[UserId, about("User whose space it is; empty for the app's own.", max_length=256)] = ""
 
 
 class MemoryProposed(SpaceCommand, frozen=True, kw_only=True, tag="memory_proposed", gc=False):
-    """Answer to `MemoryRequested`; without content the memory is skipped (seed 003, Error Handling)."""
+    """Answer to `MemoryRequested`; without content the memory is skipped."""
 
-    request: int
-    """`MemoryRequested.request`."""
-    content: str = ""
-    importance: Ratio | None = None
-    """None: the fold scores it."""
-    tags: Annotated[list[str], Meta(max_length=64)] = []
-    made_by: str = ""
-    failure: str = ""
-    """Why there is no content: `timeout`, `llm_error`, `rubbish`."""
-    tokens: Annotated[int, Meta(ge=0, le=2**31)] = 0
-    elapsed_ms: Annotated[int, Meta(ge=0, le=2**31)] = 0
-    """What making it took, for the energy budget."""
+    request: Annotated[int, about("Number of the request in its space.", OPERATIONAL, unit="number")]
+    content: Annotated[str, about("The memory; empty for none.", CONTENT)] = ""
+    importance: Annotated[Ratio | None, about("How much it matters, 0-1; null: the fold scores it.")] = None
+    tags: Annotated[list[str], about("Words for what it is about.", CONTENT, max_length=64)] = []
+    made_by: MadeBy = ""
+    failure: Failure = ""
+    tokens: TokensUsed = 0
+    elapsed_ms: ElapsedMs = 0
 
 
 class CompactionDecided(SpaceCommand, frozen=True, kw_only=True, tag="compaction_decided", gc=False):
-    """Answer to `CompactionRequested`: the seed's decision, unchecked. What is invalid falls back to FIFO."""
+    """Answer to `CompactionRequested`: the decision, unchecked. What is invalid falls back to FIFO."""
 
-    request: int
-    action: str = ""
-    target_memory_id: int = 0
-    new_content: str | None = None
-    reason: str = ""
-    decided_by: str = ""
-    failure: str = ""
-    """Why there is no decision: `timeout`, `llm_error`, `rubbish`."""
-    tokens: Annotated[int, Meta(ge=0, le=2**31)] = 0
-    elapsed_ms: Annotated[int, Meta(ge=0, le=2**31)] = 0
+    request: Annotated[int, about("Number of the request in its space.", OPERATIONAL, unit="number")]
+    action: Annotated[str, about("Delete or edit; anything else falls back to the oldest.", BEHAVIOUR)] = ""
+    target_memory_id: Annotated[int, about("Memory that is deleted or edited.", IDENTIFIER, names="memory")] = 0
+    new_content: Annotated[str | None, about("Text of the target afterwards; null for a deletion.", CONTENT)] = None
+    reason: Annotated[str, about("Why, in the decider's words.", CONTENT)] = ""
+    decided_by: Annotated[str, about("What decided: rules, or the model's name.", OPERATIONAL)] = ""
+    failure: Failure = ""
+    tokens: TokensUsed = 0
+    elapsed_ms: ElapsedMs = 0
 
 
 class WorkDue(SpaceCommand, frozen=True, kw_only=True, tag="work_due", gc=False):
@@ -127,27 +157,33 @@ class AdminCommand(SpaceCommand, frozen=True, kw_only=True, tag_field="type", gc
     """Base of what an admin does. Each makes an `AppMemoryAudited`, also if it changes nothing."""
 
     request_id: RequestId = ""
-    by: Annotated[str, Meta(max_length=256)] = ""
-    """Who: the name of the token's holder, never the token."""
+    by: Annotated[Operator, Meta(max_length=256)] = ""
 
 
 class MemoryEdited(AdminCommand, frozen=True, kw_only=True, tag="memory_edited", gc=False):
     """A memory is put right, pinned or let go by hand; None leaves a field as it is."""
 
-    memory_id: MemoryId
-    content: Annotated[str, Meta(min_length=1, max_length=MOST_MEMORY_CHARS)] | None = None
-    importance: Ratio | None = None
-    tags: Annotated[list[str], Meta(max_length=64)] | None = None
-    pinned: bool | None = None
-    """A pinned memory is never compacted away."""
-    shared_with: Annotated[list[Identifier], Meta(max_length=64)] | None = None
-    """Apps that may read it besides: cross-app memories, by explicit sharing only."""
+    memory_id: Annotated[MemoryId, about("Memory that is put right.")]
+    content: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MOST_MEMORY_CHARS)] | None,
+        about("The new text; null: as it was.", CONTENT),
+    ] = None
+    importance: Annotated[Ratio | None, about("The new importance, 0-1; null: as it was.")] = None
+    tags: Annotated[
+        Annotated[list[str], Meta(max_length=64)] | None,
+        about("In place of the tags it had; null: as they were.", CONTENT),
+    ] = None
+    pinned: Annotated[bool | None, about("Whether it is never compacted away; null: as it was.", BEHAVIOUR)] = None
+    shared_with: Annotated[
+        Annotated[list[Identifier], Meta(max_length=64)] | None,
+        about("Apps that may read it besides; null: as they were.", IDENTIFIER, names="app"),
+    ] = None
 
 
 class MemoryDeleted(AdminCommand, frozen=True, kw_only=True, tag="memory_deleted", gc=False):
     """A memory goes. One that is gone already: said so, no error."""
 
-    memory_id: MemoryId
+    memory_id: Annotated[MemoryId, about("Memory that goes.")]
 
 
 class MemoriesPurged(AdminCommand, frozen=True, kw_only=True, tag="memories_purged", gc=False):
@@ -155,18 +191,19 @@ class MemoriesPurged(AdminCommand, frozen=True, kw_only=True, tag="memories_purg
 
 
 class AppUninstalled(AdminCommand, frozen=True, kw_only=True, tag="app_uninstalled", gc=False):
-    """The app is gone. Its memories stay unless asked otherwise (seed 003, `uninstallApp`)."""
+    """The app is gone. Its memories stay unless asked otherwise."""
 
-    purge_memories: bool = False
+    purge_memories: Annotated[bool, about("Whether its memories go too.", BEHAVIOUR)] = False
 
 
 class MemoriesRead(AdminCommand, frozen=True, kw_only=True, tag="memories_read", gc=False):
     """An admin looked at memories. Changes nothing; it is audited."""
 
-    how: Literal["list", "one", "search", "export"]
-    count: Annotated[int, Meta(ge=0, le=2**31)]
-    """Memories that were shown."""
-    memory_id: MemoryId | None = None
+    how: Annotated[
+        Literal["list", "one", "search", "export"], about("As a list, one, by a search, or exported.", BEHAVIOUR)
+    ]
+    count: Annotated[int, about("Memories that were shown.", BEHAVIOUR, ge=0, le=2**31)]
+    memory_id: Annotated[MemoryId | None, about("Memory that was read; null: several.")] = None
 
 
 SpaceEvent = (
@@ -188,33 +225,33 @@ SpaceEvent = (
 class MemoryToKeep(Struct, frozen=True, kw_only=True, gc=False):
     """A memory as those see it who decide on a compaction, and as it is told of before and after."""
 
-    memory_id: int
-    content: str
-    importance: float
-    pinned: bool
-    created_at: UtcTime
-    updated_at: UtcTime
+    memory_id: MemoryNumber
+    content: Annotated[str, about("The memory.", CONTENT)]
+    importance: Importance
+    pinned: Annotated[bool, about("Whether it is never compacted away.", BEHAVIOUR)]
+    created_at: Annotated[UtcTime, about("When the memory was made, by the conversation's end.")]
+    updated_at: Annotated[UtcTime, about("Event time of its last change.")]
 
 
 class MemoryRequested(Output, frozen=True, kw_only=True, tag="memory_requested"):
     """A memory of a conversation is wanted of a slower stage. Answered by `MemoryProposed`."""
 
+    session_id: Annotated[SessionId, about("Conversation that it is wanted of.")]
     space: Space
-    request: int
-    """Counts the space's requests."""
-    summary: str
-    notables: list[NotableSentence]
-    turns: list[RequestedTurn]
+    request: Annotated[int, about("Counts the requests of a space; the answer names it.", OPERATIONAL, unit="number")]
+    summary: Summary
+    notables: Notables
+    turns: Annotated[list[RequestedTurn], about("The last turns, long ones cut.", CONTENT)]
 
 
 class CompactionRequested(Output, frozen=True, kw_only=True, tag="compaction_requested"):
     """There is one memory too many; a slower stage decides which goes. Answered by `CompactionDecided`."""
 
+    session_id: Annotated[SessionId, about("Conversation of the new memory.")]
     space: Space
-    request: int
-    memories: list[MemoryToKeep]
-    """All but the new one, the oldest first."""
-    new_memory: MemoryToKeep
+    request: Annotated[int, about("Counts the requests of a space; the answer names it.", OPERATIONAL, unit="number")]
+    memories: Annotated[list[MemoryToKeep], about("All but the new one, the oldest first.", CONTENT)]
+    new_memory: Annotated[MemoryToKeep, about("The memory that is one too many.", CONTENT)]
 
 
 MemoryCause = Literal["created", "remade", "edited", "merged", "conflict", "compacted", "deleted", "purged", "erased"]
@@ -222,99 +259,102 @@ MemoryCause = Literal["created", "remade", "edited", "merged", "conflict", "comp
 
 
 class AppMemoryChanged(Output, frozen=True, kw_only=True, tag="app_memory_changed"):
-    """A memory came, changed or went (seed 003, `AppMemory`). Compacted by space and slot.
+    """A memory came, changed or went. Compacted by space and slot.
 
     `session_id` and `user_id` are those of the conversation it was made of.
     """
 
+    session_id: Annotated[SessionId, about("Conversation that it was made of; empty of an erased one.")]
+    user_id: Annotated[UserId, about("User of that conversation.")]
     space: Space
-    slot: int
-    """Of the space, from 0: what comes next into it replaces what was there, so the topic stays small."""
-    memory_id: int
-    active: bool
-    """False: it is gone, and with it its text."""
-    cause: MemoryCause
-    content: str
-    importance: float
-    tags: list[str]
-    related_conversations: list[str]
-    created_at: UtcTime
-    updated_at: UtcTime
-    pinned: bool
-    shared_with: list[str]
-    conflicts_with: list[int]
-    """Memories of the space that say something else of the same."""
-    made_by: str
+    slot: Annotated[int, about("Place in its space, from 0; what comes next replaces it.", IDENTIFIER, unit="number")]
+    memory_id: MemoryNumber
+    active: Annotated[bool, about("Whether it is there; false in the last event of one that went.", BEHAVIOUR)]
+    cause: Annotated[MemoryCause, about("What happened to the memory.", BEHAVIOUR)]
+    content: Annotated[str, about("The memory; empty for one that went.", CONTENT)]
+    importance: Importance
+    tags: Annotated[list[str], about("Words for what it is about.", CONTENT)]
+    related_conversations: Annotated[SessionIds, about("Conversations whose memories were merged into this one.")]
+    created_at: Annotated[UtcTime, about("When the memory was made, by the conversation's end.")]
+    updated_at: Annotated[UtcTime, about("Event time of its last change.")]
+    pinned: Annotated[bool, about("Whether it is never compacted away.", BEHAVIOUR)]
+    shared_with: Annotated[list[str], about("Apps that may read it besides.", IDENTIFIER, names="app")]
+    conflicts_with: Annotated[
+        list[int], about("Memories that say something else of the same.", IDENTIFIER, names="memory")
+    ]
+    made_by: MadeBy
 
 
 class CommandResult(Struct, frozen=True, kw_only=True, gc=False):
     """What an admin's command came to."""
 
-    request_id: str
-    outcome: Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned"]
-    count: int
-    """Memories that it changed."""
+    request_id: RequestName
+    outcome: Annotated[
+        Literal["done", "unchanged", "not_found", "too_long", "too_many_pinned"],
+        about("Done, unchanged, or why not.", BEHAVIOUR),
+    ]
+    count: Annotated[int, about("Memories that it changed.", BEHAVIOUR)]
 
 
 class AppMemoriesChanged(Output, frozen=True, kw_only=True, tag="app_memories_changed"):
     """How far a space is, after each event that changed it, behind its memories. Compacted by space."""
 
+    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
+    user_id: Annotated[UserId, about("User whose space it is; empty for the app's own.")]
     space: Space
-    memories: int
-    created: int
-    """Of all time, like the following three."""
-    compactions: int
-    skipped: int
-    edited: int
-    waiting: int
-    """Conversations that wait to become a memory: for energy, or for an answer."""
-    energy_units: float
-    energy_capacity_units: float
-    spent_units: float
-    """Of all time."""
-    uninstalled: bool
-    results: list[CommandResult]
-    """Of the last commands of admins, the newest last."""
+    memories: Annotated[int, about("Memories of the space.", BEHAVIOUR)]
+    created: Annotated[int, about("Memories made, of all time.", BEHAVIOUR)]
+    compactions: Annotated[int, about("Compactions of all time.", BEHAVIOUR)]
+    skipped: Annotated[int, about("Conversations of which no memory was made, of all time.", BEHAVIOUR)]
+    edited: Annotated[int, about("Memories that admins changed, of all time.", BEHAVIOUR)]
+    waiting: Annotated[int, about("Conversations that wait for energy, or for an answer.", BEHAVIOUR)]
+    energy_units: Annotated[Energy, about("What is left of the budget for memory work.", BEHAVIOUR)]
+    energy_capacity_units: Annotated[Energy, about("Budget of a space that has rested.")]
+    spent_units: Annotated[Energy, about("Energy spent, of all time.")]
+    uninstalled: Annotated[bool, about("Whether the app is gone; a later conversation takes it back.", BEHAVIOUR)]
+    results: Annotated[list[CommandResult], about("What the last commands of admins came to.", IDENTIFIER)]
 
 
 class AppMemoriesCompacted(Output, frozen=True, kw_only=True, tag="app_memories_compacted"):
-    """One of eleven memories went or was merged into another (seed 003, Memory Compaction Process)."""
+    """One of eleven memories went or was merged into another."""
 
+    session_id: Annotated[SessionId, about("Conversation of the new memory.")]
     space: Space
-    action: Literal["delete", "edit"]
-    target_memory_id: int
-    merged_memory_id: int | None
-    """With `edit`: the memory that went into the target."""
-    new_content: str | None
-    reason: str
-    decided_by: str
-    """Name of the decider; `fifo` where its decision could not be used."""
-    fallback: str
-    """Why it could not; empty if it could."""
-    before: list[MemoryToKeep]
-    after: list[MemoryToKeep]
+    action: Annotated[Literal["delete", "edit"], about("Whether the target was deleted or edited.", BEHAVIOUR)]
+    target_memory_id: Annotated[int, about("Memory that is deleted or edited.", IDENTIFIER, names="memory")]
+    merged_memory_id: Annotated[
+        int | None, about("Memory that went into the target, if any.", IDENTIFIER, names="memory")
+    ]
+    new_content: Annotated[str | None, about("Text of the target afterwards; null for a deletion.", CONTENT)]
+    reason: Annotated[str, about("Why, in the decider's words.", CONTENT)]
+    decided_by: Annotated[
+        str, about("What decided: rules, a model's name, or fifo in place of an invalid one.", OPERATIONAL)
+    ]
+    fallback: Annotated[str, about("Why the decision could not be used; empty if it could.", OPERATIONAL)]
+    before: Annotated[list[MemoryToKeep], about("Memories of the space before, the new one among them.", CONTENT)]
+    after: Annotated[list[MemoryToKeep], about("Memories of the space afterwards.", CONTENT)]
 
 
 class AppMemorySkipped(Output, frozen=True, kw_only=True, tag="app_memory_skipped"):
     """No memory was made of a conversation that ended."""
 
+    session_id: Annotated[SessionId, about("Conversation of which there is none.")]
     space: Space
-    reason: str
-    """`nothing_said`, or why the slower stage gave none: `timeout`, `llm_error`, `rubbish`, `no_answer`."""
+    reason: Annotated[str, about("One of nothing_said, timeout, llm_error, rubbish and no_answer.", BEHAVIOUR)]
 
 
 class AppMemoryAudited(Output, frozen=True, kw_only=True, tag="app_memory_audited"):
     """An admin did something to a space's memories."""
 
+    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
+    user_id: Annotated[UserId, about("User whose space it is; empty for the app's own.")]
     space: Space
-    action: str
-    """The command's name, for instance `memory_deleted`."""
-    memory_id: int | None
-    by: str
-    request_id: str
-    outcome: str
-    """What came of it; of `memories_read` how they were read."""
-    count: int
+    action: Annotated[str, about("The command's name, for instance `memory_deleted`.", BEHAVIOUR)]
+    memory_id: Annotated[int | None, about("Memory that was meant; null: all.", IDENTIFIER, names="memory")]
+    by: Operator
+    request_id: RequestName
+    outcome: Annotated[str, about("What came of it; of `memories_read` how they were read.", BEHAVIOUR)]
+    count: Annotated[int, about("Memories that it changed; of `memories_read` those that were shown.", BEHAVIOUR)]
 
 
 SpaceOutput = (

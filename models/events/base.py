@@ -6,13 +6,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, TypedDict
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-Identifier = Annotated[str, Meta(min_length=1, max_length=256)]
-"""An id chosen by the producer: 1-256 printable characters."""
-Ratio = Annotated[float, Meta(ge=0.0, le=1.0)]
-TurnNumber = Annotated[int, Meta(ge=0, le=2**53)]
-UtcTime = Annotated[datetime, Meta(tz=True)]
+from models.events.fields import BEHAVIOUR, NAMED, OPERATIONAL, AppId, EventId, EventTime, SessionId, UserId, about
+
 Scalar = str | int | float | bool | None
 
 NAME_CHARS = 256
@@ -45,7 +42,7 @@ class Role(StrEnum):
 
 
 class Mode(StrEnum):
-    """Risk mode of a session, in rising order (seed 000 names the field, the policy its thresholds)."""
+    """Risk mode of a session, in rising order (the policy has its thresholds)."""
 
     CALM = "calm"
     WATCH = "watch"
@@ -53,30 +50,34 @@ class Mode(StrEnum):
     CRITICAL = "critical"
 
 
+Speaker = Annotated[Role, about("Who speaks.", BEHAVIOUR)]
+RiskMode = Annotated[Mode, about("Risk mode: calm, watch, elevated or critical.", BEHAVIOUR)]
+
+
 class Control(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of the control events that travel beside the turns, under the same key."""
 
-    session_id: Identifier
-    timestamp: UtcTime
+    session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    timestamp: EventTime
 
 
 class Position(Struct, frozen=True, gc=False):
     """Where a record stands in the log."""
 
-    topic: str
-    partition: int
-    offset: int
+    topic: Annotated[str, about("Topic on the broker.", OPERATIONAL)]
+    partition: Annotated[int, about("Partition of the topic.", OPERATIONAL, unit="number")]
+    offset: Annotated[int, about("Offset in the partition.", OPERATIONAL, unit="offset")]
 
 
 class Output(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of everything Turntide emits about a session."""
 
-    id: str
-    session_id: str
-    user_id: str
-    app_id: str
-    timestamp: UtcTime
-    source: Position
+    id: EventId
+    session_id: SessionId
+    user_id: UserId
+    app_id: AppId
+    timestamp: EventTime
+    source: Annotated[Position, about("Input record that caused this event.", OPERATIONAL)]
 
 
 class OutputFields(TypedDict):

@@ -12,10 +12,31 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from models.events.app import SpaceCommand
-from models.events.base import Control, Identifier, UtcTime
+from models.events.base import Control
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    IDENTIFIER,
+    NAMED,
+    OPERATIONAL,
+    AppId,
+    EventTime,
+    Identifier,
+    Operator,
+    RequestName,
+    SessionId,
+    SessionIds,
+    UserId,
+    UtcTime,
+    about,
+)
 from models.events.project import ProjectCommand
 from models.events.user import UserCommand
 
+Forgotten = Annotated[
+    list[Identifier],
+    about("Conversations that are forgotten.", IDENTIFIER, names="session", min_length=1, max_length=1_000),
+]
 EraseScope = Literal["user", "session", "app"]
 
 
@@ -25,49 +46,49 @@ EraseScope = Literal["user", "session", "app"]
 class SessionErased(Control, frozen=True, kw_only=True, tag="session_erased", gc=False):
     """The session's state goes without an episode, an alert or a profile. A later turn begins a new session."""
 
-    request_id: str
+    session_id: Annotated[SessionId, NAMED, about("Conversation that is forgotten; the record key.")]
+    request_id: RequestName
 
 
 class UserSessionErased(UserCommand, frozen=True, kw_only=True, tag="user_session_erased", gc=False):
     """What a user's memory took from a session goes: its turns, facts that it said, and their past values."""
 
-    session_id: Identifier
-    request_id: str
-    started_at: UtcTime
-    """First and last event time of the session: past values of a fact do not say which session they are from."""
-    ended_at: UtcTime
+    session_id: Annotated[SessionId, NAMED, about("Conversation that is forgotten.")]
+    request_id: RequestName
+    started_at: Annotated[UtcTime, about("Event time of the session's first turn.")]
+    ended_at: Annotated[UtcTime, about("Event time of its last turn: past values of a fact are told by time.")]
 
 
 class UserErased(UserCommand, frozen=True, kw_only=True, tag="user_erased", gc=False):
     """Everything of a user's memory goes."""
 
-    request_id: str
+    request_id: RequestName
 
 
 class SpaceSessionErased(SpaceCommand, frozen=True, kw_only=True, tag="space_session_erased", gc=False):
     """Memories made of these sessions, or merged with such, go; so do conversations that wait."""
 
-    session_ids: Annotated[list[Identifier], Meta(min_length=1, max_length=1_000)]
-    request_id: str
+    session_ids: Forgotten
+    request_id: RequestName
 
 
 class SpaceErased(SpaceCommand, frozen=True, kw_only=True, tag="space_erased", gc=False):
     """A space of memories goes, with all that was counted of it."""
 
-    request_id: str
+    request_id: RequestName
 
 
 class ProjectSessionErased(ProjectCommand, frozen=True, kw_only=True, tag="project_session_erased", gc=False):
     """What a project's memory took from these sessions goes; what others said too stays theirs."""
 
-    session_ids: Annotated[list[Identifier], Meta(min_length=1, max_length=1_000)]
-    request_id: str
+    session_ids: Forgotten
+    request_id: RequestName
 
 
 class ProjectErased(ProjectCommand, frozen=True, kw_only=True, tag="project_erased", gc=False):
     """Everything of a project's memory goes."""
 
-    request_id: str
+    request_id: RequestName
 
 
 UserErasure = UserSessionErased | UserErased
@@ -81,8 +102,8 @@ ProjectErasure = ProjectSessionErased | ProjectErased
 class ErasureEvent(Struct, frozen=True, kw_only=True, tag_field="type"):
     """Base of the events of one erasure."""
 
-    request_id: Annotated[str, Meta(min_length=1, max_length=64)]
-    timestamp: UtcTime
+    request_id: Annotated[RequestName, Meta(min_length=1, max_length=64)]
+    timestamp: EventTime
 
 
 class EraseRequested(ErasureEvent, frozen=True, kw_only=True, tag="erase_requested"):
@@ -91,22 +112,23 @@ class EraseRequested(ErasureEvent, frozen=True, kw_only=True, tag="erase_request
     Its record is removed when the erasure is proved: the proof names nobody.
     """
 
-    scope: EraseScope
-    app_id: Annotated[str, Meta(max_length=256)] = ""
-    user_id: Annotated[str, Meta(max_length=256)] = ""
-    session_id: Annotated[str, Meta(max_length=256)] = ""
-    by: Annotated[str, Meta(max_length=256)] = ""
-    purge_logs: bool = False
-    """Also from Kafka's own files at once: compacted topics are cleaned, the others lose what is older than this."""
+    scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
+    app_id: Annotated[AppId, about("The app; empty for a user in all apps, or for a session.", max_length=256)] = ""
+    user_id: Annotated[UserId, about("The user; empty for a session or an app.", max_length=256)] = ""
+    session_id: Annotated[SessionId, about("The session; empty for a user or an app.", max_length=256)] = ""
+    by: Annotated[Operator, about("Who asked for it.", max_length=256)] = ""
+    purge_logs: Annotated[
+        bool, about("Also from Kafka's own files at once (`turntide erase --help`).", OPERATIONAL)
+    ] = False
 
 
 class VectorsErasureDue(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erasure_due"):
     """The index has read everything that was written of the subject: it removes it now."""
 
-    scope: EraseScope
-    app_id: str = ""
-    user_id: str = ""
-    session_ids: list[str] = []
+    scope: Annotated[EraseScope, about("Whether a user, a session or an app is forgotten.", BEHAVIOUR)]
+    app_id: Annotated[AppId, about("The app; empty for a user in all apps, or for a session.")] = ""
+    user_id: Annotated[UserId, about("The user; empty for a session or an app.")] = ""
+    session_ids: Annotated[SessionIds, about("Conversations that are forgotten.")] = []
 
 
 class ErasedStore(Struct, frozen=True, kw_only=True, gc=False):
@@ -120,31 +142,33 @@ class ErasedStore(Struct, frozen=True, kw_only=True, gc=False):
         expires_at: By when what remains goes by itself (retention); None where nothing remains.
     """
 
-    store: str
-    looked_at: int
-    removed: int
-    remaining: int
-    expires_at: UtcTime | None = None
+    store: Annotated[str, about("Which topic, table, collection or state.", OPERATIONAL)]
+    looked_at: Annotated[int, about("Entries that were read to find the subject's.", OPERATIONAL)]
+    removed: Annotated[int, about("Entries of the subject that went.", OPERATIONAL)]
+    remaining: Annotated[int, about("Entries of the subject that a second look found.", OPERATIONAL)]
+    expires_at: Annotated[UtcTime | None, about("By when what remains goes by itself; null: nothing.", OPERATIONAL)] = (
+        None
+    )
 
 
 class VectorsErased(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erased"):
     """The index removed the subject's points, and their bytes."""
 
-    stores: list[ErasedStore]
+    stores: Annotated[list[ErasedStore], about("What was looked at and removed, by store.", OPERATIONAL)]
 
 
 class ErasureProved(ErasureEvent, frozen=True, kw_only=True, tag="erasure_proved"):
     """What was looked at and removed, by store. Kept for ever; names nobody."""
 
-    scope: EraseScope
-    subject: str
-    """SHA-256 of scope, app, user and session, each after a zero byte: whoever knows them can find the proof."""
-    by: str
-    requested_at: UtcTime
-    sessions: int
-    stores: list[ErasedStore]
-    complete: bool
-    """Whether nothing remains anywhere."""
+    scope: Annotated[EraseScope, about("Whether a user, a session or an app was forgotten.", BEHAVIOUR)]
+    subject: Annotated[
+        str, about("SHA-256 of scope, app, user and session, each after a zero byte: names nobody by itself.", CONTENT)
+    ]
+    by: Annotated[Operator, about("Who asked for it.")]
+    requested_at: Annotated[UtcTime, about("When it was asked for.", OPERATIONAL)]
+    sessions: Annotated[int, about("How many conversations were forgotten.", BEHAVIOUR)]
+    stores: Annotated[list[ErasedStore], about("What was looked at and removed, by store.", OPERATIONAL)]
+    complete: Annotated[bool, about("Whether nothing remains; what waits for its retention does.", BEHAVIOUR)]
 
 
 ErasureRecord = EraseRequested | VectorsErasureDue | VectorsErased | ErasureProved

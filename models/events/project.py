@@ -1,4 +1,4 @@
-"""Events of a project's memory (seed 004): what changes it, and what it tells.
+"""Events of a project's memory: what changes it, and what it tells.
 
 A project belongs to an app: the same id in two apps is two projects. It is folded under its key (`project_key`).
 """
@@ -10,16 +10,35 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from models.events.app import RequestId
-from models.events.base import Identifier, Output, Ratio, Role, UtcTime, key_part
+from models.events.base import Output, Speaker, key_part
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    IDENTIFIER,
+    NAMED,
+    OPERATIONAL,
+    AppId,
+    Count,
+    EventTime,
+    Operator,
+    ProjectId,
+    Ratio,
+    RequestName,
+    SessionId,
+    TurnIndex,
+    UserId,
+    UtcTime,
+    about,
+)
 from models.events.project_items import (
     MOST_CONTENT_CHARS,
     Category,
     ConsolidationFigures,
     ConversationChunk,
     ConversationStatus,
-    Count,
     ImportedMessage,
     ItemId,
+    ItemIds,
     ItemKind,
     MemoryType,
     PendingFact,
@@ -27,7 +46,10 @@ from models.events.project_items import (
     ProjectEpisode,
     ProjectMemory,
     RelationType,
+    Remembered,
+    Subject,
     Tags,
+    ValidUntil,
 )
 
 MOST_NAMED = 1_000
@@ -50,34 +72,35 @@ def project_key(app_id: str, project_id: str) -> str:
 class ProjectTurnAdded(Output, frozen=True, kw_only=True, tag="project_turn_added"):
     """A turn of a session of the project was counted."""
 
-    project_id: str
-    turn: int
-    role: Role
-    content: str
+    session_id: Annotated[SessionId, about("Conversation of the turn.")]
+    project_id: ProjectId
+    turn: TurnIndex
+    role: Speaker
+    content: Annotated[str, about("Text of the message.", CONTENT)]
 
 
 class ProjectConversationEnded(Output, frozen=True, kw_only=True, tag="project_conversation_ended"):
-    """A session of the project ended, or fell silent (seed 004, `endConversation`)."""
+    """A session of the project ended, or fell silent."""
 
-    project_id: str
-    status: ConversationStatus
-    """`ended` if its end was told, `paused` if the session timed out."""
-    reason: str
-    last_turn: int
+    session_id: Annotated[SessionId, about("Conversation that ended.")]
+    project_id: ProjectId
+    status: Annotated[ConversationStatus, about("`ended`, or `paused` if the session fell silent.", BEHAVIOUR)]
+    reason: Annotated[str, about("Why the session closed.", CONTENT)]
+    last_turn: Annotated[TurnIndex, about("Highest turn number of the session.")]
 
 
 class ProjectCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what people, readers and the clock send to a project's memory."""
 
-    app_id: Identifier
-    project_id: Identifier
-    timestamp: UtcTime
+    app_id: Annotated[AppId, NAMED, about("App of the project.")]
+    project_id: Annotated[ProjectId, NAMED, about("Project whose memory it is.")]
+    timestamp: EventTime
 
 
 class MemoriesAccessed(ProjectCommand, frozen=True, kw_only=True, tag="memories_accessed", gc=False):
-    """Readers retrieved these (seed 004, Access Recording): memories and episodes, as often as they are named."""
+    """Readers retrieved these: memories and episodes, as often as they are named."""
 
-    ids: _Ids
+    ids: Annotated[_Ids, about("Memories and episodes, as often as they were retrieved.", IDENTIFIER, names="item")]
 
 
 class ProjectWorkDue(ProjectCommand, frozen=True, kw_only=True, tag="project_work_due", gc=False):
@@ -91,86 +114,88 @@ class ProjectDeed(ProjectCommand, frozen=True, kw_only=True, tag_field="type", g
     """Base of what somebody does by hand. Each is answered in `ProjectChanged.results` and audited."""
 
     request_id: RequestId = ""
-    by: Annotated[str, Meta(max_length=256)] = ""
-    """Who: the name of the token's holder, never the token."""
+    by: Annotated[Operator, Meta(max_length=256)] = ""
 
 
 class ProjectMemoryAdded(ProjectDeed, frozen=True, kw_only=True, tag="project_memory_added", gc=False):
     """Somebody knows something. What is known already is strengthened."""
 
-    memory_type: MemoryType
-    content: Annotated[str, Meta(min_length=1, max_length=MOST_CONTENT_CHARS)]
+    memory_type: Annotated[
+        MemoryType, about("Fact, decision, preference, entity, procedure, constraint or goal.", BEHAVIOUR)
+    ]
+    content: Remembered
     category: Category = ""
     tags: Tags = []
-    subject: Annotated[str, Meta(max_length=128)] = ""
-    importance: Ratio | None = None
-    """None: the type's default."""
-    valid_from: UtcTime | None = None
-    """None: the time of the command."""
-    valid_until: UtcTime | None = None
+    subject: Subject = ""
+    importance: Annotated[Ratio | None, about("How much it matters, 0-1; null: the default of its type.")] = None
+    valid_from: Annotated[UtcTime | None, about("From when it holds in the world; null: the command's time.")] = None
+    valid_until: ValidUntil = None
 
 
 class ProjectMemoryEdited(ProjectDeed, frozen=True, kw_only=True, tag="project_memory_edited", gc=False):
     """A memory is put right, expired, archived or restored; None leaves a field as it is."""
 
-    memory_id: ItemId
-    content: Annotated[str, Meta(min_length=1, max_length=MOST_CONTENT_CHARS)] | None = None
-    category: Category | None = None
-    tags: Tags | None = None
-    importance: Ratio | None = None
-    valid_from: UtcTime | None = None
-    valid_until: UtcTime | None = None
-    """Expire: from then on it does not hold."""
-    reopened: bool = False
-    """It has no end after all; not together with `valid_until`."""
-    archived: bool | None = None
+    memory_id: Annotated[ItemId, about("Memory that is put right, expired, archived or restored.")]
+    content: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MOST_CONTENT_CHARS)] | None,
+        about("The new text; null: as it was.", CONTENT),
+    ] = None
+    category: Annotated[Category | None, about("The new category; null: as it was.")] = None
+    tags: Annotated[Tags | None, about("In place of the tags it had; null: as they were.")] = None
+    importance: Annotated[Ratio | None, about("The new importance, 0-1; null: as it was.")] = None
+    valid_from: Annotated[UtcTime | None, about("Time of the world from which it holds; null: as it was.")] = None
+    valid_until: Annotated[UtcTime | None, about("From when it no longer holds in the world; null: as it was.")] = None
+    reopened: Annotated[bool, about("Whether its end is taken back; not together with an end.", BEHAVIOUR)] = False
+    archived: Annotated[bool | None, about("Whether it is put away; null: as it was.", BEHAVIOUR)] = None
 
 
 class ProjectMemoryDeleted(ProjectDeed, frozen=True, kw_only=True, tag="project_memory_deleted", gc=False):
     """A memory goes, with all relationships to it. One that is gone already: said so, no error."""
 
-    memory_id: ItemId
+    memory_id: Annotated[ItemId, about("Memory that goes, with all edges to it.")]
 
 
 class PendingFactDecided(ProjectDeed, frozen=True, kw_only=True, tag="pending_fact_decided", gc=False):
-    """Somebody promotes a pending fact, or discards it (seed 004, Fact Lifecycle: manual)."""
+    """Somebody promotes a pending fact, or discards it."""
 
-    pending_id: ItemId
-    promoted: bool
+    pending_id: Annotated[ItemId, about("Pending fact that is decided.")]
+    promoted: Annotated[bool, about("Whether it becomes a memory; false: it is discarded.", BEHAVIOUR)]
 
 
 class RelationshipSet(ProjectDeed, frozen=True, kw_only=True, tag="relationship_set", gc=False):
     """Somebody relates two memories, or takes it back."""
 
-    source_id: ItemId
-    target_id: ItemId
-    relation: RelationType
-    strength: Ratio | None = 1.0
-    """None: the relationship goes."""
+    source_id: Annotated[ItemId, about("Memory that the edge goes out from.")]
+    target_id: Annotated[ItemId, about("Memory that it leads to.")]
+    relation: Annotated[RelationType, about("How the one stands to the other, for instance depends_on.")]
+    strength: Annotated[Ratio | None, about("How strong, 0-1; null: the edge goes.")] = 1.0
 
 
 class ConversationStatusSet(ProjectDeed, frozen=True, kw_only=True, tag="conversation_status_set", gc=False):
     """Somebody starts, pauses or ends a conversation of the project; its turns still come as turns."""
 
-    conversation_id: Identifier
-    status: ConversationStatus
-    summary: Annotated[str, Meta(max_length=2_000)] = ""
+    conversation_id: Annotated[SessionId, NAMED, about("Conversation that is started, paused or ended.")]
+    status: Annotated[ConversationStatus, about("Active, paused or ended.", BEHAVIOUR)]
+    summary: Annotated[str, about("What its end is told with.", CONTENT, max_length=2_000)] = ""
 
 
 class ConsolidationAsked(ProjectDeed, frozen=True, kw_only=True, tag="consolidation_asked", gc=False):
-    """A consolidation is wanted now; it also runs by itself (seed 004, Memory Consolidation)."""
+    """A consolidation is wanted now; it also runs by itself."""
 
 
 class ProjectImported(ProjectDeed, frozen=True, kw_only=True, tag="project_imported", gc=False):
     """Items of a saved project, as `turntide project export` wrote them. An item that is there already is replaced."""
 
-    memories: Annotated[list[ProjectMemory], Meta(max_length=200)] = []
-    episodes: Annotated[list[ProjectEpisode], Meta(max_length=200)] = []
-    chunks: Annotated[list[ConversationChunk], Meta(max_length=200)] = []
-    conversations: Annotated[list[ProjectConversation], Meta(max_length=200)] = []
-    pending: Annotated[list[PendingFact], Meta(max_length=200)] = []
-    messages: Annotated[list[ImportedMessage], Meta(max_length=200)] = []
-    """Those at hand, of conversations that are there or come along."""
+    memories: Annotated[list[ProjectMemory], about("Memories to take in.", CONTENT, max_length=200)] = []
+    episodes: Annotated[list[ProjectEpisode], about("Episodes to take in.", CONTENT, max_length=200)] = []
+    chunks: Annotated[list[ConversationChunk], about("Chunks to take in.", CONTENT, max_length=200)] = []
+    conversations: Annotated[
+        list[ProjectConversation], about("Conversations to take in.", CONTENT, max_length=200)
+    ] = []
+    pending: Annotated[list[PendingFact], about("Pending facts to take in.", CONTENT, max_length=200)] = []
+    messages: Annotated[
+        list[ImportedMessage], about("Messages at hand of such conversations.", CONTENT, max_length=200)
+    ] = []
 
 
 ProjectEvent = (
@@ -220,21 +245,27 @@ class ProjectItemChanged(Output, frozen=True, kw_only=True, tag="project_item_ch
     `user_id` say where it was said first; of an erased one they are empty.
     """
 
-    project_id: str
-    revision: int
-    """Of the project; rises with every event that changes it."""
-    kind: ItemKind
-    slot: int
-    """Of its kind, from 0: what comes next into it replaces what was there, so the topic stays small."""
-    item_id: str
-    active: bool
-    """False: it is gone."""
-    cause: ItemCause
-    memory: ProjectMemory | None = None
-    episode: ProjectEpisode | None = None
-    chunk: ConversationChunk | None = None
-    conversation: ProjectConversation | None = None
-    pending: PendingFact | None = None
+    session_id: Annotated[SessionId, about("Conversation in which it was said first; empty: by hand, or erased.")]
+    user_id: Annotated[UserId, about("Who said it first; empty: by hand, or erased.")]
+    project_id: ProjectId
+    revision: Annotated[int, about("Of the project; rises with every event that changes it.", BEHAVIOUR, unit="number")]
+    kind: Annotated[ItemKind, about("Which of the five it is; the field of that name has it.", BEHAVIOUR)]
+    slot: Annotated[
+        int,
+        about("Place among those of its kind, from 0; what comes next into it replaces it.", IDENTIFIER, unit="number"),
+    ]
+    item_id: Annotated[str, about("Names the item; of a conversation the session.", IDENTIFIER, names="item")]
+    active: Annotated[bool, about("Whether it is there; false in the last event of one that went.", BEHAVIOUR)]
+    cause: Annotated[ItemCause, about("What happened to the item.", BEHAVIOUR)]
+    memory: Annotated[ProjectMemory | None, about("The memory; null for other kinds, or if it went.", CONTENT)] = None
+    episode: Annotated[ProjectEpisode | None, about("The episode; null for other kinds, or if it went.", CONTENT)] = (
+        None
+    )
+    chunk: Annotated[ConversationChunk | None, about("The chunk; null for other kinds, or if it went.", CONTENT)] = None
+    conversation: Annotated[
+        ProjectConversation | None, about("The session; null for other kinds, or if it went.", CONTENT)
+    ] = None
+    pending: Annotated[PendingFact | None, about("The fact; null for other kinds, or if it went.", CONTENT)] = None
 
 
 DeedOutcome = Literal["done", "unchanged", "not_found", "too_long", "too_many", "invalid"]
@@ -243,75 +274,72 @@ DeedOutcome = Literal["done", "unchanged", "not_found", "too_long", "too_many", 
 class DeedResult(Struct, frozen=True, kw_only=True, gc=False):
     """What a command by hand came to."""
 
-    request_id: str
-    outcome: DeedOutcome
-    item_id: str = ""
-    """What it made or changed."""
-    detail: str = ""
-    """Why it was refused; names no text."""
-    count: int = 0
-    """Items that it changed."""
+    request_id: RequestName
+    outcome: Annotated[DeedOutcome, about("Done, unchanged, or why not.", BEHAVIOUR)]
+    item_id: Annotated[str, about("What it made or changed; empty for nothing.", IDENTIFIER, names="item")] = ""
+    detail: Annotated[str, about("Why it was refused, without any text.", BEHAVIOUR)] = ""
+    count: Annotated[int, about("Items that it changed.", BEHAVIOUR)] = 0
 
 
 class ProjectChanged(Output, frozen=True, kw_only=True, tag="project_changed"):
     """How far a project is, after each event that changed it, behind its items. Compacted by project."""
 
-    project_id: str
-    revision: int
-    born: str
-    """Names this life of the project: one that was erased and came again has another."""
-    turn_count: Count
-    conversations: Count
-    """Kept ones, like the following four."""
-    memories: Count
-    archived: Count
-    episodes: Count
-    pending: Count
-    chunks: Count
-    created: Count
-    """Memories of all time."""
-    consolidated_at: UtcTime | None
-    """When the last consolidation ended."""
-    consolidated: ConsolidationFigures | None = None
-    """What it came to."""
-    seen: dict[str, int]
-    """Partition of `turns.v1` → offset of the last of its turns that is in."""
-    results: list[DeedResult]
-    """Of the last commands by hand, the newest last."""
+    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
+    user_id: Annotated[UserId, about("Empty: it is nobody's.")]
+    project_id: ProjectId
+    revision: Annotated[int, about("Counts the events that changed the project, from 1.", BEHAVIOUR, unit="number")]
+    born: Annotated[str, about("Names this life of the project: after an erasure it has another.", BEHAVIOUR)]
+    turn_count: Annotated[Count, about("Turns of the project, of all conversations.")]
+    conversations: Annotated[Count, about("Conversations that are kept.")]
+    memories: Annotated[Count, about("Memories that are kept, archived ones among them.")]
+    archived: Annotated[Count, about("Memories that a consolidation, or somebody, put away.")]
+    episodes: Annotated[Count, about("Episodes that are kept.")]
+    pending: Annotated[Count, about("Facts that wait to become a memory.")]
+    chunks: Annotated[Count, about("Chunks that are kept, of all conversations.")]
+    created: Annotated[Count, about("Memories made, of all time.")]
+    consolidated_at: Annotated[UtcTime | None, about("When the last consolidation ended; null before the first.")]
+    consolidated: Annotated[ConsolidationFigures | None, about("What it came to.", BEHAVIOUR)] = None
+    seen: Annotated[
+        dict[str, int],
+        about("Partition of the turns topic to the offset of the last of the project's turns that is in.", IDENTIFIER),
+    ]
+    results: Annotated[list[DeedResult], about("What the last commands by hand came to, the newest last.", IDENTIFIER)]
 
 
 class ProjectConsolidated(Output, frozen=True, kw_only=True, tag="project_consolidated"):
-    """A consolidation ended (seed 004, `ConsolidationResult`), with what became of what."""
+    """A consolidation ended, with what became of what."""
 
-    project_id: str
-    run: Count
-    """Counts the project's consolidations."""
-    cause: Literal["scheduled", "asked"]
-    started_at: UtcTime
-    memories_looked_at: Count
-    decay_updated: Count
-    """Memories whose stored factor changed."""
-    memories_archived: Count
-    archived_ids: list[str]
-    """At most as many as the policy names; the others say so themselves (`cause` archived)."""
-    episodes_merged: Count
-    merged: list[list[str]]
-    """Of each merge the episode that stayed, then those that went into it."""
-    pending_dropped: Count
-    tokens_reclaimed: Count
+    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
+    user_id: Annotated[UserId, about("Empty: it is nobody's.")]
+    project_id: ProjectId
+    run: Annotated[Count, about("Counts the project's consolidations, from 1.", OPERATIONAL, unit="number")]
+    cause: Annotated[Literal["scheduled", "asked"], about("Whether it was due, or asked for.", BEHAVIOUR)]
+    started_at: Annotated[UtcTime, about("When it began, by the log's clock.")]
+    memories_looked_at: Annotated[Count, about("Memories that it went through.")]
+    decay_updated: Annotated[Count, about("Memories whose stored decay factor changed.")]
+    memories_archived: Annotated[Count, about("Memories put away: old, importance × decay below the limit.")]
+    archived_ids: Annotated[ItemIds, about("Which ones, as many as the policy names at most.")]
+    episodes_merged: Annotated[Count, about("Episodes that went into another.")]
+    merged: Annotated[
+        list[list[str]],
+        about("Of each merge the episode that stayed, then those that went into it.", IDENTIFIER, names="item"),
+    ]
+    pending_dropped: Annotated[Count, about("Pending facts that waited too long.")]
+    tokens_reclaimed: Annotated[Count, about("Tokens of what was archived, and what merging saved.", unit="tokens")]
 
 
 class ProjectAudited(Output, frozen=True, kw_only=True, tag="project_audited"):
     """Somebody did something to a project's memory by hand."""
 
-    project_id: str
-    action: str
-    """The command's name, for instance `project_memory_edited`."""
-    item_id: str
-    by: str
-    request_id: str
-    outcome: str
-    count: int
+    session_id: Annotated[SessionId, about("Empty: it is no conversation's.")]
+    user_id: Annotated[UserId, about("Empty: `by` says who did it.")]
+    project_id: ProjectId
+    action: Annotated[str, about("The command's name.", BEHAVIOUR)]
+    item_id: Annotated[str, about("Item or conversation that was meant, if any.", IDENTIFIER, names="item")]
+    by: Operator
+    request_id: RequestName
+    outcome: Annotated[str, about("Done, unchanged, or why not.", BEHAVIOUR)]
+    count: Annotated[int, about("Items that it changed.", BEHAVIOUR)]
 
 
 ProjectOutput = ProjectItemChanged | ProjectChanged | ProjectConsolidated | ProjectAudited

@@ -1,13 +1,43 @@
-"""Events of a session (seed 000): turns and what travels beside them in; profiles, windows, alerts and episodes out."""
+"""Events of a session: turns and what travels beside them in; profiles, windows, alerts and episodes out."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from models.events.base import Control, Identifier, Mode, Output, Ratio, Role, Scalar, TurnNumber, UtcTime
+from models.events.base import Control, Output, RiskMode, Scalar, Speaker
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    IDENTIFIER,
+    NAMED,
+    OPERATIONAL,
+    AlertId,
+    AppId,
+    Bytes,
+    EndTime,
+    EventId,
+    EventTime,
+    FirstTurn,
+    Identifier,
+    KeyTopics,
+    LastTurn,
+    Operator,
+    Ratio,
+    SessionId,
+    Share,
+    StartTime,
+    SummarisedBy,
+    Summary,
+    Tokens,
+    TurnIndex,
+    TurnNumber,
+    UserId,
+    UtcTime,
+    about,
+)
 
 # --- in: turns.v1, key session_id --------------------------------------------------------------------------
 
@@ -15,40 +45,40 @@ from models.events.base import Control, Identifier, Mode, Output, Ratio, Role, S
 class Turn(Struct, frozen=True, kw_only=True, gc=False):
     """One message of a conversation. A turn is one message, not an exchange."""
 
-    session_id: Identifier
-    user_id: Identifier
-    app_id: Identifier
-    turn: TurnNumber
-    role: Role
-    content: str
-    timestamp: UtcTime
-    project_id: Identifier | None = None
-    risk: Ratio | None = None
-    metadata: dict[str, Scalar] | None = None
-    type: Literal["turn"] = "turn"
+    session_id: Annotated[SessionId, NAMED, about("Conversation; the record key.")]
+    user_id: Annotated[UserId, NAMED]
+    app_id: Annotated[AppId, NAMED]
+    turn: Annotated[TurnNumber, about("Turn number: position in the session.")]
+    role: Speaker
+    content: Annotated[str, about("Text of the message, at most 256 KiB of UTF-8; may be empty.", CONTENT)]
+    timestamp: EventTime
+    project_id: Annotated[Identifier | None, about("Project of the app, if any.", IDENTIFIER, names="project")] = None
+    risk: Annotated[Ratio | None, about("An upstream model's risk, 0-1; null: the scorer fills it.")] = None
+    metadata: Annotated[dict[str, Scalar] | None, about("Scalars passed through to the archive.", CONTENT)] = None
+    type: Annotated[Literal["turn"], about("Which event it is.", BEHAVIOUR)] = "turn"
 
 
 class SessionEnded(Control, frozen=True, kw_only=True, tag="session_ended", gc=False):
     """The conversation is over: close its memory and release its state."""
 
-    reason: str = "ended"
+    reason: Annotated[str, about("Why the conversation is over.", CONTENT)] = "ended"
 
 
 class AlertAcknowledged(Control, frozen=True, kw_only=True, tag="alert_acknowledged", gc=False):
     """Somebody looks at the alert: no renotification until it is resolved or grows worse."""
 
-    alert_id: str
-    by: str = ""
-    note: str = ""
+    alert_id: AlertId
+    by: Annotated[Operator, about("Who acknowledged it.")] = ""
+    note: Annotated[str, about("Remark of whoever acknowledged.", CONTENT)] = ""
 
 
 class SegmentSummarised(Control, frozen=True, kw_only=True, tag="segment_summarised", gc=False):
     """A slower summariser finished: its text replaces the extractive one of that segment."""
 
-    first_turn: TurnNumber
-    last_turn: TurnNumber
-    summary: str
-    summarised_by: str
+    first_turn: Annotated[TurnNumber, about("Lowest turn number, inside the range.")]
+    last_turn: Annotated[TurnNumber, about("Highest turn number, inside the range.")]
+    summary: Summary
+    summarised_by: SummarisedBy
 
 
 class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc=False):
@@ -57,11 +87,10 @@ class AlertLabelled(Control, frozen=True, kw_only=True, tag="alert_labelled", gc
     It changes nothing in the session, and may come long after its end. The latest label of an alert counts.
     """
 
-    alert_id: str
-    escalating: bool
-    """True: the session did escalate. False: a false alarm."""
-    reason: str = ""
-    by: str = ""
+    alert_id: AlertId
+    escalating: Annotated[bool, about("True: the session did escalate; false: a false alarm.", BEHAVIOUR)]
+    reason: Annotated[str, about("Why, in their words.", CONTENT)] = ""
+    by: Annotated[Operator, about("Who says so.")] = ""
 
 
 class TurnsJudged(Control, frozen=True, kw_only=True, tag="turns_judged", gc=False):
@@ -70,14 +99,11 @@ class TurnsJudged(Control, frozen=True, kw_only=True, tag="turns_judged", gc=Fal
     An answer for an alert that is over changes nothing.
     """
 
-    alert_id: str
-    judge: str
-    """Name and version of the model."""
-    probability: Ratio | None = None
-    """That the turns it saw are harmful; None: it did not answer."""
-    failure: str = ""
-    """Why it did not answer; no text of a turn."""
-    elapsed_ms: int = 0
+    alert_id: AlertId
+    judge: Annotated[str, about("Name and version of the model that judged.", OPERATIONAL)]
+    probability: Annotated[Ratio | None, about("That the turns it read are harmful, 0-1; null: no answer.")] = None
+    failure: Annotated[str, about("Why it did not answer; empty if it did.", OPERATIONAL)] = ""
+    elapsed_ms: Annotated[int, about("How long the judge took.", OPERATIONAL, unit="ms")] = 0
 
 
 class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=False):
@@ -87,46 +113,47 @@ class ClockTicked(Control, frozen=True, kw_only=True, tag="clock_ticked", gc=Fal
     """
 
 
+Score = Annotated[
+    Share, about("What moves the mode, 0-1: the calibrated probability; the combined score where no model judges.")
+]
+
 # --- out ---------------------------------------------------------------------------------------------------
 
 
 class SignalShare(Struct, frozen=True, gc=False):
     """One signal's value and its share of the combined score; the shares of an alert add up to 1."""
 
-    name: str
-    value: float
-    share: float
+    name: Annotated[str, about("Name of the signal.", BEHAVIOUR)]
+    value: Annotated[Share, about("Value of the signal, 0-1.")]
+    share: Annotated[Share, about("Share of the combined score; the shares of an alert add up to 1.")]
 
 
 class EvidenceTurn(Struct, frozen=True, gc=False):
     """A turn that an alert rests on. Id `session_turn` as in the vector store; never its text."""
 
-    id: str
-    turn: int
-    risk: float
-    why: str
-    log_odds: float = 0.0
-    """What this turn added to the session's log-odds, by all signals."""
+    id: Annotated[str, about("`session_turn`, as in the vector store.", IDENTIFIER, names="turn")]
+    turn: TurnIndex
+    risk: Annotated[Share, about("Risk of the turn, 0-1.")]
+    why: Annotated[str, about("Why this turn is evidence, in fixed words.", BEHAVIOUR)]
+    log_odds: Annotated[float, about("What it added to the log-odds that the session escalates.", BEHAVIOUR)] = 0.0
 
 
 class Contribution(Struct, frozen=True, gc=False):
     """What one signal adds to the log-odds that a session escalates, and what would be without it."""
 
-    signal: str
-    value: float
-    """0-1."""
-    log_odds: float
-    probability_without: float
-    alert_without: bool
-    """Whether the probability without it still reaches the threshold."""
-    why: str = ""
+    signal: Annotated[str, about("Name of the signal; `upstream` and `judge` are what others say.", BEHAVIOUR)]
+    value: Annotated[Share, about("Value of the signal, 0-1.")]
+    log_odds: Annotated[float, about("What it adds to the log-odds that the session escalates.", BEHAVIOUR)]
+    probability_without: Annotated[Share, about("What the probability would be without the signal.")]
+    alert_without: Annotated[bool, about("Whether the probability without it still reaches the threshold.", BEHAVIOUR)]
+    why: Annotated[str, about("What the signal saw, in numbers.", BEHAVIOUR)] = ""
 
 
 class TurnShare(Struct, frozen=True, gc=False):
     """What one turn added to the log-odds."""
 
-    turn: int
-    log_odds: float
+    turn: TurnIndex
+    log_odds: Annotated[float, about("What the turn added to the log-odds that the session escalates.", BEHAVIOUR)]
 
 
 class Escalation(Struct, frozen=True):
@@ -136,72 +163,67 @@ class Escalation(Struct, frozen=True):
     multiples of 0.0001); so do `base_log_odds`, `earlier_log_odds` and the `log_odds` of all `turns`.
     """
 
-    probability: float
-    log_odds: float
-    base_log_odds: float
-    threshold: float
-    """Probability from which an alert is raised in this app."""
-    model: str
-    """Name and digest of the model."""
-    contributions: list[Contribution]
-    turns: list[TurnShare]
-    """The last turns that were weighed, in the order of their arrival."""
-    earlier_log_odds: float
-    """Of all turns before those, and of a judge's answer, which is no turn's."""
+    probability: Annotated[Share, about("That the session escalates, 0-1.")]
+    log_odds: Annotated[float, about("That the session escalates: the base and all contributions.", BEHAVIOUR)]
+    base_log_odds: Annotated[float, about("Log-odds of a session of which nothing is known.", BEHAVIOUR)]
+    threshold: Annotated[float, about("Probability from which an alert is raised.", OPERATIONAL, unit="0-1")]
+    model: Annotated[str, about("Name and digest of the model that judged.", OPERATIONAL)]
+    contributions: Annotated[list[Contribution], about("What each signal adds, the strongest first.", BEHAVIOUR)]
+    turns: Annotated[list[TurnShare], about("What the last turns added, in the order of their arrival.", BEHAVIOUR)]
+    earlier_log_odds: Annotated[float, about("What was added before these turns, and by a judge.", BEHAVIOUR)]
 
 
 class RiskPoint(Struct, frozen=True, gc=False):
     """Risk of one turn: the history beyond the window lives in the archive as these."""
 
-    turn: int
-    timestamp: UtcTime
-    risk: float
-    score: float
-    mode: Mode
-    risk_source: str
+    turn: TurnIndex
+    timestamp: EventTime
+    risk: Annotated[Share, about("Risk of the turn, 0-1.")]
+    score: Score
+    mode: RiskMode
+    risk_source: Annotated[str, about("Who gave the risk: `upstream`, the producer, or `rules`.", BEHAVIOUR)]
 
 
 class ModeTransition(Struct, frozen=True, gc=False):
     """At which turn the mode became what."""
 
-    turn: int
-    mode: Mode
+    turn: TurnIndex
+    mode: RiskMode
 
 
 class Slope(Struct, frozen=True, gc=False):
     """Least-squares slope of risk per turn over the trajectory window, as `scipy.stats.linregress`."""
 
-    per_turn: float
-    stderr: float
-    n: int
+    per_turn: Annotated[float, about("Least-squares slope of risk, per turn.", BEHAVIOUR)]
+    stderr: Annotated[float, about("Standard error of the slope.", BEHAVIOUR)]
+    n: Annotated[int, about("Number of turns in the regression.", BEHAVIOUR)]
 
 
 class ProfileUpdated(Output, frozen=True, kw_only=True, tag="profile_updated"):
-    """The session's profile after `turn_count` turns (seed 000, layer 3). Compacted by session."""
+    """The session's profile after `turn_count` turns. Compacted by session."""
 
-    open: bool
-    turn_count: int
-    last_turn: int
-    duplicate_turns: int
-    late_turns: int
-    started_at: UtcTime
-    peak_risk: float
-    mean_risk: float
-    slope: Slope
-    mode: Mode
-    mode_transitions: list[ModeTransition]
-    question_count: int
-    imperative_count: int
-    topic_changes: int
-    repeated_topics: dict[str, int]
-    probing_attempts: int
-    hypothetical_count: int
-    meta_instruction_count: int
-    suspicion: float
-    score: float
-    signals: list[SignalShare]
-    risk_points: list[RiskPoint]
-    """The turns scored since the previous profile of this session."""
+    open: Annotated[bool, about("Whether the session still goes on.", BEHAVIOUR)]
+    turn_count: Annotated[int, about("Turns folded, duplicates not counted.", BEHAVIOUR)]
+    last_turn: Annotated[TurnIndex, about("Highest turn number of the session so far.")]
+    duplicate_turns: Annotated[int, about("Turns that came again with a known number.", BEHAVIOUR)]
+    late_turns: Annotated[int, about("Turns that came too late to be folded.", BEHAVIOUR)]
+    started_at: StartTime
+    peak_risk: Annotated[Share, about("Highest risk of any turn.")]
+    mean_risk: Annotated[Share, about("Mean risk of all scored turns.")]
+    slope: Annotated[Slope, about("Slope of risk over the trajectory window.", BEHAVIOUR)]
+    mode: RiskMode
+    mode_transitions: Annotated[list[ModeTransition], about("At which turn the mode became what.", BEHAVIOUR)]
+    question_count: Annotated[int, about("Turns that ask something.", BEHAVIOUR)]
+    imperative_count: Annotated[int, about("Turns that demand something.", BEHAVIOUR)]
+    topic_changes: Annotated[int, about("How often the topic of conversation changed.", BEHAVIOUR)]
+    repeated_topics: Annotated[dict[str, int], about("Topic to how often it came back.", CONTENT)]
+    probing_attempts: Annotated[int, about("Turns that ask about safety or limits.", BEHAVIOUR)]
+    hypothetical_count: Annotated[int, about("Turns with a hypothetical frame.", BEHAVIOUR)]
+    meta_instruction_count: Annotated[int, about("Turns about the assistant's own instructions.", BEHAVIOUR)]
+    suspicion: Annotated[Share, about("Behavioural suspicion score, 0-1.")]
+    score: Score
+    signals: Annotated[list[SignalShare], about("The signals of the combined score, each with its share.", BEHAVIOUR)]
+    risk_points: Annotated[list[RiskPoint], about("Turns scored since the previous profile.", BEHAVIOUR)]
 
 
 class WindowClosed(Output, frozen=True, kw_only=True, tag="window_closed"):
@@ -211,51 +233,53 @@ class WindowClosed(Output, frozen=True, kw_only=True, tag="window_closed"):
     (the SQL view `windows` adds them up). For an app, `session_id` and `user_id` are empty.
     """
 
-    scope: Literal["session", "app"]
-    window_start: UtcTime
-    window_end: UtcTime
-    turns: int
-    turns_per_minute: float
-    risk_sum: float
-    risk_max: float
-    scored_turns: int
-    alerts: int
-    late_turns: int
+    session_id: Annotated[SessionId, about("Conversation; empty for an app.")]
+    user_id: Annotated[UserId, about("User; empty for an app.")]
+    scope: Annotated[Literal["session", "app"], about("Whether the window counts one session or one app.", BEHAVIOUR)]
+    window_start: Annotated[UtcTime, about("Begin of the window, inside.")]
+    window_end: Annotated[UtcTime, about("End of the window, outside.")]
+    turns: Annotated[int, about("Turns counted.", BEHAVIOUR)]
+    turns_per_minute: Annotated[float, about("Turns per minute of the window.", BEHAVIOUR, unit="turns/min")]
+    risk_sum: Annotated[float, about("Sum of the risks in the window.", BEHAVIOUR, unit="sum of 0-1")]
+    risk_max: Annotated[Share, about("Highest risk in the window.")]
+    scored_turns: Annotated[int, about("Turns of the window that have a risk.", BEHAVIOUR)]
+    alerts: Annotated[int, about("Alerts raised in the window.", BEHAVIOUR)]
+    late_turns: Annotated[int, about("Turns that came after their window had closed.", BEHAVIOUR)]
 
 
 class SegmentCompacted(Output, frozen=True, kw_only=True, tag="segment_compacted"):
-    """Turns of the working memory became a summary (seed 000, layer 2). Both ends of the range are inside."""
+    """Turns of the working memory became a summary. Both ends of the range are inside."""
 
-    first_turn: int
-    last_turn: int
-    turns: list[int]
-    summary: str
-    summarised_by: str
-    risk_mean: float
-    key_topics: list[str]
-    started_at: UtcTime
-    ended_at: UtcTime
-    tokens_before: int
-    tokens_after: int
-    bytes_before: int
-    bytes_after: int
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    turns: Annotated[list[int], about("Numbers of the turns that the summary stands for.", BEHAVIOUR)]
+    summary: Summary
+    summarised_by: SummarisedBy
+    risk_mean: Annotated[Share, about("Mean risk of the turns in the segment.")]
+    key_topics: KeyTopics
+    started_at: StartTime
+    ended_at: EndTime
+    tokens_before: Annotated[Tokens, about("Tokens of the turns that it stands for.")]
+    tokens_after: Tokens
+    bytes_before: Annotated[Bytes, about("UTF-8 bytes of the turns that it stands for.")]
+    bytes_after: Bytes
 
 
 class EpisodeClosed(Output, frozen=True, kw_only=True, tag="episode_closed"):
     """A session ended or timed out: what is kept of it when its state is released."""
 
-    reason: str
-    first_turn: int
-    last_turn: int
-    turn_count: int
-    summary: str
-    key_topics: list[str]
-    started_at: UtcTime
-    ended_at: UtcTime
-    peak_risk: float
-    mean_risk: float
-    mode: Mode
-    alerts: int
+    reason: Annotated[str, about("Why the session closed.", BEHAVIOUR)]
+    first_turn: FirstTurn
+    last_turn: LastTurn
+    turn_count: Annotated[int, about("Turns folded, duplicates not counted.", BEHAVIOUR)]
+    summary: Summary
+    key_topics: KeyTopics
+    started_at: StartTime
+    ended_at: EndTime
+    peak_risk: Annotated[Share, about("Highest risk of any turn.")]
+    mean_risk: Annotated[Share, about("Mean risk of all scored turns.")]
+    mode: RiskMode
+    alerts: Annotated[int, about("Alerts raised in the session.", BEHAVIOUR)]
 
 
 class AlertStatus(StrEnum):
@@ -280,54 +304,59 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     same session and kind over time.
     """
 
-    alert_id: str
-    fingerprint: str
-    status: AlertStatus
-    severity: Severity
-    cause: Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved"]
-    reason: str
-    score: float
-    mode: Mode
-    signals: list[SignalShare]
-    slope: Slope
-    evidence: list[EvidenceTurn]
-    turn: int
-    fired_at: UtcTime
-    notifications: int
-    policy_version: str
-    policy_digest: str = ""
-    """Of the policy's content: two that bear the same version by mistake are told apart."""
-    escalation: Escalation | None = None
-    """None where the seed's formulas alone decide (no model, `escalation.enabled = false`)."""
+    alert_id: AlertId
+    fingerprint: Annotated[str, about("Groups alerts of one session and kind over time.", IDENTIFIER)]
+    status: Annotated[AlertStatus, about("Firing, acknowledged or resolved.", BEHAVIOUR)]
+    severity: Annotated[Severity, about("How urgent.", BEHAVIOUR)]
+    cause: Annotated[
+        Literal["raised", "worsened", "renotified", "acknowledged", "judged", "resolved"],
+        about("What happened to the alert.", BEHAVIOUR),
+    ]
+    reason: Annotated[str, about("Why, in one sentence, without any turn's text.", BEHAVIOUR)]
+    score: Score
+    mode: RiskMode
+    signals: Annotated[list[SignalShare], about("The signals of the combined score, each with its share.", BEHAVIOUR)]
+    slope: Annotated[Slope, about("Slope of risk over the trajectory window.", BEHAVIOUR)]
+    evidence: Annotated[list[EvidenceTurn], about("Turns that the alert rests on, never their text.", IDENTIFIER)]
+    turn: Annotated[TurnIndex, about("Highest turn number of the session so far.")]
+    fired_at: Annotated[UtcTime, about("Event time at which the alert was first raised.")]
+    notifications: Annotated[int, about("How often the alert was sent, this change included.", BEHAVIOUR)]
+    policy_version: Annotated[str, about("Version of the policy that decided.", OPERATIONAL)]
+    policy_digest: Annotated[
+        str, about("Of the policy's content, weights too: 12 digits of a SHA-256.", OPERATIONAL)
+    ] = ""
+    escalation: Annotated[Escalation | None, about("The judgement, taken apart; null: no model judges.", BEHAVIOUR)] = (
+        None
+    )
 
 
 class JudgedTurn(Struct, frozen=True, gc=False):
     """A turn as a judge reads it."""
 
-    turn: int
-    role: Role
-    content: str
+    turn: TurnIndex
+    role: Speaker
+    content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
 
 
 class JudgementRequested(Output, frozen=True, kw_only=True, tag="judgement_requested"):
     """An alert was raised, and a slower judge is to read its last turns. Never waited for."""
 
-    alert_id: str
-    turn: int
-    turns: list[JudgedTurn]
+    alert_id: AlertId
+    turn: Annotated[TurnIndex, about("Highest turn number of the session when the alert was raised.")]
+    turns: Annotated[list[JudgedTurn], about("The last turns, long ones cut.", CONTENT)]
 
 
 class DeadLetter(Struct, frozen=True, kw_only=True, tag_field="type", tag="dead_letter"):
     """Bad input, with its original bytes (base64 in JSON), reason and place."""
 
-    id: str
-    topic: str
-    partition: int
-    offset: int
-    stage: str
-    reason: str
-    detail: str
-    key: bytes | None
-    value: bytes | None
-    headers: list[tuple[str, bytes | None]]
-    appended_at: UtcTime
+    id: EventId
+    topic: Annotated[str, about("Topic of the bad record.", OPERATIONAL)]
+    partition: Annotated[int, about("Partition of the bad record.", OPERATIONAL, unit="number")]
+    offset: Annotated[int, about("Offset of the bad record in its partition.", OPERATIONAL, unit="offset")]
+    stage: Annotated[str, about("Where it was refused.", OPERATIONAL)]
+    reason: Annotated[str, about("Constant word for the kind of fault.", BEHAVIOUR)]
+    detail: Annotated[str, about("What exactly is wrong, without any of the record's text.", BEHAVIOUR)]
+    key: Annotated[bytes | None, about("Original record key.", CONTENT)]
+    value: Annotated[bytes | None, about("Original record value.", CONTENT)]
+    headers: Annotated[list[tuple[str, bytes | None]], about("Original record headers.", CONTENT)]
+    appended_at: Annotated[UtcTime, about("When the broker appended the bad record.", OPERATIONAL)]

@@ -1,62 +1,78 @@
-"""Events of a session's topics (seed 001): what is said of them, and what becomes of them."""
+"""Events of a session's topics: what is said of them, and what becomes of them."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
-from models.events.base import Control, Identifier, Output, Ratio, Role, TurnNumber, UtcTime
+from models.events.base import Control, Output, Speaker
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    NAMED,
+    OPERATIONAL,
+    Bytes,
+    EventTime,
+    Ratio,
+    Share,
+    SummarisedBy,
+    Summary,
+    Tokens,
+    TopicId,
+    TurnIndex,
+    TurnNumber,
+    UtcTime,
+    about,
+)
 
 
 class TopicAdjusted(Control, frozen=True, kw_only=True, tag="topic_adjusted", gc=False):
-    """Somebody rates or tags a topic of the session; what is not named stays (seed 001)."""
+    """Somebody rates or tags a topic of the session; what is not named stays."""
 
-    topic_id: str | None = None
-    """None: the active one."""
-    importance: Ratio | None = None
-    tags: list[str] | None = None
-    """In place of those it had."""
+    topic_id: Annotated[TopicId | None, about("Topic that is meant; null: the active one.")] = None
+    importance: Annotated[Ratio | None, about("The new importance, 0-1; null: as it was.")] = None
+    tags: Annotated[list[str] | None, about("In place of the tags it had; null: as they were.", CONTENT)] = None
 
 
 class FeedbackGiven(Control, frozen=True, kw_only=True, tag="feedback_given", gc=False):
     """A user liked (up to 1) or disliked (down to -1) an answer: the topic's importance learns from it."""
 
-    value: Annotated[float, Meta(ge=-1.0, le=1.0)]
-    topic_id: str | None = None
-    """The topic; or …"""
-    turn: TurnNumber | None = None
-    """… the turn whose topic it is. With neither the active one."""
+    value: Annotated[float, about("From -1, disliked, to 1, liked.", BEHAVIOUR, unit="-1 to 1", ge=-1.0, le=1.0)]
+    topic_id: Annotated[TopicId | None, about("Topic that is meant; null: that of `turn`, or the active one.")] = None
+    turn: Annotated[TurnNumber | None, about("Turn whose topic is meant; null: `topic_id`, or the active one.")] = None
 
 
 class TopicSummarised(Control, frozen=True, kw_only=True, tag="topic_summarised", gc=False):
     """A slower summariser finished: its text replaces the summary of a topic, and is updated from then on."""
 
-    topic_id: Identifier
-    summary: str
-    summarised_by: str
+    topic_id: Annotated[TopicId, NAMED]
+    summary: Summary
+    summarised_by: SummarisedBy
 
 
 class RestoredMessage(Struct, frozen=True, kw_only=True, gc=False):
     """A message on its way from the archive back into a topic."""
 
-    turn: TurnNumber
-    role: Role
-    content: str
-    timestamp: UtcTime
+    turn: Annotated[TurnNumber, about("Turn number: position in the session.")]
+    role: Speaker
+    content: Annotated[str, about("Text of the message.", CONTENT)]
+    timestamp: EventTime
 
 
 class TopicRestored(Control, frozen=True, kw_only=True, tag="topic_restored", gc=False):
     """An evicted topic comes back from the archive, under its old id."""
 
-    topic_id: Identifier
-    title: str
-    created_at: UtcTime
-    importance: Ratio
-    access_count: Annotated[int, Meta(ge=0, le=2**53)]
-    tags: list[str] = field(default_factory=list)
-    summary: str = ""
-    messages: list[RestoredMessage] = field(default_factory=list)
+    topic_id: Annotated[TopicId, NAMED]
+    title: Annotated[str, about("Beginning of the topic's first message.", CONTENT)]
+    created_at: Annotated[UtcTime, about("Event time of its first message.")]
+    importance: Annotated[Ratio, about("How important the topic is, 0-1: rated by users, learnt from feedback.")]
+    access_count: Annotated[int, about("How often a user came to the topic.", BEHAVIOUR, ge=0, le=2**53)]
+    tags: Annotated[list[str], about("Words that users gave the topic.", CONTENT)] = field(default_factory=list)
+    summary: Summary = ""
+    messages: Annotated[list[RestoredMessage], about("Its latest messages, oldest first.", CONTENT)] = field(
+        default_factory=list
+    )
 
 
 TopicControl = TopicAdjusted | FeedbackGiven | TopicSummarised | TopicRestored
@@ -84,61 +100,47 @@ class TopicCompaction(Struct, frozen=True, kw_only=True, gc=False):
     summary that stands for them.
     """
 
-    turns: list[int]
-    """Packed by this compaction. Those that were unpacked since the last one are packed again as they were."""
-    tokens_before: int
-    tokens_after: int
-    bytes_before: int
-    bytes_after: int
-    ratio: float
-    """Bytes after to bytes before."""
-    summarised_by: str
-    probes: int
-    """Messages of those packed that name anything to search for."""
-    probes_found: int
-    """Of these, how many a search for what they name still finds in the summary."""
-    loss: float
-    """Share of the probes that are not found; the messages themselves are not lost."""
-    codec: str
-    released_turns: list[int]
-    """Left the packed history for good: from here on they are in the archive alone."""
+    turns: Annotated[list[int], about("Numbers of the turns that it packed.", BEHAVIOUR)]
+    tokens_before: Annotated[Tokens, about("Tokens of the messages that were packed.")]
+    tokens_after: Tokens
+    bytes_before: Annotated[Bytes, about("Size of the packed messages' JSON, of those packed again too.")]
+    bytes_after: Annotated[Bytes, about("Size of these messages, packed.")]
+    ratio: Annotated[float, about("Bytes after to bytes before.", OPERATIONAL, unit="bytes/byte")]
+    summarised_by: SummarisedBy
+    probes: Annotated[int, about("Packed messages that name anything to search for.", BEHAVIOUR)]
+    probes_found: Annotated[int, about("Of these, those that a search still finds in the summary.", BEHAVIOUR)]
+    loss: Annotated[Share, about("Share of the probes that are not found, 0-1; no message is lost.")]
+    codec: Annotated[str, about("Packing: gzip (JSON, gzip, base64) or deflate (shared dictionary).", OPERATIONAL)]
+    released_turns: Annotated[list[int], about("Turns that it released: the archive alone has them.", BEHAVIOUR)]
 
 
 class TopicChanged(Output, frozen=True, kw_only=True, tag="topic_changed"):
-    """A topic of a session came, went or changed (seed 001); the whole topic as it is now, without its messages' text.
+    """A topic of a session came, went or changed; the whole topic as it is now, without its messages' text.
 
     Turns that no event of the session names yet belong to the active topic.
     """
 
-    topic_id: str
-    title: str
-    cause: TopicCause
-    detail: str
-    """What exactly: with which topic it merged, why it was evicted."""
-    active: bool
-    """Whether the session's next message without a likeness joins it."""
-    kept: bool
-    """False for the last event of an evicted topic, or of one that merged into another."""
-    turn: int
-    """Highest turn number of the session so far."""
-    message_count: int
-    access_count: int
-    importance: float
-    priority: float
-    half_life_days: float
-    memory_type: str
-    tags: list[str]
-    created_at: UtcTime
-    last_active_at: UtcTime
-    active_turns: list[int]
-    """Messages at hand, in order of number."""
-    packed_turns: list[int]
-    """Messages in the packed history, the oldest block first."""
-    released_messages: int
-    """Messages that are in the archive alone."""
-    packed_bytes: int
-    summary: str | None
-    summarised_by: str | None
-    session_topics: int
-    """Topics of the session after this."""
-    compaction: TopicCompaction | None
+    topic_id: TopicId
+    title: Annotated[str, about("Beginning of the topic's first message.", CONTENT)]
+    cause: Annotated[TopicCause, about("What happened to the topic.", BEHAVIOUR)]
+    detail: Annotated[str, about("With which topic it merged, or why it was evicted.", BEHAVIOUR)]
+    active: Annotated[bool, about("Whether the next message joins it, if no other topic is nearer.", BEHAVIOUR)]
+    kept: Annotated[bool, about("False in the last event of one evicted or merged: the archive has it.", BEHAVIOUR)]
+    turn: Annotated[TurnIndex, about("Highest turn number of the session so far.")]
+    message_count: Annotated[int, about("Messages that joined it, packed and released ones too.", BEHAVIOUR)]
+    access_count: Annotated[int, about("How often a user came to it; the half-life grows with it.", BEHAVIOUR)]
+    importance: Annotated[Share, about("How important the topic is, 0-1: rated by users, learnt from feedback.")]
+    priority: Annotated[Share, about("Importance, halved with every half-life since it was last active.")]
+    half_life_days: Annotated[float, about("Time in which its priority halves, in days.", BEHAVIOUR, unit="days")]
+    memory_type: Annotated[str, about("Short-term, transitioning or long-term, by the half-life.", BEHAVIOUR)]
+    tags: Annotated[list[str], about("Words that users gave the topic.", CONTENT)]
+    created_at: Annotated[UtcTime, about("Event time of its first message.")]
+    last_active_at: Annotated[UtcTime, about("Event time of its latest message or access.")]
+    active_turns: Annotated[list[int], about("Numbers of the turns at hand, in order.", BEHAVIOUR)]
+    packed_turns: Annotated[list[int], about("Numbers of those in the packed history, in order of time.", BEHAVIOUR)]
+    released_messages: Annotated[int, about("Messages that the archive alone has.", BEHAVIOUR)]
+    packed_bytes: Annotated[Bytes, about("Size of the packed history.")]
+    summary: Annotated[str | None, about("Of the packed messages, shorter; null before the first compaction.", CONTENT)]
+    summarised_by: Annotated[SummarisedBy | None, about("What wrote the summary; null as long as there is none.")]
+    session_topics: Annotated[int, about("Topics that the session keeps after this change.", BEHAVIOUR)]
+    compaction: Annotated[TopicCompaction | None, about("What it packed and cost; null: another cause.", BEHAVIOUR)]

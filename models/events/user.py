@@ -1,4 +1,4 @@
-"""Events of a user's memory (seed 002): the turns it is made of, episodes, facts, and what slower stages are asked.
+"""Events of a user's memory: the turns it is made of, episodes, facts, and what slower stages are asked.
 
 A user is a user of one app: the same id in two apps is two users, so that nothing crosses from one tenant to another.
 """
@@ -10,19 +10,45 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from models.events.base import Identifier, Output, Ratio, Role, TurnNumber, UtcTime, key_part
+from models.events.base import Output, Speaker, key_part
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    IDENTIFIER,
+    NAMED,
+    OPERATIONAL,
+    AppId,
+    Confidence,
+    EmbeddedBy,
+    Embedding,
+    EndTime,
+    EventTime,
+    Importance,
+    KeyTopics,
+    Ratio,
+    SessionId,
+    SessionIds,
+    StartTime,
+    SummarisedBy,
+    Summary,
+    Tokens,
+    TurnIndex,
+    TurnNumber,
+    UserId,
+    UtcTime,
+    about,
+)
 
-FactKey = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[a-z0-9_]+$")]
+FactKey = Annotated[str, about(privacy=CONTENT, min_length=1, max_length=64, pattern=r"^[a-z0-9_]+$")]
 """What a fact is about, in snake case: `name`, `location`, `allergy_peanuts`."""
-FactValue = Annotated[str, Meta(min_length=1, max_length=400)]
-
+FactValue = Annotated[str, about(privacy=CONTENT, min_length=1, max_length=400)]
 
 MOST_SUMMARY_CHARS = 8_000
 """Of an answer; the policy keeps fewer."""
 
 
 class FactCategory(StrEnum):
-    """Kinds of facts (seed 002, What Gets Stored)."""
+    """Kinds of facts."""
 
     IDENTITY = "identity"
     PREFERENCE = "preference"
@@ -33,36 +59,34 @@ class FactCategory(StrEnum):
 class ExtractedFact(Struct, frozen=True, kw_only=True, gc=False):
     """A fact that an extractor found in a message."""
 
-    category: FactCategory
-    key: FactKey
-    value: FactValue
-    confidence: Ratio
-    importance: Ratio = 0.8
-    corrects: bool = False
-    """The user puts something right ("my full name is …"): counts as confidence 1."""
+    category: Annotated[FactCategory, about("Kind: identity, preference, constraint or instruction.", BEHAVIOUR)]
+    key: Annotated[FactKey, about("What the fact is about, in snake case: name, location, allergy_peanuts.")]
+    value: Annotated[FactValue, about("What is so.")]
+    confidence: Annotated[Ratio, about("How sure the extractor is, 0-1.")]
+    importance: Annotated[Ratio, about("How much it matters, 0-1.")] = 0.8
+    corrects: Annotated[bool, about("Whether it puts something right: confidence 1.", BEHAVIOUR)] = False
 
 
 class Retraction(Struct, frozen=True, kw_only=True, gc=False):
     """The user takes something back ("forget my address"). What is None matches anything."""
 
-    category: FactCategory | None = None
-    key: FactKey | None = None
-    value: FactValue | None = None
-    """Only if this is the value."""
+    category: Annotated[FactCategory | None, about("Which facts; null: of any category.", BEHAVIOUR)] = None
+    key: Annotated[FactKey | None, about("Which fact; null: any.")] = None
+    value: Annotated[FactValue | None, about("Only if this is its value; null: whatever it is.")] = None
 
 
 class TurnRef(Struct, frozen=True, gc=False):
     """A turn by its session and number."""
 
-    session_id: str
-    turn: int
+    session_id: SessionId
+    turn: TurnIndex
 
 
 class SessionTurns(Struct, frozen=True, gc=False):
     """Turns of one session that a user's memory has one after the other."""
 
-    session_id: str
-    turns: list[int]
+    session_id: SessionId
+    turns: Annotated[list[int], about("Turn numbers in that conversation.", BEHAVIOUR)]
 
 
 # --- in: commands.v1, key user:<app>/<user> ----------------------------------------------------------------
@@ -71,41 +95,40 @@ class SessionTurns(Struct, frozen=True, gc=False):
 class UserTurnAdded(Output, frozen=True, kw_only=True, tag="user_turn_added"):
     """A turn of a user or an assistant was counted in its session, and is now the user's."""
 
-    turn: int
-    role: Role
-    content: str
+    session_id: Annotated[SessionId, about("Conversation of the turn.")]
+    turn: TurnIndex
+    role: Speaker
+    content: Annotated[str, about("Text of the message.", CONTENT)]
 
 
 class UserCommand(Struct, frozen=True, kw_only=True, tag_field="type", gc=False):
     """Base of what slower stages, users and operators send to a user's memory."""
 
-    app_id: Identifier
-    user_id: Identifier
-    timestamp: UtcTime
+    app_id: Annotated[AppId, NAMED, about("App of the user.")]
+    user_id: Annotated[UserId, NAMED, about("User whose memory it is.")]
+    timestamp: EventTime
 
 
 class EpisodeSummarised(UserCommand, frozen=True, kw_only=True, tag="episode_summarised", gc=False):
     """Answer to `EpisodeRequested`: the turns may leave the short-term tier."""
 
-    first_turn: TurnNumber
-    last_turn: TurnNumber
-    summary: Annotated[str, Meta(min_length=1, max_length=MOST_SUMMARY_CHARS)]
-    summarised_by: str
-    key_topics: list[str] = []
-    embedding: Annotated[list[float], Meta(max_length=4_096)] = []
-    """Of the summary, of unit length; empty where nothing could embed it."""
-    embedded_by: str = ""
+    first_turn: Annotated[TurnNumber, about("As in the request.")]
+    last_turn: Annotated[TurnNumber, about("As in the request.")]
+    summary: Annotated[Summary, Meta(min_length=1, max_length=MOST_SUMMARY_CHARS)]
+    summarised_by: SummarisedBy
+    key_topics: KeyTopics = []
+    embedding: Annotated[Embedding, Meta(max_length=4_096)] = []
+    embedded_by: EmbeddedBy = ""
 
 
 class FactsExtracted(UserCommand, frozen=True, kw_only=True, tag="facts_extracted", gc=False):
     """Answer to `FactsRequested`, or what somebody knows of the user."""
 
-    facts: Annotated[list[ExtractedFact], Meta(max_length=64)] = []
-    retractions: Annotated[list[Retraction], Meta(max_length=64)] = []
-    session_id: str = ""
-    turn: Annotated[int, Meta(ge=-1, le=2**53)] = -1
-    """The turn that says so; -1 for none."""
-    extracted_by: str = ""
+    facts: Annotated[list[ExtractedFact], about("What was found.", CONTENT, max_length=64)] = []
+    retractions: Annotated[list[Retraction], about("What the user takes back.", CONTENT, max_length=64)] = []
+    session_id: Annotated[SessionId, about("Conversation in which it was said; empty for none.")] = ""
+    turn: Annotated[TurnIndex, about("Turn that says so; -1 for none.", ge=-1, le=2**53)] = -1
+    extracted_by: Annotated[str, about("What found the fact: rules, or the model's name.", OPERATIONAL)] = ""
 
 
 UserEvent = UserTurnAdded | EpisodeSummarised | FactsExtracted
@@ -126,49 +149,48 @@ def user_key(app_id: str, user_id: str) -> str:
 class RequestedTurn(Struct, frozen=True, gc=False):
     """A turn as a slower stage sees it; long ones are cut."""
 
-    role: Role
-    content: str
+    role: Speaker
+    content: Annotated[str, about("Text of the turn; a long one is cut.", CONTENT)]
 
 
 class EpisodeRequested(Output, frozen=True, kw_only=True, tag="episode_requested"):
-    """So many turns of a user are to become one episode (seed 002, flow 1). Answered by `EpisodeSummarised`."""
+    """So many turns of a user are to become one episode. Answered by `EpisodeSummarised`."""
 
-    first_turn: int
-    """The user's turns are counted across sessions, from 1."""
-    last_turn: int
-    turns: list[RequestedTurn]
-    session_ids: list[str] = field(default_factory=list)
-    """Of its turns, each once, in order of arrival."""
+    session_id: Annotated[SessionId, about("Conversation of the last turn.")]
+    first_turn: Annotated[TurnIndex, about("Of the user's turns, counted across sessions from 1; inside the range.")]
+    last_turn: Annotated[TurnIndex, about("Last of the user's turns, inside the range.")]
+    turns: Annotated[list[RequestedTurn], about("The turns, long ones cut.", CONTENT)]
+    session_ids: Annotated[SessionIds, about("Conversations of the turns, each once, in order.")] = field(
+        default_factory=list
+    )
 
 
 class FactsRequested(Output, frozen=True, kw_only=True, tag="facts_requested"):
     """A message may say something of its user that rules do not see. Answered by `FactsExtracted`."""
 
-    turn: int
-    content: str
+    session_id: Annotated[SessionId, about("Conversation of the message.")]
+    turn: TurnIndex
+    content: Annotated[str, about("The user's message; a long one is cut.", CONTENT)]
 
 
 class EpisodeCompressed(Output, frozen=True, kw_only=True, tag="episode_compressed"):
-    """Turns of a user, of any sessions, became an episode: the middle tier (seed 002)."""
+    """Turns of a user, of any sessions, became an episode: the middle tier."""
 
-    episode: int
-    """Counts the user's episodes, from 1."""
-    first_turn: int
-    """The user's turns are counted across sessions, from 1. Both ends are inside."""
-    last_turn: int
-    turn_range: str
-    """As the seed writes it: `turns 1-20`."""
-    turns: list[SessionTurns]
-    """In order of arrival; a session comes again where another was talked in between."""
-    summary: str
-    summarised_by: str
-    key_topics: list[str]
-    embedding: list[float]
-    embedded_by: str
-    started_at: UtcTime
-    ended_at: UtcTime
-    tokens_before: int
-    tokens_after: int
+    session_id: Annotated[SessionId, about("Conversation of the last turn.")]
+    episode: Annotated[int, about("Counts the user's episodes, from 1.", BEHAVIOUR, unit="number")]
+    first_turn: Annotated[TurnIndex, about("Of the user's turns, counted across sessions from 1; inside the range.")]
+    last_turn: Annotated[TurnIndex, about("Last of the user's turns, inside the range.")]
+    turn_range: Annotated[str, about("The range in words: `turns 1-20`.", BEHAVIOUR)]
+    turns: Annotated[list[SessionTurns], about("Which turns these are, by session, in order of arrival.", IDENTIFIER)]
+    summary: Summary
+    summarised_by: SummarisedBy
+    key_topics: KeyTopics
+    embedding: Embedding
+    embedded_by: EmbeddedBy
+    started_at: StartTime
+    ended_at: EndTime
+    tokens_before: Annotated[Tokens, about("Tokens of the turns that it stands for.")]
+    tokens_after: Tokens
 
 
 FactCause = Literal["stored", "updated", "confirmed", "retracted", "evicted", "erased"]
@@ -179,48 +201,43 @@ past values are."""
 class PastFact(Struct, frozen=True, kw_only=True, gc=False):
     """A value that was true, and when."""
 
-    value: str
-    confidence: float
-    valid_from: UtcTime
-    valid_until: UtcTime
+    value: Annotated[str, about("What was so.", CONTENT)]
+    confidence: Confidence
+    valid_from: Annotated[UtcTime, about("Event time from which the value holds.")]
+    valid_until: Annotated[UtcTime, about("Event time at which it ceased to hold.")]
 
 
 class FactChanged(Output, frozen=True, kw_only=True, tag="fact_changed"):
-    """A fact of a user came, changed or was taken back: the upper tier (seed 002). Compacted by user, category, key."""
+    """A fact of a user came, changed or was taken back: the upper tier. Compacted by user, category, key."""
 
-    category: FactCategory
-    key: str
-    value: str
-    """The active value; of one that was retracted the last."""
-    confidence: float
-    importance: float
-    active: bool
-    cause: FactCause
-    valid_from: UtcTime
-    valid_until: UtcTime | None
-    """None while it is active."""
-    turn: int
-    """Turn of `session_id` that says so; -1 for none."""
-    extracted_by: str
-    history: list[PastFact]
-    """Values before this one, the oldest first; the archive has those beyond the policy's number."""
+    session_id: Annotated[SessionId, about("Conversation in which it was said.")]
+    category: Annotated[FactCategory, about("Kind: identity, preference, constraint or instruction.", BEHAVIOUR)]
+    key: Annotated[str, about("What the fact is about, in snake case: name, location, allergy_peanuts.", CONTENT)]
+    value: Annotated[str, about("The active value; of one that was retracted the last.", CONTENT)]
+    confidence: Confidence
+    importance: Importance
+    active: Annotated[bool, about("Whether it holds; false in the last event of one that went.", BEHAVIOUR)]
+    cause: Annotated[FactCause, about("What happened to the fact.", BEHAVIOUR)]
+    valid_from: Annotated[UtcTime, about("Event time from which the value holds.")]
+    valid_until: Annotated[UtcTime | None, about("Event time at which it ceased to hold; null: it holds.")]
+    turn: Annotated[TurnIndex, about("Turn of `session_id` that says so; -1 for none.")]
+    extracted_by: Annotated[str, about("What found the fact: rules, or the model's name.", OPERATIONAL)]
+    history: Annotated[list[PastFact], about("Earlier values, the oldest first; the archive has more.", CONTENT)]
 
 
 class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_changed"):
     """How far a user's memory is, after each of its turns, behind the facts of the same turn. Compacted by user."""
 
-    turn_count: int
-    compressed_turns: int
-    """The user's turns up to this number are in episodes …"""
-    requested_turns: int
-    """… and up to this one asked for."""
-    short_term: list[SessionTurns]
-    """Turns at hand, in order of arrival (seed 002, the last 10-20)."""
-    facts: int
-    """Active ones."""
-    episodes: int
-    seen: dict[str, int]
-    """Partition of `turns.v1` → the offset up to which the user's turns are in."""
+    session_id: Annotated[SessionId, about("Conversation that changed it; empty where none did.")]
+    turn_count: Annotated[int, about("Turns of the user, of all sessions.", BEHAVIOUR)]
+    compressed_turns: Annotated[int, about("The user's turns up to this number are in episodes.", BEHAVIOUR)]
+    requested_turns: Annotated[int, about("The user's turns up to this number are in, or asked for.", BEHAVIOUR)]
+    short_term: Annotated[list[SessionTurns], about("Turns at hand, in order of arrival.", IDENTIFIER)]
+    facts: Annotated[int, about("Active facts of the user.", BEHAVIOUR)]
+    episodes: Annotated[int, about("Episodes of the user.", BEHAVIOUR)]
+    seen: Annotated[
+        dict[str, int], about("Partition of the turns topic to the offset up to which they are in.", IDENTIFIER)
+    ]
 
 
 UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from models.events.base import Mode, Ratio
+from models.events.base import Mode
+from models.events.fields import Ratio
 from models.policy.stream import Section
 
 Days = Annotated[int, Meta(ge=1, le=36_500)]

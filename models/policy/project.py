@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from models.events.base import Ratio
+from models.events.fields import Ratio
 from models.events.project_items import MOST_CONTENT_CHARS, EpisodeKind, MemoryType
 from models.policy.stream import ZERO, Section, require
 

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from models.errors import ConfigurationError
-from models.events.base import Role, UtcTime
+from models.events.base import Role
+from models.events.fields import UtcTime
 from models.events.project_items import (
     DEPENDS_ON,
     MOST_MESSAGE_CHARS,

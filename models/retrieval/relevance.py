@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.base import Ratio, UtcTime
+from models.events.fields import Ratio, UtcTime
 from models.events.project_items import Category, ConversationChunk, MemoryType, ProjectEpisode, ProjectMemory, Tags
 from models.policy.project import RetrievalWeights
 

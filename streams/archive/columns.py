@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from msgspec import Struct, inspect
 
+from models.events.fields import Meaning
 from streams.archive.rows import EPOCH, MICROSECOND, Rows
 
 TIME = pl.Datetime("us", "UTC")
@@ -27,11 +28,12 @@ class ColumnType(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One column: how it is called and typed, and how it is read from records."""
+    """One column: how it is called and typed, how it is read from records, and what it means."""
 
     name: str
     type: ColumnType
     read: Callable[[Rows], pl.Series]
+    meaning: Meaning
 
     def series(self, rows: Rows) -> pl.Series:
         """The column of these rows."""
@@ -85,6 +87,7 @@ def _lists(values: Sequence[Any], *, item: ColumnType) -> pl.Series:
 
 TEXT = plain("VARCHAR", pl.String)
 UTC_TIME = ColumnType("TIMESTAMPTZ", TIME, _times)
+DAY = plain("DATE", pl.Date)
 _SCALARS: dict[type[inspect.Type], ColumnType] = {
     inspect.StrType: TEXT,
     inspect.LiteralType: TEXT,
@@ -94,6 +97,7 @@ _SCALARS: dict[type[inspect.Type], ColumnType] = {
     inspect.BoolType: plain("BOOLEAN", pl.Boolean),
     inspect.BytesType: plain("BLOB", pl.Binary),
     inspect.DateTimeType: UTC_TIME,
+    inspect.DateType: DAY,
 }
 _JSON_TEXT = ColumnType("VARCHAR", pl.String, _json)
 
@@ -105,6 +109,8 @@ def list_of(item: ColumnType) -> ColumnType:
 
 def type_of(kind: inspect.Type) -> ColumnType:
     """How a field of this type is kept; what has no columnar form is JSON text."""
+    if isinstance(kind, inspect.Metadata):
+        return type_of(kind.type)
     if isinstance(kind, inspect.UnionType):
         options = [option for option in kind.types if not isinstance(option, inspect.NoneType)]
         return type_of(options[0]) if len(options) == 1 else _JSON_TEXT
@@ -119,7 +125,7 @@ def type_of(kind: inspect.Type) -> ColumnType:
     return _SCALARS.get(type(kind), _JSON_TEXT)
 
 
-def field_column(name: str, field: inspect.Field) -> Column:
+def field_column(name: str, field: inspect.Field, meaning: Meaning) -> Column:
     """The column of an event's field; null for events that do not have it."""
     kept = type_of(field.type)
 
@@ -128,17 +134,17 @@ def field_column(name: str, field: inspect.Field) -> Column:
             return pl.Series("", [], dtype=kept.polars).extend_constant(None, len(rows))
         return kept.build([getattr(event, field.name, None) for event in rows.events])
 
-    return Column(name, kept, read)
+    return Column(name, kept, read, meaning)
 
 
-def owner_column(name: str) -> Column:
+def owner_column(name: str, meaning: Meaning) -> Column:
     """A text field of those whose part the row is."""
-    return Column(name, TEXT, lambda rows: TEXT.build([getattr(owner, name) for owner in rows.owners]))
+    return Column(name, TEXT, lambda rows: TEXT.build([getattr(owner, name) for owner in rows.owners]), meaning)
 
 
-def record_column(name: str, kept: ColumnType, read: Callable[[Rows], Sequence[Any]]) -> Column:
+def record_column(name: str, kept: ColumnType, read: Callable[[Rows], Sequence[Any]], meaning: Meaning) -> Column:
     """A column of what is known of the records."""
-    return Column(name, kept, lambda rows: kept.build(read(rows)))
+    return Column(name, kept, lambda rows: kept.build(read(rows)), meaning)
 
 
 def fields_of(event: type[Struct]) -> tuple[inspect.Field, ...]:

@@ -18,10 +18,10 @@ from typing import Any
 import duckdb
 from msgspec import Struct
 
+from models.events.fields import Privacy
 from models.policy.archive import RetentionPolicy
-from streams.archive.privacy import Privacy, privacy_of
 from streams.archive.removal import PLACES, note_removed, remove_for_good
-from streams.archive.schema import AGED, RAW, RETAINED, SKIPPED, TABLES, ddl
+from streams.archive.schema import AGED, RAW, RETAINED, SKIPPED, TABLES, ddl, meanings
 from streams.archive.settling import look_again
 from streams.archive.writer import LakeWriter
 
@@ -122,8 +122,8 @@ def _rules(policy: RetentionPolicy, today: date) -> Iterator[tuple[str, Privacy,
 
 def _names_somebody(table: str) -> bool:
     return any(
-        column not in _NO_NAME and privacy_of(column, kind, table=table) is Privacy.IDENTIFIER
-        for column, kind in ddl()[table].items()
+        column not in _NO_NAME and meaning.privacy is Privacy.IDENTIFIER
+        for column, meaning in meanings()[table].items()
     )
 
 
@@ -136,7 +136,7 @@ def words_of(table: str) -> dict[str, str]:
     return {
         column: _EMPTY.get(kind, "[]" if kind.endswith("[]") else "NULL")
         for column, kind in ddl()[table].items()
-        if privacy_of(column, kind, table=table) is Privacy.CONTENT
+        if meanings()[table][column].privacy is Privacy.CONTENT
     }
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import Annotated
 
 import numpy as np
 
 from models.events import RiskPoint
+from models.events.fields import AppId, EventId, SessionId, UserId, about
 from streams.archive.rows import Rows
 
 
 class RiskPointOfSession(RiskPoint, frozen=True, kw_only=True, gc=False):
     """One element of `ProfileUpdated.risk_points` with its session and the profile that brought it."""
 
-    id: str
-    session_id: str
-    user_id: str
-    app_id: str
+    id: Annotated[EventId, about("Id of the profile that brought it.")]
+    session_id: SessionId
+    user_id: UserId
+    app_id: AppId
 
 
 OF_PROFILE = frozenset(("id", "session_id", "user_id", "app_id"))

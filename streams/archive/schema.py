@@ -14,18 +14,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
+from functools import cache
 from itertools import repeat
-from typing import NamedTuple, get_args
+from typing import Annotated, NamedTuple, get_args
 
 import polars as pl
 from msgspec import Struct
 
 from models import events
+from models.events.fields import BEHAVIOUR, CONTENT, IDENTIFIER, OPERATIONAL, TYPE, Meaning, Privacy, about, meaning_of
 from models.events.topics import COMMANDS, ERASURES, PROFILES, TOPIC_OF, TURNS, Topic
-from models.project.mentions import mentions
+from models.project.mentions import Mentions, mentions
 from models.wire.envelope import tag_of
 from streams.archive.columns import (
+    DAY,
     TEXT,
     TIME,
     UTC_TIME,
@@ -105,21 +108,72 @@ def _types(rows: Rows) -> list[str]:
 
 
 _COUNT, _BYTES = plain("BIGINT", pl.Int64), plain("BLOB", pl.Binary)
-_APP = record_column("app", TEXT, lambda rows: folders([getattr(owner, "app_id", "") for owner in rows.owners]))
-_TYPE = record_column("type", TEXT, _types)
-_PLACE = (
-    record_column("kafka_partition", plain("INTEGER", pl.Int32), lambda rows: rows.partitions),
-    record_column("kafka_offset", _COUNT, lambda rows: rows.offsets),
-    Column("appended_at", UTC_TIME, _appended_at),
-    record_column("record_bytes", _COUNT, lambda rows: rows.sizes),
-    Column("date", plain("DATE", pl.Date), lambda rows: _appended_at(rows).dt.date()),
+_APP = record_column(
+    "app",
+    TEXT,
+    lambda rows: folders([getattr(owner, "app_id", "") for owner in rows.owners]),
+    Meaning("The folder of the app: its id made fit for a path, rare ones share one. Filter by `app_id`.", OPERATIONAL),
 )
-_EXTRA = record_column("extra", TEXT, lambda rows: [rows.extras.get(row) for row in range(len(rows))])
+_TYPE = record_column("type", TEXT, _types, TYPE)
+_PLACE = (
+    record_column(
+        "kafka_partition",
+        plain("INTEGER", pl.Int32),
+        lambda rows: rows.partitions,
+        Meaning("Partition of the record, on its topic.", OPERATIONAL, "number"),
+    ),
+    record_column(
+        "kafka_offset",
+        _COUNT,
+        lambda rows: rows.offsets,
+        Meaning("Offset of the record in its partition.", OPERATIONAL, "offset"),
+    ),
+    Column(
+        "appended_at",
+        UTC_TIME,
+        _appended_at,
+        Meaning("When the broker received the record; of Turntide's own topics when it was sent.", OPERATIONAL),
+    ),
+    record_column(
+        "record_bytes",
+        _COUNT,
+        lambda rows: rows.sizes,
+        Meaning("Size of the record's JSON; 0 for a part of a record.", OPERATIONAL, "bytes"),
+    ),
+    Column(
+        "date",
+        DAY,
+        lambda rows: _appended_at(rows).dt.date(),
+        Meaning(
+            "Day of receipt by the broker (UTC), which is the folder: filter by it to read fewer files.", OPERATIONAL
+        ),
+    ),
+)
+_EXTRA = record_column(
+    "extra",
+    TEXT,
+    lambda rows: [rows.extras.get(row) for row in range(len(rows))],
+    Meaning("JSON of the fields that the schema does not name.", CONTENT),
+)
 _OF_TURNS = (
-    record_column("content_exact", _BYTES, lambda rows: [rows.exacts.get(row) for row in range(len(rows))]),
-    record_column("content_bytes", _COUNT, _content_bytes),
+    record_column(
+        "content_exact",
+        _BYTES,
+        lambda rows: [rows.exacts.get(row) for row in range(len(rows))],
+        Meaning("UTF-8 of the text where `content` had to differ from it (U+0000); else null.", CONTENT),
+    ),
+    record_column("content_bytes", _COUNT, _content_bytes, Meaning("UTF-8 bytes of the text.", BEHAVIOUR, "bytes")),
     _EXTRA,
 )
+
+
+def _meaning(field: str, carries: Sequence[type[Struct]]) -> Meaning:
+    """Of a column: what its field means in each kind of event, and the most private of its classes."""
+    said = [meaning_of(event)[field] for event in carries if field in event.__struct_fields__]
+    by_privacy = min(said, key=lambda meaning: [*Privacy].index(meaning.privacy))
+    return said[0]._replace(
+        description=" / ".join(dict.fromkeys(meaning.description for meaning in said)), privacy=by_privacy.privacy
+    )
 
 
 def _table(
@@ -132,7 +186,9 @@ def _table(
 ) -> Table:
     fields = {field.name: field for event in carries for field in fields_of(event)}
     columns = [
-        owner_column(n) if n in of_owner else field_column((rename or {}).get(n, n), field)
+        owner_column(n, _meaning(n, carries))
+        if n in of_owner
+        else field_column((rename or {}).get(n, n), field, _meaning(n, carries))
         for n, field in fields.items()
         if n not in {"type", *without}
     ]
@@ -177,11 +233,16 @@ _PROJECTS_ELSEWHERE = (
 )
 """Likewise of commands of projects, whose items are in `project_items`."""
 _NAMES = list_of(TEXT)
-_MENTIONED = (
-    record_column("mentioned_sessions", _NAMES, lambda rows: [mentions(event).sessions for event in rows.events]),
-    record_column("mentioned_users", _NAMES, lambda rows: [mentions(event).users for event in rows.events]),
-    record_column("mentioned_items", _NAMES, lambda rows: [mentions(event).items for event in rows.events]),
-)
+
+
+def _mentioned(named: str) -> Column:
+    meaning = Meaning(f"{named.capitalize()} that the record names.", IDENTIFIER)
+    return record_column(
+        f"mentioned_{named}", _NAMES, lambda rows: [getattr(mentions(event), named) for event in rows.events], meaning
+    )
+
+
+_MENTIONED = tuple(map(_mentioned, Mentions._fields))
 """See `models.project.mentions`; an erasure finds its rows by these."""
 
 TABLES: dict[str, Table] = {
@@ -223,24 +284,35 @@ TABLE_OF: dict[type[Struct], Table] = {event: table for table in TABLES.values()
 class Skipped(Struct, frozen=True, kw_only=True):
     """Offsets that hold no row, and why: with them, every offset below `next` is accounted for.
 
-    Attributes:
-        topic: Full name.
-        reason: `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
-            retention before it was archived: lost), `erased` (from the archive, on request, or the request itself),
-            `aged` (from the archive, by its own retention), `tombstone`, or why the record is invalid.
-        key: The record's key, kept where no dead letter has it (Turntide's own topics).
-        value: Likewise.
+    The reason is `absent` (not in the log: compacted away, or a marker of a transaction), `expired` (removed by
+    retention before it was archived: lost), `erased` (on request, or the request itself), `aged` (by the archive's own
+    retention), `tombstone`, or why the record is invalid.
     """
 
-    topic: str
-    kafka_partition: int
-    first_offset: int
-    last_offset: int
-    reason: str
-    detail: str = ""
-    key: bytes | None = None
-    value: bytes | None = None
-    appended_at: datetime | None = None
+    topic: Annotated[str, about("Full name.", OPERATIONAL)]
+    kafka_partition: Annotated[int, about("Partition of the topic.", OPERATIONAL, unit="number")]
+    first_offset: Annotated[int, about("First of the offsets.", OPERATIONAL, unit="offset")]
+    last_offset: Annotated[int, about("Last of the offsets, inside.", OPERATIONAL, unit="offset")]
+    reason: Annotated[str, about("Why they hold no row.", BEHAVIOUR)]
+    detail: Annotated[str, about("What exactly is wrong, without any of the record's text.", BEHAVIOUR)] = ""
+    key: Annotated[bytes | None, about("Of the record, where no dead letter has it.", CONTENT)] = None
+    value: Annotated[bytes | None, about("Likewise.", CONTENT)] = None
+    appended_at: Annotated[datetime | None, about("When the broker received the record.", OPERATIONAL)] = None
+
+
+class Retained(Struct, frozen=True, kw_only=True):
+    """What one run of retention let go of one table."""
+
+    done_at: Annotated[datetime, about("When it was done.", OPERATIONAL)]
+    table_name: Annotated[str, about("Table of the schema `raw`.", OPERATIONAL)]
+    privacy: Annotated[str, about("Privacy class by which it was due.", OPERATIONAL)]
+    what: Annotated[str, about("`words`: columns were emptied; `rows`: they were removed.", OPERATIONAL)]
+    before: Annotated[date, about("Rows received on earlier days (UTC).", BEHAVIOUR)]
+    rows: Annotated[int, about("How many.", OPERATIONAL)]
+    policy_version: Annotated[str, about("Version of the policy that said so.", OPERATIONAL)]
+
+
+_NOTES: dict[str, type[Struct]] = {SKIPPED: Skipped, RETAINED: Retained}
 
 
 def skipped_frame(rows: Sequence[Skipped], now: datetime) -> pl.DataFrame:
@@ -255,8 +327,10 @@ def skipped_frame(rows: Sequence[Skipped], now: datetime) -> pl.DataFrame:
 def ddl() -> dict[str, dict[str, str]]:
     """SQL type of every column of every table of the schema `raw`."""
     tables = {table.name: {column.name: column.type.sql for column in table.columns} for table in TABLES.values()}
-    skipped = {field.name: type_of(field.type).sql for field in fields_of(Skipped)}
-    tables[SKIPPED] = {**skipped, "landed_at": "TIMESTAMPTZ"}
+    tables |= {
+        name: {field.name: type_of(field.type).sql for field in fields_of(kind)} for name, kind in _NOTES.items()
+    }
+    tables[SKIPPED]["landed_at"] = "TIMESTAMPTZ"
     tables[REPEATS] = {"rule": "VARCHAR", "kafka_partition": "INTEGER", "kafka_offset": "BIGINT", "part": "BIGINT"}
     tables[OFFSETS] = {
         "topic": "VARCHAR",
@@ -265,13 +339,13 @@ def ddl() -> dict[str, dict[str, str]]:
         "next_offset": "BIGINT",
         "landed_at": "TIMESTAMPTZ",
     }
-    tables[RETAINED] = {
-        "done_at": "TIMESTAMPTZ",
-        "table_name": "VARCHAR",
-        "privacy": "VARCHAR",
-        "what": "VARCHAR",
-        "before": "DATE",
-        "rows": "BIGINT",
-        "policy_version": "VARCHAR",
-    }
+    return tables
+
+
+@cache
+def meanings() -> dict[str, dict[str, Meaning]]:
+    """What every column means of every table that keeps what is in the log, or says what it keeps no longer."""
+    tables = {table.name: {column.name: column.meaning for column in table.columns} for table in TABLES.values()}
+    tables |= {name: dict(meaning_of(kind)) for name, kind in _NOTES.items()}
+    tables[SKIPPED]["landed_at"] = Meaning("When it was written down.", OPERATIONAL)
     return tables

@@ -1,7 +1,7 @@
 """Records of the log as they are kept where words are masked: ids, codes and figures as they were.
 
-By the name of each field, as privacy classes of the archive go (`streams.archive.privacy`): words, and whatever is in
-no class, are masked. So what a producer adds is, too.
+By the name of each field: what is words in any event (`models.events.fields`), and whatever no event has, is masked.
+So what a producer adds is, too.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from aiokafka.structs import ConsumerRecord
 
 from models.errors import ConfigurationError
 from models.events import InputEvent, Turn
-from models.events.topics import DEAD_LETTERS, TURNS, Topic
+from models.events.fields import Privacy, meaning_of, parts_of
+from models.events.topics import DEAD_LETTERS, TOPIC_OF, TURNS, Topic
 from models.policy.masking import MaskingPolicy
 from models.wire.envelope import tag_of
-from streams.archive.privacy import Privacy, privacy_of
 from streams.archive.schema import Skipped
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -39,7 +39,6 @@ class RecordMasker:
         from streams.masking.found import Masker  # noqa: PLC0415 - extra `masking`
 
         self._masker = Masker(policy)
-        self._words: dict[str, bool] = {}
         self._decode = msgspec.json.Decoder().decode
         self._encode = msgspec.json.Encoder().encode
 
@@ -90,7 +89,7 @@ class RecordMasker:
             return [self._masked(each, words=words) for each in value]
         if isinstance(value, dict):
             return {
-                name: self._all_masked(each) if name in own else self._masked(each, words=self._is_words(name))
+                name: self._all_masked(each) if name in own else self._masked(each, words=_is_words(name))
                 for name, each in value.items()
             }
         return value
@@ -103,18 +102,9 @@ class RecordMasker:
             return list(map(self._all_masked, value))
         return self._masked(value, words=True)
 
-    def _is_words(self, name: str) -> bool:
-        if name == _FACT_KEY:
-            return False
-        known = self._words.get(name)
-        if known is None:
-            try:
-                known = privacy_of(name) is Privacy.CONTENT
-            except KeyError:
-                known = True
-            if len(self._words) < _MOST_NAMES:
-                self._words[name] = known
-        return known
+
+def _is_words(name: str) -> bool:
+    return name not in _KNOWN or name in _WORDS
 
 
 def _own_fields(said: Any) -> frozenset[str]:
@@ -145,7 +135,7 @@ def without_bytes(skipped: Skipped) -> Skipped:
 
 _TURN = tag_of(Turn)
 _OUR_FIELDS = {tag_of(event): frozenset({"type", *event.__struct_fields__}) for event in get_args(InputEvent)}
-_FACT_KEY = "key"
-"""What a fact is about, in snake case: two that became one by masking would overwrite each other."""
-_MOST_NAMES = 4_096
-"""Producers may invent names without end."""
+_MEANINGS = [meaning for part in parts_of(*TOPIC_OF) for meaning in meaning_of(part).items()]
+_KNOWN = frozenset(name for name, _ in _MEANINGS)
+_WORDS = frozenset(name for name, meaning in _MEANINGS if meaning.privacy is Privacy.CONTENT) - {"key"}
+"""But what a fact is about, in snake case: two that became one by masking would overwrite each other."""

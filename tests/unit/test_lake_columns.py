@@ -33,6 +33,8 @@ SCALARS: dict[type[inspect.Type], Callable[[random.Random], Any]] = {
 def drawn(kind: inspect.Type, chance: random.Random) -> Any:  # noqa: PLR0911 - one for each kind of value
     """Some value of a type."""
     match kind:
+        case inspect.Metadata():
+            return drawn(kind.type, chance)
         case inspect.UnionType():
             return drawn(chance.choice(kind.types), chance)
         case inspect.ListType():

@@ -18,7 +18,6 @@ from jobs.analyse.mining.parts import Parts
 from jobs.analyse.mining.source import Day, Source
 from models.policy.archive import ArchivePolicy, RetentionPolicy
 from streams.archive.catalog import LakePaths, reading
-from streams.archive.privacy import Privacy, privacy_of
 from streams.archive.retention import retain
 from streams.archive.spill import spill_folder
 from streams.archive.writer import LakeWriter
@@ -98,19 +97,3 @@ def test_connections_spill_there(place: LakePaths, monkeypatch: pytest.MonkeyPat
         found = {Path(str(con.execute(setting).fetchall()[0][0])) for con in (one, other)}
 
     assert (2, {f"turntide-spill-{os.getuid()}"}) == (len(found), {folder.parent.name for folder in found})
-
-
-@pytest.mark.parametrize(
-    ("column", "kind", "table", "expected"),
-    [
-        ("turns", 'STRUCT("session_id" VARCHAR, "turns" BIGINT[])[]', "user_episodes", Privacy.IDENTIFIER),
-        ("turns", "BIGINT", "sessions", Privacy.BEHAVIOUR),
-        ("pending", 'STRUCT("id" VARCHAR, "content" VARCHAR)[]', "", Privacy.CONTENT),
-        ("signals", 'STRUCT("name" VARCHAR, "value" DOUBLE)[]', "alerts", Privacy.BEHAVIOUR),
-    ],
-)
-def test_a_structure_that_names_somebody_is_an_identifier(
-    column: str, kind: str, table: str, expected: Privacy
-) -> None:
-    """Whatever its own name says; words stay words."""
-    assert expected == privacy_of(column, kind, table=table)

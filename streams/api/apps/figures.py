@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from models.events.base import UtcTime
+from models.events.fields import UtcTime
 from streams.api.apps.ports import AppMemory, AppSpace
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from models.events.app import MOST_MEMORY_CHARS
-from models.events.base import Identifier, UtcTime
+from models.events.fields import Identifier, UtcTime
 from streams.api.apps.ports import AppMemory
 
 EXPORT_FORMAT = "turntide.app-memories"

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from models.events.base import Identifier
 from models.events.erase import EraseScope, ErasureProved
+from models.events.fields import Identifier
 
 
 class Erase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from models.events.base import UtcTime
+from models.events.fields import UtcTime
 
 Standing = Literal["ready", "not_ready", "away", "unknown"]
 SearchKind = Literal["turns", "episodes", "facts", "memories"]

@@ -9,7 +9,7 @@ import msgspec
 from mcp.types import Tool, ToolAnnotations
 from msgspec import Meta, Struct, structs
 
-from models.events.base import Identifier
+from models.events.fields import Identifier
 from models.events.user import FactCategory
 from models.retrieval.context import MIN_TOKENS
 from streams.api.projects.tools import (

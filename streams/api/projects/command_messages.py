@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from models.events.base import Ratio, UtcTime
+from models.events.fields import Ratio, UtcTime
 from models.events.project import DeedOutcome
 from models.events.project_items import (
     MOST_CONTENT_CHARS,

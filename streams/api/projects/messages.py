@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from models.events.base import Identifier, Ratio, UtcTime
+from models.events.fields import Identifier, Ratio, UtcTime
 from models.events.project_items import ConversationChunk, ProjectEpisode, ProjectMemory
 from models.policy.project import RetrievalWeights
 from models.retrieval.context_window import ContextItem

@@ -6,7 +6,7 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from models.events.base import Identifier
+from models.events.fields import Identifier
 from models.events.project_items import MemoryType
 from models.retrieval.token_budget import TokenBudget
 from streams.api.projects.command_messages import AddMemory, DeedAnswer, PendingDeed

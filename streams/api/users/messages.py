@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from models.events.base import Identifier, Ratio, TurnNumber, UtcTime
+from models.events.fields import Identifier, Ratio, TurnNumber, UtcTime
 from models.events.user import FactCategory, TurnRef
 from models.retrieval.context import MIN_TOKENS
 from streams.api.users.ports import Episode, Fact, FoundTurn

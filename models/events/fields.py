@@ -1,0 +1,155 @@
+"""Meaning of the fields of events, on the fields themselves: description, privacy class, unit, and whose name it is.
+
+A field is `name: Annotated[type, about(...)]`; its type may be one of the vocabulary below and say a part of it. From
+there (`meaning_of`) schemas, the dictionary, the archive's columns, retention and masking know what a field is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from enum import StrEnum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Meta, Struct
+
+
+class Privacy(StrEnum):
+    """Classes of fields and of the archive's columns, the most private first."""
+
+    CONTENT = "content"
+    """Words of people, or made of their words."""
+    IDENTIFIER = "identifier"
+    """Names a session, a user, or what is tied to one."""
+    BEHAVIOUR = "behaviour"
+    """Tells how somebody behaved or was judged, in numbers and fixed words."""
+    OPERATIONAL = "operational"
+    """Tells how the system ran: apps, places in the log, sizes, versions."""
+
+
+CONTENT, IDENTIFIER, BEHAVIOUR, OPERATIONAL = Privacy
+
+Named = Literal[
+    "", "session", "user", "app", "project", "topic", "memory", "item", "alert", "turn", "event", "request", "operator"
+]
+"""Whose name a field is; `item`: anything that a project remembers, `operator`: whoever gave a command."""
+
+
+class Meaning(NamedTuple):
+    """What a field means."""
+
+    description: str
+    privacy: Privacy
+    unit: str = ""
+    """Of its numbers; empty for counts, for times, and where there are no numbers."""
+    names: Named = ""
+
+
+def about(text: str = "", privacy: Privacy | None = None, *, unit: str = "", names: Named = "", **rules: Any) -> Meta:
+    """What a field means, for its annotation; what is left out is as its type says.
+
+    `rules` are what a value must keep to when it is decoded, see `msgspec.Meta`.
+
+    >>> class Rated(Struct):
+    ...     stars: Annotated[int, about("How good it was.", BEHAVIOUR, unit="1-5", ge=1, le=5)]
+    >>> meaning_of(Rated)["stars"].unit
+    '1-5'
+    """
+    said = {"privacy": privacy, "unit": unit, "names": names}
+    return Meta(description=text or None, extra={key: value for key, value in said.items() if value}, **rules)
+
+
+TYPE = Meaning("Which event it is.", BEHAVIOUR)
+"""Of the tag by which events on one topic are told apart: it is no field."""
+
+
+@cache
+def meaning_of(struct: type[Struct]) -> dict[str, Meaning]:
+    """Field → what it means, in the order of the fields.
+
+    Raises:
+        TypeError: A field has no description, or no privacy class.
+    """
+    hints = get_type_hints(struct, include_extras=True)
+    said = {field: _said(hints[field]) for field in struct.__struct_fields__}
+    if silent := [field for field, has in said.items() if not {"description", "privacy"} <= has.keys()]:
+        raise TypeError(f"{struct.__name__}: {', '.join(silent)} want `about(...)`, see models.events.fields")
+    return {field: Meaning(**has) for field, has in said.items()}
+
+
+def parts_of(*structs: type[Struct]) -> list[type[Struct]]:
+    """These, and every structure that their fields are made of, each once."""
+    found: dict[type[Struct], None] = dict.fromkeys(structs)
+    waiting = list(found)
+    while waiting:
+        parts = {part for hint in get_type_hints(waiting.pop()).values() for part in _structs_in(hint)}
+        waiting += (new := sorted(parts - found.keys(), key=lambda part: part.__name__))
+        found |= dict.fromkeys(new)
+    return list(found)
+
+
+def _said(hint: Any) -> dict[str, Any]:
+    """What an annotation says, that of a field before that of its type."""
+    if get_origin(hint) in (Union, UnionType):
+        return next(filter(None, map(_said, get_args(hint))), {})
+    if get_origin(hint) is not Annotated:
+        return {}
+    said = _said(hint.__origin__)
+    for meta in hint.__metadata__:
+        said |= (meta.extra or {}) | ({"description": meta.description} if meta.description else {})
+    return said
+
+
+def _structs_in(hint: Any) -> Iterator[type[Struct]]:
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        yield hint
+    for each in get_args(hint):
+        yield from _structs_in(each)
+
+
+# --- the vocabulary: types with rules of decoding, for what comes in ------------------------------------------
+
+NAMED = Meta(min_length=1, max_length=256)
+"""Of an id chosen by the producer: 1-256 printable characters."""
+Identifier = Annotated[str, NAMED]
+Ratio = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1", ge=0.0, le=1.0)]
+TurnNumber = Annotated[int, about(privacy=BEHAVIOUR, unit="turn number", ge=0, le=2**53)]
+UtcTime = Annotated[datetime, about(privacy=BEHAVIOUR, tz=True)]
+Count = Annotated[int, about(privacy=BEHAVIOUR, ge=0, le=2**53)]
+EventTime = Annotated[UtcTime, about("Event time, aware, RFC 3339.")]
+StartTime = Annotated[UtcTime, about("Event time of the first turn.")]
+EndTime = Annotated[UtcTime, about("Event time of the last turn.")]
+
+# --- without: what goes out is made, not decoded --------------------------------------------------------------
+
+SessionId = Annotated[str, about("Conversation that it is about.", IDENTIFIER, names="session")]
+UserId = Annotated[str, about("User who takes part in the conversation.", IDENTIFIER, names="user")]
+AppId = Annotated[str, about("App that it belongs to.", OPERATIONAL, names="app")]
+SessionIds = Annotated[list[str], about("Conversations that it is about.", IDENTIFIER, names="session")]
+ProjectId = Annotated[str, about("Project of the app.", IDENTIFIER, names="project")]
+AlertId = Annotated[str, about("Names the alert through its life.", IDENTIFIER, names="alert")]
+TopicId = Annotated[str, about("Names the topic through its life, in its session.", IDENTIFIER, names="topic")]
+EventId = Annotated[
+    str, about("Deterministic id of this event: a repeat after a crash has the same.", IDENTIFIER, names="event")
+]
+RequestName = Annotated[
+    str, about("Chosen by whoever asked; what came of it is found by it.", IDENTIFIER, names="request")
+]
+Operator = Annotated[str, about("Who: the name of the token's holder, never the token.", IDENTIFIER, names="operator")]
+Share = Annotated[float, about(privacy=BEHAVIOUR, unit="0-1")]
+Importance = Annotated[Share, about("How much it matters, 0-1.")]
+Confidence = Annotated[Share, about("How sure the extractor is, 0-1; a correction counts as 1.")]
+TurnIndex = Annotated[int, about("Turn number: position in the session.", BEHAVIOUR, unit="turn number")]
+FirstTurn = Annotated[TurnIndex, about("Lowest turn number, inside the range.")]
+LastTurn = Annotated[TurnIndex, about("Highest turn number, inside the range.")]
+Tokens = Annotated[int, about("Tokens of the summary.", BEHAVIOUR, unit="tokens")]
+Bytes = Annotated[int, about("UTF-8 bytes of the summary.", BEHAVIOUR, unit="bytes")]
+Summary = Annotated[str, about("What was said, shorter.", CONTENT)]
+SummarisedBy = Annotated[str, about("What wrote the summary.", OPERATIONAL)]
+KeyTopics = Annotated[list[str], about("Topics of the text, the most prominent first.", CONTENT)]
+Embedding = Annotated[
+    list[float], about("Of the summary, of unit length; empty where nothing could embed it.", BEHAVIOUR)
+]
+EmbeddedBy = Annotated[str, about("Which embedder made the embedding; empty without one.", OPERATIONAL)]

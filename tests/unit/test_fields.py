@@ -1,0 +1,104 @@
+"""Every field of every event says what it means, and what is made of fields knows it."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import pytest
+from msgspec import Struct
+
+from models import events
+from models.events.fields import (
+    BEHAVIOUR,
+    CONTENT,
+    IDENTIFIER,
+    OPERATIONAL,
+    Privacy,
+    SessionId,
+    about,
+    meaning_of,
+    parts_of,
+)
+from models.events.topics import TOPIC_OF
+from streams.archive.schema import RETAINED, SKIPPED, TABLES, ddl, meanings
+
+PARTS = sorted(parts_of(*TOPIC_OF), key=lambda part: part.__name__)
+_NAMES_SOMEBODY = re.compile(r"^(session|user|app|project|topic|alert|memory|item|request|conversation)_ids?$")
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_every_field_says_what_it_means(part: type[Struct]) -> None:
+    """A sentence, and a class; the numbers of a release are no part of it."""
+    said = meaning_of(part)
+
+    assert list(part.__struct_fields__) == list(said)
+    assert [] == [field for field, meaning in said.items() if not re.match(r"^[A-Z0-9`].*\.$", meaning.description)]
+    assert [] == [field for field, meaning in said.items() if "seed" in meaning.description]
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_ids_say_whose_name_they_are(part: type[Struct]) -> None:
+    """An erasure finds somebody by these."""
+    said = meaning_of(part).items()
+
+    assert [] == [field for field, meaning in said if _NAMES_SOMEBODY.match(field) and not meaning.names]
+    assert [] == [field for field, meaning in said if meaning.names and meaning.privacy in {CONTENT, BEHAVIOUR}]
+
+
+def test_a_field_without_a_meaning_is_found() -> None:
+    """By its struct and its name, also where only the class is missing."""
+
+    class Odd(Struct):
+        told: SessionId
+        bare: int
+        half: Annotated[int, about("How many.")]
+
+    with pytest.raises(TypeError, match=r"Odd: bare, half want `about"):
+        meaning_of(Odd)
+
+
+def test_a_field_says_more_than_its_type() -> None:
+    """What it leaves out is as the type of the vocabulary says; null or not."""
+
+    class Said(Struct):
+        first: Annotated[SessionId | None, about("Where it began.")]
+
+    assert ("Where it began.", IDENTIFIER, "", "session") == meaning_of(Said)["first"]
+
+
+def test_one_name_may_mean_different_things() -> None:
+    """What readers of published contracts were once told wrongly."""
+    read, changed = meaning_of(events.MemoriesRead)["count"], meaning_of(events.CommandResult)["count"]
+
+    assert ("Memories that were shown.", "Memories that it changed.") == (read.description, changed.description)
+    assert "record key" not in meaning_of(events.AppMemoriesChanged)["session_id"].description
+    assert "calibrated probability" in meaning_of(events.AlertChanged)["score"].description
+
+
+def test_every_column_of_the_archive_says_what_it_means() -> None:
+    """Of the tables that keep the log, and of the two that say what is kept no longer."""
+    assert {name: list(ddl()[name]) for name in (*TABLES, SKIPPED, RETAINED)} == {
+        name: list(columns) for name, columns in meanings().items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "expected"),
+    [
+        ("user_episodes", "turns", IDENTIFIER),
+        ("alerts", "evidence", IDENTIFIER),
+        ("alerts", "signals", BEHAVIOUR),
+        ("project_items", "pending", CONTENT),
+        ("projects", "pending", BEHAVIOUR),
+        ("controls", "reason", CONTENT),
+        ("episodes", "reason", BEHAVIOUR),
+        ("controls", "value", BEHAVIOUR),
+        ("dead_letters", "value", CONTENT),
+        ("turns", "content_exact", CONTENT),
+        ("turns", "app", OPERATIONAL),
+    ],
+)
+def test_a_column_is_as_private_as_its_field(table: str, column: str, expected: Privacy) -> None:
+    """A structure that names somebody is an identifier, numbers under a name of words are none; words stay words."""
+    assert expected is meanings()[table][column].privacy
