@@ -70,7 +70,7 @@ def entries(view: str | None) -> list[dict[str, Any]]:
             "purpose": meaning.purpose,
             "key": list(meaning.key),
             "query": meaning.headline,
-            "polars": meaning.polars(name),
+            "polars": meaning.polars,
             "columns": [{**column._asdict(), "privacy": column.privacy.value} for column in columns_of(name)],
         }
         for name, meaning in VIEW_MEANINGS.items()

@@ -137,7 +137,7 @@ class CompactionDecided(SpaceCommand, frozen=True, kw_only=True, tag="compaction
 
     request: Annotated[int, about("Number of the request in its space.", OPERATIONAL, unit="number")]
     action: Annotated[str, about("Delete or edit; anything else falls back to the oldest.", BEHAVIOUR)] = ""
-    target_memory_id: Annotated[int, about("Memory that is deleted or edited.", IDENTIFIER, names="memory")] = 0
+    target_memory_id: Annotated[MemoryNumber, about("Memory that is deleted or edited.")] = 0
     new_content: Annotated[str | None, about("Text of the target afterwards; null for a deletion.", CONTENT)] = None
     reason: Annotated[str, about("Why, in the decider's words.", CONTENT)] = ""
     decided_by: Annotated[str, about("What decided: rules, or the model's name.", OPERATIONAL)] = ""
@@ -199,9 +199,7 @@ class AppUninstalled(AdminCommand, frozen=True, kw_only=True, tag="app_uninstall
 class MemoriesRead(AdminCommand, frozen=True, kw_only=True, tag="memories_read", gc=False):
     """An admin looked at memories. Changes nothing; it is audited."""
 
-    how: Annotated[
-        Literal["list", "one", "search", "export"], about("As a list, one, by a search, or exported.", BEHAVIOUR)
-    ]
+    how: Annotated[Literal["list", "one", "search", "export"], about("A list, one, a search, or an export.", BEHAVIOUR)]
     count: Annotated[int, about("Memories that were shown.", BEHAVIOUR, ge=0, le=2**31)]
     memory_id: Annotated[MemoryId | None, about("Memory that was read; null: several.")] = None
 
@@ -279,9 +277,7 @@ class AppMemoryChanged(Output, frozen=True, kw_only=True, tag="app_memory_change
     updated_at: Annotated[UtcTime, about("Event time of its last change.")]
     pinned: Annotated[bool, about("Whether it is never compacted away.", BEHAVIOUR)]
     shared_with: Annotated[list[str], about("Apps that may read it besides.", IDENTIFIER, names="app")]
-    conflicts_with: Annotated[
-        list[int], about("Memories that say something else of the same.", IDENTIFIER, names="memory")
-    ]
+    conflicts_with: Annotated[list[int], about("Memories that say something else of it.", IDENTIFIER, names="memory")]
     made_by: MadeBy
 
 
@@ -321,15 +317,11 @@ class AppMemoriesCompacted(Output, frozen=True, kw_only=True, tag="app_memories_
     session_id: Annotated[SessionId, about("Conversation of the new memory.")]
     space: Space
     action: Annotated[Literal["delete", "edit"], about("Whether the target was deleted or edited.", BEHAVIOUR)]
-    target_memory_id: Annotated[int, about("Memory that is deleted or edited.", IDENTIFIER, names="memory")]
-    merged_memory_id: Annotated[
-        int | None, about("Memory that went into the target, if any.", IDENTIFIER, names="memory")
-    ]
+    target_memory_id: Annotated[MemoryNumber, about("Memory that is deleted or edited.")]
+    merged_memory_id: Annotated[MemoryNumber | None, about("Memory that went into the target, if any.")]
     new_content: Annotated[str | None, about("Text of the target afterwards; null for a deletion.", CONTENT)]
     reason: Annotated[str, about("Why, in the decider's words.", CONTENT)]
-    decided_by: Annotated[
-        str, about("What decided: rules, a model's name, or fifo in place of an invalid one.", OPERATIONAL)
-    ]
+    decided_by: Annotated[str, about("What decided: rules, a model's name, or fifo as a last resort.", OPERATIONAL)]
     fallback: Annotated[str, about("Why the decision could not be used; empty if it could.", OPERATIONAL)]
     before: Annotated[list[MemoryToKeep], about("Memories of the space before, the new one among them.", CONTENT)]
     after: Annotated[list[MemoryToKeep], about("Memories of the space afterwards.", CONTENT)]
@@ -350,7 +342,7 @@ class AppMemoryAudited(Output, frozen=True, kw_only=True, tag="app_memory_audite
     user_id: Annotated[UserId, about("User whose space it is; empty for the app's own.")]
     space: Space
     action: Annotated[str, about("The command's name, for instance `memory_deleted`.", BEHAVIOUR)]
-    memory_id: Annotated[int | None, about("Memory that was meant; null: all.", IDENTIFIER, names="memory")]
+    memory_id: Annotated[MemoryNumber | None, about("Memory that was meant; null: all.")]
     by: Operator
     request_id: RequestName
     outcome: Annotated[str, about("What came of it; of `memories_read` how they were read.", BEHAVIOUR)]

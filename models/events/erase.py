@@ -117,9 +117,7 @@ class EraseRequested(ErasureEvent, frozen=True, kw_only=True, tag="erase_request
     user_id: Annotated[UserId, about("The user; empty for a session or an app.", max_length=256)] = ""
     session_id: Annotated[SessionId, about("The session; empty for a user or an app.", max_length=256)] = ""
     by: Annotated[Operator, about("Who asked for it.", max_length=256)] = ""
-    purge_logs: Annotated[
-        bool, about("Also from Kafka's own files at once (`turntide erase --help`).", OPERATIONAL)
-    ] = False
+    purge_logs: Annotated[bool, about("Also from Kafka's own files at once, see `erase --help`.", OPERATIONAL)] = False
 
 
 class VectorsErasureDue(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erasure_due"):
@@ -132,23 +130,13 @@ class VectorsErasureDue(ErasureEvent, frozen=True, kw_only=True, tag="vectors_er
 
 
 class ErasedStore(Struct, frozen=True, kw_only=True, gc=False):
-    """One store of an erasure.
-
-    Attributes:
-        store: For instance `topic profiles.v1`, `archive turns`, `vectors facts`, `state sessions`.
-        looked_at: Entries that were read to find the subject's.
-        removed: Entries of the subject that went.
-        remaining: Entries of the subject that a second look found.
-        expires_at: By when what remains goes by itself (retention); None where nothing remains.
-    """
+    """One store of an erasure, for instance `topic profiles.v1`, `archive turns`, `vectors facts`, `state sessions`."""
 
     store: Annotated[str, about("Which topic, table, collection or state.", OPERATIONAL)]
     looked_at: Annotated[int, about("Entries that were read to find the subject's.", OPERATIONAL)]
     removed: Annotated[int, about("Entries of the subject that went.", OPERATIONAL)]
     remaining: Annotated[int, about("Entries of the subject that a second look found.", OPERATIONAL)]
-    expires_at: Annotated[UtcTime | None, about("By when what remains goes by itself; null: nothing.", OPERATIONAL)] = (
-        None
-    )
+    expires_at: Annotated[UtcTime | None, about("When what remains goes by itself; null: nothing.", OPERATIONAL)] = None
 
 
 class VectorsErased(ErasureEvent, frozen=True, kw_only=True, tag="vectors_erased"):

@@ -136,18 +136,14 @@ class ProjectMemory(Struct, frozen=True, kw_only=True):
     recorded_at: Annotated[UtcTime, about("Time of knowing: when its present content and validity became known.")]
     created_at: Annotated[UtcTime, about("When it became a memory.")]
     updated_at: Annotated[UtcTime, about("When it was changed last.")]
-    sources: Annotated[
-        list[MemorySource], about("Where it was said, the first time first.", IDENTIFIER, max_length=64)
-    ] = []
+    sources: Annotated[list[MemorySource], about("Where it was said, the first first.", IDENTIFIER, max_length=64)] = []
     mentions: Annotated[Count, about("How often it was said.")] = 1
     access_count: Annotated[Count, about("How often it was retrieved.")] = 0
     last_accessed_at: Annotated[UtcTime, about("When it was retrieved last; before that, when it was said.")]
     decay_factor: Annotated[Ratio, about("How much of it is left, 0-1, as of its last access or consolidation.")] = 1.0
     tokens: Annotated[Count, about("Tokens of its content.", unit="tokens")] = 0
     relationships: Annotated[list[Relationship], about("Edges that go out from it.", IDENTIFIER, max_length=256)] = []
-    history: Annotated[
-        list[MemoryRevision], about("What was known of it before, the oldest first.", CONTENT, max_length=64)
-    ] = []
+    history: Annotated[list[MemoryRevision], about("Earlier knowledge, the oldest first.", CONTENT, max_length=64)] = []
 
 
 class ProjectEpisode(Struct, frozen=True, kw_only=True):
@@ -182,9 +178,7 @@ class ConversationChunk(Struct, frozen=True, kw_only=True):
 
     id: Annotated[ItemId, about("Names the chunk; sorts by event time.")]
     conversation_id: Annotated[SessionId, about("Conversation that the messages are of.")]
-    first_number: Annotated[
-        Count, about("Number in its conversation, from 1; of merged ones the first.", unit="number")
-    ]
+    first_number: Annotated[Count, about("Number in the conversation, from 1; of merged the first.", unit="number")]
     last_number: Annotated[Count, about("Of merged ones the last number.", unit="number")]
     first_turn: Annotated[Count, about("Lowest turn number, inside the range.", unit="turn number")]
     last_turn: Annotated[Count, about("Highest turn number, inside the range.", unit="turn number")]

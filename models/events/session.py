@@ -322,9 +322,7 @@ class AlertChanged(Output, frozen=True, kw_only=True, tag="alert_changed"):
     fired_at: Annotated[UtcTime, about("Event time at which the alert was first raised.")]
     notifications: Annotated[int, about("How often the alert was sent, this change included.", BEHAVIOUR)]
     policy_version: Annotated[str, about("Version of the policy that decided.", OPERATIONAL)]
-    policy_digest: Annotated[
-        str, about("Of the policy's content, weights too: 12 digits of a SHA-256.", OPERATIONAL)
-    ] = ""
+    policy_digest: Annotated[str, about("Of the policy's content, weights too; 12 digits, SHA-256.", OPERATIONAL)] = ""
     escalation: Annotated[Escalation | None, about("The judgement, taken apart; null: no model judges.", BEHAVIOUR)] = (
         None
     )

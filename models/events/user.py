@@ -235,9 +235,7 @@ class UserMemoryChanged(Output, frozen=True, kw_only=True, tag="user_memory_chan
     short_term: Annotated[list[SessionTurns], about("Turns at hand, in order of arrival.", IDENTIFIER)]
     facts: Annotated[int, about("Active facts of the user.", BEHAVIOUR)]
     episodes: Annotated[int, about("Episodes of the user.", BEHAVIOUR)]
-    seen: Annotated[
-        dict[str, int], about("Partition of the turns topic to the offset up to which they are in.", IDENTIFIER)
-    ]
+    seen: Annotated[dict[str, int], about("Partition of turns to the offset up to which they are in.", IDENTIFIER)]
 
 
 UserOutput = FactChanged | UserMemoryChanged | EpisodeCompressed | EpisodeRequested | FactsRequested

@@ -61,7 +61,7 @@ def test_first_query_and_polars_example_run_and_agree(lake: duckdb.DuckDBPyConne
     """On a real archive: the same number of rows from both."""
     rows = lake.execute(VIEW_MEANINGS[view].headline).fetchall()
     names: dict[str, Any] = {"lake": lake, "pl": pl}
-    exec(VIEW_MEANINGS[view].polars(view), names)  # noqa: S102 - our own example
+    exec(VIEW_MEANINGS[view].polars, names)  # noqa: S102 - our own example
 
     assert len(rows) == names["frame"].height
 
