@@ -12,8 +12,8 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import InvalidRecord
-from models.events import DeadLetter, FactChanged, SegmentCompacted, Turn
-from models.events.topics import COMPACTIONS, DEAD_LETTERS, FACTS, PROFILES, TURNS, Topic
+from models.events import DeadLetter, FactChanged, SegmentCompacted, Turn, VectorsErasureDue
+from models.events.topics import COMPACTIONS, DEAD_LETTERS, ERASURES, FACTS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
 from models.policy.digest import policy_digest
 from models.policy.masking import MaskingPolicy
@@ -194,3 +194,10 @@ def test_the_archive_lands_no_secret() -> None:
     assert "[email]" in bytes_kept
     assert [] == [secret for secret in SECRETS if secret in bytes_kept]
     assert base64.b64encode(PII.encode()).decode()[:20] not in bytes_kept
+
+
+def test_whom_an_erasure_names_stays_readable() -> None:
+    """Also in a list: points of a session whose id looks like an address would else stay in the index."""
+    due = VectorsErasureDue(request_id="r", timestamp=AT, scope="user", user_id=SECRETS[0], session_ids=[SECRETS[0]])
+
+    assert encode(due) == RecordMasker(EVERYWHERE).value(ERASURES, encode(due))
