@@ -191,7 +191,7 @@ class ProjectImported(ProjectDeed, frozen=True, kw_only=True, tag="project_impor
     chunks: Annotated[list[ConversationChunk], about("Chunks to take in.", CONTENT, max_length=200)] = []
     conversations: Annotated[list[ProjectConversation], about("Sessions to take in.", CONTENT, max_length=200)] = []
     pending: Annotated[list[PendingFact], about("Pending facts to take in.", CONTENT, max_length=200)] = []
-    messages: Annotated[list[ImportedMessage], about("Their messages at hand.", CONTENT, max_length=200)] = []
+    messages: Annotated[list[ImportedMessage], about("Messages at hand of these.", CONTENT, max_length=200)] = []
 
 
 ProjectEvent = (
