@@ -42,14 +42,11 @@ from models.events import (
 from models.events.base import NAME_CHARS
 from models.events.ids import named_id
 from models.policy import Policy
-from models.risk.alerts import resolve
 from models.risk.windows import Windows
 from models.session.episode import close_episode
-from models.session.outbox import Outbox
 from models.session.outputs import Emission
 from models.session.profile import Arrival, admit, count_turn
 from models.session.risk import RiskStep
-from models.session.risk_outputs import RiskEmission
 from models.session.segments import compact
 from models.session.state import Closed, Open, SessionState, read_deadline, read_mode, read_standing
 from models.session.topics.controls import Moment, take_control
@@ -140,10 +137,8 @@ class _Step:
         self.timestamp = _utc(timestamp)
         self.watermark = _utc(item.watermark)
         self.windows = Windows(policy.window, head.windows)
-        self.outbox = Outbox(head, item, self.timestamp)
-        self.emission = Emission(state, head, self.outbox, policy)
-        self.told = RiskEmission(state, head, self.outbox, policy)
-        self.risk = RiskStep(state, head, self.outbox, self.told, policy)
+        self.risk = RiskStep(state, head, item, self.timestamp, policy)
+        self.emission = Emission(self.risk)
 
     def take(
         self, event: Turn | SessionEnded | AlertAcknowledged | TurnsJudged | SegmentSummarised | TopicControl
@@ -159,9 +154,9 @@ class _Step:
                 return []
         self.put_off_deadline()
         if isinstance(event, AlertAcknowledged):
-            self.risk.acknowledge(event)
+            self.emission.risk(self.risk.acknowledge(event))
         elif isinstance(event, TurnsJudged):
-            self.risk.take_judgement(event)
+            self.emission.risk(self.risk.judge(event))
         elif isinstance(event, SegmentSummarised):
             self.replace_summary(event)
         elif isinstance(event, TopicControl):
@@ -170,17 +165,17 @@ class _Step:
             self.count_late()
         else:
             self.turn(event)
-        return self.outbox.outputs
+        return self.emission.outputs
 
     def turn(self, turn: Turn) -> None:
-        """Count a turn: risk, behaviour, mode, memory, topics, the user's memory, alert, windows, profile."""
+        """Count a turn: risk, behaviour, mode, alert, memory, topics, the user's memory, windows; then tell of risk."""
         head, policy = self.head, self.policy
         head.other_app |= turn.app_id != head.app_id
         head.other_user |= turn.user_id != head.user_id
         self.emission.windows(self.windows.close(self.watermark))
         count_turn(head, turn.turn, self.timestamp)
-        risk, changed_mode = self.risk.count(turn)
-        remembered = BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, risk)
+        effects = self.risk.turn(turn)
+        remembered = BufferedTurn(turn.turn, turn.role, turn.content, self.timestamp, effects.risk)
         encoded = encode_turn(remembered)
         self.remember(turn.turn, encoded)
         if policy.topics.enabled:
@@ -191,11 +186,10 @@ class _Step:
             self.emission.user_turn(turn)
         if turn.project_id is not None and policy.projects.enabled and turn.role in _SPEAKERS:
             self.emission.project_turn(turn, turn.project_id)
-        cause = self.risk.move_alert(turn, risk)
-        self.windows.observe(self.timestamp, self.watermark, risk, alerts=cause == "raised")
-        if changed_mode or cause or head.turns_since_profile >= policy.profile.every_turns:
-            self.told.profile(still_open=True)
-        self.state.last_point = (self.timestamp, risk)
+        raised = effects.alert is not None and effects.alert[1] == "raised"
+        self.windows.observe(self.timestamp, self.watermark, effects.risk, alerts=raised)
+        self.emission.risk(effects, profile_due=head.turns_since_profile >= policy.profile.every_turns)
+        self.state.last_point = (self.timestamp, effects.risk)
 
     def count_late(self) -> None:
         """A turn that is not folded."""
@@ -267,9 +261,7 @@ class _Step:
         if policy.apps.enabled:
             emission.conversation_ended(reason, episode)
         emission.project_conversations(reason, status)
-        if head.alert is not None:
-            self.told.alert(resolve(head.alert), "resolved")
-        self.told.profile(still_open=False)
+        emission.risk(self.risk.close(), profile_due=True, still_open=False)
         self.state.become(
             Closed(
                 closed=True,
@@ -281,7 +273,7 @@ class _Step:
                 closed_at=self.watermark,
             )
         )
-        return self.outbox.outputs
+        return self.emission.outputs
 
 
 def _importance(turn: Turn) -> float | None:

@@ -1,121 +1,125 @@
-"""The events a session emits of its turns and memories, built from its state."""
+"""The events a session emits, built from its state: of turns and memories, and of what an input does to risk."""
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
+
+from msgspec import Struct, structs
 
 from models.events import (
+    AlertChanged,
     ConversationEnded,
     DeadLetter,
     EpisodeClosed,
+    JudgementRequested,
+    ModeTransition,
+    OutputEvent,
+    ProfileUpdated,
     ProjectConversationEnded,
     ProjectTurnAdded,
+    RiskPoint,
     SegmentCompacted,
     TopicChanged,
     Turn,
     UserTurnAdded,
     WindowClosed,
 )
-from models.policy import Policy
+from models.events.base import OutputFields
+from models.events.ids import event_id, named_id
+from models.policy.digest import policy_digest
+from models.risk.alerts import Alert, Cause
+from models.risk.signals import suspicion_score
 from models.risk.windows import ClosedWindow
-from models.session.outbox import Outbox
+from models.session.explain import evidence, explain, explain_judgement
+from models.session.risk import Effects, RiskStep
 from models.session.segments import Segment
-from models.session.state import Open, SessionState
 from models.session.topics.changes import TopicChange
 from models.session.topics.decay import half_life, memory_type, priority
 from models.session.topics.state import Damage
 from models.text.summary import Summary
 from models.text.words import estimate_tokens, utf8_bytes
+from models.wire.arrival import SessionTimedOut
 
 TOPICS_STAGE = "topics"
 """Stage of a dead letter whose bytes are no input: it cannot be replayed."""
+_TIMED_OUT_ORDINAL = 1 << 20
+"""A time-out is caused by the record that moved the watermark. That can be the session's own next turn, whose outputs
+then have the same source: ordinals from here on keep the two apart."""
 
 
 class Emission:
-    """What one fold emits of turns and memories. Of risk: `models.session.risk_outputs`.
+    """What one fold emits, in order.
 
     Args:
-        state: The session.
-        head: Its head, which the outputs describe as it is when they are made.
-        outbox: Where they go.
-        policy: The rules.
+        step: The input and the session, which the outputs describe as it is when they are made.
+
+    Attributes:
+        outputs: So far.
     """
 
-    def __init__(self, state: SessionState, head: Open, outbox: Outbox, policy: Policy) -> None:
-        self._state = state
-        self._head = head
-        self._policy = policy
-        self._outbox = outbox
-        self._outputs = outbox.outputs
-        self._common = outbox.common
+    def __init__(self, step: RiskStep) -> None:
+        self.outputs: list[OutputEvent] = []
+        self._step = step
+        self._state = step.state
+        self._head = step.head
+        self._item = step.item
+        self._policy = step.policy
+        self._ordinals: dict[str, int] = {}
+
+    # --- of turns and memories
 
     def windows(self, closed: list[ClosedWindow]) -> None:
         """One event per closed window."""
         for window in closed:
-            counts = window.counts
-            self._outputs.append(
+            self.outputs.append(
                 WindowClosed(
                     **self._common("window_closed"),
+                    **structs.asdict(window.counts),
                     scope="session",
                     window_start=window.start,
                     window_end=window.end,
-                    turns=counts.turns,
                     turns_per_minute=window.turns_per_minute,
-                    risk_sum=counts.risk_sum,
-                    risk_max=counts.risk_max,
-                    scored_turns=counts.scored_turns,
-                    alerts=counts.alerts,
-                    late_turns=counts.late_turns,
                 )
             )
 
     def segment(self, segment: Segment) -> None:
         """A segment was compacted, or its summary replaced."""
-        self._outputs.append(
+        self.outputs.append(
             SegmentCompacted(
                 **self._common("segment_compacted"),
+                **structs.asdict(segment),
                 first_turn=segment.first_turn,
                 last_turn=segment.last_turn,
-                turns=segment.turns,
-                summary=segment.summary,
-                summarised_by=segment.summarised_by,
-                risk_mean=segment.risk_mean,
-                key_topics=segment.key_topics,
-                started_at=segment.started_at,
-                ended_at=segment.ended_at,
-                tokens_before=segment.tokens_before,
                 tokens_after=estimate_tokens(segment.summary),
-                bytes_before=segment.bytes_before,
                 bytes_after=utf8_bytes(segment.summary),
             )
         )
 
     def user_turn(self, turn: Turn) -> None:
         """A turn is the user's too: whoever folds users goes on from here (seed 002)."""
-        common = self._common("user_turn_added")
-        common["user_id"], common["app_id"] = turn.user_id, turn.app_id
-        self._outputs.append(UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content))
+        common = self._common("user_turn_added", turn)
+        self.outputs.append(UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content))
 
     def project_turn(self, turn: Turn, project_id: str) -> None:
         """A turn is its project's too: whoever folds projects goes on from here (seed 004)."""
         projects, place = self._head.projects, [turn.app_id, project_id]
         if place not in projects and len(projects) < self._policy.projects.projects_of_session:
             self._head.projects = [*projects, place]
-        common = self._common("project_turn_added")
-        common["user_id"], common["app_id"] = turn.user_id, turn.app_id
-        self._outputs.append(
+        common = self._common("project_turn_added", turn)
+        self.outputs.append(
             ProjectTurnAdded(**common, project_id=project_id, turn=turn.turn, role=turn.role, content=turn.content)
         )
 
     def project_conversations(self, reason: str, status: Literal["ended", "paused"]) -> None:
         """The session closed: the projects that were spoken of in it are told, while there are not too many."""
+        last_turn = self._head.last_turn
         for app_id, project_id in self._head.projects:
             common = self._common("project_conversation_ended")
             common["app_id"] = app_id
-            self._outputs.append(
+            self.outputs.append(
                 ProjectConversationEnded(
-                    **common, project_id=project_id, status=status, reason=reason, last_turn=self._head.last_turn
+                    **common, project_id=project_id, status=status, reason=reason, last_turn=last_turn
                 )
             )
 
@@ -124,28 +128,21 @@ class Emission:
         policy, slot = self._policy.topics, change.slot
         store = self._state.topics(self._policy).store
         topic, summary = store.topic(slot), store.summary(slot)
-        now = max(self._outbox.timestamp, self._outbox.item.watermark)
-        lasting = half_life(topic.access_count, policy)
+        now = max(self._step.timestamp, self._item.watermark)
         packed = topic.packed
-        self._outputs.append(
+        self.outputs.append(
             TopicChanged(
                 **self._common("topic_changed"),
-                topic_id=topic.topic_id,
-                title=topic.title,
+                **_read(topic, _OF_TOPIC),
                 cause=change.cause,
                 detail=change.detail,
                 active=slot == store.index.active,
                 kept=change.kept,
                 turn=self._head.last_turn,
-                message_count=topic.message_count,
-                access_count=topic.access_count,
-                importance=topic.importance,
                 priority=priority(topic.importance, now - topic.last_active_at, topic.access_count, policy),
-                half_life_days=lasting / timedelta(days=1),
+                half_life_days=half_life(topic.access_count, policy) / timedelta(days=1),
                 memory_type=memory_type(topic.access_count, policy),
                 tags=list(topic.tags),
-                created_at=topic.created_at,
-                last_active_at=topic.last_active_at,
                 active_turns=store.active_turns(slot),
                 packed_turns=[turn for block in packed for turn in store.block_turns(slot, block)],
                 released_messages=topic.released,
@@ -159,14 +156,11 @@ class Emission:
 
     def damage(self, damage: Damage) -> None:
         """A packed history could not be read to its end: what is there of it goes to the dead letters."""
-        item = self._outbox.item
-        position = item.position
-        self._outputs.append(
+        item = self._item
+        self.outputs.append(
             DeadLetter(
-                id=self._outbox.id_of("dead_letter"),
-                topic=position.topic,
-                partition=position.partition,
-                offset=position.offset,
+                id=self._next_id("dead_letter"),
+                **structs.asdict(item.position),
                 stage=TOPICS_STAGE,
                 reason="damaged_history",
                 detail=f"{damage.detail}; turns {damage.turns} left the topic, the archive has them",
@@ -180,20 +174,14 @@ class Emission:
     def episode(self, reason: str, summary: Summary) -> None:
         """The session closed."""
         head = self._head
-        self._outputs.append(
+        self.outputs.append(
             EpisodeClosed(
                 **self._common("episode_closed"),
+                **_read(head, _OF_EPISODE),
                 reason=reason,
-                first_turn=head.first_turn,
-                last_turn=head.last_turn,
-                turn_count=head.turn_count,
                 summary=summary.text,
                 key_topics=summary.key_topics,
-                started_at=head.started_at,
                 ended_at=head.latest_at,
-                peak_risk=head.peak_risk,
-                mean_risk=head.mean_risk,
-                mode=head.mode,
                 alerts=head.alerts_raised,
             )
         )
@@ -209,19 +197,116 @@ class Emission:
         for space in policy.spaces:
             if head.other_app or (space == "user" and head.other_user):
                 continue
-            self._outputs.append(
+            self.outputs.append(
                 ConversationEnded(
                     **self._common("conversation_ended"),
+                    **_read(head, _OF_CONVERSATION),
                     space=space,
                     reason=reason,
-                    first_turn=head.first_turn,
-                    last_turn=head.last_turn,
-                    turn_count=head.turn_count,
                     summary=summary.text,
                     key_topics=summary.key_topics,
                     notables=notables,
                     turns=turns,
-                    started_at=head.started_at,
                     ended_at=head.latest_at,
                 )
             )
+
+    # --- of risk
+
+    def risk(self, effects: Effects, *, profile_due: bool = False, still_open: bool = True) -> None:
+        """What an input did to risk: the alert that changed, what a judge is asked, and the profile after it."""
+        if effects.alert is not None:
+            self._alert(*effects.alert)
+            if effects.asks_judge:
+                self._judgement_request(effects.alert[0])
+        if profile_due or effects.alert is not None or effects.mode_changed:
+            self._profile(still_open=still_open)
+
+    def _alert(self, alert: Alert, cause: Cause) -> None:
+        head, policy, session_id = self._head, self._policy, self._item.event.session_id
+        measured, judged = self._step.measured, self._step.judged
+        signals = measured.combination.shares()
+        ring = self._state.vectors(policy.memory.recent_vectors)
+        if judged is None:
+            escalation, shares = None, None
+            reason = explain(head, signals, measured.slope, ring, policy)
+        else:
+            escalation, shares = judged.told(policy.modes.thresholds(head.app_id)[1].enter), judged.shares
+            reason = explain_judgement(escalation)
+        self.outputs.append(
+            AlertChanged(
+                **self._common("alert_changed"),
+                **_read(alert, _OF_ALERT),
+                fingerprint=named_id("alert-fingerprint", session_id),
+                cause=cause,
+                reason=reason,
+                score=self._step.score,
+                mode=head.mode,
+                signals=signals,
+                slope=measured.slope,
+                evidence=evidence(session_id, head, ring, policy.alerts.evidence_turns, shares),
+                turn=head.last_turn,
+                policy_version=policy.version,
+                policy_digest=policy_digest(policy),
+                escalation=escalation,
+            )
+        )
+
+    def _judgement_request(self, alert: Alert) -> None:
+        turns = self._state.buffer.judged(self._policy.escalation.judge_turn_chars)
+        common = self._common("judgement_requested")
+        self.outputs.append(
+            JudgementRequested(**common, alert_id=alert.alert_id, turn=self._head.last_turn, turns=turns)
+        )
+
+    def _profile(self, *, still_open: bool) -> None:
+        """The profile as it is now; the risk points since the one before go with it."""
+        head, measured = self._head, self._step.measured
+        self.outputs.append(
+            ProfileUpdated(
+                **self._common("profile_updated"),
+                **structs.asdict(head.behaviour),
+                **_read(head, _OF_PROFILE),
+                open=still_open,
+                slope=measured.slope,
+                mode_transitions=[ModeTransition(turn, mode) for turn, mode in head.mode_transitions],
+                repeated_topics=dict(head.repeated_topics),
+                suspicion=suspicion_score(head.behaviour, head.turn_count, self._policy.risk.suspicion),
+                score=self._step.score,
+                signals=measured.combination.shares(),
+                risk_points=[RiskPoint(*point) for point in head.risk_points],
+            )
+        )
+        head.risk_points = []
+        head.turns_since_profile = 0
+
+    # --- what every event begins with
+
+    def _next_id(self, kind: str, first: int = 0) -> str:
+        """Id of the next event of a kind, counted from `first`."""
+        ordinal = self._ordinals[kind] = self._ordinals.get(kind, first - 1) + 1
+        return event_id(kind, self._item.event.session_id, self._item.position, ordinal)
+
+    def _common(self, kind: str, turn: Turn | None = None) -> OutputFields:
+        """What the next event of a kind begins with; whose it is says the turn, or else the session."""
+        event, whose = self._item.event, turn or self._head
+        return {
+            "id": self._next_id(kind, _TIMED_OUT_ORDINAL if isinstance(event, SessionTimedOut) else 0),
+            "session_id": event.session_id,
+            "user_id": whose.user_id,
+            "app_id": whose.app_id,
+            "timestamp": self._step.timestamp,
+            "source": self._item.position,
+        }
+
+
+_OF_CONVERSATION = ("first_turn", "last_turn", "turn_count", "started_at")
+_OF_EPISODE = (*_OF_CONVERSATION, "peak_risk", "mean_risk", "mode")
+_OF_PROFILE = (*_OF_EPISODE[1:], "duplicate_turns", "late_turns")
+_OF_TOPIC = ("topic_id", "title", "message_count", "access_count", "importance", "created_at", "last_active_at")
+_OF_ALERT = ("alert_id", "status", "severity", "fired_at", "notifications")
+
+
+def _read(state: Struct, names: tuple[str, ...]) -> dict[str, Any]:
+    """Fields that an event has as the state has them."""
+    return {name: getattr(state, name) for name in names}
