@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from models.errors import Fenced
 from streams.kafka.producer import Record
+from streams.roles import answering
 from streams.roles.batch_role import BatchRole
 
 
@@ -30,7 +30,7 @@ class AnsweringLog:
         self.refusal: Exception | None = None
         self.fenced = False
 
-    def stand_in(self, module: ModuleType, role: type[BatchRole], monkeypatch: pytest.MonkeyPatch) -> None:
+    def stand_in(self, role: type[BatchRole], monkeypatch: pytest.MonkeyPatch) -> None:
         """Be the producer of a role, and its place in the group."""
 
         async def fence(_self: BatchRole) -> None:
@@ -38,7 +38,7 @@ class AnsweringLog:
                 raise Fenced("another worker has it")
 
         monkeypatch.setattr(role, "fence", fence)
-        monkeypatch.setattr(module, "Producer", lambda _settings: self)
+        monkeypatch.setattr(answering, "Producer", lambda _settings: self)
 
     @property
     def records(self) -> list[Record]:

@@ -27,6 +27,7 @@ from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.kafka.app import create_app
 from streams.kafka.causes import NO_TRACES, Traces, traces_of
+from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.transport import BatchConsumer, Poll
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, watched
 from streams.observe.telemetry import metrics
@@ -262,6 +263,19 @@ class BatchRole(ABC):
                 f"role {self.name} was silent for {silent_s:.0f} s and partitions "
                 f"{sorted({tp.partition for tp in self._current})} may be another worker's: nothing more is written"
             )
+
+    async def write(self, producer: Producer, records: Mapping[tuple[str, int], Sequence[Record]]) -> None:
+        """Write records to partitions of topics, if the role may; on return they are acknowledged.
+
+        Raises:
+            Fenced: As `fence`.
+            DeliveryFailed: Not acknowledged; what arrived is repeated later with the same ids.
+        """
+        await self.fence()
+        pending = []
+        for (topic, partition), each in records.items():
+            pending += await producer.write(topic, partition, each)
+        await acknowledged(pending)
 
     async def _recover(self, tps: list[TP]) -> None:
         async with self._one_at_a_time:

@@ -26,7 +26,7 @@ from models.wire.envelope import Headers, headers_for, key_of
 from models.wire.flood import FloodGauge
 from streams.inference.intake import Decoded, unfoldable
 from streams.kafka.causes import trace_headers
-from streams.kafka.producer import Producer, Record, acknowledged
+from streams.kafka.producer import Producer, Record
 from streams.kafka.state_loss import LossRule, committed_offsets, require_whole
 from streams.observe.telemetry import metrics, stage
 from streams.roles.batch_role import BatchRole
@@ -256,13 +256,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
                 if topic == self._commands and key is not None:
                     place = await self.producer.partition_of(topic, key)
                 by_place.setdefault((topic, place), []).append(Record(key, encode(event), self._headers(event)))
-        if not by_place:
-            return
-        await self.fence()
-        pending = []
-        for (topic, partition), records in by_place.items():
-            pending += await self.producer.write(topic, partition, records)
-        await acknowledged(pending)
+        if by_place:
+            await self.write(self.producer, by_place)
 
     def _headers(self, event: OutputEvent) -> Headers:
         """The event's own, and the trace of the record that caused it."""

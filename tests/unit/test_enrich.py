@@ -9,11 +9,9 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from aiokafka.errors import MessageSizeTooLargeError
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.errors import DeliveryFailed, Fenced
 from models.events import (
     CompactionDecided,
     CompactionRequested,
@@ -38,7 +36,7 @@ from streams.inference.llm_memories import MemoryWriter
 from streams.inference.memory_requests import Answerers, Reply, Request, answerers
 from streams.inference.summaries import ExtractiveSummariser
 from streams.observe.telemetry import metrics
-from streams.roles import enrich
+from streams.roles import answering, enrich
 from streams.roles.enrich import EnrichRole
 from streams.settings import load_settings
 from tests.answering_log import AnsweringLog
@@ -161,8 +159,8 @@ def log() -> AnsweringLog:
 @pytest.fixture
 def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Callable[[Answerers], EnrichRole]:
     """Makes a role without a broker, which looks for answers all the time."""
-    monkeypatch.setattr(enrich, "WRITE_EVERY_S", 0.001)
-    log.stand_in(enrich, EnrichRole, monkeypatch)
+    monkeypatch.setattr(answering, "WRITE_EVERY_S", 0.001)
+    log.stand_in(EnrichRole, monkeypatch)
     return lambda asked: EnrichRole(load_settings(), NoWeights(), asked)
 
 
@@ -225,44 +223,6 @@ async def test_answers_go_back_under_the_key_of_who_asked(
     await role(table()).on_records(poll(MEMORY, COMPACTION, facts()))
 
     assert {record.key for records in log.writes for record in records} == {b"app:a", b"app:a/u", b"user:a/u"}
-
-
-async def test_an_error_leaves_nothing_running(log: AnsweringLog, role: Callable[[Answerers], EnrichRole]) -> None:
-    """The poll comes again; what was under way is not written behind it."""
-    cancelled: list[str] = []
-
-    async def answer(request: FactsRequested) -> FactsExtracted:
-        if request.user_id == "u":
-            raise RuntimeError("a bug")
-        try:
-            await asyncio.Event().wait()
-        finally:
-            cancelled.append(request.user_id)
-        raise AssertionError
-
-    with pytest.raises(RuntimeError, match="a bug"):
-        await role({FactsRequested: answer}).on_records(poll(facts("u"), facts("v")))
-    await asyncio.sleep(0)
-
-    assert (cancelled, log.writes) == (["v"], [])
-
-
-async def test_a_replaced_worker_writes_no_answer(log: AnsweringLog, role: Callable[[Answerers], EnrichRole]) -> None:
-    """Whoever has the partition now answers the same requests."""
-    log.fenced = True
-    with pytest.raises(Fenced):
-        await role(table()).on_records(poll(facts()))
-
-    assert log.writes == []
-
-
-async def test_an_answer_that_the_log_refuses_is_none(
-    log: AnsweringLog, role: Callable[[Answerers], EnrichRole]
-) -> None:
-    """On return the request's offset is committed: the answer would be lost."""
-    log.refusal = MessageSizeTooLargeError()
-    with pytest.raises(DeliveryFailed):
-        await role(table()).on_records(poll(facts()))
 
 
 async def test_a_model_is_asked_only_so_much_at_once(role: Callable[[Answerers], EnrichRole]) -> None:

@@ -17,10 +17,9 @@ from models.errors import DeliveryFailed, Fenced, JudgeFailed
 from models.events import JudgedTurn, JudgementRequested, Position, Role, TurnsJudged
 from models.policy import IntakePolicy
 from models.wire.codec import decode_input, encode
-from streams.inference.judging import answer
 from streams.observe.telemetry import metrics
-from streams.roles import judge as role_module
-from streams.roles.judge import JudgeRole
+from streams.roles import answering
+from streams.roles.judge import JudgeRole, judged
 from streams.settings import load_settings
 from tests.answering_log import AnsweringLog
 
@@ -86,8 +85,8 @@ def log() -> AnsweringLog:
 @pytest.fixture
 def role(log: AnsweringLog, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scripted], JudgeRole]:
     """Makes a role without a broker."""
-    log.stand_in(role_module, JudgeRole, monkeypatch)
-    monkeypatch.setattr(role_module, "STIR_EVERY_S", 60.0)  # an answer is written because it is there
+    log.stand_in(JudgeRole, monkeypatch)
+    monkeypatch.setattr(answering, "WRITE_EVERY_S", 60.0)  # an answer is written because it is there
     settings = load_settings(judge={"at_once": AT_ONCE, "max_age": "PT10M", "timeout": "PT7S"})
     return lambda judge: JudgeRole(settings, judge, now=lambda: NOW_S)
 
@@ -126,9 +125,9 @@ async def test_a_failure_is_an_answer_too(failure: str) -> None:
     """It says why, is counted, and nothing of a turn stands in the log."""
     before = counted(failure)
     with capture_logs() as lines:
-        judged = await answer(Scripted(failure=failure), requested(), within=timedelta(seconds=1))
+        said = await judged(Scripted(failure=failure), requested(), within=timedelta(seconds=1))
 
-    assert (judged.probability, judged.failure) == (None, failure)
+    assert (said.probability, said.failure) == (None, failure)
     assert counted(failure) == before + 1
     assert [line["event"] for line in lines] == ["turns_not_judged"]
     assert "secret" not in str(lines)
@@ -138,9 +137,9 @@ async def test_it_says_how_long_it_took() -> None:
     """In milliseconds, also in vain."""
     for judge in (Scripted(), Scripted(failure="rubbish")):
         clock = iter([10.0, 10.25])
-        judged = await answer(judge, requested(), within=timedelta(seconds=1), clock=clock.__next__)
+        said = await judged(judge, requested(), within=timedelta(seconds=1), clock=clock.__next__)
 
-        assert judged.elapsed_ms == 250
+        assert said.elapsed_ms == 250
 
 
 async def test_the_last_request_of_a_session_is_judged(

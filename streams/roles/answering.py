@@ -1,0 +1,162 @@
+"""A role that answers requests of folds: something slow is asked beside them, in a consumer group of its own.
+
+Slow or away it holds up its answers and nothing else. An answer goes back under the key of who asked; one that comes
+again, because the role died before its offset was committed, changes nothing there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import structlog
+from aiokafka.structs import ConsumerRecord
+from faust.types import TP
+from msgspec import Struct
+
+from models.errors import InvalidRecord
+from models.events import OutputEvent
+from models.events.topics import Topic
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for, key_of
+from models.wire.trace_context import carried
+from streams.kafka.producer import Producer, Record
+from streams.observe.telemetry import stage
+from streams.roles.batch_role import BatchRole
+from streams.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+WRITE_EVERY_S = 5.0
+"""What is answered by then is written: one slow answer does not hold up the rest of its poll."""
+
+_Request = TypeVar("_Request", bound=OutputEvent)
+_Reply = TypeVar("_Reply", bound=Struct)
+
+
+class Asked(NamedTuple, Generic[_Request]):
+    """A request, and the record that carried it."""
+
+    request: _Request
+    record: ConsumerRecord
+
+
+Answered = tuple[Asked[_Request], _Reply]
+
+
+class AnsweringRole(BatchRole, Generic[_Request, _Reply]):
+    """Has requests answered and sends the answers back.
+
+    Args:
+        settings: Which cluster and prefix.
+        http_port: Where it answers.
+        at_once: Requests under way; who is asked serves others too.
+
+    Attributes:
+        requests: Events of the source that are answered.
+        replies: Topic of the answers.
+        together: Whether answers wait up to `WRITE_EVERY_S` for each other; else each is written when it is there.
+    """
+
+    requests: ClassVar[tuple[type[Any], ...]]
+    replies: ClassVar[Topic]
+    together: ClassVar[bool] = False
+
+    def __init__(self, settings: Settings, *, http_port: int, at_once: int) -> None:
+        super().__init__(settings, http_port=http_port)
+        self._producer = Producer(settings)
+        self._reply_topic = self.replies.full_name(settings.topic_prefix)
+        self._places = asyncio.Semaphore(at_once)
+
+    @abstractmethod
+    async def answer(self, asked: Asked[_Request]) -> _Reply | None:
+        """The answer to a request; None: there is nothing to say, and nobody waits for it."""
+
+    def wanted(self, asked: Iterable[Asked[_Request]]) -> Iterable[Asked[_Request]]:
+        """Those requests of a poll that somebody waits for."""
+        return asked
+
+    async def completed(self, answers: Sequence[Answered[_Request, _Reply]]) -> Sequence[Answered[_Request, _Reply]]:
+        """Answers that are written together, with what is made for all of them at once."""
+        return answers
+
+    async def open(self) -> None:
+        """Connect the producer."""
+        await self._producer.start()
+
+    async def close(self) -> None:
+        """Disconnect it."""
+        await self._producer.stop()
+
+    async def on_assigned(self, partitions: list[int]) -> None:
+        """Nothing is kept."""
+
+    async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
+        """Answer every request; on return the answers are acknowledged."""
+        found = self.wanted(self._readable(chain.from_iterable(batches.values())))
+        waiting: _Waiting[_Request, _Reply] = [(asked, asyncio.ensure_future(self._in_turn(asked))) for asked in found]
+        until = asyncio.ALL_COMPLETED if self.together else asyncio.FIRST_COMPLETED
+        try:
+            while waiting:
+                with stage("answer"):
+                    under_way = [each for _, each in waiting]
+                    await asyncio.wait(under_way, timeout=WRITE_EVERY_S, return_when=until)
+                self.watchdog.stir()  # who takes its time is waited for, not a stall
+                answered, waiting = _first_answered(waiting)
+                if answered:
+                    await self._send(await self.completed(answered))
+        finally:
+            for _, each in waiting:
+                each.cancel()
+
+    async def _in_turn(self, asked: Asked[_Request]) -> _Reply | None:
+        async with self._places:
+            return await self.answer(asked)
+
+    def _readable(self, records: Iterable[ConsumerRecord]) -> list[Asked[_Request]]:
+        """What can be read; the topic is a fold's own, so anything else is named in the log and left."""
+        (source,) = self.sources
+        found: list[Asked[_Request]] = []
+        for record in records:
+            try:
+                event: Any = decode_output(source, record.value or b"")
+            except InvalidRecord as error:
+                log.warning("request_unreadable", partition=record.partition, offset=record.offset, reason=error.reason)
+                continue
+            if isinstance(event, self.requests):
+                found.append(Asked(event, record))
+        return found
+
+    async def _send(self, answers: Iterable[Answered[_Request, _Reply]]) -> None:
+        by_place: dict[tuple[str, int], list[Record]] = {}
+        for (request, record), reply in answers:
+            key = key_of(request) or b""
+            place = await self._producer.partition_of(self._reply_topic, key)
+            trace = self.traces.get((record.topic, record.partition, record.offset))
+            headers = [*headers_for(reply), *carried(trace)]
+            by_place.setdefault((self._reply_topic, place), []).append(Record(key, encode(reply), headers))
+        with stage("outputs"):
+            await self.write(self._producer, by_place)
+
+
+_Waiting = list[tuple[Asked[_Request], "asyncio.Future[_Reply | None]"]]
+
+
+def _first_answered(
+    waiting: _Waiting[_Request, _Reply],
+) -> tuple[list[Answered[_Request, _Reply]], _Waiting[_Request, _Reply]]:
+    """What can be written, and what still waits: who asks twice is answered in the order of the requests."""
+    answered: list[Answered[_Request, _Reply]] = []
+    later: _Waiting[_Request, _Reply] = []
+    held: set[bytes | None] = set()
+    for asked, answering in waiting:
+        key = key_of(asked.request)
+        if key in held or not answering.done():
+            held.add(key)
+            later.append((asked, answering))
+        elif (reply := answering.result()) is not None:
+            answered.append((asked, reply))
+    return answered, later
