@@ -316,7 +316,7 @@ async def run_archive(settings: Settings, stop: asyncio.Event) -> None:
     """Land every topic in Parquet."""
     from streams.roles import archive  # noqa: PLC0415
 
-    await archive.run(settings, stop=stop)
+    await archive.run(settings, policy_of(settings), stop=stop)
 
 
 async def run_notify(settings: Settings, stop: asyncio.Event) -> None:

@@ -9,12 +9,12 @@ exactly there. No I/O and no clock: the consumer tells what happened and does wh
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 GAP_AFTER_SEEKS = 3
-"""A gap that still starts at the same offset after this many seeks is one of the log itself (compaction)."""
+"""A gap that still ends at the same offset after this many seeks is one of the log itself (compaction)."""
 
 
 class Offset(Protocol):
@@ -48,18 +48,27 @@ class Admission(Generic[_Record]):
     seek_to: int | None = None
 
 
+_NO_HOLE = (-1, 0)
+
+
 @dataclass(slots=True)
 class _Entry:
     processed: int | None = None
     reported: int | None = None
     fetched: int = 0
-    resought: dict[tuple[int, int], int] = field(default_factory=dict)
+    hole: tuple[int, int] = _NO_HOLE
+    """Where the last batch with a hole before it began, and how many seeks found it so."""
 
 
 class Ledger(Generic[_Place]):
-    """Per partition: the next offset to process, unknown while a seek is under way."""
+    """Per partition: the next offset to process, unknown while a seek is under way.
 
-    def __init__(self) -> None:
+    Args:
+        gap_after_seeks: Seeks in a row that find the same hole before it is believed.
+    """
+
+    def __init__(self, gap_after_seeks: int = GAP_AFTER_SEEKS) -> None:
+        self._gap_after_seeks = gap_after_seeks
         self._entries: dict[_Place, _Entry] = {}
 
     def forget(self) -> None:
@@ -91,9 +100,15 @@ class Ledger(Generic[_Place]):
         return 0 if entry is None else entry.fetched
 
     def admit(
-        self, place: _Place, *, fetched_in: int, generation: int, records: Sequence[_Record]
+        self, place: _Place, records: Sequence[_Record], *, fetched_in: int = 0, generation: int = 0
     ) -> Admission[_Record]:
-        """Decide on a batch fetched in group generation `fetched_in`.
+        """Decide on a batch.
+
+        Args:
+            place: Its partition.
+            records: In order; not none.
+            fetched_in: Group generation in which it was fetched …
+            generation: … and the present one, for who fetches while partitions move.
 
         Returns:
             The records to process; none of them with the reason, and the offset to seek to on a hole.
@@ -108,9 +123,9 @@ class Ledger(Generic[_Place]):
             rest = [record for record in records if record.offset >= expected]
             return Admission(rest, None if rest else Refusal.REPEATED)
         if first > expected:
-            seeks = entry.resought.get((expected, first), 0)
-            if seeks < GAP_AFTER_SEEKS:
-                entry.resought[expected, first] = seeks + 1
+            seeks = entry.hole[1] if entry.hole[0] == first else 0
+            if seeks < self._gap_after_seeks:
+                entry.hole = first, seeks + 1
                 return Admission((), Refusal.HOLE, seek_to=expected)
         return Admission(records)
 
@@ -129,7 +144,7 @@ class Ledger(Generic[_Place]):
         if entry is None or entry.processed != expected:
             return False
         entry.processed = processed
-        entry.resought.clear()
+        entry.hole = _NO_HOLE
         return True
 
     def rewind(self, place: _Place) -> None:

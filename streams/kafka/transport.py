@@ -163,9 +163,7 @@ class BatchConsumer(driver.Consumer):  # type: ignore[misc]
 
     async def admit(self, tp: TP, generation: int, records: Records) -> Admission[ConsumerRecord]:
         """Which records of a batch may be processed now; seeks back on a hole."""
-        admission = self.ledger.admit(
-            tp, fetched_in=generation, generation=self.app.consumer_generation_id, records=records
-        )
+        admission = self.ledger.admit(tp, records, fetched_in=generation, generation=self.app.consumer_generation_id)
         if admission.refusal is not None:
             metrics.counter("batches_refused_total", reason=admission.refusal.value).inc()
             log.debug("batch_refused", reason=admission.refusal.value, partition=tp.partition)

@@ -28,13 +28,13 @@ from aiokafka.errors import KafkaError
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import ARCHIVED_TOPICS, Topic
-from models.policy import IntakePolicy
+from models.policy import IntakePolicy, Policy
 from streams.archive.buffer import Buffer, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.landed import land_all
 from streams.archive.mined import FOLDER
-from streams.archive.progress import Move, Place, Progress, Verdict
+from streams.archive.progress import Move, Place
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.writer import LakeWriter
 from streams.erase.archive import WriterArchive
@@ -43,6 +43,7 @@ from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.kafka.causes import NO_TRACES
 from streams.kafka.client import client_options, require_topic
+from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.masking.records import RecordMasker, masker_of, without_bytes
 from streams.observe.telemetry import metrics, stage
@@ -50,7 +51,6 @@ from streams.observe.tracing import tracing
 from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_undecodable
 from streams.roles.archive_upkeep import Upkeep
 from streams.settings import Settings
-from streams.wiring import policy_of
 
 log = structlog.get_logger(__name__)
 
@@ -59,7 +59,7 @@ _MAX_POLL_INTERVAL_MS = 60 * 60 * 1000
 """An erasure writes files anew, and nothing is polled meanwhile; what stands still is the watchdog's matter."""
 
 
-async def run(settings: Settings, *, stop: asyncio.Event) -> None:
+async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> None:
     """Archive until `stop` is set, then land what is buffered.
 
     Raises:
@@ -73,7 +73,6 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         writer = await asyncio.to_thread(LakeWriter, paths_of(settings))
         stack.push_async_callback(asyncio.to_thread, writer.close)
         watchdog = Watchdog(settings.kafka.stall_after + settings.archive.flush_age)  # rows wait for so long in order
-        policy = policy_of(settings)
         mask = masker_of(policy.masking) if policy.masking.at_archive else None
         archivist = Archivist(settings, topics, policy.intake, writer, stir=watchdog.stir, mask=mask)
         api = create_api(
@@ -118,8 +117,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._buffer = Buffer()
         self._oldest_s: float | None = None
-        self._progress = Progress()
-        self._lags = Lags(self._consumer, self._progress, topics)
+        self._taken: Ledger[Place] = Ledger(gap_after_seeks=1)
+        self._landed: dict[Place, Move] = {}
+        """The owned partitions, as the catalog has them."""
+        self._lags = Lags(self._consumer, self._landed, topics)
         self._one_at_a_time = asyncio.Lock()
         mined = settings.data_dir / FOLDER
         withdrawn = partial(withdraw_now, settings)
@@ -141,9 +142,10 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         """How far each partition is landed; None while none are assigned."""
         if not self._assigned.is_set():
             return None
-        ends, owned = await self._log_ends.known(), self._progress
+        ends, taken = await self._log_ends.known(), self._taken
         return {
-            f"{p.topic}-{p.partition}": Standing(owned[p].standing, max(owned[p].next, ends.get(p, 0))) for p in owned
+            f"{p.topic}-{p.partition}": Standing(move.next, max(taken.processed(p) or 0, ends.get(p, 0)))
+            for p, move in self._landed.items()
         }
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -173,7 +175,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         async with self._one_at_a_time:
             for partition, records in polled.items():
                 await self._take(Place(partition.topic, partition.partition), records)
-            count_polled(polled, self._progress)
+            count_polled(polled, self._landed)
             if self._is_due():
                 landed = await self._land()
             await self._upkeep.maintain()
@@ -184,16 +186,15 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
     # --- taking
 
     async def _take(self, place: Place, fetched: Sequence[ConsumerRecord]) -> None:
-        next_offset = self._progress[place].next if place in self._progress else 0
-        records = [record for record in fetched if record.offset >= next_offset]
-        match self._progress.judge(place, records[0].offset if records else None):
-            case Verdict.DROP:
-                return
-            case Verdict.READ_AGAIN:
-                self._consumer.seek(TopicPartition(place.topic, place.partition), next_offset)
-                return
-            case Verdict.TAKE_AFTER_HOLE:
-                next_offset = await self._expired(place, next_offset, records[0].offset)
+        admission, expected = self._taken.admit(place, fetched), self._taken.processed(place)
+        if admission.seek_to is not None:
+            self._consumer.seek(TopicPartition(place.topic, place.partition), admission.seek_to)
+        records = admission.records
+        if not records or expected is None:
+            return
+        next_offset = expected
+        if records[0].offset > expected:
+            next_offset = await self._expired(place, expected, records[0].offset)
         for record in records:
             if record.offset > next_offset:
                 self._buffer.skip(hole(place, next_offset, record.offset - 1, ABSENT))
@@ -205,7 +206,8 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         self._buffer.take(landing.rows)
         self._buffer.skip_all(landing.skipped if self._mask is None else map(without_bytes, landing.skipped))
         tell_undecodable(landing.skipped)
-        self._buffer.moves[place] = self._progress.advance(place, next_offset)
+        self._taken.advance(place, expected=expected, processed=next_offset)
+        self._buffer.moves[place] = self._landed[place]._replace(next=next_offset)
         if self._oldest_s is None:
             self._oldest_s = monotonic()
 
@@ -241,11 +243,12 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 landed = await asyncio.to_thread(self._writer.land, buffer, now=datetime.now(UTC))
         except Fenced as error:
             log.warning("archive_fenced", error=str(error))
-            await self._seek_to_catalog(list(self._progress))
+            await self._seek_to_catalog(list(self._landed))
             return {}
         count_landed(landed, buffer.moves, self._topics)
         for place, move in buffer.moves.items():
-            self._progress.landed(place, move)
+            if place in self._landed:
+                self._landed[place] = move.landed
         log.debug("archive_landed", records=buffer.records, partitions=len(buffer.moves))
         return buffer.moves
 
@@ -253,7 +256,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         """Commit to Kafka for those who watch the lag; nothing of ours reads it."""
         if not landed:
             return
-        owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._progress}
+        owned = {TopicPartition(p.topic, p.partition): move.next for p, move in landed.items() if p in self._landed}
         with suppress(KafkaError):
             await self._consumer.commit(owned)
 
@@ -268,7 +271,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                 await self._land()
             except Exception as error:  # noqa: BLE001 - aiokafka would log it and go on
                 self._failure = error
-            self._progress.clear()
+            self._own_nothing()
             for number in {partition.partition for partition in revoked}:
                 metrics.forget_partition(number)
 
@@ -284,13 +287,17 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
         if self._erasures.is_told_by(assigned):
             self._erasures.start()
 
+    def _own_nothing(self) -> None:
+        self._taken.forget()
+        self._landed.clear()
+
     async def _seek_to_catalog(self, places: Sequence[Place]) -> None:
         partitions = {place: TopicPartition(place.topic, place.partition) for place in places}
         known = await asyncio.to_thread(self._writer.offsets)
         starts = await self._consumer.beginning_offsets(list(partitions.values()))
         ends = await self._consumer.end_offsets(list(partitions.values()))
         self._buffer, self._oldest_s = Buffer(), None
-        self._progress.clear()
+        self._own_nothing()
         for place, partition in partitions.items():
             start = starts[partition]
             move = known.get(place, Move(None, start, start))
@@ -300,6 +307,7 @@ class Archivist(ConsumerRebalanceListener):  # type: ignore[misc]
                     f"{move.next}, the topic ends at {ends[partition]}: it was recreated, or this is another cluster. "
                     "Set TURNTIDE_ARCHIVE__CATALOG and TURNTIDE_ARCHIVE__DATA_PATH to a new place."
                 )
-            self._progress.stand(place, move)
+            self._taken.know(place, move.next)
+            self._landed[place] = move
             self._consumer.seek(partition, move.next)
         log.info("archive_assigned", partitions=len(places))

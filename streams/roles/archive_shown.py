@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from time import monotonic
 
 import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from models.events.topics import Topic
-from streams.archive.progress import Move, Place, Progress
+from streams.archive.progress import Move, Place
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
 from streams.observe.telemetry import metrics
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 _SHOW_EVERY_S = 1.0
 
 
-def count_polled(polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Progress) -> None:
+def count_polled(polled: Mapping[TopicPartition, Sequence[ConsumerRecord]], owned: Container[Place]) -> None:
     """One poll's records, and how late the last of each partition are that has not moved to another worker since."""
     for partition, records in polled.items():
         if Place(partition.topic, partition.partition) in owned:
@@ -65,13 +65,13 @@ class Lags:
 
     Args:
         consumer: Knows where the log ends.
-        progress: Knows what is landed.
+        landed: How far each owned partition is in the archive.
         topics: By full name.
     """
 
-    def __init__(self, consumer: AIOKafkaConsumer, progress: Progress, topics: Mapping[str, Topic]) -> None:
+    def __init__(self, consumer: AIOKafkaConsumer, landed: Mapping[Place, Move], topics: Mapping[str, Topic]) -> None:
         self._consumer = consumer
-        self._progress = progress
+        self._landed = landed
         self._topics = topics
         self._shown_s = monotonic()
 
@@ -81,11 +81,11 @@ class Lags:
             return
         self._shown_s, assigned = monotonic(), self._consumer.assignment()
         lags: dict[TopicPartition, int] = {}
-        for place in self._progress:
+        for place, move in self._landed.items():
             partition = TopicPartition(place.topic, place.partition)
             end = self._consumer.highwater(partition) if partition in assigned else None
             if end is not None:
-                lags[partition] = max(0, end - self._progress[place].standing)
+                lags[partition] = max(0, end - move.next)
                 labels = {"topic": self._topics[place.topic].name, "partition": str(place.partition)}
                 metrics.gauge("archive_lag_records", **labels).set(lags[partition])
         show_lags(lags)

@@ -89,7 +89,7 @@ async def send(producer: AIOKafkaProducer, settings: Settings, topic: Topic, eve
 async def running(settings: Settings) -> AsyncIterator[asyncio.Task[None]]:
     """The role in this process, stopped at the end."""
     stop = asyncio.Event()
-    task = asyncio.create_task(archive.run(settings, stop=stop))
+    task = asyncio.create_task(archive.run(settings, policy_of(settings), stop=stop))
     try:
         yield task
     finally:
@@ -282,4 +282,4 @@ async def test_recreated_topic_is_refused(settings: Settings) -> None:
     writer.close()
 
     with pytest.raises(ConfigurationError, match=r"up to offset 1000, the topic ends at 0"):
-        await asyncio.wait_for(archive.run(settings, stop=asyncio.Event()), 30)
+        await asyncio.wait_for(archive.run(settings, policy_of(settings), stop=asyncio.Event()), 30)

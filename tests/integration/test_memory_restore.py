@@ -69,7 +69,10 @@ async def running(settings: Settings) -> AsyncIterator[None]:
     stop = asyncio.Event()
     embedder = embedder_of(settings)
     sessions = SessionsRole(settings, policy_of(settings), embedder, scorer_of(settings, embedder))
-    tasks = [asyncio.create_task(sessions.run(stop)), asyncio.create_task(archive.run(settings, stop=stop))]
+    tasks = [
+        asyncio.create_task(sessions.run(stop)),
+        asyncio.create_task(archive.run(settings, policy_of(settings), stop=stop)),
+    ]
     try:
         yield
     finally:

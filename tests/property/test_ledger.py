@@ -48,7 +48,7 @@ class World:
         if not self.queue:
             return
         fetched_in, records = self.queue.pop(0)
-        admission = self.ledger.admit(0, fetched_in=fetched_in, generation=self.generation, records=records)
+        admission = self.ledger.admit(0, records, fetched_in=fetched_in, generation=self.generation)
         if admission.seek_to is not None:
             self.ledger.rewind(0)
             self.position = admission.seek_to

@@ -11,7 +11,7 @@ import pytest
 from models.events import DeadLetter
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
 from streams.archive.buffer import Buffer, hole
-from streams.archive.progress import Move, Place, Progress, Verdict
+from streams.archive.progress import Move, Place
 from streams.archive.schema import ABSENT, EXPIRED
 from streams.archive.verify import DEAD_LETTER_GRACE, Verification, verify
 from streams.archive.writer import LakeWriter
@@ -122,32 +122,3 @@ def test_expired_records_are_always_a_finding(writer: LakeWriter) -> None:
     landed_hole(writer, EXPIRED)
 
     assert len(check(writer, transactional=True).findings) == 1
-
-
-def test_hole_is_read_again_before_it_is_believed() -> None:
-    """Around a rebalance records are fetched and dropped: only what is missing twice is missing."""
-    progress = Progress()
-    progress.stand(_TURNS, Move(5, 0, 5))
-
-    verdicts = [progress.judge(_TURNS, first) for first in (5, 8, 7, 7, 7, None)]
-
-    assert verdicts == [
-        Verdict.TAKE,
-        Verdict.READ_AGAIN,
-        Verdict.READ_AGAIN,
-        Verdict.TAKE_AFTER_HOLE,
-        Verdict.READ_AGAIN,
-        Verdict.DROP,
-    ]
-
-
-def test_partition_that_moved_away_is_dropped() -> None:
-    """What was fetched for it must not reach the next landing."""
-    progress = Progress()
-    progress.stand(_TURNS, Move(None, 0, 0))
-    progress.advance(_TURNS, 9)
-    progress.clear()
-    progress.landed(_TURNS, Move(None, 0, 9))
-
-    assert Verdict.DROP is progress.judge(_TURNS, 9)
-    assert list(progress) == []

@@ -30,7 +30,7 @@ def ledger() -> Ledger[str]:
 
 def admit(ledger: Ledger[str], *offsets: int, fetched_in: int = 1, generation: int = 1) -> Admission[Rec]:
     """Offer a batch for partition `p`."""
-    return ledger.admit("p", fetched_in=fetched_in, generation=generation, records=recs(*offsets))
+    return ledger.admit("p", recs(*offsets), fetched_in=fetched_in, generation=generation)
 
 
 def test_contiguous_batch_is_admitted(ledger: Ledger[str]) -> None:
@@ -71,6 +71,14 @@ def test_gap_of_the_log_is_accepted_after_repeated_seeks(ledger: Ledger[str]) ->
         assert Refusal.HOLE is admit(ledger, 12).refusal
 
     assert recs(12) == list(admit(ledger, 12).records)
+
+
+def test_only_what_is_missing_twice_in_a_row_is_missing() -> None:
+    """Where one seek is believed, what came in between takes the belief back."""
+    ledger: Ledger[str] = Ledger(gap_after_seeks=1)
+    ledger.know("p", 10)
+
+    assert [[], [], [], [12]] == [[each.offset for each in admit(ledger, first).records] for first in (12, 11, 12, 12)]
 
 
 def test_seek_in_between_wins_over_advance(ledger: Ledger[str]) -> None:

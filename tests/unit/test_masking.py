@@ -120,10 +120,9 @@ async def test_the_archive_is_masked_where_the_policy_asks_for_it(
     made = MagicMock(side_effect=RuntimeError("made"))
     monkeypatch.setattr(archive, "require_topic", AsyncMock())
     monkeypatch.setattr(archive, "LakeWriter", MagicMock())
-    monkeypatch.setattr(archive, "policy_of", lambda _settings: policy)
     monkeypatch.setattr(archive, "Archivist", made)
     with pytest.raises(RuntimeError, match="made"):
-        await archive.run(load_settings(data_dir=tmp_path), stop=asyncio.Event())
+        await archive.run(load_settings(data_dir=tmp_path), policy, stop=asyncio.Event())
 
     assert (made.call_args.kwargs["mask"] is not None) is at_archive
 
@@ -135,7 +134,8 @@ async def test_the_archive_role_masks_what_it_takes(tmp_path: Path) -> None:
     archivist = Archivist(settings, topics, IntakePolicy(), MagicMock(), mask=RecordMasker(EVERYWHERE))
     turn = encode(said(1, PII, app="a", user="u", session="s"))
     for (name, topic), value in zip(topics.items(), (turn, b'{"user_id":"ann@example.org"}'), strict=True):
-        archivist._progress.stand(Place(name, 0), Move(7, 7, 7))
+        archivist._taken.know(Place(name, 0), 7)
+        archivist._landed[Place(name, 0)] = Move(7, 7, 7)
         await archivist._take(Place(name, 0), [record(topic, value)])
     await archivist._consumer.stop()
     buffer = archivist._buffer
