@@ -8,17 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from models.events import JudgedTurn, RequestedTurn, Role
 from models.state.parts import Parts
-
-if TYPE_CHECKING:
-    from models.session.state import SessionState
-
 
 ASKED_CHARS = 40_000
 """Of all turns that a slower stage sees of a conversation: with them it must fit into a record, and a state's part."""
@@ -98,15 +93,3 @@ class Buffer:
         if max(used, default=-1) < count:  # no gap, as in every session until it is full
             return count
         return min(set(range(count)).difference(used))
-
-
-def context(state: SessionState, max_turns: int = 10) -> list[dict[str, str]]:
-    """The last turns as chat messages, oldest first (seed 000, `Conversation.get_context`).
-
-    Args:
-        state: An open session; a closed one has no context.
-        max_turns: How many at most; the buffer holds `policy.memory.buffer_turns`.
-    """
-    buffer = state.buffer
-    turns = [buffer.read(turn) for turn in sorted(buffer.slots)[-max_turns:]] if max_turns > 0 else []
-    return [{"role": turn.role.value, "content": turn.content} for turn in turns]

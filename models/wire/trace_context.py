@@ -7,7 +7,7 @@ because of such a record carries the header on, unchanged: no event changes by i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -33,6 +33,11 @@ class TraceParent(Struct, frozen=True, gc=False):
     span_id: str
     sampled: bool
     header: bytes
+
+
+Traces = Mapping[tuple[str, int, int], TraceParent]
+"""Topic, partition and offset of a record -> the trace that its headers name. Records without one are left out."""
+NO_TRACES: Traces = {}
 
 
 def parse_traceparent(value: bytes | None) -> TraceParent | None:

@@ -5,17 +5,13 @@ Models decide nothing here: an output names its cause (`source`), and the cause'
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 
 from models.events import DeadLetter, Output
-from models.wire.trace_context import TraceParent, carried, traceparent_of
-
-Traces = Mapping[tuple[str, int, int], TraceParent]
-"""Topic, partition and offset of a record -> the trace that its headers name. Records without one are left out."""
-NO_TRACES: Traces = {}
+from models.wire.trace_context import TraceParent, Traces, carried, traceparent_of
 
 
 def traces_of(batches: Iterable[Iterable[ConsumerRecord]]) -> Traces:

@@ -19,9 +19,10 @@ from models.errors import ConfigurationError, InvalidRecord, StoreUnavailable
 from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.codec import decode_output
+from models.wire.trace_context import Traces
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
-from streams.kafka.causes import Traces, traces_of
+from streams.kafka.causes import traces_of
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.notify.lags import SinkLags

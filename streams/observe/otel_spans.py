@@ -6,7 +6,7 @@ Spans name topic, partition and offset. They hold no id of anybody and no text.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from itertools import islice
@@ -31,8 +31,7 @@ from opentelemetry.trace import (
     Tracer,
 )
 
-from models.wire.trace_context import TraceParent
-from streams.observe.tracing import Counted, Traced
+from models.wire.trace_context import TraceParent, Traces
 
 _TRACES_PATH = "/v1/traces"
 _CLOSE_WITHIN_S = 3.0
@@ -56,7 +55,13 @@ class Spans:
     """
 
     def __init__(
-        self, exporter: SpanExporter, role: str, *, sample_ratio: float, most_record_spans: int, counted: Counted
+        self,
+        exporter: SpanExporter,
+        role: str,
+        *,
+        sample_ratio: float,
+        most_record_spans: int,
+        counted: Callable[[int, str], None],
     ) -> None:
         resource = Resource.create(
             {"service.name": f"turntide-{role}", "service.version": metadata.version("turntide")}
@@ -82,7 +87,7 @@ class Spans:
             self._exporter.shutdown()
 
     @contextmanager
-    def batch(self, records: int, traces: Traced) -> Iterator[None]:
+    def batch(self, records: int, traces: Traces) -> Iterator[None]:
         """A span of the batch, linked with the traces in it, and one in each of these traces."""
         sampled = list(islice(((place, each) for place, each in traces.items() if each.sampled), self._most))
         if not sampled and random.random() >= self._ratio:  # noqa: S311 - a sample, no secret
@@ -152,7 +157,7 @@ def _remote(caused: TraceParent) -> SpanContext:
 class _Counting(SpanExporter):
     """Counts what became of spans: a collector that is away is nobody's error but must be seen."""
 
-    def __init__(self, exporter: SpanExporter, counted: Counted) -> None:
+    def __init__(self, exporter: SpanExporter, counted: Callable[[int, str], None]) -> None:
         self._exporter = exporter
         self._counted = counted
 

@@ -15,16 +15,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from models.errors import ConfigurationError
-from models.wire.trace_context import TraceParent
+from models.wire.trace_context import Traces
 from streams.settings.telemetry import TelemetrySettings
 
 if TYPE_CHECKING:
     from streams.observe.otel_spans import Spans
-
-Traced = Mapping[tuple[str, int, int], TraceParent]
-"""Topic, partition and offset -> trace (`streams.kafka.causes.Traces`)."""
-Counted = Callable[[int, str], None]
-"""Told how many spans a collector took (`exported`) or did not take (`failed`)."""
 
 
 def _uncounted(_spans: int, _result: str) -> None:
@@ -42,7 +37,7 @@ class Tracing:
         settings: TelemetrySettings,
         role: str,
         *,
-        counted: Counted = _uncounted,
+        counted: Callable[[int, str], None] = _uncounted,
         exporter: Any = None,
     ) -> None:
         """Send spans from now on; nothing where no collector is named.
@@ -50,7 +45,7 @@ class Tracing:
         Args:
             settings: Where to, and how many.
             role: Name of the service: `turntide-<role>`.
-            counted: Told what became of spans.
+            counted: Told how many spans a collector took (`exported`) or did not take (`failed`).
             exporter: Takes spans in place of a collector (`opentelemetry.sdk.trace.export.SpanExporter`).
 
         Raises:
@@ -83,7 +78,7 @@ class Tracing:
             self._spans = None
 
     @contextmanager
-    def batch(self, batches: Mapping[Any, Sized], traces: Traced) -> Iterator[None]:
+    def batch(self, batches: Mapping[Any, Sized], traces: Traces) -> Iterator[None]:
         """The spans of one batch, if it is one that is traced.
 
         Args:

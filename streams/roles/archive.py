@@ -29,6 +29,7 @@ from aiokafka.errors import KafkaError
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from models.events.topics import ARCHIVED_TOPICS, Topic
 from models.policy import IntakePolicy, Policy
+from models.wire.trace_context import NO_TRACES
 from streams.archive.buffer import Buffer, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
@@ -41,7 +42,6 @@ from streams.erase.archive import WriterArchive
 from streams.erase.executor import Executor
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
-from streams.kafka.causes import NO_TRACES
 from streams.kafka.client import client_options, require_topic
 from streams.kafka.ledger import Ledger
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched

@@ -23,10 +23,11 @@ from faust.types import TP
 
 from models.errors import Fenced
 from models.events.topics import Topic
+from models.wire.trace_context import NO_TRACES, Traces
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.kafka.app import create_app
-from streams.kafka.causes import NO_TRACES, Traces, traces_of
+from streams.kafka.causes import traces_of
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.kafka.transport import BatchConsumer, Poll
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, watched

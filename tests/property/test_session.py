@@ -30,7 +30,6 @@ from models.events.ids import named_id
 from models.policy import Policy, SessionPolicy
 from models.session.fold import SessionState, fold
 from models.session.topics.state import PREFIX as TOPIC_PARTS
-from models.state.buffer import context
 from models.text.words import word_set
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
 
@@ -236,7 +235,7 @@ def test_order_within_reach_does_not_matter(order: list[int], risks: list[float 
         for item in items:
             state, _ = fold(state, item, POLICY)
         assert state is not None
-        kept = [message["content"] for message in context(state)]
+        kept = [state.buffer.read(number).content for number in sorted(state.buffer.slots)[-10:]]
         end = SessionEnded(session_id="s", timestamp=NOON + timedelta(seconds=61))
         _, outputs = fold(state, SessionInput(end, Position("t", 0, 99), NOON + timedelta(seconds=61)), POLICY)
         return last_profile(outputs), kept

@@ -7,8 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.events import EpisodeClosed, SegmentSummarised
-from models.state.buffer import context
+from models.events import EpisodeClosed, Role, SegmentSummarised
 from tests.session_driver import NOON, Session
 
 
@@ -39,18 +38,19 @@ def test_every_turn_is_in_exactly_one_segment() -> None:
     assert [5, 5, 4] == [len(segment.turns) for segment in session.segments]
 
 
-def test_buffer_is_the_context() -> None:
-    """The last ten turns as chat messages, oldest first, or fewer when asked."""
+def test_buffer_is_the_last_turns() -> None:
+    """Ten of them, as they were said."""
     session = Session()
     for turn in range(13):
         session.say(turn, f"text {turn}", role="user" if turn % 2 == 0 else "assistant")
     session.store()
     assert session.state is not None
 
-    assert [f"text {n}" for n in range(3, 13)] == [message["content"] for message in context(session.state)]
-    assert [{"role": "assistant", "content": "text 11"}, {"role": "user", "content": "text 12"}] == context(
-        session.state, max_turns=2
-    )
+    buffer = session.state.buffer
+
+    assert [(Role.USER if n % 2 == 0 else Role.ASSISTANT, f"text {n}") for n in range(3, 13)] == [
+        (turn.role, turn.content) for turn in map(buffer.read, sorted(buffer.slots))
+    ]
 
 
 def test_a_better_summary_replaces_the_segment() -> None:
