@@ -1,4 +1,6 @@
-"""The only place that constructs clients: settings in, a running role out.
+"""Settings in, a running role out: here stores, models, judges and sinks are constructed, and handed to who uses them.
+
+Clients of Kafka are made where they are used, by the functions of `streams.kafka`.
 
 A role's own imports are made when it is wanted, so that a sessions worker does not load a vector store.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +19,8 @@ from models.errors import ConfigurationError
 from models.policy import Policy, load_policy
 from models.risk.scorer import RuleScorer
 from streams.index.generations import GenerationStore, require_finished
-from streams.ports import Embedder, VectorStore
-from streams.settings import LlmSettings, Settings
+from streams.ports import AlertSink, Embedder, Judge, VectorStore
+from streams.settings import LlmSettings, NotifySettings, Settings
 
 if TYPE_CHECKING:
     from streams.api.commands import KafkaCommands
@@ -164,6 +167,65 @@ def llm_of(settings: Settings) -> Llm | None:
     return OpenAiLlm(llm.base_url, llm.model, llm.api_key, llm.timeout, json_mode=llm.json_mode)
 
 
+def judge_of(settings: Settings) -> Judge | None:
+    """The judge of alerts; None where it is off.
+
+    Raises:
+        ConfigurationError: What it needs is not named, is missing or does not fit.
+    """
+    judge = settings.judge
+    if judge.kind == "off":
+        return None
+    if judge.kind == "openai":
+        server = judge.openai
+        if not server.base_url or not server.model:
+            raise ConfigurationError("judge.kind is openai: name judge.openai.base_url and …model")
+        from streams.inference.llm_client import OpenAiLlm  # noqa: PLC0415 - likewise
+        from streams.inference.openai_judge import OpenAiJudge  # noqa: PLC0415 - extra `llm`
+
+        key, within, json_mode = server.api_key, judge.timeout, server.json_mode
+        llm = OpenAiLlm(server.base_url, server.model, key, within, json_mode=json_mode, section="judge.openai")
+        return OpenAiJudge(llm, form=server.form, top_logprobs=server.top_logprobs, sure=server.sure)
+    named = judge.onnx
+    if named.model is None:
+        raise ConfigurationError("judge.kind is onnx: name judge.onnx.model, an ONNX text classifier")
+    from streams.inference.onnx_judge import OnnxJudge  # noqa: PLC0415 - loads weights
+
+    return OnnxJudge(
+        named.model,
+        named.tokenizer,
+        harmful=named.harmful,
+        max_tokens=named.max_tokens,
+        activation=named.activation,
+        batch=named.batch,
+    )
+
+
+def sinks_of(notify: NotifySettings, *, hold: timedelta | None = None) -> list[AlertSink]:
+    """A sink for each address that is set; none is fine, alerts are on the topic all the same.
+
+    Args:
+        notify: Addresses and secret.
+        hold: How long an Alertmanager keeps an alert that nobody mentions again; None: as ever.
+
+    Raises:
+        ConfigurationError: The webhook's secret is none.
+    """
+    from streams.notify.alertmanager import API_PATH, HOLD, AlertmanagerSink  # noqa: PLC0415
+    from streams.notify.delivery import Poster  # noqa: PLC0415
+    from streams.notify.webhook import WebhookSink, secret_bytes  # noqa: PLC0415
+
+    sinks: list[AlertSink] = []
+    if notify.webhook_url is not None:
+        secret = notify.webhook_secret
+        key = None if secret is None else secret_bytes(secret.get_secret_value())
+        sinks.append(WebhookSink(Poster(WebhookSink.name, notify.webhook_url), key))
+    if notify.alertmanager_url is not None:
+        url = notify.alertmanager_url.rstrip("/") + API_PATH
+        sinks.append(AlertmanagerSink(Poster(AlertmanagerSink.name, url), hold=HOLD if hold is None else hold))
+    return sinks
+
+
 def vector_store_of(settings: Settings, embedder: Embedder) -> VectorStore:
     """A Qdrant server if one is named, else Qdrant Edge under the data directory; the generation that serves."""
     store, generation = _whole_store(settings, embedder), settings.vectors.generation
@@ -239,10 +301,9 @@ async def run_judge(settings: Settings, stop: asyncio.Event) -> None:
     Raises:
         ConfigurationError: None is configured.
     """
-    from streams.inference.configured_judge import configured_judge  # noqa: PLC0415
     from streams.roles.judge import JudgeRole  # noqa: PLC0415
 
-    judge = configured_judge(settings.judge)
+    judge = judge_of(settings)
     if judge is None:
         raise ConfigurationError("no judge is configured: set judge.kind to openai or onnx, and its section")
     try:
@@ -323,7 +384,7 @@ async def run_notify(settings: Settings, stop: asyncio.Event) -> None:
     """Deliver alerts to the configured sinks."""
     from streams.notify import relay  # noqa: PLC0415
 
-    await relay.run(settings, stop=stop)
+    await relay.run(settings, sinks_of(settings.notify), stop=stop)
 
 
 ROLES: Mapping[str, RunRole] = {

@@ -21,8 +21,8 @@ from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
-from streams.notify.sinks import configured_sinks
 from streams.settings import Settings, load_settings
+from streams.wiring import sinks_of
 
 _EXIT_FAILED = 1
 _TEST_HOLD = timedelta(minutes=5)
@@ -209,7 +209,7 @@ async def try_sinks(settings: Settings, alert: AlertChanged) -> list[dict[str, o
     Raises:
         ConfigurationError: No sink is configured.
     """
-    sinks = configured_sinks(settings.notify, hold=_TEST_HOLD)
+    sinks = sinks_of(settings.notify, hold=_TEST_HOLD)
     if not sinks:
         raise ConfigurationError(
             "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"

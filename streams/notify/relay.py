@@ -26,7 +26,6 @@ from streams.kafka.causes import traces_of
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.notify.lags import SinkLags
-from streams.notify.sinks import configured_sinks
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.ports import AlertSink
@@ -41,25 +40,24 @@ _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 """Before a sink that refused is asked again, each twice the one before: Kafka waits five minutes for the next poll."""
 
 
-async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertSink] | None = None) -> None:
+async def run(settings: Settings, sinks: Sequence[AlertSink], *, stop: asyncio.Event) -> None:
     """Deliver until `stop` is set.
 
     Args:
-        settings: Cluster, prefix and addresses.
+        settings: Cluster and prefix.
+        sinks: Where to deliver.
         stop: Ends the role after the deliveries in hand.
-        sinks: Where to deliver; None: the configured ones.
 
     Raises:
         ConfigurationError: No sink is configured, or the topic is missing.
     """
-    found = configured_sinks(settings.notify) if sinks is None else sinks
-    if not found:
+    if not sinks:
         raise ConfigurationError(
             "no alert sink is configured: set TURNTIDE_NOTIFY__WEBHOOK_URL or TURNTIDE_NOTIFY__ALERTMANAGER_URL"
         )
     await require_topic(settings.kafka, ALERTS.full_name(settings.topic_prefix))
     lags = SinkLags()
-    relays = [_Relay(settings, sink, lags) for sink in found]
+    relays = [_Relay(settings, sink, lags) for sink in sinks]
 
     def ready() -> tuple[bool, str]:
         connected = all(relay.connected for relay in relays)
@@ -85,7 +83,7 @@ async def run(settings: Settings, *, stop: asyncio.Event, sinks: Sequence[AlertS
         # One cause names the trouble; the others are mostly cancellations.
         raise failed.exceptions[0] from failed
     finally:
-        for sink in found:
+        for sink in sinks:
             await sink.close()
 
 

@@ -252,11 +252,11 @@ async def test_relay_delivers_and_commits(settings: Settings) -> None:
     await write(settings, ALERTS, [alert(2)], trace=HEADER)
     stop = asyncio.Event()
     sink = Recorder("first", stop=stop, until=2)
-    await relay.run(settings, stop=stop, sinks=[sink])
+    await relay.run(settings, [sink], stop=stop)
     await write(settings, ALERTS, [alert(3)], trace=b"rubbish")
     stop = asyncio.Event()
     later = Recorder("first", stop=stop, until=1)
-    await relay.run(settings, stop=stop, sinks=[later])
+    await relay.run(settings, [later], stop=stop)
 
     assert (sink.delivered, later.delivered) == (["change-1", "change-2"], ["change-3"])
     assert (sink.traced, later.traced) == ({"change-2": TRACE_ID}, {})
@@ -271,7 +271,7 @@ async def test_a_sink_that_refuses_is_asked_again_and_holds_up_nobody(settings: 
     broken = Recorder("broken", stop=stop, until=2, refuses=2)
     broken.wait_for = well
     failed = metrics.counter("sink_deliveries_total", sink="broken", result="failed")
-    running = asyncio.create_task(relay.run(settings, stop=stop, sinks=[broken, well]))
+    running = asyncio.create_task(relay.run(settings, [broken, well], stop=stop))
     await write(settings, ALERTS, [alert(2)])
     async with asyncio.timeout(60):
         await running
@@ -288,11 +288,11 @@ async def test_a_sink_that_refuses_to_the_end_keeps_its_offset(settings: Setting
     stop = asyncio.Event()
     broken = Recorder("broken", stop=stop, until=1, refuses=1)
     broken.stops_when_refusing = True
-    await relay.run(settings, stop=stop, sinks=[broken])
+    await relay.run(settings, [broken], stop=stop)
     offset = await committed(settings, broken)
     stop = asyncio.Event()
     mended = Recorder("broken", stop=stop, until=1)
-    await relay.run(settings, stop=stop, sinks=[mended])
+    await relay.run(settings, [mended], stop=stop)
 
     assert (offset, mended.delivered) == (None, ["change-1"])
 
@@ -306,7 +306,7 @@ async def test_foreign_record_on_the_alerts_topic(settings: Settings) -> None:
     await producer.stop()
     stop = asyncio.Event()
     sink = Recorder("first", stop=stop, until=1)
-    await relay.run(settings, stop=stop, sinks=[sink])
+    await relay.run(settings, [sink], stop=stop)
 
     assert (sink.delivered, await committed(settings, sink)) == (["change-1"], 2)
 
@@ -314,4 +314,4 @@ async def test_foreign_record_on_the_alerts_topic(settings: Settings) -> None:
 async def test_relay_without_sinks(settings: Settings) -> None:
     """A notify role that would deliver nowhere says so instead of running."""
     with pytest.raises(ConfigurationError, match="WEBHOOK_URL"):
-        await relay.run(settings, stop=asyncio.Event())
+        await relay.run(settings, [], stop=asyncio.Event())

@@ -247,7 +247,7 @@ def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
     """Also one that fails: its connections would outlive the check."""
     judge = AsyncMock()
     judge.judge.side_effect = JudgeFailed("timeout", "as told")
-    monkeypatch.setattr("streams.inference.configured_judge.configured_judge", lambda _: judge)
+    monkeypatch.setattr("streams.wiring.judge_of", lambda _: judge)
     with pytest.raises(JudgeFailed):
         scoring.check_judge(load_settings())
 

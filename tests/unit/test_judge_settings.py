@@ -16,9 +16,8 @@ from jobs.operate.doctor.verdict import Status
 from jobs.operate.worker import WorkerRole
 from jobs.shared.role_groups import RoleGroup
 from models.errors import ConfigurationError
-from streams.inference.configured_judge import configured_judge
 from streams.settings import Settings, load_settings
-from streams.wiring import ROLES, policy_of, run_judge
+from streams.wiring import ROLES, judge_of, policy_of, run_judge
 from tests.tiny_classifier import write_classifier
 
 SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "model": "guard"}}
@@ -26,7 +25,7 @@ SERVER = {"kind": "openai", "openai": {"base_url": "http://127.0.0.1:1/v1", "mod
 
 def test_none_by_default() -> None:
     """Text goes nowhere unless somebody says so."""
-    assert configured_judge(load_settings().judge) is None
+    assert judge_of(load_settings()) is None
     assert not policy_of(load_settings()).escalation.ask_judge
 
 
@@ -57,7 +56,7 @@ def test_a_policy_file_may_ask_by_itself(tmp_path: Path) -> None:
 def test_what_is_missing_is_named(judge: dict[str, Any], named: str) -> None:
     """Before a worker starts."""
     with pytest.raises(ConfigurationError, match=named):
-        configured_judge(load_settings(judge=judge).judge)
+        judge_of(load_settings(judge=judge))
 
 
 @pytest.mark.parametrize("wrong", [{"timeout": "PT0S"}, {"at_once": 0}, {"kind": "oracle"}, {"openai": {"sure": 0.5}}])

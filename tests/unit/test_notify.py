@@ -16,10 +16,10 @@ from models.errors import ConfigurationError
 from models.events import AlertChanged, AlertStatus, Contribution, Escalation, Severity, TurnShare
 from streams.notify.alertmanager import HOLD, postable
 from streams.notify.delivery import Poster
-from streams.notify.sinks import configured_sinks
 from streams.notify.webhook import WebhookSink, secret_bytes, sign
 from streams.notify.wording import counterfactual
 from streams.settings import NotifySettings
+from streams.wiring import sinks_of
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - the specification's own test vector
@@ -110,8 +110,8 @@ def test_configured_sinks() -> None:
         webhook_url="https://example.org/hook", webhook_secret=SECRET, alertmanager_url="http://example.org:9093/"
     )
 
-    assert configured_sinks(NotifySettings()) == []
-    assert [sink.name for sink in configured_sinks(both)] == ["webhook", "alertmanager"]
+    assert sinks_of(NotifySettings()) == []
+    assert [sink.name for sink in sinks_of(both)] == ["webhook", "alertmanager"]
 
 
 def test_alertmanager_is_told_the_judgement_in_annotations() -> None:

@@ -90,9 +90,9 @@ def check_scorer(settings: Settings) -> Verdict:
 def check_judge(settings: Settings) -> Verdict:
     """Has it judge a greeting: whether it answers at all, in a form that is read, and how fast."""
     from models.events import JudgedTurn, Role
-    from streams.inference.configured_judge import configured_judge
+    from streams.wiring import judge_of
 
-    judge = configured_judge(settings.judge)
+    judge = judge_of(settings)
     if judge is None:
         return Verdict(Status.OK, "none configured, the built-in judgement stands alone")
 

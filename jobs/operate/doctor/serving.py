@@ -85,10 +85,10 @@ def check_tokens(settings: Settings) -> Verdict:
 
 def check_sinks(settings: Settings) -> Verdict:
     """Whether alerts have somewhere to go that can be reached; nothing is sent."""
-    from streams.notify.sinks import configured_sinks
+    from streams.wiring import sinks_of
 
     notify = settings.notify
-    names = [sink.name for sink in configured_sinks(notify)]
+    names = [sink.name for sink in sinks_of(notify)]
     if not names:
         return Verdict(Status.OK, "none configured, alerts stand on the topic")
     for field, url in (("webhook_url", notify.webhook_url), ("alertmanager_url", notify.alertmanager_url)):
