@@ -43,11 +43,10 @@ from models.events.base import NAME_CHARS
 from models.events.ids import named_id
 from models.policy import Policy
 from models.risk.windows import Windows
-from models.session.episode import close_episode
 from models.session.outputs import Emission
 from models.session.profile import Arrival, admit, count_turn
 from models.session.risk import RiskStep
-from models.session.segments import compact
+from models.session.segments import close_episode, compact
 from models.session.state import Closed, Open, SessionState, read_deadline, read_mode, read_standing
 from models.session.topics.controls import Moment, take_control
 from models.session.topics.conversation_topics import Message

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from models.events import Slope, Turn
 from models.policy import Policy
 from models.risk.detectors import COUNTED, measure_patterns, observe_turn
-from models.risk.signals import Combination, combine
-from models.risk.slope import fit_slope
+from models.risk.signals import Combination, combine, fit_slope
 from models.session.state import Open, SessionState
 from models.text.features import Features, detect_features
 from models.text.keywords import count_topics, topics_of

@@ -7,7 +7,7 @@ compaction never waits; in order these are the ranges (0, 4), (5, 9), (10, 14) w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -16,7 +16,7 @@ from msgspec import Struct
 from models.policy import Policy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from models.text.summary import Passage, Said, summarise
+from models.text.summary import Passage, Said, Summary, summarise
 from models.text.words import estimate_tokens, utf8_bytes
 
 EXTRACTIVE = "extractive"
@@ -128,3 +128,23 @@ class WorkingMemory:
     def all(self) -> list[Segment]:
         """The kept segments, oldest first."""
         return [self.read(ref) for ref in self.refs]
+
+
+def close_episode(segments: Sequence[Segment], repeated_topics: Mapping[str, int], policy: Policy) -> Summary:
+    """Summary of a whole session from the summaries of its last segments, with the topics most turns named.
+
+    Args:
+        segments: The working memory, oldest first: with defaults the last 50 turns.
+        repeated_topics: Topic to turns, of the whole session.
+        policy: Sizes.
+    """
+    memory = policy.memory
+    summary = summarise(
+        [Passage(segment.summary, segment.risk_mean) for segment in segments],
+        sentences=memory.episode_sentences,
+        sentence_chars=memory.sentence_chars,
+        key_topics=memory.key_topics,
+        risky=policy.risk.risky_topics,
+    )
+    frequent = sorted(repeated_topics, key=lambda topic: -repeated_topics[topic])
+    return Summary(summary.text, frequent[: memory.key_topics] or summary.key_topics)

@@ -10,10 +10,14 @@ Whoever attaches a catalog in SQLite with a client of their own should set what 
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 import duckdb
 
@@ -22,7 +26,6 @@ from streams.archive.damage import explained
 from streams.archive.extensions import connected, literal
 from streams.archive.place import LAKE, METADATA, LakePaths, paths_of
 from streams.archive.postgres import SECRET
-from streams.archive.spill import spill_folder
 from streams.archive.views.published import lacking
 from streams.observe.memory_limit import memory_limit_bytes
 
@@ -247,3 +250,34 @@ def _catalog(con: duckdb.DuckDBPyConnection, paths: LakePaths) -> tuple[str, str
     # GLOBAL reaches DuckLake's inner connection.) Of PostgreSQL all scans have the snapshot of one transaction.
     con.execute("SET GLOBAL sqlite_disable_multithreaded_scans = true")
     return f"sqlite:{paths.catalog}", f"META_BUSY_TIMEOUT {_BUSY_TIMEOUT_MS}"
+
+
+_OURS_ALONE = 0o700
+
+
+def spill_folder(root: Path | None = None) -> Path:
+    """A folder for the rows of one connection that do not fit into memory; not there before something is spilt.
+
+    Each connection has its own, as names of files are the same in all. Rows have text in them: only the own user may
+    look. DuckDB removes it at the end; what a killed process left goes with the next connection, so with every erasure.
+
+    Args:
+        root: Of all of them; none: in the folder for temporary files.
+    """
+    root = root or Path(tempfile.gettempdir()) / f"turntide-spill-{os.getuid()}"
+    with suppress(FileExistsError):
+        root.mkdir(mode=_OURS_ALONE)
+    for left in root.iterdir():
+        if not _is_alive(left.name.partition("-")[0]):
+            shutil.rmtree(left, ignore_errors=True)
+    return root / f"{os.getpid()}-{uuid4().hex}"
+
+
+def _is_alive(process: str) -> bool:
+    try:
+        os.kill(int(process), 0)
+    except (ProcessLookupError, ValueError):
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 import duckdb
 import polars as pl
 import structlog
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
 from streams.archive.buffer import Buffer
 from streams.archive.catalog import LAKE, METADATA, LakePaths, is_locked, open_writer, unavailable
 from streams.archive.growth import grows, type_of_column
-from streams.archive.lock import writers_lock
+from streams.archive.postgres import AdvisoryLock
 from streams.archive.progress import Move, Place
 from streams.archive.schema import OFFSETS, RAW, SKIPPED, TABLES, ddl, skipped_frame
 from streams.archive.views.published import VIEWS_VERSION, create_views, digest, version_of
@@ -315,3 +315,14 @@ def _moves_frame(moves: Mapping[Place, Move]) -> pl.DataFrame:
         },
         schema_overrides={"expected": pl.Int64},
     )
+
+
+def writers_lock(paths: LakePaths, *, timeout_s: float) -> FileLock | AdvisoryLock:
+    """A file's beside a catalog in SQLite, whose folder is made for it, or PostgreSQL's own; may be entered again.
+
+    Entering it raises `filelock.Timeout` when another process holds it for longer than `timeout_s`.
+    """
+    if paths.postgres is not None:
+        return AdvisoryLock(paths.postgres, timeout_s=timeout_s)
+    paths.catalog.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(paths.lock, timeout=timeout_s, thread_local=False)

@@ -19,9 +19,8 @@ from operator import itemgetter
 
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
-from models.retrieval.fusion import Place
+from models.retrieval.fusion import Place, speaker_bonuses
 from models.retrieval.lexical import query_vector
-from models.retrieval.speakers import speaker_bonuses
 from streams.index import session_memory, user_memory
 from streams.index.scope import Scope
 from streams.index.session_memory import RememberedTurn, remembered_turn, turn_key, turn_of_key

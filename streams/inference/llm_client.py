@@ -18,9 +18,9 @@ from pydantic import SecretStr
 
 from models.errors import LlmTimedOut, LlmUnavailable
 from streams.inference.llm_answers import Answer, Said, decode_answer, json_schema
-from streams.inference.llm_spent import count_call, count_usage
 from streams.inference.openai_failures import NotTheApi, judge, key_of
 from streams.inference.resilience import CallFailed, Guard, Retry
+from streams.observe.telemetry import metrics
 
 JsonMode = Literal["json_schema", "json_object", "text"]
 """How the server is told to answer in JSON: by the schema, which constrains what a model can say (OpenAI, Ollama,
@@ -228,3 +228,40 @@ class _Completion(Struct, frozen=True):
 
     choices: list[_Choice] = []
     usage: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_Tokens = Annotated[int, Meta(ge=0, le=2**31)]
+_MILLION = 1e6
+
+
+class _Billed(Struct, frozen=True):
+    prompt_tokens: _Tokens = 0
+    completion_tokens: _Tokens = 0
+
+
+def count_call(service: str, result: str, seconds: float) -> None:
+    """A call ended, with all its tries.
+
+    Args:
+        service: What it was for: `llm` or `judge`.
+        result: `answered`, `timeout` or `unavailable`.
+        seconds: How long it took.
+    """
+    metrics.counter("llm_calls_total", service=service, result=result).inc()
+    metrics.histogram("llm_call_seconds", service=service).observe(seconds)
+
+
+def count_usage(service: str, usage: msgspec.Raw) -> None:
+    """Tokens of one answer as its server counted them, and their price; nothing where it did not count."""
+    try:
+        used = msgspec.json.decode(usage, type=_Billed | None) or _Billed()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return
+    prices = metrics.settings
+    by_direction = {
+        "in": (used.prompt_tokens, prices.price_in_per_million),
+        "out": (used.completion_tokens, prices.price_out_per_million),
+    }
+    for direction, (tokens, price) in by_direction.items():
+        metrics.counter("llm_tokens_total", service=service, direction=direction).inc(tokens)
+        metrics.counter("llm_cost_total", service=service).inc(tokens * price / _MILLION)

@@ -8,7 +8,7 @@ them. The first start delivers what the topic still holds.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -25,7 +25,6 @@ from streams.http.security import access_of
 from streams.kafka.causes import traces_of
 from streams.kafka.client import consumer, require_topic
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
-from streams.notify.lags import SinkLags
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.ports import AlertSink
@@ -227,3 +226,25 @@ def _decoded(record: ConsumerRecord) -> AlertChanged | None:
         log.warning("alert_undecodable", partition=record.partition, offset=record.offset, detail=error.detail)
         return None
     return event if isinstance(event, AlertChanged) else None
+
+
+class SinkLags:
+    """Shows them by sink, and the largest by partition as every role does."""
+
+    def __init__(self) -> None:
+        self._by_sink: dict[str, dict[int, int]] = {}
+
+    def show(self, sink: str, lags: Mapping[int, int]) -> None:
+        """Show alert changes that a sink has not taken.
+
+        Args:
+            sink: Its name.
+            lags: By partition, all that it has; those that it had before are another worker's now.
+        """
+        for gone in self._by_sink.get(sink, {}).keys() - lags.keys():
+            metrics.forget_partition(gone)
+        self._by_sink[sink] = dict(lags)
+        for partition, lag in lags.items():
+            metrics.gauge("sink_lag_records", sink=sink, partition=str(partition)).set(lag)
+            furthest = max(each.get(partition, 0) for each in self._by_sink.values())
+            metrics.gauge("offset_lag_records", partition=str(partition)).set(furthest)

@@ -34,6 +34,7 @@ from streams.archive.buffer import Buffer, hole
 from streams.archive.catalog import paths_of
 from streams.archive.iceberg.withdraw import withdraw_now
 from streams.archive.landed import land_all
+from streams.archive.maintenance import Upkeep
 from streams.archive.mined import FOLDER
 from streams.archive.progress import Move, Place
 from streams.archive.schema import ABSENT, EXPIRED
@@ -49,7 +50,6 @@ from streams.masking.records import RecordMasker, masker_of, without_bytes
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.roles.archive_shown import Lags, count_landed, count_polled, tell_undecodable
-from streams.roles.archive_upkeep import Upkeep
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -21,9 +21,9 @@ from models.events import DeadLetter, OutputEvent, Position
 from models.events.topics import COMMANDS, TOPIC_OF, Topic
 from models.partition.sessions import PartitionFolded, Parts
 from models.policy import Policy
+from models.wire.arrival import FloodGauge
 from models.wire.codec import encode
 from models.wire.envelope import Headers, headers_for, key_of
-from models.wire.flood import FloodGauge
 from streams.inference.intake import Decoded, unfoldable
 from streams.kafka.causes import trace_headers
 from streams.kafka.producer import Producer, Record

@@ -144,7 +144,7 @@ class StateTable:
     async def _drop_outdated(self) -> None:
         """Of partitions that other workers have by now: what is erased there must not stay here."""
         if self._settings.state.store == "rocksdb" and self._producer is not None:
-            from streams.state.rocksdb_leftovers import drop_outdated  # noqa: PLC0415 - extra `rocksdb`
+            from streams.state.rocksdb import drop_outdated  # noqa: PLC0415 - extra `rocksdb`
 
             parent, max_age = self._folder(0).parent, self._settings.state.max_age
             await asyncio.to_thread(drop_outdated, parent, max_age, now_s=time.time())

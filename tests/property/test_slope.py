@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import linregress
 
-from models.risk.slope import fit_slope
+from models.risk.signals import fit_slope
 
 RISKS = st.lists(st.floats(0, 1), min_size=3, max_size=200)
 

@@ -17,9 +17,8 @@ from jobs.analyse.mining.memory_health import JOB as MEMORY
 from jobs.analyse.mining.parts import Parts
 from jobs.analyse.mining.source import Day, Source
 from models.policy.archive import ArchivePolicy, RetentionPolicy
-from streams.archive.catalog import LakePaths, reading
+from streams.archive.catalog import LakePaths, reading, spill_folder
 from streams.archive.retention import retain
-from streams.archive.spill import spill_folder
 from streams.archive.writer import LakeWriter
 from tests.lake_records import NOW, buffer_of, paths, turn
 

@@ -12,11 +12,11 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from fastapi.responses import StreamingResponse
 
+from streams.archive import maintenance
 from streams.archive.maintenance import Maintained
 from streams.http.measured import Measured
-from streams.inference.llm_spent import count_usage
+from streams.inference.llm_client import count_usage
 from streams.observe.telemetry import Metrics, metrics
-from streams.roles import archive_upkeep
 from streams.settings.archive import ArchiveSettings
 from streams.settings.telemetry import TelemetrySettings
 
@@ -87,8 +87,8 @@ async def test_an_upkeep_that_does_not_settle_shows(monkeypatch: pytest.MonkeyPa
     def maintain(*_: object, **__: object) -> Maintained:
         return Maintained(0, 0, 0, 0, next(ends))
 
-    monkeypatch.setattr(archive_upkeep, "maintain", maintain)
-    upkeep = archive_upkeep.Upkeep(cast("Any", None), ArchiveSettings(merge_every=timedelta(seconds=0)))
+    monkeypatch.setattr(maintenance, "maintain", maintain)
+    upkeep = maintenance.Upkeep(cast("Any", None), ArchiveSettings(merge_every=timedelta(seconds=0)))
     before = shown("archive_upkeep_total", result="not_settled")
     await upkeep.maintain()
     unsettled = shown("archive_unsettled")

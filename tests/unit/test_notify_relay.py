@@ -20,7 +20,7 @@ from models.events import AlertChanged
 from models.events.topics import ALERTS
 from models.wire.codec import encode
 from streams.notify import relay
-from streams.notify.lags import SinkLags
+from streams.notify.relay import SinkLags
 from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
 from streams.settings import load_settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.retrieval.speakers import speaker_bonuses, speaker_of
+from models.retrieval.fusion import speaker_bonuses, speaker_of
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from models.risk.signals import (
     behavioural_anomaly_risk,
     certain_trajectory_risk,
     combine,
+    fit_slope,
     risk_level,
     suspicion_score,
     topic_persistence_risk,
     trajectory_risk,
 )
-from models.risk.slope import fit_slope
 
 POLICY = RiskPolicy()
 

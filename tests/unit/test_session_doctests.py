@@ -16,7 +16,7 @@ import pytest
         "risk.message",
         "risk.modes",
         "risk.scorer",
-        "risk.slope",
+        "risk.signals",
         "text.features",
         "text.keywords",
         "text.words",

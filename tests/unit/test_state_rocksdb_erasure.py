@@ -16,8 +16,7 @@ from models.partition.sessions import ERASED_PART, PARTITION_ENTITY
 from streams.observe.telemetry import metrics
 from streams.settings import Settings, StateSettings
 from streams.state.changelog import keyed
-from streams.state.rocksdb import RocksTable, open_table
-from streams.state.rocksdb_leftovers import drop_outdated
+from streams.state.rocksdb import RocksTable, drop_outdated, open_table
 from streams.state.table import StateTable
 
 CANARY = "canary-0123456789"
@@ -168,9 +167,7 @@ async def test_a_recovery_drops_what_moved_to_other_workers(
     """What was erased there since must not stay on this disk; and a partition that moved is no longer shown."""
     dropped: list[Path] = []
     forgotten: list[int] = []
-    monkeypatch.setattr(
-        "streams.state.rocksdb_leftovers.drop_outdated", lambda parent, *_, **__: dropped.append(parent)
-    )
+    monkeypatch.setattr("streams.state.rocksdb.drop_outdated", lambda parent, *_, **__: dropped.append(parent))
     monkeypatch.setattr(metrics, "forget_partition", forgotten.append)
     monkeypatch.setattr("streams.state.table.Recovery.run", AsyncMock(return_value={}))
     settings = Settings(data_dir=tmp_path, state=StateSettings(store=store))

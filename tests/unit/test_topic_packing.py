@@ -11,8 +11,7 @@ import zlib
 import pytest
 
 from models.events import Role
-from models.session.topics.packing import Codec, MessageEntry, check_of, json_bytes, pack, unpack
-from models.session.topics.packing_dictionary import DICTIONARY
+from models.session.topics.packing import DICTIONARY, Codec, MessageEntry, check_of, json_bytes, pack, unpack
 
 CODECS: tuple[Codec, ...] = ("gzip", "deflate")
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]

@@ -19,7 +19,6 @@ from models.language.facts import (
     food,
     habits,
     instructions,
-    mentions,
     names,
     person,
     places,
@@ -28,7 +27,8 @@ from models.language.facts import (
     vocabulary,
     work,
 )
-from models.language.facts.attribution import own_words, plain
+from models.language.facts.attribution import own_words, plain, supposed_from
+from models.language.facts.mention_readings import OWN, READINGS
 from models.language.facts.statements import Statement, statements_of
 from models.language.facts.values import Finding, Rule
 from models.text.words import word_set, words_of
@@ -147,7 +147,7 @@ def extract(content: str) -> Extraction:
     facts: dict[tuple[FactCategory, str], ExtractedFact] = {}
     taken_back: list[Retraction] = []
     passing = not _PASSING_WORDS.isdisjoint(words)
-    for named in mentions.mentioned(text, words):
+    for named in mentioned(text, words):
         facts[named.category, named.key] = named
     for statement in statements_of(text, words):
         if passing and _is_passing(statement.said or statement.text):
@@ -228,3 +228,50 @@ def _ended(match: re.Match[str], statement: Statement) -> Iterable[Finding]:
 
 def _known_end(positive: str) -> list[Finding]:
     return [Retraction(category=category, key=key) for pattern, category, key in _ENDS if pattern.match(positive)]
+
+
+_OWNED = frozenset(pattern for *_rest, pattern, _read in READINGS if pattern.pattern.startswith((OWN, r"\b[Mm]y ")))
+"""Those that begin with whose it is: they are tried there alone."""
+_OWNER = re.compile(r"\b(?:[Mm]y|[Oo]ur)\b")
+_BY_WORD = {
+    word: [n for n, (words, *_rest) in enumerate(READINGS) if word in words]
+    for word in frozenset[str]().union(*(words for words, *_rest in READINGS))
+}
+_WORDS = frozenset(_BY_WORD)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_TAKING_BACK = re.compile(
+    (
+        r"\b(?:forget|delete|erase|remove|ignore|disregard|outgr[eo]w\w*|no longer|any ?more|used to|"
+        r"what(?:'s| is)|isn't|gone|gave|sold|died|passed away)\b"
+    ),
+    re.IGNORECASE,
+)
+
+
+def mentioned(text: str, words: set[str]) -> Iterable[ExtractedFact]:
+    """Facts that are taken for granted: a name in apposition, what is "mine"; `words` are the text's own, folded."""
+    present = words & _WORDS
+    if not present:
+        return
+    readings = [
+        (pattern, read)
+        for n in sorted({n for word in present for n in _BY_WORD[word]})
+        for _cues, also, pattern, read in (READINGS[n],)
+        if not also.isdisjoint(words)
+    ]
+    if not readings:
+        return
+    statement = Statement("")
+    for sentence in _SENTENCE.split(text):
+        meant = sentence[: supposed_from(sentence.lower(), words)]
+        owned = [found.start() for found in _OWNER.finditer(meant)]
+        matches = [(match, read) for pattern, read in readings for match in _matches(pattern, meant, owned)]
+        if matches and not _TAKING_BACK.search(meant):
+            for match, read in matches:
+                yield from read(match, statement)
+
+
+def _matches(pattern: re.Pattern[str], text: str, owned: list[int]) -> Iterable[re.Match[str]]:
+    if pattern in _OWNED:
+        return [match for start in owned if (match := pattern.match(text, start))]
+    return pattern.finditer(text)
