@@ -1,4 +1,4 @@
-"""Whose memory an event of `commands.v1`, and what follows from it, belongs to."""
+"""Entities that memory is folded by: whose an event of `commands.v1`, and what follows from it, is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is to be forgotten, and which records are theirs: one rule for topics, state and archive.
+"""Subjects of an erasure, and which records are theirs: one rule for topics, state and archive.
 
 A record is the subject's if it names a session, user or app of the subject, or if it is *tied* to what came of them: a
 compaction lists the texts of memories by number, an answer its request, a fact the values before it, an edit a

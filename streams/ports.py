@@ -1,4 +1,4 @@
-"""What the shell expects of the outside world: one protocol per kind of collaborator.
+"""Ports of the shell: one protocol per kind of collaborator.
 
 Implementations stand one per file in `embed/`, `vectors/`, `notify/`, `judges/`; `wiring` picks among them by settings.
 Each port has one contract suite in `tests/contract/` that runs on every implementation.

@@ -1,4 +1,4 @@
-"""What a query reads of the archive's files, and its rows written to a file of one's own."""
+"""Files of the archive that a query reads, and its rows written to a file of one's own."""
 
 # ruff: noqa: S608 - the statement is the analyst's own, on a connection that cannot write the archive
 

@@ -1,4 +1,4 @@
-"""What each column of each view means: what its table says of it, or what the view adds."""
+"""Meaning of each column of each view: as its table says, or as the view adds."""
 
 from __future__ import annotations
 

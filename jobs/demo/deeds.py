@@ -1,4 +1,4 @@
-"""What an operator does at the end of the play, over HTTP: purge the memories of an app, and erase a user."""
+"""Operator's commands at the end of the demo, over HTTP: purge the memories of an app, and erase a user."""
 
 from __future__ import annotations
 

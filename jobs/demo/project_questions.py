@@ -1,4 +1,4 @@
-"""What the demo asks a project's memory at the end of the play, over HTTP, and whether the answers are right."""
+"""Questions of the demo to project memory at the end of the play, over HTTP, and the right answers."""
 
 from __future__ import annotations
 

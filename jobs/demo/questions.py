@@ -1,4 +1,4 @@
-"""What the demo asks memory at the end of the play, over HTTP, and whether the answers are right."""
+"""Questions of the demo to user memory at the end of the play, over HTTP, and the right answers."""
 
 from __future__ import annotations
 

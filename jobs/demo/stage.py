@@ -1,4 +1,4 @@
-"""Where the demo is shown: a live view on a terminal, plain lines elsewhere, one JSON object for programs."""
+"""Display of the demo: a live view on a terminal, plain lines elsewhere, one JSON object for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the demo knows at a moment: a fold over Turntide's own output events, drawn by the view and the report."""
+"""State of the demo at a moment: a fold over Turntide's own output events, drawn by the view and the report."""
 
 from __future__ import annotations
 

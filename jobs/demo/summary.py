@@ -1,4 +1,4 @@
-"""What came of the play, judged: did exactly the expected sessions alert, does memory answer, is the archive whole?"""
+"""Verdict on the demo: did exactly the expected sessions alert, does memory answer, is the archive whole?"""
 
 from __future__ import annotations
 

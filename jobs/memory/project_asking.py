@@ -1,4 +1,4 @@
-"""What the commands of `turntide project` share: their arguments, asking the role, and printing what came of a deed."""
+"""Common parts of `turntide project`'s commands: arguments, asking the role, and printing a command's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `turntide replay --alert` reads: the topics, or the archive."""
+"""Sources of `turntide replay --alert`: the topics, or the archive."""
 
 from __future__ import annotations
 

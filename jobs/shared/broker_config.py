@@ -1,4 +1,4 @@
-"""What a single-node Kafka on loopback is configured with."""
+"""Configuration of a single-node Kafka on loopback."""
 
 from __future__ import annotations
 

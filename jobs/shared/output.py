@@ -1,4 +1,4 @@
-"""How commands print results and errors: a table for people, JSON or CSV for programs.
+"""Printing of results and errors by commands: a table for people, JSON or CSV for programs.
 
 Results go to standard output, everything said beside them to standard error, so that a pipe gets the result alone.
 Control characters of what conversations contain are shown, not sent: a turn must not steer somebody's terminal.

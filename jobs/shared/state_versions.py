@@ -1,4 +1,4 @@
-"""Which versions of state stand in the changelogs, read without decoding more than the versions."""
+"""State versions in the changelogs, read without decoding more than the versions."""
 
 from __future__ import annotations
 

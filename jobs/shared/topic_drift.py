@@ -1,4 +1,4 @@
-"""Which topics are wanted, and how the standing ones differ: pure, the broker is asked elsewhere."""
+"""Drift of the standing topics from those wanted: pure, the broker is asked elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a series of samples rises: the Theil-Sen slope with its interval, robust against spikes and single jumps."""
+"""Trend test of a series of samples: the Theil-Sen slope with its interval, robust against spikes and single jumps."""
 
 from __future__ import annotations
 

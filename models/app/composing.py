@@ -1,4 +1,4 @@
-"""What a conversation leaves: one memory of a few sentences, of what was notable in it (seed 003, Memory Creation)."""
+"""Composition of one app memory: a few sentences of what was notable in a conversation (Memory Creation)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fold of a space emits, with deterministic ids."""
+"""Outputs of the fold of app memory, with deterministic ids."""
 
 from __future__ import annotations
 

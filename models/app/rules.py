@@ -1,4 +1,4 @@
-"""What is decided about an app's memories by rules (seed 003): what a conversation leaves, and which memory goes.
+"""Creation and compaction of app memories by rules: what a conversation leaves, and which memory goes.
 
 `compose` makes a memory of an ended conversation, `decide` says which of one too many goes, `refusal` whether a
 decision can be carried out, whoever made it, and `oldest` is the way out where it cannot. All are pure and give the

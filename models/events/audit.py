@@ -1,4 +1,4 @@
-"""What people did with what is remembered: read words, or changed something. Names who and what about, never the words.
+"""Audit events: who read words of people, or changed something, and what it was about. Never the words.
 
 Written by roles that serve memory over HTTP (`streams.http.audit`), one event for each request; not an output of a
 fold: its id is random, and a replay makes none.

@@ -1,4 +1,4 @@
-"""What every event is made of: ids, times, roles, and the bases of what comes in and of what goes out."""
+"""Bases of all events: ids, times, roles, and the structs of what comes in and of what goes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a project's memory is made of: memories, relationships, episodes, chunks, conversations, facts.
+"""Types of project memory: memories, relationships, episodes, chunks, conversations, pending facts.
 
 The state keeps these, events carry them, readers and files have them: one form, so that nothing is lost on the way.
 Times are aware UTC. Importance, confidence, strength, significance and decay lie in 0-1.

@@ -1,4 +1,4 @@
-"""Whether two memories say something else of the same (seed 003, phase 3: conflict resolution). By rules, English.
+"""Contradictions between two app memories (app memory, phase 3: conflict resolution). By rules, English.
 
 | what contradicts | not |
 |---|---|

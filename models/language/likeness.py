@@ -1,4 +1,4 @@
-"""How much two short texts say the same: by the words that carry something, lightly stemmed."""
+"""Similarity of two short texts: by the words that carry something, lightly stemmed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two statements of a project's talk say opposite things: one denies what the other affirms. By rules, English.
+"""Negation between two statements of a project's talk: one denies what the other affirms. By rules, English.
 
 | denies | does not |
 |---|---|

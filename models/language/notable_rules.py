@@ -1,4 +1,4 @@
-"""Which wordings make a sentence notable, and how much each weighs. Found by a word that each of them holds."""
+"""Patterns of notable sentences, each with its weight. Found by a word that each of them holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody said, told by a third person: "I prefer tea" becomes "User prefers tea." English, by rules.
+"""Statements retold in the third person: "I prefer tea" becomes "User prefers tea." English, by rules.
 
 What the rules cannot turn is told as it was said, with who said it.
 """

@@ -1,4 +1,4 @@
-"""How something was said, −1 (bad) to 1 (good): a small lexicon with negation and intensifiers (seed 004, Layer 4).
+"""Emotional valence of a text, −1 (bad) to 1 (good): a lexicon with negation, intensifiers (project memory, Layer 4).
 
 After VADER (Hutto and Gilbert 2014): the strengths of words are added, an intensifier up to three words before
 raises or lowers one, a negation there turns it round and weakens it, an exclamation mark adds a little, and the sum is

@@ -1,4 +1,4 @@
-"""What a metric is. Which there are: `models.metrics`."""
+"""The type of a metric. All there are: `models.metrics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many open sessions of a partition are in each risk mode."""
+"""Counts of a partition's open sessions by risk mode."""
 
 from __future__ import annotations
 

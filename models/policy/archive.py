@@ -1,4 +1,4 @@
-"""What analysts may see of the archive, how long it is kept, and what mining looks for. Part of `models.policy`.
+"""Rules of the archive: anonymity, retention by privacy class, thresholds of mining. Part of `models.policy`.
 
 None of it changes what the stream does: `models.policy.digest` leaves this section out.
 """

@@ -1,4 +1,4 @@
-"""How the calibrated judgement of a session is made, and whom it may wake. Part of `models.policy`."""
+"""Rules of the calibrated judgement of a session, and of whom it may wake. Part of `models.policy`."""
 
 from __future__ import annotations
 

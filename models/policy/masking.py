@@ -1,4 +1,4 @@
-"""What is masked of people's words where they are kept for long. Part of `models.policy`.
+"""Rules of masking people's words where they are kept for long. Part of `models.policy`.
 
 None of it changes what the stream does: `models.policy.digest` leaves this section out.
 """

@@ -1,4 +1,4 @@
-"""What people do to a project's memory by hand. Each command is audited and answered, also if it changes nothing."""
+"""Commands of people on project memory. Each one is audited and answered, also if it changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which memories of a project stand against each other, and which belong together. Pure.
+"""Conflict rules between memories of a project, and which of them belong together. Pure.
 
 | two memories | then |
 |---|---|

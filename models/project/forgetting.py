@@ -1,4 +1,4 @@
-"""What becomes of the others when long-term memories of a project go: deleted, displaced, or erased with a session."""
+"""Cascade of removed long-term memories onto the others of a project: deleted, displaced, or erased with a session."""
 
 from __future__ import annotations
 

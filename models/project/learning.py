@@ -1,4 +1,4 @@
-"""What is learned from what is said: memories at once, or facts that wait to be surer (seed 004, Fact Lifecycle).
+"""Learning from what is said: memories at once, or facts that wait to be surer (project memory, Fact Lifecycle).
 
 | confidence | then |
 |---|---|

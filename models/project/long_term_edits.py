@@ -1,4 +1,4 @@
-"""What people do to long-term memories by hand: put right, expire, archive, restore, relate, bring back from a file."""
+"""Manual edits of long-term memories: put right, expire, archive, restore, relate, bring back from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a saved project would be lost if what was taken in of it were saved in its place. Pure.
+"""Loss check of a saved project: what would be gone if what was taken in of it were saved in its place. Pure.
 
 | of an item | is lost |
 |---|---|

@@ -1,4 +1,4 @@
-"""Whom and what an event of a project's memory mentions: sessions, users, and items of the project.
+"""Mentions of an event of project memory: sessions, users, and items of the project.
 
 A memory is said in many conversations and by many people, so its events name more than the one session and user that
 every output does. Erasing goes by this (`models.erasure`), and the archive keeps it in columns.

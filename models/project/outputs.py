@@ -1,4 +1,4 @@
-"""What the fold of a project emits, with deterministic ids: each item once, as it is at the end."""
+"""Outputs of the fold of project memory, with deterministic ids: each item once, as it is at the end."""
 
 from __future__ import annotations
 

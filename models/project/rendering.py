@@ -1,4 +1,4 @@
-"""What a language model is told of a project, and what of it counts as accessed: one rule for every reader (seed 004).
+"""Rendering of project memory for a language model, and what of it counts as accessed: one rule for every reader.
 
 | asked for | counts as accessed |
 |---|---|

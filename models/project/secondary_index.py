@@ -1,4 +1,4 @@
-"""How memories of a project are found: by what they say, by subject and by tag. Lists of ids, under names.
+"""Secondary indexes of a project's memories: by content, by subject and by tag. Lists of ids, under names.
 
 | name | lists |
 |---|---|

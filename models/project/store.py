@@ -1,4 +1,4 @@
-"""Where the state of a project lies: entities that are read when they are needed, and places for its items.
+"""Layout of a project's state: entities that are read when they are needed, and places for its items.
 
 | entity | what it holds |
 |---|---|

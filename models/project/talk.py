@@ -1,4 +1,4 @@
-"""What becomes of a project's conversations: messages at hand, chunks, status (rules: `memory.conversations`)."""
+"""Conversations of a project: messages at hand, chunks, status (rules: `memory.conversations`)."""
 
 from __future__ import annotations
 

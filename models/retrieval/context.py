@@ -1,4 +1,4 @@
-"""What a language model is told of a user: the seed's texts, and which parts of them fit a token budget (seed 002).
+"""Prompt of user memory: the source texts, and which parts of them fit a token budget (stage 3).
 
 `format_for_injection` and `long_term_prompt` write the seed's layouts (stage 3, "Final Prompt Injection").
 `fit_prompt` chooses what goes in when not everything does. What an app remembers stands before all of it

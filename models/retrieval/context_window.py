@@ -1,4 +1,4 @@
-"""What of a project goes into a language model's context window (seed 004, Context Window Management).
+"""Context window of a project (project memory, Context Window Management).
 
 | section | priority | may take |
 |---|---|---|

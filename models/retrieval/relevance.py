@@ -1,4 +1,4 @@
-"""What is asked of a project's memory, and what is found: the form that all strategies share (seed 004, Retrieval).
+"""Queries and hits of project memory: the form that all strategies share (project memory, Retrieval).
 
     relevance = Σ weight_i · score_i / Σ weight_i        over semantic, keyword, recency, importance, access
 

@@ -1,4 +1,4 @@
-"""How the tokens of a context window are divided (seed 004, Budget Allocation)."""
+"""Token budget of a context window, and its sections (project memory, Budget Allocation)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whether a session escalates: scorer, profile, slope, windows, signals, alerts."""
+"""Risk of a session: scorer, profile, slope, windows, signals, calibrated probability, modes, alerts."""

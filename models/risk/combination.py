@@ -1,4 +1,4 @@
-"""How likely a session escalates: its signals weighed into one log-odds, which comes apart again exactly.
+"""Calibrated combination of a session's signals into one log-odds, which comes apart again exactly.
 
 ```
 text      = base + Σ weight · value                    a logistic regression over the sequence signals

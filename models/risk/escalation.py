@@ -1,4 +1,4 @@
-"""Whether a session escalates, turn by turn: its signals, what each turn added, and what others say of it.
+"""Escalation state of a session, turn by turn: its signals, what each turn added, and what others say of it.
 
 Kept as part `e` of a session that a model judges (`policy.escalation.model_in_force`), written when it changed. What
 is kept of the signals is what they were before the last message, and that message: another piece of it can still come

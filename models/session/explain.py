@@ -1,4 +1,4 @@
-"""Why an alert stands, in a sentence with numbers and with the turns it rests on. Never a turn's text."""
+"""Explanation of an alert: a sentence with numbers and with the turns it rests on. Never a turn's text."""
 
 from __future__ import annotations
 

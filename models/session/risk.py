@@ -1,4 +1,4 @@
-"""What one input does to the risk of an open session: profile, judgement, mode and alert."""
+"""Risk step of one input to an open session: profile, judgement, mode and alert."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When something is due for each of many sessions: the nearest first, one entry each."""
+"""Deadlines of many sessions as a heap: the nearest first, one entry each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn does: asks, orders, supposes, probes the limits, rewrites the rules, refuses (seed 000, layer 3).
+"""Features of a turn: asks, orders, supposes, probes the limits, rewrites the rules, refuses (risk memory, layer 3).
 
 The seed names each by examples; `patterns` says what counts. English only: another language shows no feature but the
 question mark.

@@ -1,4 +1,4 @@
-"""What a reader does not see: invisible characters in words, messages written in them, and overridden direction."""
+"""Hidden text: invisible characters in words, messages written in them, and overridden direction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which script a text is in, and whether it can be English: of another language an English model says little."""
+"""Script and language of a text, English or not: of another language an English model says little."""
 
 from __future__ import annotations
 

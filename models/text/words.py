@@ -1,4 +1,4 @@
-"""What is looked at of a text: its folded form, its words, its size."""
+"""Words of a text, its folded form and its size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fold sees of one record: the event with its place in the log, the clock there, and what batch stages added."""
+"""Arrival of one record at a fold: the event, its place in the log, the clock there, and what batch stages added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What admins do to memories of apps and projects: written to `commands.v1`, then waited for until readers see it.
+"""Commands of admins to memories of apps and projects: written to `commands.v1`, awaited until readers see them.
 
 The memory role folds the command with everything else of the space or project, in one order; the index role shows what
 came of it. Who writes here therefore reads its own writes, or is told that it will take longer.

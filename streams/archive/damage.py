@@ -1,4 +1,4 @@
-"""Which files of the archive are not what was written: missing, cut short, overwritten; and which are not its own.
+"""Damage check of the archive: files missing, cut short, overwritten; and files that are not its own.
 
 The catalog knows each file's size and, of Parquet, the size of its footer. Comparing these with what is there reads
 eight bytes of a file in a folder, and on S3 nothing but the listing (an object there is never half written). So it is

@@ -1,4 +1,4 @@
-"""How a column of the archive grows with its event: structs get further fields, and nothing else changes."""
+"""Schema evolution of the archive's columns: structs get further fields, and nothing else changes."""
 
 from __future__ import annotations
 

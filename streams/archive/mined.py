@@ -1,4 +1,4 @@
-"""What mining keeps beside the archive: days with ids of sessions, and results without.
+"""Files that mining keeps beside the archive: days with ids of sessions, and results without.
 
 Both go with every erasure and every retention, whoever it is about: they are made again from what is left.
 """

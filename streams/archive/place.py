@@ -1,4 +1,4 @@
-"""Where an archive lives, as the settings say it."""
+"""Location of an archive, by the settings."""
 
 from __future__ import annotations
 

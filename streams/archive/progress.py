@@ -1,4 +1,4 @@
-"""How far the archive of each partition is. Which records may be taken next: `streams.kafka.ledger`."""
+"""Progress of the archive in each partition; which records may be taken next says `streams.kafka.ledger`."""
 
 from __future__ import annotations
 

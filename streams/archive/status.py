@@ -1,4 +1,4 @@
-"""What the archive holds and what it costs, for the command line and the metrics."""
+"""Status of the archive, its contents and costs, for the command line and the metrics."""
 
 # ruff: noqa: S608 - tables and columns are constants of this package, values travel as parameters
 

@@ -1,4 +1,4 @@
-"""Which rows of the archive are a subject's: `models.erasure.Subject.concerns` as SQL, over whole tables at once.
+"""Rows of a subject in the archive: `models.erasure.Subject.concerns` as SQL, over whole tables at once.
 
 Rows of projects have what they mention in columns (`models.project.mentions`), so that it is found out in one place
 only.

@@ -1,4 +1,4 @@
-"""What an erasure needs of the archive, and sessions as it has them: it knows more of them than the logs."""
+"""Archive side of an erasure, and sessions as the archive has them: it knows more of them than the logs."""
 
 # ruff: noqa: S608 - tables are constants of this package, values travel as parameters
 

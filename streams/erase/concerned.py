@@ -1,4 +1,4 @@
-"""Whom an erasure concerns, and what tells the folds to forget them. Pure."""
+"""Entities that an erasure concerns, and the events that make the folds forget them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `erasures.v1` says: who is to be forgotten, what the index answered, what is proved. Pure but for reading."""
+"""Record of an erasure in `erasures.v1`: the subject, what the index answered, the proof. Pure but for reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sessions an event tells of, who spoke in them, and which projects took something from them. Pure."""
+"""Sessions that an event is about, who spoke in them, and which projects took something from them. Pure."""
 
 from __future__ import annotations
 

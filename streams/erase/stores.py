@@ -1,4 +1,4 @@
-"""Which topics an erasure looks at, and for what."""
+"""Topics that an erasure looks at, and for what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log still holds of a subject, counted record by record in the order of the log. Pure."""
+"""Residual records of a subject in a log, counted record by record in the order of the log. Pure."""
 
 from __future__ import annotations
 

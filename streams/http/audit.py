@@ -1,4 +1,4 @@
-"""What is noted of requests that read what was said, or change something: dependencies of routes.
+"""Audit of requests that read what was said, or change something: dependencies of routes.
 
 A route says what it is by `Depends(reads_text)` or `Depends(acts)`; the request's scope keeps it. A tool says it by
 `note_tool`. What the request was about (ids) and how much was given comes from its path, query, body and answer;

@@ -1,4 +1,4 @@
-"""What a connection may do before it has asked anything: uvicorn has no time-out for the head of a request.
+"""Limits of a connection before it has asked anything: uvicorn has no time-out for the head of a request.
 
 A client that sends its headers a byte at a time would keep a connection for ever (slowloris). What comes after the
 head is the request's own time-out (`limits`): a body that does not end gets 504, and as long as no next head follows

@@ -1,4 +1,4 @@
-"""What stands before every route: lets a request in and notes who asks, or refuses it before anything is read."""
+"""Guard before every route: lets a request in and notes who asks, or refuses it before anything is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one request may take: size, time, and a place among those under way. Probes and metrics are not limited."""
+"""Limits of one request: size, time, and a place among those under way. Probes and metrics are not limited."""
 
 from __future__ import annotations
 

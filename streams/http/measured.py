@@ -1,4 +1,4 @@
-"""How many requests came, and how long they took, by the template of their route: no path, since paths hold ids."""
+"""Request counts and durations by route template: no path, since paths hold ids."""
 
 from __future__ import annotations
 

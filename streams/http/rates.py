@@ -1,4 +1,4 @@
-"""How often somebody may ask: token buckets, in bounded memory."""
+"""Rate limits: token buckets, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks, and whose memory they may read: bearer tokens, each bound to apps (the tenants).
+"""Bearer tokens, each bound to apps (the tenants): who asks, and whose memory they may read.
 
 | http.tokens | http.host | who reads what |
 |---|---|---|

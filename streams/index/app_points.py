@@ -1,4 +1,4 @@
-"""What the vector store has of apps' memories: points of their events, and what is read back from payloads.
+"""Payloads of app memories' points, and memories read back from them.
 
 Every app that a memory is shared with has a point of its own, filed under that app. So the condition that keeps each
 caller to its own apps (`streams.http.tenancy`) lets through what was shared, and nothing else.

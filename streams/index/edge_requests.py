@@ -1,4 +1,4 @@
-"""What Qdrant Edge is asked in its own terms: filters and points."""
+"""Requests to Qdrant Edge in its own terms: filters and points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both vector stores agree on: ids, indexed payload fields, and which points a collection takes."""
+"""Points as both vector stores have them: ids, indexed payload fields, and which points a collection takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the vector store has of projects: points of their events, and the events read back from payloads.
+"""Payloads of projects' points, and events read back from them.
 
 | collection | kind | found by |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""Whose memory may be read: every look-up is within a scope, and there is none that holds everything."""
+"""Scope of a reader, whose memory may be read: every look-up is within one, and there is none that holds everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to a Qdrant server: filters, points, and batches cut to what a request may hold."""
+"""Requests to a Qdrant server: filters, points, and batches cut to what a request may hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the vector store has of users: points of their events, and events' fields read back from payloads."""
+"""Payloads of users' points, and events' fields read back from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers which request of the memory role. Another kind of request is another function and a line here."""
+"""Dispatch of the memory role's requests by kind. Another kind of request is another function and a line here."""
 
 from __future__ import annotations
 

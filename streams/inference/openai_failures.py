@@ -1,4 +1,4 @@
-"""What the errors of OpenAI's client mean; shared by the language model and the embedder. Extra `llm`."""
+"""Meaning of the errors of OpenAI's client; shared by the language model and the embedder. Extra `llm`."""
 
 from __future__ import annotations
 

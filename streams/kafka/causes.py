@@ -1,4 +1,4 @@
-"""Which trace the records of a batch belong to, so that what they cause can carry it on.
+"""Trace contexts of a batch's records, so that what they cause can carry them on.
 
 Models decide nothing here: an output names its cause (`source`), and the cause's header goes along.
 """

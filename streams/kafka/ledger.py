@@ -1,4 +1,4 @@
-"""Which offsets were processed, and which fetched batches may be: the rules that survive kill −9 (design §4).
+"""Ledger of processed offsets, and of fetched batches that may be: the rules that survive kill −9 (design §4).
 
 Faust commits what it thinks was acknowledged. Around a rebalance, batches are fetched and then dropped without
 a word, or arrive before the seek to the committed offset, and a later one would carry the commit past them.

@@ -1,4 +1,4 @@
-"""How much memory this process may take."""
+"""Memory limit of this process."""
 
 from __future__ import annotations
 

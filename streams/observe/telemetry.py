@@ -1,4 +1,4 @@
-"""What operators see of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `tracing`."""
+"""Telemetry of a role: metrics by the catalogue of `models.metrics`, and logs. Traces: `streams.observe.tracing`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the roles left behind, held against the oracles' folds of the same logs (`streams.oracle.replay`). Pure.
+"""Comparison of what the roles left behind with the oracles' folds of the same logs (`streams.oracle.replay`). Pure.
 
 | compared | rule |
 |---|---|

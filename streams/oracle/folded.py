@@ -1,4 +1,4 @@
-"""Which roles fold what: replay, comparison, reset and chaos all take it from here."""
+"""Roles and their folds: replay, comparison, reset and chaos all take it from here."""
 
 from __future__ import annotations
 

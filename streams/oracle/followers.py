@@ -1,4 +1,4 @@
-"""What archive and index hold, which follow the logs in their own time, against the oracles. Pure.
+"""Comparison of archive and index, which follow the logs in their own time, with the oracles. Pure.
 
 | compared | rule |
 |---|---|

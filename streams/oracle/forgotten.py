@@ -1,4 +1,4 @@
-"""Which outputs of a log an erasure takes: they need not be there any more. Pure.
+"""Outputs of a log that an erasure takes: they need not be there any more. Pure.
 
 A fold sees an erasure in its log, so state needs no rule of its own. Its earlier outputs were emitted all the same:
 compacted topics, archive and index lose them. What comes after the erasure, of the same session even, must be there.

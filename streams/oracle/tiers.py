@@ -1,4 +1,4 @@
-"""What holds of users' memories once nothing is under way (seed 002), whatever the roles went through. Pure.
+"""Invariants of user memory once nothing is under way, whatever the roles went through. Pure.
 
 | where | what holds |
 |---|---|

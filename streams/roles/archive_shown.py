@@ -1,4 +1,4 @@
-"""What the archive role counts, shows and logs of its work."""
+"""Counters, gauges and logs of the archive role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every role that reads batches shares: admission, one poll at a time, and stopping instead of skipping.
+"""Base of every role that reads batches: admission, one poll at a time, and stopping instead of skipping.
 
 A role says what to do with admitted records (`on_records`) and how to get its state back (`on_assigned`). An error
 that a role does not turn into a dead letter stops the process before anything is acknowledged; whoever started it

@@ -1,4 +1,4 @@
-"""What every role that folds keyed state shares: recover, decode, fold, outputs, state, in this order.
+"""Base of every role that folds keyed state: recover, decode, fold, outputs, state, in this order.
 
 A role says how its records are decoded, which fold one of its partitions has, and what is counted. What is decided is
 decided in `models`.

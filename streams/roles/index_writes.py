@@ -1,4 +1,4 @@
-"""What the index role writes of events that are the last word on their key, as a table.
+"""Writes of the index role, for events that are the last word on their key, as a table.
 
 Of each step the store makes everything durable at once; a standing comes after what it says is in.
 """

@@ -1,4 +1,4 @@
-"""What every role counts of a batch and shows of its place in the log."""
+"""Counters of every role for a batch, and gauges of its place in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which spaces and projects are told that something is due: not too often, and none before there was time to answer."""
+"""Reminders of due work to spaces and projects: not too often, and none before there was time to answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the HTTP side of every role is told: where to listen, who may ask, and how much."""
+"""Settings of HTTP, of every role: where to listen, who may ask, and how much."""
 
 from __future__ import annotations
 

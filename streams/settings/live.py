@@ -1,4 +1,4 @@
-"""What the live page is told."""
+"""Settings of the live page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What telemetry is told."""
+"""Settings of telemetry."""
 
 from __future__ import annotations
 

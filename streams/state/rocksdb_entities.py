@@ -1,4 +1,4 @@
-"""What a fold sees of a partition's state in RocksDB: entities by their heads, read when they are asked for."""
+"""Entities of a partition's state in RocksDB, as a fold sees them: by their heads, read when they are asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which risky messages belong to campaigns, and what is said of each campaign."""
+"""Members of campaigns among risky messages, and the description of each campaign."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the probabilities of alerts come true, by week and version of the scorer, as far as alerts are labelled."""
+"""Calibration of alerts' probabilities by week and version of the scorer, as far as alerts are labelled."""
 
 from __future__ import annotations
 

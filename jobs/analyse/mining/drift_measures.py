@@ -1,4 +1,4 @@
-"""How far a sample has moved from a baseline, and how well probabilities come true. Pure, on numpy arrays."""
+"""Drift measures of a sample from a baseline, and calibration errors. Pure, on numpy arrays."""
 
 from __future__ import annotations
 

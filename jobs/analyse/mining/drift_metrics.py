@@ -1,4 +1,4 @@
-"""What is compared by drift: measures of a session, each with a name, a meaning and the query that shows it."""
+"""Metrics compared by drift: measures of a session, each with a name, a meaning and the query that shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one risk curve looks like: how steadily it rises, where it changes, and its shape on a common scale.
+"""Shape of one risk curve: how steadily it rises, where it changes, and its form on a common scale.
 
 Curves come as one row per point, points of a session one after the other. Ragged arrays: `starts` and `lengths` of each
 session in one flat array.

@@ -1,4 +1,4 @@
-"""How long sessions go without escalating: Kaplan and Meier's estimate, and apps held against each other.
+"""Survival of sessions without escalation: Kaplan and Meier's estimate, and apps held against each other.
 
 A session that ends calm is censored at its last scored turn: it might have escalated later. The test of apps takes
 users as the unit (`by_user`); the estimate's interval takes sessions as independent.

@@ -1,4 +1,4 @@
-"""What is said of a job that failed, and when it did not fail but was ended by somebody."""
+"""Failures of a mining job, told apart from an end by somebody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mining job is, and what it finds."""
+"""The type of a mining job, and of its findings."""
 
 from __future__ import annotations
 

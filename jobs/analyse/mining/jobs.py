@@ -1,4 +1,4 @@
-"""Which mining jobs there are. A new one is a module with a `JOB`, and a line here."""
+"""Registry of the mining jobs. A new one is a module with a `JOB`, and a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compaction keeps of what was said: sizes before and after, and whether a search still finds it."""
+"""Quality of compaction: sizes before and after, and whether a search still finds what was said."""
 
 # ruff: noqa: S608 - evidence is made of quoted names and dates
 

@@ -1,4 +1,4 @@
-"""Which of many texts are nearly the same: by common shingles (MinHash, Broder 1997) or by vectors.
+"""Near-duplicate detection among many texts: by common shingles (MinHash, Broder 1997) or by vectors.
 
 Texts are linked directly; those that hang together over any number of links are one group (connected components).
 """

@@ -1,4 +1,4 @@
-"""What a job made of each day, kept as Parquet: a run that was cut short goes on, a day that changed is made again.
+"""Parts of a job by day, kept as Parquet: a run that was cut short goes on, a day that changed is made again.
 
 A day's folder is written beside its place and renamed: it is there as a whole or not at all. It holds ids of sessions,
 so an erasure removes it (`streams.archive.mined`).

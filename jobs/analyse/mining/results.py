@@ -1,4 +1,4 @@
-"""What a run leaves behind: a folder per period with the section's words and figures and its tables as Parquet.
+"""Results of a run: a folder per period with the section's words and figures and its tables as Parquet.
 
 Nothing in it names a session or a user.
 """

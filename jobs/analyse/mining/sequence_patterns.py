@@ -1,4 +1,4 @@
-"""Which patterns of events are frequent, and which stand before alerts more often than elsewhere."""
+"""Frequent patterns of events, and those that stand before alerts more often than elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a mode: another one, or the end of the session."""
+"""Transitions from a mode: to another one, or to the end of the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which clusters of topics grow, are new, or hold more sessions with alerts than others."""
+"""Growth of topic clusters: those that grow, are new, or hold more sessions with alerts than others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a group of texts is called: the words that set it apart, of which none comes from too few people.
+"""Names of groups of texts: the words that set each apart, of which none comes from too few people.
 
 A word is kept as a mark, a number, wherever a job keeps something: what a group is called is looked up again in the
 archive, and only for words that may be shown.

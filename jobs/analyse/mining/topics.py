@@ -1,4 +1,4 @@
-"""What conversations are about: clusters of their topics, which grow, are new or risky, and who goes in circles.
+"""Topics of conversations in clusters, which grow, are new or risky, and sessions that go in circles.
 
 Texts are the titles and summaries of a session's topics and the key words of its segments. A text leaves this module as
 a vector and marks of its words (`topic_names`); the words that name a cluster are looked up in the archive again.

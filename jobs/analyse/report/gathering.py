@@ -1,4 +1,4 @@
-"""What a report is made of: each mining job's result of the period and of the one before, and facts of the archive."""
+"""Contents of a report: each mining job's result of the period and of the one before, and facts of the archive."""
 
 from __future__ import annotations
 

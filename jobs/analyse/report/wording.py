@@ -1,4 +1,4 @@
-"""How numbers read: names without their units, values with them, changes against the earlier period."""
+"""Wording of numbers: names without their units, values with them, changes against the earlier period."""
 
 from __future__ import annotations
 

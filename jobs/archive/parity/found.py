@@ -1,4 +1,4 @@
-"""What a comparison of the archive with itself found."""
+"""Findings of a comparison of the archive with itself."""
 
 # ruff: noqa: S608 - statements of this package
 

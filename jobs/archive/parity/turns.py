@@ -1,4 +1,4 @@
-"""Which turns each session counted, told from the log alone: the rules of `models.session.fold`, as SQL.
+"""Counted turns of each session, from the log alone: the rules of `models.session.fold`, as SQL.
 
 A session has lives: from its first turn to its end, and from the first higher number after it to the next. A closing
 profile says where a life ends. Within one, a turn is

@@ -1,4 +1,4 @@
-"""Who is held against whom: a policy, and the scorer of turns by which it judges."""
+"""Contenders of a back-test: a policy, and the scorer of turns by which it judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scores tell beside alerts: recall at every threshold, delays by class, whether probabilities are right."""
+"""Curves of scores beside alerts: recall at every threshold, delays by class, calibration of probabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How right a policy's alerts are, how early, and how many: figures over judged sessions."""
+"""Figures of a policy's alerts over judged sessions: how right, how early, and how many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What policies and scorers make of traffic: the roles' own fold, and of each session highest score and alerts."""
+"""Judging of traffic by policies and scorers: the roles' own fold, and of each session highest score and alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the result of a back-test is printed."""
+"""Tables of a back-test's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is judged: the archive, or a labelled file, as the log of turns it was."""
+"""Traffic of a back-test: the archive, or a labelled file, as the log of turns it was."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How fast it is, against others on the same machine: `turntide bench`."""
+"""Benchmarks, against others on the same machine: `turntide bench`."""

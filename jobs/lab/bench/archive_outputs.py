@@ -1,4 +1,4 @@
-"""What the roles say of a session while its turns come: made up, but of the true kinds, sizes and proportions.
+"""Synthetic outputs of the roles for a session: made up, but of the true kinds, sizes and proportions.
 
 As in `turntide demo`, each turn goes on to its user's memory. A profile stands for an exchange: a role with much to do
 folds several turns of a session at once.

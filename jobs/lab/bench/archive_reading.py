@@ -1,4 +1,4 @@
-"""How long it takes to read an archive: each view, one day of it, each mining job, and the report on a day."""
+"""Read times of an archive: each view, one day of it, each mining job, and the report on a day."""
 
 # ruff: noqa: S608 - tables are constants of the archive, values travel as parameters
 

@@ -1,4 +1,4 @@
-"""Where measuring takes place: a broker and a folder of its own, gone afterwards."""
+"""Environment of a benchmark: a broker and a folder of its own, gone afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a benchmark's runs amount to: medians, ratios of runs side by side, percentiles."""
+"""Summaries of a benchmark's runs: medians, ratios of runs side by side, percentiles."""
 
 from __future__ import annotations
 

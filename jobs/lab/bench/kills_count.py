@@ -1,4 +1,4 @@
-"""What kills left behind, counted against the oracle: turns by session, alerts by what they say. Pure."""
+"""Loss and duplication after kills, counted against the oracle: turns by session, alerts by what they say. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the live page costs its role: many sessions that change, told to many pages, of which some stop reading.
+"""Cost of the live page to its role: many sessions that change, sent to many pages, of which some stop reading.
 
 In this process, without sockets: the board, the hub and the streams as they are, at the other end a client that counts.
 """

@@ -1,4 +1,4 @@
-"""What memories of apps cost where they are made: in the folds, in this process, without a broker."""
+"""Cost of making app memories: in the folds, in this process, without a broker."""
 
 from __future__ import annotations
 

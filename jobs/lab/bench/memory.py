@@ -1,4 +1,4 @@
-"""What the sessions role holds in memory: many sessions come and go through one partition, some stay open.
+"""Memory of the sessions role: many sessions come and go through one partition, some stay open.
 
 The pure fold and its table in this process, without Kafka: everything that grows with sessions is in these two. First
 a number of open sessions of a stated length are filled in, to see what one takes; then short sessions stream by, each

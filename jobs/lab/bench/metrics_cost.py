@@ -1,4 +1,4 @@
-"""What counting costs: the sessions role with its metrics, and with a registry that counts nothing, in turns.
+"""Cost of counting: the sessions role with its metrics, and with a registry that counts nothing, in turns.
 
 Both run the same code over the same turns; `telemetry.metrics` alone differs. With metrics `/metrics` is read every
 five seconds, three times as often as by Prometheus' example. Other work on the machine disturbs throughput more than a

@@ -1,4 +1,4 @@
-"""What the page of measurements consists of, and how it is written as Markdown."""
+"""Parts of the page of measurements, and their Markdown."""
 
 from __future__ import annotations
 

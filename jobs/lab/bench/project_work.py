@@ -1,4 +1,4 @@
-"""What a project's memory costs: its fold and its view, in this process, without a broker."""
+"""Cost of project memory: its fold and its view, in this process, without a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How soon state is back: our state table, in memory and in RocksDB, beside a stock Faust table of the same size.
+"""Recovery time of state: our state table, in memory and in RocksDB, beside a stock Faust table of the same size.
 
 Each round has a process for each contender, one after the other on the same broker. Keys and values have the same
 sizes, and each contender must end with every key.

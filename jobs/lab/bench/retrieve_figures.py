@@ -1,4 +1,4 @@
-"""What a run of requests amounts to: percentiles, rates, and which limits hold."""
+"""Summary of a run of requests: percentiles, rates, and which limits hold."""
 
 from __future__ import annotations
 

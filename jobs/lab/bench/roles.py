@@ -1,4 +1,4 @@
-"""What each role costs per turn, all of them at work on the same backlog: processor, memory, and bytes in every topic.
+"""Cost of each role per turn, all of them at work on one backlog: processor, memory, and bytes in every topic.
 
 The base of `turntide sizing`. Processor time is read from the processes, so other work on the machine disturbs it
 little; what a role takes to start and to be ready is left out.

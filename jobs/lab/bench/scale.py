@@ -1,4 +1,4 @@
-"""What grows with size and what does not: long sessions, many sessions, several workers."""
+"""Scaling: long sessions, many sessions, several workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn costs early and late in a session: one session, the pure fold, a turn at a time.
+"""Cost of a turn early and late in a session: one session, the pure fold, a turn at a time.
 
 At each position the same words are said, after a history of other ones: what differs is only how long the session is.
 A turn is a micro-batch of its own, so that each one reads its session's state and writes it: the dearest case.

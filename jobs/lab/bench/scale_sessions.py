@@ -1,4 +1,4 @@
-"""What a turn costs and how much memory is taken by many open sessions: fold and table in a process of their own.
+"""Cost of a turn, and memory, with many open sessions: fold and table in a process of their own.
 
 `python -m jobs.lab.bench.scale_sessions SESSIONS TURNS_EACH PASSES` prints its figures as JSON. Every session is
 filled by the fold itself; nothing is copied, so that memory is what the role would need for them.

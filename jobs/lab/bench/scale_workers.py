@@ -1,4 +1,4 @@
-"""How fast one, two and more session workers are on the same backlog, on a real broker on the same machine.
+"""Throughput of one, two and more session workers on one backlog, on a real broker on the same machine.
 
 All workers are ready and share the partitions before there is anything to do. While the backlog is written they are
 stopped (SIGSTOP, for far less than a session time-out), so that they begin together, with all of it before them.

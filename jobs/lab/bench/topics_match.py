@@ -1,4 +1,4 @@
-"""How long it takes to compare a message with twenty topics."""
+"""Time of matching a message against twenty topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much packing saves on real conversations, by codec, beside what the seed says; and how long unpacking takes.
+"""Compression of real conversations, by codec, beside the source figures; and the time of unpacking.
 
 The seed's codec is JSON → gzip → base64. Beside it: the same without base64, the project's second codec (`deflate`
 with a shared dictionary) and, if the package `zstandard` is installed, zstd with a dictionary trained on the other half

@@ -1,4 +1,4 @@
-"""What topic memory takes of the throughput: the same turns with it and without it, in alternation.
+"""Share of topic memory in the throughput: the same turns with it and without it, in alternation.
 
 `fold` is the pure fold and its table alone, where topic memory weighs most; `role` is the sessions role as a process on
 a broker, which also decodes, embeds, scores, publishes and commits.

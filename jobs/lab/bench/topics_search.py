@@ -1,4 +1,4 @@
-"""Whether packed messages are still found.
+"""Findability of packed messages.
 
 By a search of the summary that stands for them (each compaction's own probes), and in the session's vector memory,
 which has every message.

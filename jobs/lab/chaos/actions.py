@@ -1,4 +1,4 @@
-"""What is done to the roles, the broker and the vector store, and when: a pure function of the seed."""
+"""Fault injection into the roles, the broker and the vector store: the plan, a pure function of the seed."""
 
 from __future__ import annotations
 

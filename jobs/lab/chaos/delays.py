@@ -1,4 +1,4 @@
-"""How late alerts were, with all harms at work and after kills alone. Pure."""
+"""Delays of alerts, with all faults at work and after kills alone. Pure."""
 
 from __future__ import annotations
 

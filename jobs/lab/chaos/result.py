@@ -1,4 +1,4 @@
-"""What a run did and found."""
+"""Result of a chaos run: what it did and found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who judges which labelled dialogue: the configured scorer, or one that was trained without it."""
+"""Judges of labelled dialogues: the configured scorer, or one that was trained without the dialogue."""
 
 from __future__ import annotations
 

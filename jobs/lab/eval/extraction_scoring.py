@@ -1,4 +1,4 @@
-"""What an extractor finds in the labelled sentences against what it should: by type, subject, split and difficulty."""
+"""Scoring of extractors on the labelled sentences: by type, subject, split and difficulty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extractors find in the labelled messages against what they should: precision, recall, F1, clean negatives."""
+"""Scoring of extractors on the labelled messages: precision, recall, F1, clean negatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topic each message of a session is put into: by the project's own fold, and by simulations beside it."""
+"""Assignment of each message of a session to a topic: by the project's own fold, and by simulations beside it."""
 
 from __future__ import annotations
 

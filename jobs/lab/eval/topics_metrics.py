@@ -1,4 +1,4 @@
-"""How well messages are put together: pairs of messages, counted (pairwise precision, recall and F1; Youden's J)."""
+"""Clustering metrics over pairs of messages (pairwise precision, recall and F1; Youden's J)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the project wrote itself for the scorer to learn from: contrasts, and dialogues that mostly only look risky.
+"""Training examples that the project wrote itself: contrasts, and dialogues that mostly only look risky.
 
 A **pair** is two messages of one manner: one wants something harmful, the other does not. What a model learns from
 their difference is the aim, not the style of a data set.

@@ -1,4 +1,4 @@
-"""Whether a broker answers, asked with a real metadata request."""
+"""Readiness of a broker, asked with a real metadata request."""
 
 from __future__ import annotations
 

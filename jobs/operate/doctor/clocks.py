@@ -1,4 +1,4 @@
-"""Whether the clocks agree: this machine's, the broker's, and those of the roles that answer.
+"""Clock check: this machine's clock, the broker's, and those of the roles that answer.
 
 Kafka tells nobody what time it is. What can be seen is the time that it gave the last turns: one that lies ahead of
 this clock says that this one is behind. A broker that is behind shows in no record; the roles' clocks show by the

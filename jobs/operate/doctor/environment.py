@@ -1,4 +1,4 @@
-"""Whether the environment holds variables that look like settings and are none."""
+"""Environment check: variables that look like settings and are none."""
 
 from __future__ import annotations
 

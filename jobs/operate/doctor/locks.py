@@ -1,4 +1,4 @@
-"""Who holds the locks of the archive, the vector store, the state and the local broker, and whether they are alive.
+"""Lock check of archive, vector store, state and local broker: the holders, and whether they are alive.
 
 Each is the kernel's lock on a file and goes with its process: a file that is left over locks nothing. What is stale is
 a lock whose holder sleeps for ever (stopped by a signal or a debugger), is another kind of program, or cannot be seen

@@ -1,4 +1,4 @@
-"""Where the roles of these settings answer over HTTP."""
+"""HTTP addresses at which the roles of these settings answer."""
 
 from __future__ import annotations
 

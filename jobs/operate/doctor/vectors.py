@@ -1,4 +1,4 @@
-"""Whether the vector store answers, and holds vectors of the configured embedder."""
+"""Check of the vector store: it answers, and holds vectors of the configured embedder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check of `turntide doctor` says."""
+"""Verdict of a check of `turntide doctor`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is out of step: between catalogue, rules, dashboards and runbooks. Pure but for reading the runbooks."""
+"""Consistency checks between catalogue, rules, dashboards and runbooks. Pure but for reading the runbooks."""
 
 from __future__ import annotations
 

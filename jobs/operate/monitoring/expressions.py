@@ -1,4 +1,4 @@
-"""What a PromQL expression asks for: which series, and which labels its result has (extra `monitoring`)."""
+"""Analysis of PromQL expressions: their series, and the labels of their result (extra `monitoring`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a number of turns a day takes: partitions, workers, memory, disk and money, from measured costs of a turn."""
+"""Sizing for a number of turns a day: partitions, workers, memory, disk and money, from measured costs of a turn."""

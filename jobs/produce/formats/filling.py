@@ -1,4 +1,4 @@
-"""What every format shares: how turns are made of what was said, and how gaps are filled.
+"""Common rules of every format: turns made of what was said, and gaps filled.
 
 The rules, the same for every conversation format:
 

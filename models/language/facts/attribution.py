@@ -1,4 +1,4 @@
-"""What of a message does not speak for its user: code, quotes, pastes, fiction, tasks, hypotheticals, other voices."""
+"""Attribution filter: code, quotes, pastes, fiction, tasks, hypotheticals, voices that do not speak for the user."""
 
 from __future__ import annotations
 

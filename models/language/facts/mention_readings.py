@@ -1,4 +1,4 @@
-"""How what is taken for granted is read: a name in apposition, "my latex allergy", "my flat in Bonn"."""
+"""Readings of presupposed facts: a name in apposition, "my latex allergy", "my flat in Bonn"."""
 
 from __future__ import annotations
 

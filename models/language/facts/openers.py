@@ -1,4 +1,4 @@
-"""What leads into a statement and how far it is meant: "remember that", "I think", "from now on", "please"."""
+"""Openers of a statement, and how far they mean it: "remember that", "I think", "from now on", "please"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said in many ways, in the one way that the rules know: "home is Oslo" as "I live in Oslo"."""
+"""Normalisation of paraphrases to the one wording that the rules know: "home is Oslo" as "I live in Oslo"."""
 
 from __future__ import annotations
 

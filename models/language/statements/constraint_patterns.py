@@ -1,4 +1,4 @@
-"""How constraints are said: demanded, forbidden, limited, due."""
+"""Patterns of constraints: demanded, forbidden, limited, due."""
 
 from __future__ import annotations
 

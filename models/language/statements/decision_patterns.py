@@ -1,4 +1,4 @@
-"""How decisions are said: chosen, settled, changed, refused."""
+"""Patterns of decisions: chosen, settled, changed, refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a statement less sure than its wording: each doubt has a name and a factor on the confidence.
+"""Hedges that make a statement less sure than its wording: each has a name and a factor on the confidence.
 
 | doubt | factor | for example |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""How entities and facts are said."""
+"""Patterns of entities and facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How goals and preferences are said."""
+"""Patterns of goals and preferences."""
 
 from __future__ import annotations
 

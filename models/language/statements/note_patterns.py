@@ -1,4 +1,4 @@
-"""How notes are taken: "Roof: clay tiles", "Deadline -> 5 May, no extensions", "Goal for June = 50 teams".
+"""Patterns of notes: "Roof: clay tiles", "Deadline -> 5 May, no extensions", "Goal for June = 50 teams".
 
 | what is noted | type |
 |---|---|

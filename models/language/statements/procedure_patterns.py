@@ -1,4 +1,4 @@
-"""How procedures are said: to reach something, do this; first this, then that."""
+"""Patterns of procedures: to reach something, do this; first this, then that."""
 
 from __future__ import annotations
 

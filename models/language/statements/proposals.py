@@ -1,4 +1,4 @@
-"""What an assistant proposed and the user took up: "yes, let's do that" is a decision with the proposal's content."""
+"""Proposals of an assistant that the user took up: "yes, let's do that" is a decision with the proposal's content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which wordings say which type, and how surely: seed 004's patterns, made to fit statements, and those beyond it.
+"""Extraction rules by type, with confidences: the source patterns, made to fit statements, and those beyond them.
 
 | type | seed's wording | confidence | beyond the seed |
 |---|---|---|---|

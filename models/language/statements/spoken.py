@@ -1,4 +1,4 @@
-"""What of a message its speaker says: sentences without code, logs, quotes and pasted lines; and their clauses."""
+"""Filter of a message to what its speaker says: sentences without code, logs, quotes and pastes; and their clauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement is about: its subject, its category, its tags.
+"""Subjects, categories and tags of statements.
 
 A subject is a slot ("database"), or a slot for a purpose ("language for cli"): two decisions of one subject are rivals,
 and the newer retires the older. So a subject is given only where the wording leaves no doubt:

@@ -1,1 +1,1 @@
-"""Whether a conversation escalates, seen turn by turn: one small online signal each. Read `signals` first."""
+"""Sequence signals of escalation, turn by turn: one small online signal each. Read `signals` first."""

@@ -1,4 +1,4 @@
-"""When the risk changes: sums of what is too much (CUSUM, Page-Hinkley) and the largest single rise.
+"""Change signals of the risk: sums of what is too much (CUSUM, Page-Hinkley) and the largest single rise.
 
 Sources: E. S. Page, Continuous inspection schemes, Biometrika 41 (1954) 100-115; D. V. Hinkley, Inference about the
 change-point from cumulative sum tests, Biometrika 58 (1971) 509-523.

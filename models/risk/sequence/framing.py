@@ -1,4 +1,4 @@
-"""How the user frames it: a fiction or a role that drifts, instructions about the rules, demands."""
+"""Framing signals: a fiction or a role that drifts, instructions about the rules, demands."""
 
 from __future__ import annotations
 

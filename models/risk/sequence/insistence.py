@@ -1,4 +1,4 @@
-"""What the user does about a refusal: is refused, asks on, asks again in other words."""
+"""Insistence signals after a refusal: the user is refused, asks on, asks again in other words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How risky the turns are: their level, their peak, and the second one beside it."""
+"""Level signals of the turns' risk: their level, their peak, and the second one beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conversation stays with and comes back to, by the vectors of its turns. Without vectors all are 0."""
+"""Matter signals: what a conversation stays with and comes back to, by vectors of its turns; all 0 without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one user turn looks like to the sequence signals."""
+"""Observation of one user turn, as the sequence signals see it."""
 
 from __future__ import annotations
 

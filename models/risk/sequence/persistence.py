@@ -1,4 +1,4 @@
-"""How much of the conversation is risky: a share of all turns, and a run without a break."""
+"""Persistence signals: the share of all turns that is risky, and a run without a break."""
 
 from __future__ import annotations
 

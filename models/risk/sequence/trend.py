@@ -1,4 +1,4 @@
-"""Whether the risk rises steadily: an online regression, less its error."""
+"""Trend signal of the risk: an online regression, less its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What topic memory tells of its changes, and to whom."""
+"""Outputs of topic memory: its changes, and the events they become."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users, assistants and slower stages say of topics, as control events beside the turns (seed 001).
+"""Control events of topics beside the turns: ratings, tags, feedback, summaries, restores (topic memory).
 
 Nothing happens for a topic that is not kept.
 """

@@ -1,4 +1,4 @@
-"""How topics fade: half-life by accesses, priority by age (seed 001, §3). Event time only."""
+"""Decay of topics: half-life by accesses, priority by age (topic memory, §3). Event time only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which topic a message is like: cosines to the topics' embeddings (seed 001, §1).
+"""Topic matching: cosines of a message to the topics' embeddings (topic memory, §1).
 
 A topic's embedding is the running mean of its user messages' vectors, kept as int8 like those of `vectors`, so that a
 cosine is the same on every machine. (The first message alone would match worse: `turntide eval topics` shows both.)

@@ -1,4 +1,4 @@
-"""What a session's topics hold, for those who read them (seed 001, API methods). Nothing here changes anything.
+"""Read access to a session's topics (topic memory, API methods). Nothing here changes anything.
 
 Reading is not an access: the half-life of a topic follows what is said in it, not who looks.
 """

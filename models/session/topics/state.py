@@ -1,4 +1,4 @@
-"""What is kept of a session's topics, in parts whose names begin with `t` (seed 001, Data structures).
+"""State of a session's topics, in parts whose names begin with `t` (topic memory, Data structures).
 
 | part | content | written |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""Where a session's topics are kept: working copies over the parts that `topic_state` describes."""
+"""Store of a session's topics: working copies over the parts that `topic_state` describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prompt begins with: memories of the app, in the seed's format (seed 003, Context Integration)."""
+"""App memories at the begin of a prompt, in the source format (app memory, Context Integration)."""
 
 from __future__ import annotations
 

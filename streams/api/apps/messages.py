@@ -1,4 +1,4 @@
-"""What the routes over memories of apps take and answer, under seed 003's names and scales.
+"""Requests and answers of the routes over app memory, under the source names and scales.
 
 Importance is 0-10 here and 0-1 everywhere else. Times are UTC, RFC 3339.
 """

@@ -1,4 +1,4 @@
-"""What the routes over memories of apps read from; `streams.index.app_memory` fits. Times are aware UTC."""
+"""Ports of the routes over app memory; `streams.index.app_memory` fits. Times are aware UTC."""
 
 # ruff: noqa: D102 - most properties are fields of events and described there (models/events/app.py)
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which space of memories a request is about, and what every command to it says."""
+"""Namespace of a request to app memory, and the fields that every command to it has."""
 
 from __future__ import annotations
 

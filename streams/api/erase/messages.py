@@ -1,4 +1,4 @@
-"""What the routes of erasure take and answer."""
+"""Requests and answers of the routes of erasure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of sessions and alerts, for the page: the latest of each, put together from events. No I/O, no clock.
+"""Live board of sessions and alerts: the latest of each, put together from events. No I/O, no clock.
 
 | what | rule |
 |---|---|

@@ -1,4 +1,4 @@
-"""What people do on the page: acknowledging and labelling alerts, as `turntide alerts ack` and `label` do."""
+"""Commands of the live page: acknowledging and labelling alerts, as `turntide alerts ack` and `label` do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes, told to everybody who watches: server-sent events, coalesced, 20 frames a second at most.
+"""Server-sent events of the live page: changes for everybody who watches, coalesced, 20 frames a second at most.
 
 Nobody has a queue. A reader is a number, the version of the board that it knows; when it can take more, it is told what
 changed since, the latest of each session. A reader that stops reading costs one piece of a frame and what the socket

@@ -1,4 +1,4 @@
-"""What is kept of one session and of its alerts, and how it is told as rows. No text of a turn."""
+"""Read model of one session and its alerts, rendered as rows of the live page. No text of a turn."""
 
 from __future__ import annotations
 

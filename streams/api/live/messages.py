@@ -1,4 +1,4 @@
-"""What `/v1/live` answers, in JSON: times RFC 3339 in UTC, risks 0-1. Text only where it is said so."""
+"""Answers of `/v1/live` in JSON: times RFC 3339 in UTC, risks 0-1. Text only where it is said so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the MCP tools take and give, over users' memory and over projects' (`streams.api.mcp.server` serves them)."""
+"""MCP tools over users' memory and over projects': arguments and answers (`streams.api.mcp.server` serves them)."""
 
 from __future__ import annotations
 

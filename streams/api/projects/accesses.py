@@ -1,4 +1,4 @@
-"""What readers retrieve of projects, written to `commands.v1` in batches (seed 004, Access Recording).
+"""Access recording: what readers retrieve of projects, written to `commands.v1` in batches (project memory).
 
 An answer never waits for it. What cannot be written is counted, never lost in silence
 (`project_accesses_total`): memory forgets a little sooner than it should, and nothing else happens.

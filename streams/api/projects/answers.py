@@ -1,4 +1,4 @@
-"""What is answered of projects' memory by look-ups. Items are those of `models.events.project_items`.
+"""Answers of look-ups in project memory. Items are those of `models.events.project_items`.
 
 In what is read `decay_factor` is the present one; an export has the stored one.
 """

@@ -1,4 +1,4 @@
-"""What people ask to be done to projects' memory, and what is answered."""
+"""Requests and answers of commands on project memory."""
 
 from __future__ import annotations
 

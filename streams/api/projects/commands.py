@@ -1,4 +1,4 @@
-"""What people do to a project's memory over HTTP: written to the log, carried out by the fold, audited, and seen.
+"""Commands on project memory over HTTP: written to the log, carried out by the fold, audited, and seen.
 
 | asked | answered |
 |---|---|

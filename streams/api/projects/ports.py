@@ -1,4 +1,4 @@
-"""What the routes over projects' memory read from and write to; `streams.index.project_memory` fits."""
+"""Ports of the routes over project memory, for reading and writing; `streams.index.project_memory` fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which project a request is about, what every command to it says, and what is told of its outcome.
+"""Project of a request, the fields that every command to it has, and its outcome.
 
 A project id may hold slashes; routes are told apart by their last words, those that end in a fixed word first.
 """

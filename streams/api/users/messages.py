@@ -1,4 +1,4 @@
-"""What the memory routes take and answer. Decoded and encoded by msgspec, once; OpenAPI is made from these.
+"""Requests and answers of the memory routes. Decoded and encoded by msgspec, once; OpenAPI is made from these.
 
 Seed 002's names (`structured_facts`, `episodic_context`, `turn_range`, `distance`) are kept. Times are UTC, RFC 3339.
 """

@@ -1,4 +1,4 @@
-"""What the API reads from: the memories as it needs them, so that each can be doubled in a test.
+"""Ports of the API: the memories as it needs them, so that each can be doubled in a test.
 
 `streams.index.user_memory`, `session_memory` and `streams.index.hybrid_search` fit these; memories of apps have their
 ports in `apps_ports`, and what writes has them at the end. Times are aware UTC.

@@ -1,4 +1,4 @@
-"""What a table of the archive has that its Iceberg table has not, and the other way round.
+"""Difference between a table of the archive and its Iceberg table, both ways.
 
 Readers of Iceberg see each turn and each event with an id once, as the archive's views show them: of rows with the same
 key the first by log order, or the one that was published already. Rows that are not shown are called hidden.

@@ -1,4 +1,4 @@
-"""Which files a table has, which of them its snapshots name, and removing the rest.
+"""Files of an Iceberg table, those that its snapshots name, and removal of the rest.
 
 A file that nothing names is what a killed publisher left, or what another one is about to commit. It is removed only
 when it was listed before a commit of ours: whoever wrote it began from an older snapshot, and will be refused.

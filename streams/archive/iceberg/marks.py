@@ -1,4 +1,4 @@
-"""How far a table is published, kept in the summary of the very snapshot that brought it there.
+"""Progress marks of publishing a table, kept in the summary of the very snapshot that brought it there.
 
 Rows and marks are one commit, so a publisher that dies at any moment neither loses nor doubles. Beside the next
 offset stands how many rows the archive had below it: rows are only ever removed there, so fewer of them mean that

@@ -1,4 +1,4 @@
-"""Where the settings put the Iceberg tables; needs no package of them, so that roles can ask."""
+"""Location of the Iceberg tables, by the settings; needs no package of them, so that roles can ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What analysts read: SQL views over the tables of `raw`, kept in the catalog, so that every DuckDB client has them.
+"""SQL views over the tables of `raw`, kept in the catalog, so that every DuckDB client has them.
 
 The log repeats events after a crash (with the same `id`) and may carry a turn twice; readers see each once (`once`):
 

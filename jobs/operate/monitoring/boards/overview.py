@@ -1,4 +1,4 @@
-"""What to look at first: is everything there, does it keep up, do people hear of alerts."""
+"""Overview dashboard: is everything there, does it keep up, do people hear of alerts."""
 
 from __future__ import annotations
 
