@@ -38,7 +38,7 @@ PROJECT_METRICS = (
         "memories",
         "partition",
         means="Long-term memories of all projects in the state.",
-        do="Rising without end: `project.long_term.most` bounds each project, projects themselves have no bound.",
+        do="Rising without end: `projects.long_term.most` bounds each project, projects themselves have no bound.",
     ),
     counter(
         "project_accesses_total",
