@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from models.events import (
     SpaceEvent,
     SpaceOutput,
     WorkDue,
+    space_key,
 )
 from models.events.erase import SpaceErasure
 from models.policy import Policy
@@ -57,8 +58,8 @@ class Space:
     def __init__(self, policy: Policy | None = None, *, app: str = "shop", user: str = "", **apps: object) -> None:
         self.policy = policy or Policy(apps=msgspec.convert(apps, AppPolicy))
         self.ids = {"app_id": app, "user_id": user}
-        self.state = SpaceState.load(None, self.policy)
         self.stored: dict[str, bytes] = {}
+        self.state = self.read()
         self.outputs: list[SpaceOutput] = []
         self.told: dict[int, AppMemoryChanged] = {}
         self.most = self.policy.apps.most
@@ -127,7 +128,17 @@ class Space:
             self.stored.pop(part, None)
             if value is not None:
                 self.stored[part] = value
-        self.state = SpaceState.load(self.stored or None, self.policy)
+        self.state = self.read()
+
+    def read(self, parts: Mapping[str, bytes] | None = None) -> SpaceState:
+        """A working copy of what is stored, or of other parts."""
+        return SpaceState(space_key(**self.ids), lambda _: self.stored if parts is None else parts, self.policy)
+
+    @property
+    def due(self) -> datetime | None:
+        """When something is due in it."""
+        due = self.state.next_due(self.state.head, self.state.parts.count, self.policy)
+        return None if due is None else due.at
 
     @property
     def active(self) -> dict[int, AppMemoryChanged]:

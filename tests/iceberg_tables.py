@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from models import events
-from models.entities import entity_key
+from models.entities import carried_by, entity_key
 from models.events.topics import ARCHIVED_TOPICS
 from models.policy import IntakePolicy
 from models.wire.codec import encode
@@ -42,14 +42,14 @@ def land_everything(writer: LakeWriter) -> None:
     buffer = Buffer()
     for topic in ARCHIVED_TOPICS:
         name = topic.full_name(PREFIX)
-        for offset, kind in enumerate(topic.carries):
+        for offset, kind in enumerate(carried_by(topic)):
             event = msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
             row = land(topic, name, Record(0, offset, _WHEN, _key(event), encode(event)), IntakePolicy())
             if isinstance(row, Landed):
                 buffer.add(row)
             else:
                 buffer.skip(row)
-        buffer.moves[Place(name, 0)] = Move(None, 0, len(topic.carries))
+        buffer.moves[Place(name, 0)] = Move(None, 0, len(carried_by(topic)))
     writer.land(buffer, now=NOW)
 
 
@@ -59,7 +59,7 @@ def _key(event: Any) -> bytes:
     if isinstance(event, events.ErasureEvent):
         return event.request_id.encode()
     if isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
-        return entity_key(event).encode()  # type: ignore[arg-type]
+        return entity_key(event).encode()
     return key_of(event) or b""
 
 

@@ -39,6 +39,7 @@ from jobs.analyse.mining.job import Job, Period
 from jobs.analyse.mining.results import Result
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.source import Source
+from models.entities import TOPIC_OF
 from models.events import (
     AlertChanged,
     AlertLabelled,
@@ -53,7 +54,7 @@ from models.events import (
     Turn,
 )
 from models.events.ids import event_id
-from models.events.topics import TOPIC_OF, TURNS
+from models.events.topics import TURNS
 from models.partition.sessions import Arrival, PartitionFold
 from models.policy import IntakePolicy, Policy
 from models.policy.archive import ArchivePolicy

@@ -127,7 +127,7 @@ class Project:
         self.state = self._load()
 
     def _load(self) -> ProjectState:
-        return ProjectState.load(self.key, self.stored.get, self.policy)
+        return ProjectState(self.key, self.stored.get, self.policy)
 
     def items(self, kind: str) -> dict[str, Any]:
         """Id → item, as a reader of the compacted topic has them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,8 +42,8 @@ class User:
 
     def __init__(self, policy: Policy | None = None, **users: object) -> None:
         self.policy = policy or Policy(users=msgspec.convert(users, UserPolicy))
-        self.state = UserState.load(None, self.policy)
         self.stored: dict[str, bytes] = {}
+        self.state = self.read()
         self.outputs: list[UserOutput] = []
         self.offset = 0
         self.now = NOON
@@ -98,7 +98,11 @@ class User:
             self.stored.pop(part, None)
             if value is not None:
                 self.stored[part] = value
-        self.state = UserState.load(self.stored, self.policy)
+        self.state = self.read()
+
+    def read(self, parts: Mapping[str, bytes] | None = None) -> UserState:
+        """A working copy of what is stored, or of other parts."""
+        return UserState("user:a/u", lambda _: self.stored if parts is None else parts, self.policy)
 
     @property
     def requests(self) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from models.entities import carried_by
 from models.events import DeadLetter, Output
 from models.events.fields import TYPE
 from models.events.topics import TOPICS, Cleanup, Topic
@@ -19,7 +20,7 @@ _BINDING = "0.5.0"
 _DEFAULT_PREFIX = "turntide"
 
 PUBLIC_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public)
-EVENTS: tuple[type[Struct], ...] = tuple(event for topic in PUBLIC_TOPICS for event in topic.carries)
+EVENTS: tuple[type[Struct], ...] = tuple(event for topic in PUBLIC_TOPICS for event in carried_by(topic))
 
 
 def documents() -> dict[str, str]:
@@ -80,7 +81,7 @@ def _channel_object(topic: Topic) -> Document:
         "address": topic.full_name(_DEFAULT_PREFIX),
         "title": _channel(topic),
         "description": f"{topic.purpose} Written by: {topic.owner}.",
-        "messages": {tag_of(event): {"$ref": f"#/components/messages/{tag_of(event)}"} for event in topic.carries},
+        "messages": {tag_of(event): {"$ref": f"#/components/messages/{tag_of(event)}"} for event in carried_by(topic)},
         "bindings": {
             "kafka": {
                 "partitions": topic.partitions,
@@ -113,12 +114,12 @@ def _operation(topic: Topic) -> Document:
         "action": _action(topic),
         "channel": {"$ref": channel},
         "summary": topic.purpose,
-        "messages": [{"$ref": f"{channel}/messages/{tag_of(event)}"} for event in topic.carries],
+        "messages": [{"$ref": f"{channel}/messages/{tag_of(event)}"} for event in carried_by(topic)],
     }
 
 
 def _message(event: type[Struct]) -> Document:
-    key = next(topic.key for topic in PUBLIC_TOPICS if event in topic.carries)
+    key = next(topic.key for topic in PUBLIC_TOPICS if event in carried_by(topic))
     return {
         "name": schema_of(event),
         "title": event.__name__,
@@ -166,7 +167,7 @@ def data_dictionary() -> str:
         kept = f"deleted after {topic.retention.days} days" if topic.retention else "compacted by key"
         lines += ["", f"## {topic.name}", "", topic.purpose, ""]
         lines.append(f"Key: {topic.key}. Written by: {topic.owner}. {topic.partitions} partitions, {kept}.")
-        for event in topic.carries:
+        for event in carried_by(topic):
             lines += ["", f"### {schema_of(event)}", "", *_paragraphs(event), "", *_field_table(event)]
     lines += ["", "## Parts of events"]
     for name, part in _parts().items():

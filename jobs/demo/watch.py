@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from jobs.demo.state import DemoState
+from models.entities import INDEXED_TOPICS
 from models.errors import StoreUnavailable, TurntideError
 from models.events import OutputEvent
 from models.events.topics import (
@@ -22,7 +23,6 @@ from models.events.topics import (
     CONVERSATION_TOPICS,
     EPISODES,
     FACTS,
-    INDEXED_TOPICS,
     MEMORIES,
     MEMORY_EVENTS,
     PROFILES,

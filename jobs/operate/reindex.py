@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from jobs.cli import examples
 from jobs.shared.output import Output, OutputFormat
+from models.entities import INDEXED_TOPICS
 from models.errors import ConfigurationError
-from models.events.topics import INDEXED_TOPICS
 from streams.index.generations import FIRST, GenerationRecord, generation_name
 from streams.index.reindex import RECIPES, Copied, Report, Source, copy_collections
 from streams.kafka.client import admin, consumer, require_topic

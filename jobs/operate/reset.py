@@ -19,9 +19,10 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.log_read import Extent, log_extent
 from jobs.shared.output import Output, OutputFormat
 from jobs.shared.role_groups import group_of, role_groups
+from models.entities import INDEXED_TOPICS
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
-from models.events.topics import ERASURES, INDEXED_TOPICS, REQUESTS, Topic
+from models.events.topics import ERASURES, REQUESTS, Topic
 from models.wire.codec import decode_output
 from streams.kafka.client import admin, consumer, read_to_end
 from streams.oracle.folded import FOLDED

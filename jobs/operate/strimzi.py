@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from jobs.shared.topic_drift import wanted_topics
+from models.entities import INDEXED_TOPICS
 from models.events.topics import (
     ALERTS,
     ARCHIVED_TOPICS,
@@ -18,7 +19,6 @@ from models.events.topics import (
     COMPACTIONS,
     DEAD_LETTERS,
     ERASURES,
-    INDEXED_TOPICS,
     JUDGEMENTS,
     MEMORY_STATE,
     PROFILES,

@@ -8,11 +8,9 @@ from collections.abc import Callable, Mapping
 import msgspec
 from msgspec import Struct
 
-from models.app import state as app_state
+from models.partition.commands import FOLDS
 from models.partition.sessions import PARTITION_ENTITY
-from models.project import head as project_head
 from models.session import state as session_state
-from models.user import state as user_state
 from streams.kafka.client import read_to_end
 from streams.oracle.folded import FOLDED, SESSIONS, Folded
 from streams.settings import Settings
@@ -20,10 +18,8 @@ from streams.state.changelog import OFFSET_BYTES, name_of
 
 _HEAD = "head"
 READ: Mapping[str, int] = {
-    "session": session_state.STATE_VERSION,
-    "user": user_state.STATE_VERSION,
-    "app": app_state.STATE_VERSION,
-    "project": project_head.STATE_VERSION,
+    "session": session_state.LAYOUT.version,
+    **{kind: each.state.layout.version for kind, each in FOLDS.items()},
 }
 """What this release reads and writes, by the kind of entity (of the memory role, the word its key begins with)."""
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from models.app.memory import FACTS_CHARS, MOST_SHORT_IDS, SHORT_ID, TAG_CHARS
 from models.policy import Policy
 from models.session.bounds import KIB
-from models.user.bounds import record_bytes
 
 _CHAR, _ESCAPED_CHAR = 4, 6
 _ID, _ESCAPED_ID = KIB, 256 * _ESCAPED_CHAR
@@ -25,16 +22,6 @@ _REASON_CHARS = 400
 """Of the rules, with all numbers at their longest."""
 _GROWTH = KIB
 """Of a head, by one event: an outcome of a command, or what was seen of a partition."""
-
-
-def space_touched_bytes(key: str, parts: Mapping[str, bytes] | None) -> int:
-    """A space is changed for the first time in a write: its head, so large when it was read, goes along."""
-    return len((parts or {}).get("head", b"")) + 3 * KIB + record_bytes(key)
-
-
-def space_event_bytes() -> int:
-    """What an event adds to the head."""
-    return _GROWTH
 
 
 def largest_space_part_bytes(policy: Policy) -> dict[str, int]:

@@ -99,7 +99,7 @@ class _Step:
         if isinstance(event, MemoriesRead):
             self._emission.audited(event, event.memory_id, event.how, event.count)
             return self._emission.outputs
-        before = self._standing()
+        before = self._progress()
         match event:
             case ConversationEnded():
                 self._ended(event)
@@ -112,12 +112,12 @@ class _Step:
             case AdminCommand():
                 self._admin(event)
         self._worker.go_on()
-        if self._emission.outputs or self._standing() != before:
+        if self._emission.outputs or self._progress() != before:
             self._head.app_id, self._head.user_id = self._emission.owner
-            self._emission.standing()
+            self._emission.progress()
         return self._emission.outputs
 
-    def _standing(self) -> tuple[object, ...]:
+    def _progress(self) -> tuple[object, ...]:
         """What may change without anything else being told."""
         head = self._head
         return self._state.waiting, head.requests, head.asked, head.created, head.spent_units

@@ -29,10 +29,11 @@ from models.events.app import (
     SpaceOutput,
     space_key,
 )
-from models.events.base import OutputFields, Position
+from models.events.base import Position
 from models.events.erase import SpaceErasure
-from models.events.ids import event_id
 from models.policy.app import AppPolicy
+from models.state import entity
+from models.state.entity import same_fields
 
 _DIGITS = 6
 """Of units that are told: sums of fractions would else end in noise."""
@@ -46,85 +47,65 @@ class Made(Struct, frozen=True, gc=False):
     fallback: str = ""
 
 
-class Emission:
+class Emission(entity.Emission[SpaceOutput]):
     """Outputs of one event, in order.
 
     Attributes:
-        outputs: What was emitted so far.
         now: The broker's time of the event's record.
-        timestamp: The event's time.
+        owner: App and user whose space it is; an app's own names no user.
     """
 
     def __init__(
         self, state: SpaceState, event: SpaceEvent | SpaceErasure, position: Position, now: datetime, policy: AppPolicy
     ) -> None:
-        self.outputs: list[SpaceOutput] = []
-        self.now = now
-        self.timestamp = event.timestamp
-        self._state = state
-        self._position = position
-        self._policy = policy
-        self._app_id = event.app_id
         of_user = not isinstance(event, ConversationEnded) or event.space == "user"
-        self._user_id = event.user_id if of_user else ""
-        self._key = space_key(self._app_id, self._user_id)
-        self._ordinals: dict[str, int] = {}
-
-    @property
-    def owner(self) -> tuple[str, str]:
-        """App and user whose space it is; an app's own names no user."""
-        return self._app_id, self._user_id
+        app_id, user_id = self.owner = event.app_id, event.user_id if of_user else ""
+        super().__init__(space_key(app_id, user_id), app_id, user_id, position, event.timestamp)
+        self.now = now
+        self._state = state
+        self._policy = policy
+        self._space: Space = "user" if user_id else "app"
 
     def memory(self, slot: int, memory: KeptMemory, cause: MemoryCause) -> None:
         """A memory came or changed."""
-        self.outputs.append(
-            AppMemoryChanged(
-                **self._common("app_memory_changed", memory.session_id, memory.user_id),
-                space=self._space,
-                slot=slot,
-                memory_id=memory.memory_id,
-                active=True,
-                cause=cause,
-                content=memory.content,
-                importance=memory.importance,
-                tags=list(memory.tags),
-                related_conversations=list(memory.related),
-                created_at=memory.created_at,
-                updated_at=memory.updated_at,
-                pinned=memory.pinned,
-                shared_with=list(memory.shared_with),
-                conflicts_with=list(memory.conflicts_with),
-                made_by=memory.made_by,
-            )
-        )
+        self._changed(slot, memory, cause, (memory.session_id, memory.user_id), active=True)
 
     def gone(self, slot: int, memory: KeptMemory, cause: MemoryCause) -> None:
-        """A memory went: its text is not told again, nor, of an erased one, whose it was."""
+        """A memory went: its text is not emitted again, nor, of an erased one, whose it was."""
         named = ("", "") if cause == "erased" else (memory.session_id, memory.user_id)
+        empty = KeptMemory(
+            memory_id=memory.memory_id,
+            content="",
+            importance=0.0,
+            tags=(),
+            session_id="",
+            user_id="",
+            last_turn=0,
+            related=(),
+            created_at=memory.created_at,
+            updated_at=max(memory.updated_at, self.timestamp),
+            made_by="",
+        )
+        self._changed(slot, empty, cause, named, active=False)
+
+    def _changed(
+        self, slot: int, memory: KeptMemory, cause: MemoryCause, named: tuple[str, str], *, active: bool
+    ) -> None:
         self.outputs.append(
             AppMemoryChanged(
-                **self._common("app_memory_changed", *named),
+                **self.common("app_memory_changed", *named),
+                **same_fields(memory, AppMemoryChanged),
                 space=self._space,
                 slot=slot,
-                memory_id=memory.memory_id,
-                active=False,
+                active=active,
                 cause=cause,
-                content="",
-                importance=0.0,
-                tags=[],
-                related_conversations=[],
-                created_at=memory.created_at,
-                updated_at=max(memory.updated_at, self.timestamp),
-                pinned=False,
-                shared_with=[],
-                conflicts_with=[],
-                made_by="",
+                related_conversations=list(memory.related),
             )
         )
 
     def skipped(self, ended: ConversationEnded, reason: str) -> None:
         """Nothing was made of a conversation."""
-        common = self._common("app_memory_skipped", ended.session_id, ended.user_id)
+        common = self.common("app_memory_skipped", ended.session_id, ended.user_id)
         self.outputs.append(AppMemorySkipped(**common, space=self._space, reason=reason))
 
     def compacted(
@@ -140,7 +121,7 @@ class Emission:
         action: Literal["delete", "edit"] = "edit" if edits else "delete"
         self.outputs.append(
             AppMemoriesCompacted(
-                **self._common("app_memories_compacted", *_named(new)),
+                **self.common("app_memories_compacted", *_named(new)),
                 space=self._space,
                 action=action,
                 target_memory_id=made.decision.target_memory_id,
@@ -158,7 +139,7 @@ class Emission:
         """A slower stage is to make a memory of a conversation."""
         self.outputs.append(
             MemoryRequested(
-                **self._common("memory_requested", ended.session_id, ended.user_id),
+                **self.common("memory_requested", ended.session_id, ended.user_id),
                 space=self._space,
                 request=request,
                 summary=summary,
@@ -171,7 +152,7 @@ class Emission:
         self, request: int, memories: Sequence[MemoryToKeep], new: MemoryToKeep, named: KeptMemory | None
     ) -> None:
         """A slower stage is to decide which memory goes."""
-        common = self._common("compaction_requested", *_named(named))
+        common = self.common("compaction_requested", *_named(named))
         self.outputs.append(
             CompactionRequested(**common, space=self._space, request=request, memories=list(memories), new_memory=new)
         )
@@ -180,7 +161,7 @@ class Emission:
         """An admin did something."""
         self.outputs.append(
             AppMemoryAudited(
-                **self._common("app_memory_audited"),
+                **self.common("app_memory_audited"),
                 space=self._space,
                 action=str(command.__struct_config__.tag),
                 memory_id=memory_id,
@@ -191,41 +172,21 @@ class Emission:
             )
         )
 
-    def standing(self) -> None:
+    def progress(self) -> None:
         """How far the space is."""
         head, energy = self._state.head, self._policy.energy
         self.outputs.append(
             AppMemoriesChanged(
-                **self._common("app_memories_changed"),
+                **self.common("app_memories_changed"),
                 space=self._space,
+                **same_fields(head, AppMemoriesChanged, "spent_units"),
                 memories=len(self._state.memories),
-                created=head.created,
-                compactions=head.compactions,
-                skipped=head.skipped,
-                edited=head.edited,
                 waiting=self._state.waiting,
                 energy_units=round(level_units(head.energy, self.now, energy), _DIGITS),
                 energy_capacity_units=energy.capacity_units,
                 spent_units=round(head.spent_units, _DIGITS),
-                uninstalled=head.uninstalled,
-                results=list(head.results),
             )
         )
-
-    @property
-    def _space(self) -> Space:
-        return "user" if self._user_id else "app"
-
-    def _common(self, kind: str, session_id: str = "", user_id: str = "") -> OutputFields:
-        ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
-        return {
-            "id": event_id(kind, self._key, self._position, ordinal),
-            "session_id": session_id,
-            "user_id": self._user_id or user_id,
-            "app_id": self._app_id,
-            "timestamp": self.timestamp,
-            "source": self._position,
-        }
 
 
 def _named(memory: KeptMemory | None) -> tuple[str, str]:

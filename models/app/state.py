@@ -13,23 +13,20 @@ has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from models.app.energy import Energy, Work, begins_at
+from models.app.energy import Energy, begins_at
 from models.app.memory import MOST_SHORT_IDS, SHORT_ID, KeptMemory, short_id, split_ids
-from models.errors import RecoveryFailed
 from models.events.app import CommandResult, ConversationEnded
 from models.policy import Policy
-from models.policy.app import AppPolicy
-from models.state.parts import Parts
+from models.state.entity import CountParts, Due, EntityState, Layout, Read, encode
 
-STATE_VERSION = 1
-"""Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
+LAYOUT = Layout("space of memories", version=1)
 
 
 class Asked(Struct, frozen=True, array_like=True, gc=False):
@@ -42,7 +39,7 @@ class Asked(Struct, frozen=True, array_like=True, gc=False):
 class SpaceHead(Struct, array_like=True):
     """Counters of one space. Sizes are bounded by the policy and the number of partitions."""
 
-    version: int = STATE_VERSION
+    version: int = LAYOUT.version
     app_id: str = ""
     user_id: str = ""
     """Empty for an app's own space."""
@@ -64,76 +61,48 @@ class SpaceHead(Struct, array_like=True):
     results: list[CommandResult] = []
 
 
-_decode_head = msgspec.msgpack.Decoder(SpaceHead).decode
 _decode_memory = msgspec.msgpack.Decoder(KeptMemory).decode
 _decode_ended = msgspec.msgpack.Decoder(ConversationEnded).decode
-_encode = msgspec.msgpack.Encoder().encode
 _Part = TypeVar("_Part")
-_REBUILD = "Run the release that wrote it, or drop the state topic and replay the commands."
 _CANDIDATE = "c"
 
 
-class SpaceState:
-    """Working copy of one space, between `load` and `changed_parts`. `models.app.fold.fold` consumes it.
+class SpaceState(EntityState[SpaceHead]):
+    """Working copy of one space. `models.app.fold.fold` consumes it.
 
     Attributes:
-        head: Counters.
         memories: Slot → memory; read only, `put` and `drop` change it.
-        spent: What work cost since it was loaded, in units of energy by kind.
     """
 
-    def __init__(self, parts: Mapping[str, bytes], policy: Policy) -> None:
-        self._parts = Parts(parts)
-        self._policy: AppPolicy = policy.apps
+    layout = LAYOUT
+    head_type = SpaceHead
+    gauges = ("app_memory_spaces", "app_memory_spaces_used", "app_memories_waiting")
+
+    def __init__(self, key: str, read: Read, policy: Policy) -> None:
+        super().__init__(key, read, policy)
+        self._policy = policy.apps
         self._fresh: ConversationEnded | None = None
-        self._waiting = sorted(int(name[1:]) for name in parts if name[0] == "w")
-        self.head = _read_head(parts) if parts else SpaceHead()
-        self.memories = {
-            int(name[1:]): _read(name, parts[name], _decode_memory) for name in sorted(parts) if name[0] == "m"
-        }
-        self._candidate = _read(_CANDIDATE, parts[_CANDIDATE], _decode_memory) if _CANDIDATE in parts else None
-        self.spent: dict[Work, float] = {}
+        self._waiting = sorted(int(name[1:]) for name in self.parts.names("w"))
+        self.memories = {int(name[1:]): self._read(name, _decode_memory) for name in sorted(self.parts.names("m"))}
+        self._candidate = self._read(_CANDIDATE, _decode_memory) if self.parts.get(_CANDIDATE) is not None else None
 
-    @classmethod
-    def load(cls, parts: Mapping[str, bytes] | None, policy: Policy) -> SpaceState:
-        """Working copy of stored parts, or of nothing; `parts` is never changed.
+    @staticmethod
+    def figures(head: SpaceHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the names of its parts say it
+        """A space, whether it holds a memory, and conversations that wait in it."""
+        return 1, int(count("m") > 0), _waiting(count)
 
-        Raises:
-            RecoveryFailed: The head is missing, a part damaged, or the state is of another version.
-        """
-        return cls(parts or {}, policy)
-
-    def changed_parts(self) -> dict[str, bytes | None]:
-        """Parts that differ from what was loaded; None deletes. Nothing of a space that never was."""
-        if self.known:
-            self._parts.put("head", _encode(self.head))
-        return self._parts.changes()
-
-    @property
-    def known(self) -> bool:
-        """Whether anything is kept of the space."""
-        return bool(self.head.app_id)
-
-    @property
-    def written(self) -> tuple[int, int]:
-        """Bytes and parts written so far, without the head."""
-        return self._parts.written_bytes, self._parts.written_parts
-
-    @property
-    def due(self) -> datetime | None:
+    @staticmethod
+    def next_due(head: SpaceHead, count: CountParts, policy: Policy) -> Due | None:
         """When work that waits can go on, or an answer is overdue; None if nothing waits, or only for another event."""
-        if self.head.asked is not None:
-            return self.head.asked.at + self._policy.answer_within
-        return begins_at(self.head.energy, self._policy.energy) if self.waiting else None
+        if head.asked is not None:
+            return Due(head.asked.at + policy.apps.answer_within, head.app_id, head.user_id, awaits_answer=True)
+        at = begins_at(head.energy, policy.apps.energy) if _waiting(count) else None
+        return None if at is None else Due(at, head.app_id, head.user_id)
 
     def erase(self) -> None:
-        """Everything goes, with all that was counted; what comes next begins a new space."""
-        if self.known:
-            # Written and deleted: another worker may have stored a head of what came since this one loaded.
-            self._parts.put("head", b"")
-        for name in self._parts.names(""):
-            self._parts.drop(name)
-        self.head, self.memories, self._candidate = SpaceHead(), {}, None
+        """Everything goes; what comes next begins a new space."""
+        super().erase()
+        self.memories, self._candidate = {}, None
         self._fresh, self._waiting = None, []
 
     def sees(self, ended: ConversationEnded) -> bool:
@@ -161,18 +130,18 @@ class SpaceState:
     def candidate(self, memory: KeptMemory | None) -> None:
         self._candidate = memory
         if memory is None:
-            self._parts.drop(_CANDIDATE)
+            self.parts.drop(_CANDIDATE)
         else:
-            self._parts.put(_CANDIDATE, _encode(memory))
+            self.parts.put(_CANDIDATE, encode(memory))
 
     def put(self, slot: int, memory: KeptMemory) -> None:
         """Write a memory into its slot."""
         self.memories[slot] = memory
-        self._parts.put(f"m{slot}", _encode(memory))
+        self.parts.put(f"m{slot}", encode(memory))
 
     def drop(self, slot: int) -> KeptMemory:
         """Free a slot; gives what was there."""
-        self._parts.drop(f"m{slot}")
+        self.parts.drop(f"m{slot}")
         return self.memories.pop(slot)
 
     def free_slot(self) -> int:
@@ -207,7 +176,7 @@ class SpaceState:
     def next_waiting(self) -> None:
         """It is done with."""
         if self._waiting:
-            self._parts.drop(f"w{self._waiting.pop(0)}")
+            self.parts.drop(f"w{self._waiting.pop(0)}")
         else:
             self._fresh = None
 
@@ -216,7 +185,7 @@ class SpaceState:
         if self._fresh is not None:
             self.head.waited += 1
             self._waiting.append(self.head.waited)
-            self._parts.put(f"w{self.head.waited}", _encode(self._fresh))
+            self.parts.put(f"w{self.head.waited}", encode(self._fresh))
             self._fresh = None
 
     def stop_waiting(self, is_meant: Callable[[ConversationEnded], bool]) -> int:
@@ -226,29 +195,18 @@ class SpaceState:
         if self._candidate is None and meant and meant[0] == self._waiting[0]:
             self.head.asked = None
         for number in meant:
-            self._parts.drop(f"w{number}")
+            self.parts.drop(f"w{number}")
         self._waiting = [number for number in self._waiting if number not in set(meant)]
         return len(meant)
 
     def _read_waiting(self, number: int) -> ConversationEnded:
-        data = self._parts.get(f"w{number}")
+        return self._read(f"w{number}", _decode_ended)
+
+    def _read(self, name: str, decode: Callable[[bytes], _Part]) -> _Part:
+        data = self.parts.get(name)
         assert data is not None, "the part was listed"  # noqa: S101
-        return _read(f"w{number}", data, _decode_ended)
+        return LAYOUT.read(name, data, decode)
 
 
-def _read_head(parts: Mapping[str, bytes]) -> SpaceHead:
-    if "head" not in parts:
-        raise RecoveryFailed(f"space of memories: part head is missing among {sorted(parts)}. {_REBUILD}")
-    head = _read("head", parts["head"], _decode_head)
-    if head.version != STATE_VERSION:
-        raise RecoveryFailed(
-            f"space of memories: part head has version {head.version}, this release reads {STATE_VERSION}. {_REBUILD}"
-        )
-    return head
-
-
-def _read(name: str, data: bytes, decode: Callable[[bytes], _Part]) -> _Part:
-    try:
-        return decode(data)
-    except msgspec.MsgspecError as error:
-        raise RecoveryFailed(f"space of memories: part {name} is unreadable ({error}). {_REBUILD}") from error
+def _waiting(count: CountParts) -> int:
+    return count("w") + count(_CANDIDATE)

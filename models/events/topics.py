@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from models import events
-
 _MIB = 1024 * 1024
 
 
@@ -27,7 +25,6 @@ class Topic(Struct, frozen=True, kw_only=True):
     owner: str
     """The role that writes it."""
     key: str
-    carries: tuple[type[Struct], ...]
     cleanup: Cleanup = Cleanup.DELETE
     retention: timedelta | None = timedelta(days=30)
     """How long records stay; None for a compacted topic keeps the latest per key for ever."""
@@ -55,20 +52,6 @@ TURNS = Topic(
     purpose="Turns and the control events beside them: everything that changes a session, in one order.",
     owner="producers",
     key="session_id",
-    carries=(
-        events.Turn,
-        events.SessionEnded,
-        events.SessionErased,
-        events.AlertAcknowledged,
-        events.AlertLabelled,
-        events.TurnsJudged,
-        events.SegmentSummarised,
-        events.TopicAdjusted,
-        events.FeedbackGiven,
-        events.TopicSummarised,
-        events.TopicRestored,
-        events.ClockTicked,
-    ),
     log_append_time=True,
 )
 PROFILES = Topic(
@@ -76,7 +59,6 @@ PROFILES = Topic(
     purpose="Latest profile of each session, with the risk points since the one before.",
     owner="sessions",
     key="session_id",
-    carries=(events.ProfileUpdated,),
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -85,14 +67,12 @@ WINDOWS = Topic(
     purpose="Closed event-time windows per session and per app.",
     owner="sessions",
     key="session_id or app_id",
-    carries=(events.WindowClosed,),
 )
 ALERTS = Topic(
     name="alerts.v1",
     purpose="Every change of every alert, with its evidence.",
     owner="sessions",
     key="session_id",
-    carries=(events.AlertChanged,),
     retention=timedelta(days=90),
 )
 JUDGEMENTS = Topic(
@@ -100,7 +80,6 @@ JUDGEMENTS = Topic(
     purpose="Last turns of sessions with an alert, for a slower judge; it answers on turns.v1.",
     owner="sessions",
     key="session_id",
-    carries=(events.JudgementRequested,),
     retention=timedelta(days=1),
     segment=timedelta(hours=1),
     max_message_bytes=4 * _MIB,
@@ -111,21 +90,18 @@ COMPACTIONS = Topic(
     purpose="Segments of the working memory that became summaries, with lineage.",
     owner="sessions",
     key="session_id",
-    carries=(events.SegmentCompacted,),
 )
 CONVERSATION_TOPICS = Topic(
     name="conversation-topics.v1",
     purpose="Every change of what a session is about: topics that come, are compacted, unpacked, merged and evicted.",
     owner="sessions",
     key="session_id",
-    carries=(events.TopicChanged,),
 )
 EPISODES = Topic(
     name="episodes.v1",
     purpose="What is kept of a session that ended or timed out.",
     owner="sessions",
     key="session_id",
-    carries=(events.EpisodeClosed,),
 )
 COMMANDS = Topic(
     name="commands.v1",
@@ -134,38 +110,6 @@ COMMANDS = Topic(
     owner="sessions",
     key="user:<app_id>/<user_id>, app:<app_id>[/<user_id>] or project:<app_id>/<project_id>, with % and / in the ids "
     "percent-encoded",
-    carries=(
-        events.UserTurnAdded,
-        events.EpisodeSummarised,
-        events.FactsExtracted,
-        events.ConversationEnded,
-        events.MemoryProposed,
-        events.CompactionDecided,
-        events.WorkDue,
-        events.MemoryEdited,
-        events.MemoryDeleted,
-        events.MemoriesPurged,
-        events.AppUninstalled,
-        events.MemoriesRead,
-        events.ProjectTurnAdded,
-        events.ProjectConversationEnded,
-        events.MemoriesAccessed,
-        events.ProjectWorkDue,
-        events.ProjectMemoryAdded,
-        events.ProjectMemoryEdited,
-        events.ProjectMemoryDeleted,
-        events.PendingFactDecided,
-        events.RelationshipSet,
-        events.ConversationStatusSet,
-        events.ConsolidationAsked,
-        events.ProjectImported,
-        events.UserSessionErased,
-        events.UserErased,
-        events.SpaceSessionErased,
-        events.SpaceErased,
-        events.ProjectSessionErased,
-        events.ProjectErased,
-    ),
     max_message_bytes=2 * _MIB,
 )
 REQUESTS = Topic(
@@ -173,7 +117,6 @@ REQUESTS = Topic(
     purpose="What the memory role asks of slower stages; each answers on commands.v1.",
     owner="memory",
     key="as commands.v1",
-    carries=(events.EpisodeRequested, events.FactsRequested, events.MemoryRequested, events.CompactionRequested),
     retention=timedelta(days=7),
     max_message_bytes=2 * _MIB,
     archived=False,
@@ -183,7 +126,6 @@ FACTS = Topic(
     purpose="Facts of users, the latest value of each, and how far each user's memory is.",
     owner="memory",
     key="<key of commands.v1>/<category>/<key> for a fact, the key of commands.v1 for a user",
-    carries=(events.FactChanged, events.UserMemoryChanged),
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -192,7 +134,6 @@ USER_EPISODES = Topic(
     purpose="Turns of users, across sessions, that became episodes.",
     owner="memory",
     key="<key of commands.v1>/episode/<first turn>",
-    carries=(events.EpisodeCompressed,),
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -201,7 +142,6 @@ MEMORIES = Topic(
     purpose="Memories of apps, the latest of each slot, and how far each space of them is.",
     owner="memory",
     key="<key of commands.v1>/memory/<slot> for a memory, the key of commands.v1 for a space",
-    carries=(events.AppMemoryChanged, events.AppMemoriesChanged),
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -211,7 +151,6 @@ PROJECTS = Topic(
     "each project is.",
     owner="memory",
     key="<key of commands.v1>/<kind>/<slot> for an item, the key of commands.v1 for a project",
-    carries=(events.ProjectItemChanged, events.ProjectChanged),
     cleanup=Cleanup.COMPACT,
     retention=None,
 )
@@ -221,13 +160,6 @@ MEMORY_EVENTS = Topic(
     "skipped ones, deeds of admins.",
     owner="memory",
     key="as commands.v1",
-    carries=(
-        events.AppMemoriesCompacted,
-        events.AppMemorySkipped,
-        events.AppMemoryAudited,
-        events.ProjectConsolidated,
-        events.ProjectAudited,
-    ),
     retention=timedelta(days=90),
 )
 ERASURES = Topic(
@@ -235,7 +167,6 @@ ERASURES = Topic(
     purpose="Erasures: who is to be forgotten, and the proof, which names nobody.",
     owner="archive",
     key="<request_id>/<type>",
-    carries=(events.EraseRequested, events.VectorsErasureDue, events.VectorsErased, events.ErasureProved),
     cleanup=Cleanup.COMPACT,
     retention=None,
     max_message_bytes=8 * _MIB,
@@ -245,7 +176,6 @@ AUDIT = Topic(
     purpose="Who read words or changed something over HTTP, and whom it was about; never the words.",
     owner="index and api",
     key="id",
-    carries=(events.AccessAudited,),
     retention=timedelta(days=90),
 )
 DEAD_LETTERS = Topic(
@@ -253,7 +183,6 @@ DEAD_LETTERS = Topic(
     purpose="Bad input: original bytes, reason and place.",
     owner="sessions",
     key="the original key",
-    carries=(events.DeadLetter,),
     retention=timedelta(days=90),
     max_message_bytes=4 * _MIB,
 )
@@ -265,7 +194,6 @@ def _changelog(role: str, name: str, *, of: str, key: str) -> Topic:
         purpose=f"Changelog of the {of} role: its state is rebuilt from here. Private.",
         owner=role,
         key=f"{key} and part",
-        carries=(),
         cleanup=Cleanup.COMPACT,
         retention=None,
         # What a replaced worker wrote late is mended by the next recovery, which must find what it overruled.
@@ -301,9 +229,5 @@ TOPICS: tuple[Topic, ...] = (
     MEMORY_STATE,
 )
 
-TOPIC_OF: dict[type[Struct], Topic] = {event: topic for topic in TOPICS for event in topic.carries}
-"""On which topic an event travels."""
-INDEXED_TOPICS: tuple[Topic, ...] = (TURNS, CONVERSATION_TOPICS, FACTS, USER_EPISODES, MEMORIES, PROJECTS, ERASURES)
-"""What the index reads."""
 ARCHIVED_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public and topic.archived)
 """What the archive reads."""

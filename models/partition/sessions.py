@@ -18,8 +18,10 @@ is then one of an unknown session, as after `closed_retention`. How large everyt
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -85,6 +87,91 @@ class PartitionFolded(Struct):
     erased: int = 0
 
 
+_Arrival = TypeVar("_Arrival", bound="Placed")
+
+
+class Placed(Protocol):
+    """Anything with a place in the log."""
+
+    @property
+    def position(self) -> Position:
+        """The record that carried it."""
+        ...
+
+
+class LogFold(ABC, Generic[_Arrival]):
+    """Folds the arrivals of one partition over its state; what a partition of any log does.
+
+    Args:
+        entities: Live view of the partition's state, which the caller updates with each result.
+        policy: The rules.
+    """
+
+    def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
+        self._entities = entities
+        self._policy = policy
+        self._begin()
+
+    @property
+    @abstractmethod
+    def offset(self) -> int:
+        """Source offset of the last arrival folded in, −1 at first: what lies at or below it changes nothing."""
+
+    @abstractmethod
+    def _is_erasure(self, arrival: _Arrival) -> bool:
+        """Whether it removes something that must not stay in a store's files."""
+
+    @abstractmethod
+    def _fold_one(self, arrival: _Arrival) -> bool:
+        """Fold one arrival, or a step of it; whether it is done."""
+
+    @abstractmethod
+    def _changed_bytes(self) -> int:
+        """What was changed since the last result, never too low."""
+
+    @abstractmethod
+    def _take_changes(self) -> dict[str, dict[str, bytes | None]]:
+        """Entity → part → bytes, None to delete; what the partition itself keeps among them."""
+
+    def fold(self, arrivals: Sequence[_Arrival]) -> Iterator[PartitionFolded]:
+        """Fold arrivals in order, yielding results of bounded size.
+
+        The caller must make each result durable and visible in `entities` before it asks for the next. After an error
+        on the way, drop this object and make a new one.
+        """
+        for arrival in arrivals:
+            if arrival.position.offset <= self.offset:
+                continue
+            if self._touched and self._is_erasure(arrival) != bool(self._erased):
+                yield self._result(self.offset)
+            while not self._fold_one(arrival):
+                yield self._result(arrival.position.offset)
+            if self._changed_bytes() > CHUNK_STATE_BYTES:
+                yield self._result(self.offset)
+        if self._touched:
+            yield self._result(self.offset)
+
+    def _begin(self) -> None:
+        self._outputs: list[OutputEvent] = []
+        self._turns = 0
+        self._erased = 0
+        self._touched = False
+        self._state_bytes = 0
+
+    def _result(self, offset: int) -> PartitionFolded:
+        """What is to be stored, as of an arrival that is done or, in steps, not done: the clock stands at a done one.
+
+        So a crash between two steps brings the arrival again. In the changelog the step is of that arrival already:
+        what a replaced worker still writes of those before it is stale (`streams/state/changelog.py`).
+        """
+        changed = self._take_changes()
+        if self._erased:
+            changed[PARTITION_ENTITY][ERASED_PART] = msgspec.msgpack.encode(self.offset)
+        result = PartitionFolded(offset, changed, self._outputs, self._turns, self._erased)
+        self._begin()
+        return result
+
+
 class _Clock(Struct, array_like=True):
     watermark: datetime
     offset: int
@@ -96,17 +183,11 @@ def folded_offset(entities: Mapping[str, Parts]) -> int:
     return msgspec.msgpack.decode(clock, type=_Clock).offset if clock else -1
 
 
-class PartitionFold:
-    """Folds arrivals of one partition over the state in `entities`, which the caller updates with each result.
-
-    Args:
-        entities: Live view of the partition's state: entity → part → bytes.
-        policy: Thresholds and windows.
-    """
+class PartitionFold(LogFold[Arrival]):
+    """Folds turns and control events of one partition, each into its session."""
 
     def __init__(self, entities: Mapping[str, Parts], policy: Policy) -> None:
-        self._entities = entities
-        self._policy = policy
+        super().__init__(entities, policy)
         self._footprint = Footprint(policy)
         own = entities.get(PARTITION_ENTITY, {})
         clock = own.get("clock")
@@ -121,7 +202,6 @@ class PartitionFold:
                 self._schedule(session_id, *read_standing(head))
                 self._modes.note(session_id, read_mode(head))
         self._warm: dict[str, SessionState] = {}
-        self._begin()
 
     @property
     def offset(self) -> int:
@@ -159,26 +239,12 @@ class PartitionFold:
         closes = self._apps.next_close()
         return min(firsts if closes is None else [*firsts, closes], default=None)
 
-    def fold(self, arrivals: Sequence[Arrival]) -> Iterator[PartitionFolded]:
-        """Fold arrivals in order, yielding results of bounded size.
-
-        The caller must make each result durable and visible in `entities` before it asks for the next. After an error
-        on the way, drop this object and make a new one.
-        """
-        for arrival in arrivals:
-            if arrival.position.offset <= self._clock.offset:
-                continue
-            if self._touched and isinstance(arrival.event, SessionErased) != bool(self._erased):
-                yield self._result()
-            self._fold_one(arrival)
-            if self._state_bytes + self._apps.changed_bytes > CHUNK_STATE_BYTES:
-                yield self._result()
-        if self._touched:
-            yield self._result()
-
     # --- one record
 
-    def _fold_one(self, arrival: Arrival) -> None:
+    def _is_erasure(self, arrival: Arrival) -> bool:
+        return isinstance(arrival.event, SessionErased)
+
+    def _fold_one(self, arrival: Arrival) -> bool:
         event = arrival.event
         self._clock.offset = arrival.position.offset
         self._touched = True
@@ -186,7 +252,7 @@ class PartitionFold:
             erased = SessionInput(event, arrival.position, self.watermark)
             self._apply(self._state(event.session_id), erased)
             self._erased += 1
-            return
+            return True
         if not isinstance(event, AlertLabelled):
             time = arrival.appended_at if isinstance(event, ClockTicked) else event.timestamp
             self._clock.watermark = max(self._clock.watermark, time - self._policy.partition.watermark_lateness)
@@ -198,7 +264,7 @@ class PartitionFold:
         if self._apps.may_close(watermark):
             self._outputs += self._apps.close(watermark, arrival.position)
         if isinstance(event, ClockTicked):
-            return
+            return True
         state, fired = self._apply(
             self._state(event.session_id),
             SessionInput(event, arrival.position, self.watermark, arrival.risk, arrival.vector),
@@ -208,6 +274,7 @@ class PartitionFold:
             self._state_bytes += self._footprint.turn(event)
             risk = state.last_point[1] if state.last_point else None
             self._apps.observe(event, self.watermark, risk, fired)
+        return True
 
     def _time_out(self, position: Position) -> None:
         """Close what is due; of sessions beyond the bound those that are due next."""
@@ -278,24 +345,19 @@ class PartitionFold:
     # --- results
 
     def _begin(self) -> None:
+        super()._begin()
         self._sessions: dict[str, SessionState] = {}
-        self._outputs: list[OutputEvent] = []
-        self._turns = 0
-        self._erased = 0
-        self._touched = False
-        self._state_bytes = 0
 
-    def _result(self) -> PartitionFolded:
+    def _changed_bytes(self) -> int:
+        return self._state_bytes + self._apps.changed_bytes
+
+    def _take_changes(self) -> dict[str, dict[str, bytes | None]]:
         changed: dict[str, dict[str, bytes | None]] = {
             session_id: parts for session_id, state in self._sessions.items() if (parts := state.changed_parts())
         }
         changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(self._clock), **self._apps.take_changes()}
-        if self._erased:
-            changed[PARTITION_ENTITY][ERASED_PART] = msgspec.msgpack.encode(self._clock.offset)
-        result = PartitionFolded(self._clock.offset, changed, self._outputs, self._turns, self._erased)
         self._keep_warm()
-        self._begin()
-        return result
+        return changed
 
     def _keep_warm(self) -> None:
         """Keep the latest sessions decoded; the caller stores the result before it goes on, or drops this fold."""

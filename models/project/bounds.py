@@ -16,7 +16,6 @@ from models.policy import Policy
 from models.policy.project import LongTermPolicy, NarrativePolicy
 from models.project.outputs import DETAIL_CHARS
 from models.session.bounds import KIB
-from models.user.bounds import record_bytes
 
 _CHAR, _ESCAPED_CHAR = 4, 6
 _NAME_CHARS = 256
@@ -34,16 +33,6 @@ _DOUBTS = 16 * 64
 _WATCH = 8 * KIB
 _GROWTH = 2 * KIB
 """Of a head, by one event."""
-
-
-def project_touched_bytes(key: str, head_bytes: int) -> int:
-    """A project is changed for the first time in a write: its head, so large when it was read, goes along."""
-    return head_bytes + 3 * KIB + record_bytes(key)
-
-
-def project_event_bytes() -> int:
-    """What an event adds to the head."""
-    return _GROWTH
 
 
 def largest_project_part_bytes(policy: Policy) -> dict[str, int]:

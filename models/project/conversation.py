@@ -18,7 +18,8 @@ from msgspec import Struct
 from models.events.project_items import ConversationChunk, ProjectConversation
 from models.project.narrative import Watch
 from models.project.short_term import Message
-from models.project.store import HEAD, decoded
+from models.project.store import decoded
+from models.state.entity import HEAD, encode
 from models.state.parts import Parts
 
 
@@ -35,7 +36,6 @@ class ConversationHead(Struct, array_like=True):
     """First number and place of each present one, in order."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_head = msgspec.msgpack.Decoder(ConversationHead).decode
 _decode_message = msgspec.msgpack.Decoder(Message).decode
 _decode_chunk = msgspec.msgpack.Decoder(ConversationChunk).decode
@@ -62,11 +62,11 @@ class ConversationState:
 
     def save(self) -> None:
         """Write the head."""
-        self._parts.put(HEAD, _encode(self.head))
+        self._parts.put(HEAD, encode(self.head))
 
     def put(self, message: Message) -> None:
         """Keep a message verbatim."""
-        self._parts.put(f"t{message.turn}", _encode(message))
+        self._parts.put(f"t{message.turn}", encode(message))
 
     def message(self, turn: int) -> Message | None:
         """A message at hand."""
@@ -87,7 +87,7 @@ class ConversationState:
         if place not in head.chunks:
             head.chunks = sorted([*head.chunks, place])
         head.numbered = max(head.numbered, chunk.last_number)
-        self._parts.put(f"k{chunk.first_number}", _encode(chunk))
+        self._parts.put(f"k{chunk.first_number}", encode(chunk))
 
     def chunk(self, number: int) -> ConversationChunk:
         """A chunk that the head names, by its first number."""
@@ -110,7 +110,7 @@ class ConversationState:
 
     def keep_watch(self, watch: Watch) -> None:
         """Write it."""
-        self._parts.put(_WATCH, _encode(watch))
+        self._parts.put(_WATCH, encode(watch))
 
     def drop(self) -> None:
         """Everything of the conversation goes."""

@@ -85,7 +85,7 @@ def fold_step(
         is done.
     """
     if isinstance(event, ProjectErased):
-        return [], not state.known or state.erase()
+        return [], not state.known or state.erase_step()
     if not state.known and not _begins(event):
         return _unknown(state, event, position, now), True
     return _Step(state, event, position, now, policy).take(event)

@@ -38,7 +38,7 @@ class FoldedProject:
         self.view = ProjectView(app_id, project_id, policy.projects)
         self.offset = -1
         self._policy = policy
-        self._state = ProjectState.load(project_key(app_id, project_id), lambda _entity: None, policy)
+        self._state = ProjectState(project_key(app_id, project_id), lambda _entity: None, policy)
 
     def take(self, event: ProjectEvent | ProjectErasure, now: datetime) -> list[ProjectOutput]:
         """Fold an event.

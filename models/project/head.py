@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from models.app.memory import MOST_SHORT_IDS, SHORT_ID, short_id, split_ids
-from models.errors import RecoveryFailed
 from models.events import ProjectConversationEnded, ProjectTurnAdded
 from models.events.project_items import ConsolidationFigures
+from models.policy.project import ProjectPolicy
 from models.project.consolidation import Consolidation
 from models.project.shards import MemoryCounts
-from models.project.store import HEAD, REBUILD, decoded
-
-STATE_VERSION: Final = 1
-"""Raised when the layout of a project's state changes; an older release then refuses it instead of misreading it."""
+from models.project.store import LAYOUT
 
 
 class AskedRun(Struct, frozen=True, array_like=True):
@@ -30,7 +26,7 @@ class AskedRun(Struct, frozen=True, array_like=True):
 class ProjectHead(Struct, array_like=True):
     """Counters of one project. Sizes are bounded by the policy and the number of partitions."""
 
-    version: int = STATE_VERSION
+    version: int = LAYOUT.version
     app_id: str = ""
     project_id: str = ""
     born: str = ""
@@ -78,19 +74,11 @@ class ProjectHead(Struct, array_like=True):
         self.seen[place.partition] = (place.offset, (kept + short)[-MOST_SHORT_IDS * SHORT_ID :])
         return True
 
-
-_decode_head = msgspec.msgpack.Decoder(ProjectHead).decode
-
-
-def read_head(data: bytes) -> ProjectHead:
-    """The stored head.
-
-    Raises:
-        RecoveryFailed: It is damaged, or of another version.
-    """
-    head = decoded(HEAD, data, _decode_head)
-    if head.version != STATE_VERSION:
-        raise RecoveryFailed(
-            f"project: part head has version {head.version}, this release reads {STATE_VERSION}. {REBUILD}"
-        )
-    return head
+    def due(self, policy: ProjectPolicy) -> datetime | None:
+        """When a consolidation is due, or goes on; None if there is nothing that one could change."""
+        if self.run is not None:
+            return self.run.started_at
+        last = self.consolidated_at or self.born_at
+        if last is None or not (self.memories.count > self.memories.archived or self.pending):
+            return None
+        return last + policy.consolidation.every

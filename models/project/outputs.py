@@ -21,8 +21,6 @@ from models.events import (
     ProjectItemChanged,
     ProjectOutput,
 )
-from models.events.base import OutputFields
-from models.events.ids import event_id
 from models.events.project_items import (
     ConversationChunk,
     ItemKind,
@@ -32,6 +30,8 @@ from models.events.project_items import (
     ProjectMemory,
 )
 from models.project.state import ProjectState
+from models.state import entity
+from models.state.entity import same_fields
 
 DETAIL_CHARS = 500
 """Of why a command was refused: a cycle may be long."""
@@ -53,29 +53,29 @@ class Consolidated(Struct, frozen=True, kw_only=True):
     tokens_reclaimed: int
 
 
-class Emission:
+class Emission(entity.Emission[ProjectOutput]):
     """Outputs of one event, in order: items, what happened, and at last how far the project is.
 
     An item that changes more than once with one event is told once, with the cause that was first; that it went is
     told in its place, before what comes next into its slot.
 
     Attributes:
-        timestamp: The event's time.
-        now: The broker's time of its record.
+        now: The broker's time of the event's record.
     """
 
     def __init__(
         self, state: ProjectState, event: ProjectEvent | ProjectErasure, position: Position, now: datetime
     ) -> None:
-        self.timestamp = event.timestamp
+        super().__init__(state.key, event.app_id, "", position, event.timestamp)
         self.now = now
         self._state = state
-        self._position = position
-        self._ids = {"app_id": event.app_id, "project_id": event.project_id}
+        self._project_id = event.project_id
         self._items: dict[tuple[str, int, str], ProjectItemChanged] = {}
-        self._happened: list[ProjectConsolidated | ProjectAudited] = []
-        self._ordinals: dict[str, int] = {}
         self._changed = False
+
+    def id_kind(self, kind: str) -> str:
+        """The revision tells the steps of one record apart."""
+        return f"{kind}@{self._state.head.revision}"
 
     def touch(self) -> None:
         """Something changed beside the items."""
@@ -116,12 +116,12 @@ class Emission:
         if known is not None and known.active and item is not None:
             cause = known.cause
         kind, slot, item_id = place
-        common = self._common(f"project_item_changed/{kind}/{slot}/{item_id}", *said)
+        common = self.common(f"project_item_changed/{kind}/{slot}/{item_id}", *said)
         if known is not None:
             common["id"] = known.id
         self._items[place] = ProjectItemChanged(
             **common,
-            project_id=self._ids["project_id"],
+            project_id=self._project_id,
             revision=self._state.head.revision + 1,
             kind=kind,
             slot=slot,
@@ -139,10 +139,8 @@ class Emission:
 
     def consolidated(self, told: Consolidated) -> None:
         """A consolidation ended."""
-        common = self._common("project_consolidated")
-        self._happened.append(
-            ProjectConsolidated(**common, project_id=self._ids["project_id"], **msgspec.structs.asdict(told))
-        )
+        common = self.common("project_consolidated")
+        self.outputs.append(ProjectConsolidated(**common, project_id=self._project_id, **msgspec.structs.asdict(told)))
 
     def answered(self, action: str, by: str, result: DeedResult) -> None:
         """Somebody's command came to something: it is audited, and remembered."""
@@ -152,62 +150,34 @@ class Emission:
 
     def audited(self, action: str, by: str, result: DeedResult) -> None:
         """Somebody did something."""
-        self._happened.append(
+        self.outputs.append(
             ProjectAudited(
-                **self._common("project_audited"),
-                project_id=self._ids["project_id"],
+                **self.common("project_audited"),
+                **same_fields(result, ProjectAudited),
+                project_id=self._project_id,
                 action=action,
-                item_id=result.item_id,
                 by=by,
-                request_id=result.request_id,
-                outcome=result.outcome,
-                count=result.count,
             )
         )
 
     def finish(self) -> list[ProjectOutput]:
         """All outputs. What changes anything raises the project's revision."""
-        outputs: list[ProjectOutput] = [*self._items.values(), *self._happened]
+        self.outputs = [*self._items.values(), *self.outputs]
         if self._state.known and (self._items or self._changed):
             self._state.head.revision += 1
-            outputs.append(self._standing())
-        return outputs
+            self.outputs.append(self._progress())
+        return self.outputs
 
-    def _standing(self) -> ProjectChanged:
+    def _progress(self) -> ProjectChanged:
         head = self._state.head
         return ProjectChanged(
-            **self._common("project_changed"),
-            project_id=self._ids["project_id"],
-            revision=head.revision,
-            born=head.born,
-            turn_count=head.turn_count,
-            conversations=head.conversations,
+            **self.common("project_changed"),
+            **same_fields(head, ProjectChanged, "memories", "seen"),
+            **same_fields(head.memories, ProjectChanged),
             memories=head.memories.count,
-            archived=head.memories.archived,
-            episodes=head.episodes,
-            pending=head.pending,
-            chunks=head.chunks,
-            created=head.memories.created,
-            consolidated_at=head.consolidated_at,
-            consolidated=head.consolidated,
             seen={str(partition): offset for partition, (offset, _) in sorted(head.seen.items())},
             results=self._state.results,
         )
-
-    def _common(self, kind: str, session_id: str = "", user_id: str = "") -> OutputFields:
-        return {
-            "id": self._next_id(kind),
-            "session_id": session_id,
-            "user_id": user_id,
-            "app_id": self._ids["app_id"],
-            "timestamp": self.timestamp,
-            "source": self._position,
-        }
-
-    def _next_id(self, kind: str) -> str:
-        ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
-        # The revision tells the steps of one record apart.
-        return event_id(f"{kind}@{self._state.head.revision}", self._state.key, self._position, ordinal)
 
 
 def said_first(memory: ProjectMemory) -> tuple[str, str]:

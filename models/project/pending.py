@@ -16,6 +16,7 @@ from models.events.project_items import PendingFact
 from models.project.kept_memories import shelf_of
 from models.project.shards import suffix_of
 from models.project.store import Slots, Store, decoded
+from models.state.entity import encode
 
 BLOCKS: Final = 16
 PENDING: Final = "pending"
@@ -30,7 +31,6 @@ class KeptFact(Struct, frozen=True, array_like=True):
     slot: int
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_fact = msgspec.msgpack.Decoder(KeptFact).decode
 _decode_block = msgspec.msgpack.Decoder(dict[str, float]).decode
 
@@ -62,7 +62,7 @@ class PendingFacts:
         """Keep one, new or as it is now."""
         known = self.get(fact.id)
         kept = KeptFact(fact, self._slots.take(PENDING) if known is None else known.slot)
-        self._store.put(self._store.shelf(shelf_of(suffix_of(fact.id))), _PREFIX + fact.id, _encode(kept))
+        self._store.put(self._store.shelf(shelf_of(suffix_of(fact.id))), _PREFIX + fact.id, encode(kept))
         name = _block_of(fact.id)
         self._write(name, self._block(name) | {fact.id: fact.confidence})
         return kept
@@ -98,7 +98,7 @@ class PendingFacts:
 
     def _write(self, name: str, block: dict[str, float]) -> None:
         if block:
-            self._store.root.put(name, _encode(dict(sorted(block.items()))))
+            self._store.root.put(name, encode(dict(sorted(block.items()))))
         else:
             self._store.root.drop(name)
 

@@ -16,6 +16,7 @@ import msgspec
 from models.events.project_items import ProjectMemory
 from models.project.kept_memories import Kept, shelf_of
 from models.project.store import Slots, Store, decoded, digest_of
+from models.state.entity import encode
 from models.state.parts import Parts
 
 MEMORY: Final = "memory"
@@ -23,7 +24,6 @@ MEMORY: Final = "memory"
 _PREFIX = "m:"
 _AT_HAND = 1_000
 """Decoded memories that are kept for another look within one write."""
-_encode = msgspec.msgpack.Encoder().encode
 _decode_kept = msgspec.msgpack.Decoder(Kept).decode
 _decode_ids = msgspec.msgpack.Decoder(list[str]).decode
 
@@ -96,7 +96,7 @@ class ShelvedMemories:
         counts.created += before is None
         counts.archived += kept.memory.archived - (before is not None and before.memory.archived)
         self._remember(kept)
-        self._store.put(self._shelf_of(memory_id), _PREFIX + memory_id, _encode(kept))
+        self._store.put(self._shelf_of(memory_id), _PREFIX + memory_id, encode(kept))
 
     def drop(self, memory_id: str) -> None:
         """Let go of a memory; its place is free."""
@@ -124,7 +124,7 @@ class ShelvedMemories:
         """Note a subject's memories."""
         name, shelf = f"s:{digest_of(subject)}", self._store.shelf(shelf_of(subject))
         if ids:
-            self._store.put(shelf, name, _encode(ids))
+            self._store.put(shelf, name, encode(ids))
         else:
             shelf.drop(name)
 

@@ -28,10 +28,11 @@ from models.events import DeedResult, ProjectEpisode
 from models.events.project_items import ProjectConversation
 from models.policy import Policy
 from models.project.conversation import ConversationHead, ConversationState
-from models.project.head import ProjectHead, read_head
+from models.project.head import ProjectHead
 from models.project.pending import PendingFacts
 from models.project.shards import ShelvedMemories
-from models.project.store import HEAD, Read, Slots, Store, decoded, digest_of
+from models.project.store import LAYOUT, Slots, Store, decoded, digest_of
+from models.state.entity import HEAD, CountParts, Due, EntityState, Read, encode
 
 EVENT_STATE_BYTES: Final = 1024 * 1024
 """Of the changelog, by one event of those that may change any number of items."""
@@ -54,63 +55,42 @@ class KeptEpisode(Struct, frozen=True, array_like=True):
     slot: int
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode_results = msgspec.msgpack.Decoder(list[DeedResult]).decode
 _decode_spoken = msgspec.msgpack.Decoder(Spoken).decode
 _decode_silent = msgspec.msgpack.Decoder(list[tuple[str, int]]).decode
 _decode_episode = msgspec.msgpack.Decoder(KeptEpisode).decode
 
 
-class ProjectState:
-    """Working copy of one project, between `load` and `changed`. `models.project.fold.fold` consumes it.
+class ProjectState(EntityState[ProjectHead]):
+    """Working copy of one project. `models.project.fold.fold` consumes it.
 
     Attributes:
-        key: The project's key.
-        head: Counters.
         memories: Long-term memories.
         pending: Pending facts.
         slots: Places of items.
     """
 
+    layout = LAYOUT
+    head_type = ProjectHead
+    gauges = ("projects", "project_memories")
+
     def __init__(self, key: str, read: Read, policy: Policy) -> None:
-        self.key = key
-        self._store = Store(key, read)
+        super().__init__(key, read, policy)
+        self._store = Store(key, read, self.parts)
         self._policy = policy.projects
-        data = self._store.root.get(HEAD)
-        self.head = ProjectHead() if data is None else read_head(data)
         self._begin()
 
     def _begin(self) -> None:
         self._written_before = 0
-        self.slots = Slots(self._store.root, self.head.slots)
+        self.slots = Slots(self.parts, self.head.slots)
         self.memories = ShelvedMemories(self._store, self.slots, self.head.memories)
         self.pending = PendingFacts(self._store, self.slots)
         self._conversations: dict[str, ConversationState] = {}
 
-    @classmethod
-    def load(cls, key: str, read: Read, policy: Policy) -> ProjectState:
-        """Working copy of what is stored under the key, or of nothing; nothing stored is ever changed.
-
-        Raises:
-            RecoveryFailed: A part is damaged, or the state is of another version.
-        """
-        return cls(key, read, policy)
-
     def changed(self) -> dict[str, dict[str, bytes | None]]:
         """Entity → part → bytes, None to delete. Nothing of a project that never was."""
-        if self.known:
-            self._store.root.put(HEAD, _encode(self.head))
+        self.changed_parts()
         return self._store.changes()
-
-    @property
-    def known(self) -> bool:
-        """Whether anything is kept of the project."""
-        return bool(self.head.app_id)
-
-    @property
-    def head_bytes(self) -> int:
-        """Size of the head as it was stored."""
-        return len(self._store.root.get(HEAD) or b"")
 
     @property
     def written_bytes(self) -> int:
@@ -130,22 +110,28 @@ class ProjectState:
     @property
     def due(self) -> datetime | None:
         """When a consolidation is due, or goes on; None if there is nothing that one could change."""
-        head, memories = self.head, self.head.memories
-        if head.run is not None:
-            return head.run.started_at
-        last = head.consolidated_at or head.born_at
-        if last is None or not (memories.count > memories.archived or head.pending):
-            return None
-        return last + self._policy.consolidation.every
+        return self.head.due(self._policy)
 
-    def erase(self) -> bool:
+    @staticmethod
+    def figures(head: ProjectHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the head says it
+        """A project and its memories."""
+        return 1, head.memories.count
+
+    @staticmethod
+    def next_due(head: ProjectHead, count: CountParts, policy: Policy) -> Due | None:  # noqa: ARG004 - likewise
+        """A consolidation; after a step of it it is another one that is due."""
+        at = head.due(policy.projects)
+        looked_at = 0 if head.run is None else head.run.looked_at
+        return None if at is None else Due(at, head.app_id, head.project_id, (head.revision, looked_at))
+
+    def erase_step(self) -> bool:
         """Everything goes, with all that was counted, and what comes next begins a new project; False if more is left.
 
         Until all is gone nothing else may be folded: what is left does not fit together.
         """
         if self.known:
-            self._store.root.put(HEAD, _encode(self.head))
-        done = self._store.erase([name[2:] for name in self._store.root.names("c:")], EVENT_STATE_BYTES)
+            self.parts.put(HEAD, encode(self.head))
+        done = self._store.erase([name[2:] for name in self.parts.names("c:")], EVENT_STATE_BYTES)
         if done:
             self.head = ProjectHead()
         self._begin()
@@ -156,7 +142,7 @@ class ProjectState:
     @property
     def results(self) -> list[DeedResult]:
         """The latest, the newest last."""
-        data = self._store.root.get("r")
+        data = self.parts.get("r")
         return [] if data is None else decoded("r", data, _decode_results)
 
     def unname_results(self) -> bool:
@@ -173,7 +159,7 @@ class ProjectState:
             for each in known
         ]
         if kept != known:
-            self._store.root.put("r", _encode(kept))
+            self.parts.put("r", encode(kept))
         return kept != known
 
     def _is_there(self, name: str) -> bool:
@@ -186,7 +172,7 @@ class ProjectState:
         if not (self.known or self.head.items):
             return
         kept = [*self.results, result][-self._policy.long_term.results :]
-        self._store.root.put("r", _encode(kept))
+        self.parts.put("r", encode(kept))
 
     # --- conversations
 
@@ -212,7 +198,7 @@ class ProjectState:
     def spoken(self, state: ConversationState) -> None:
         """A conversation went on: it is kept, and is not silent."""
         digest = digest_of(state.head.conversation.id)
-        self._store.root.put(f"c:{digest}", _encode(Spoken(self.head.turn_count, state.head.slot)))
+        self.parts.put(f"c:{digest}", encode(Spoken(self.head.turn_count, state.head.slot)))
         if self.head.release_from:
             silent = self._silent()
             kept = [each for each in silent if each[0] != digest]
@@ -236,7 +222,7 @@ class ProjectState:
 
     def longest_silent(self, *, but: str) -> ConversationState | None:
         """The conversation that was not spoken in for longest, other than the one named."""
-        root, other = self._store.root, f"c:{digest_of(but)}"
+        root, other = self.parts, f"c:{digest_of(but)}"
         spoken = [
             (decoded(name, root.get(name) or b"", _decode_spoken), name) for name in root.names("c:") if name != other
         ]
@@ -254,30 +240,30 @@ class ProjectState:
         self.head.chunks -= len(head.chunks)
         self.head.conversations -= 1
         state.drop()
-        self._store.root.drop(f"c:{digest}")
+        self.parts.drop(f"c:{digest}")
         self._keep_silent([each for each in self._silent() if each[0] != digest])
         del self._conversations[digest]
 
     def _silent(self) -> list[tuple[str, int]]:
-        data = self._store.root.get("q")
+        data = self.parts.get("q")
         return [] if data is None else decoded("q", data, _decode_silent)
 
     def _keep_silent(self, silent: list[tuple[str, int]]) -> None:
         if silent:
-            self._store.root.put("q", _encode(silent))
+            self.parts.put("q", encode(silent))
         else:
-            self._store.root.drop("q")
+            self.parts.drop("q")
         self.head.release_from = silent[0][1] + self._policy.short_term.retention_turns if silent else 0
 
     # --- episodes
 
     def episodes(self) -> list[ProjectEpisode]:
         """All, the oldest first."""
-        return [kept.episode for name in sorted(self._store.root.names("e:")) if (kept := self.episode(name[2:]))]
+        return [kept.episode for name in sorted(self.parts.names("e:")) if (kept := self.episode(name[2:]))]
 
     def episode(self, episode_id: str) -> KeptEpisode | None:
         """An episode in its place, None if it is not there."""
-        data = self._store.root.get(f"e:{episode_id}")
+        data = self.parts.get(f"e:{episode_id}")
         return None if data is None else decoded("episode", data, _decode_episode)
 
     def put_episode(self, episode: ProjectEpisode) -> KeptEpisode:
@@ -285,7 +271,7 @@ class ProjectState:
         known = self.episode(episode.id)
         self.head.episodes += known is None
         kept = KeptEpisode(episode, self.slots.take(EPISODE) if known is None else known.slot)
-        self._store.root.put(f"e:{episode.id}", _encode(kept))
+        self.parts.put(f"e:{episode.id}", encode(kept))
         return kept
 
     def drop_episode(self, episode_id: str) -> KeptEpisode | None:
@@ -293,6 +279,6 @@ class ProjectState:
         known = self.episode(episode_id)
         if known is not None:
             self.head.episodes -= 1
-            self._store.root.drop(f"e:{episode_id}")
+            self.parts.drop(f"e:{episode_id}")
             self.slots.give(EPISODE, known.slot)
         return known

@@ -12,27 +12,21 @@ Every entity has a part `head`: stores list entities by it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
-from models.errors import RecoveryFailed
 from models.project.long_term import SHELVES
+from models.state.entity import HEAD, Layout, Read, encode, record_bytes
 from models.state.parts import Parts
-from models.user.bounds import record_bytes
 
-HEAD: Final = "head"
-Read = Callable[[str], Mapping[str, bytes] | None]
-"""Gives the stored parts of an entity, None where there are none."""
+LAYOUT: Final = Layout("project", version=1)
+decoded = LAYOUT.read
 _KEPT = b"\x01"
 """Head of an entity that has nothing to say in it."""
 _SLOTS_PER_BLOCK = 128
 _DIGEST_BYTES = 12
-REBUILD: Final = "Run the release that wrote it, or drop the state topic and replay the commands."
-_Part = TypeVar("_Part")
-_encode = msgspec.msgpack.Encoder().encode
 _decode_slots = msgspec.msgpack.Decoder(list[int]).decode
 
 
@@ -58,35 +52,20 @@ def _conversation(digest: str) -> str:
     return f"/conversation/{digest}"
 
 
-def decoded(name: str, data: bytes, decode: Callable[[bytes], _Part]) -> _Part:
-    """A part of the state.
-
-    Raises:
-        RecoveryFailed: It is damaged.
-    """
-    try:
-        return decode(data)
-    except msgspec.MsgspecError as error:
-        raise RecoveryFailed(f"project: part {name} is unreadable ({error}). {REBUILD}") from error
-
-
 class Store:
     """Working copies of a project's entities.
 
     Args:
         key: Of the project.
         read: Reads an entity of the partition's state.
+        root: The project itself.
     """
 
-    def __init__(self, key: str, read: Read) -> None:
+    def __init__(self, key: str, read: Read, root: Parts) -> None:
         self.key = key
+        self.root = root
         self._read = read
-        self._open: dict[str, Parts] = {}
-
-    @property
-    def root(self) -> Parts:
-        """The project itself."""
-        return self.open("")
+        self._open = {"": root}
 
     def shelf(self, number: int) -> Parts:
         """One of `SHELVES`."""
@@ -171,7 +150,7 @@ class Slots:
         slot = slots.pop()
         self._counts[kind] = (top, free - 1)
         if slots:
-            self._root.put(name, _encode(slots))
+            self._root.put(name, encode(slots))
         else:
             self._root.drop(name)
         return slot
@@ -180,7 +159,7 @@ class Slots:
         """The place is free."""
         top, free = self._counts[kind]
         name = self._block(kind, free)
-        self._root.put(name, _encode([*self._slots(name), slot]))
+        self._root.put(name, encode([*self._slots(name), slot]))
         self._counts[kind] = (top, free + 1)
 
     def _slots(self, name: str) -> list[int]:

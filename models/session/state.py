@@ -23,7 +23,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from models.errors import RecoveryFailed
 from models.events import Mode, NotableSentence
 from models.language.notable import PART as NOTABLES_PART
 from models.language.notable import Notables
@@ -37,12 +36,12 @@ from models.session.segments import SegmentRef, WorkingMemory
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.state.buffer import Buffer, BufferedTurn
+from models.state.entity import HEAD, Layout, encode
 from models.state.parts import Parts
 from models.state.vectors import VectorRing
 from models.text.summary import Said
 
-STATE_VERSION = 1
-"""Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
+LAYOUT = Layout("session state", version=1, log="turns")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
 """What is known of a closed session until it is forgotten, besides its head."""
@@ -51,7 +50,7 @@ _LASTING_PARTS = (TOPIC_PARTS, NOTABLES_PART)
 class Prefix(Struct, array_like=True, gc=False):
     """What every head begins with, in every version."""
 
-    version: int = STATE_VERSION
+    version: int = LAYOUT.version
     closed: bool = False
     deadline: datetime | None = None
     offset: int = -1
@@ -136,22 +135,10 @@ _UpToMode: Any = msgspec.defstruct(
 """An open head up to its mode; everything before it is passed over undecoded."""
 _decode_up_to_mode = msgspec.msgpack.Decoder(_UpToMode).decode
 _decode_closed = msgspec.msgpack.Decoder(Closed).decode
-_encode = msgspec.msgpack.Encoder().encode
 
 
 def _read_kind(head: bytes) -> _Kind:
-    try:
-        kind = _decode_kind(head)
-    except msgspec.MsgspecError as error:
-        raise RecoveryFailed(f"session state: part head is unreadable ({error}). {_REBUILD}") from error
-    if kind.version != STATE_VERSION:
-        raise RecoveryFailed(
-            f"session state: part head has version {kind.version}, this release reads {STATE_VERSION}. {_REBUILD}"
-        )
-    return kind
-
-
-_REBUILD = "Run the release that wrote it, or drop the state topic and replay the turns."
+    return LAYOUT.read_head({HEAD: head}, _decode_kind)
 
 
 def read_deadline(head: bytes) -> datetime | None:
@@ -214,18 +201,15 @@ class SessionState:
         Raises:
             RecoveryFailed: The head is missing, damaged or of another state version.
         """
-        head = parts.get("head")
-        if head is None:
-            raise RecoveryFailed(f"session state: part head is missing among {sorted(parts)}. {_REBUILD}")
-        closed = _read_kind(head).closed
-        return cls(parts, _decode_closed(head) if closed else _decode_open(head))
+        closed = LAYOUT.read_head(parts, _decode_kind).closed
+        return cls(parts, _decode_closed(parts[HEAD]) if closed else _decode_open(parts[HEAD]))
 
     def changed_parts(self) -> dict[str, bytes | None]:
         """Parts that differ from what was loaded; None deletes. Complete at any time between two folds."""
         if self.head.deadline is None:
             self.parts.drop_all()
         else:
-            self.parts.put("head", _encode(self.head))
+            self.parts.put(HEAD, encode(self.head))
             if self._escalating is not None:
                 self._escalating.flush()
             if self._topics is not None:

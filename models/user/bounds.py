@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from models.policy import Policy
 from models.session.bounds import KIB, MIB
-from models.text.words import utf8_bytes
 from models.user.facts import RETRACTIONS
 
 COMMAND_RECORD_BYTES = 2 * MIB - 64 * KIB
@@ -26,16 +25,6 @@ _TIMES = 48
 _OUTPUT = 8 * KIB
 """Ids, names and places: five of a thousand bytes or more, and the topic's own name."""
 _DIMS, _NUMBER = 4_096, 26
-
-
-def record_bytes(key: str) -> int:
-    """What one changelog record of this user takes beside its part's name and value."""
-    return utf8_bytes(key) + _RECORD
-
-
-def touched_bytes(key: str) -> int:
-    """A user is changed for the first time in a write: the head goes along."""
-    return _HEAD + record_bytes(key)
 
 
 def largest_user_part_bytes(policy: Policy) -> dict[str, int]:

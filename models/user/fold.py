@@ -40,11 +40,11 @@ from models.events import (
     UserTurnAdded,
     user_key,
 )
-from models.events.base import NAME_CHARS, OutputFields
-from models.events.ids import event_id
+from models.events.base import NAME_CHARS
 from models.language.facts.extraction import extract
 from models.policy import Policy
 from models.session.segments import EXTRACTIVE
+from models.state.entity import Emission, same_fields
 from models.text.summary import Passage, Summary, summarise
 from models.text.words import estimate_tokens
 from models.user.fact import FactChange, Said
@@ -92,22 +92,20 @@ def _begins(event: UserEvent | UserErasure) -> bool:
     return False
 
 
-class _Step:
+class _Step(Emission[UserOutput]):
     """One event on its way into a user."""
 
     def __init__(self, state: UserState, event: UserEvent | UserErasure, position: Position, policy: Policy) -> None:
-        self.outputs: list[UserOutput] = []
+        key = user_key(event.app_id, event.user_id)
+        super().__init__(key, event.app_id, event.user_id, position, event.timestamp)
         self._state = state
         self._head = state.head
-        self._event = event
-        self._position = position
         self._rules = policy
         self._policy = policy.users
-        self._ordinals: dict[str, int] = {}
         self._head.app_id, self._head.user_id = event.app_id, event.user_id
 
     def turn(self, turn: UserTurnAdded) -> None:
-        """Take a turn into the short-term tier, its facts into the upper one, and tell how far the memory is."""
+        """Take a turn into the short-term tier, its facts into the upper one, and emit how far the memory is."""
         head, place = self._head, turn.source
         if place.offset <= head.seen.get(place.partition, -1):
             return
@@ -116,12 +114,12 @@ class _Step:
         if turn.role is Role.USER:
             found = extract(turn.content)
             said = Said(turn.timestamp, turn.session_id, turn.turn, _RULES)
-            self._tell_facts(self._state.facts.take(found.facts, found.retractions, said))
+            self._emit_facts(self._state.facts.take(found.facts, found.retractions, said))
             if self._policy.facts.ask and turn.content.strip():
                 self._ask_for_facts(turn)
         self._ask_for_episodes(turn.session_id)
         self._state.release()
-        self._tell_standing(turn.session_id)
+        self._emit_progress(turn.session_id)
 
     def summarised(self, answer: EpisodeSummarised) -> None:
         """Turn the turns of an answered request into an episode."""
@@ -135,16 +133,16 @@ class _Step:
         by = answer.summarised_by[:NAME_CHARS]
         self._compress(place, summary, by, (answer.embedding, answer.embedded_by[:NAME_CHARS]))
         self._state.release()
-        self._tell_standing(self.outputs[-1].session_id)
+        self._emit_progress(self.outputs[-1].session_id)
 
     def extracted(self, answer: FactsExtracted) -> None:
         """Take what a slower extractor found, or somebody knows."""
         by = answer.extracted_by[:NAME_CHARS]
         said = Said(answer.timestamp, answer.session_id[:NAME_CHARS], answer.turn, by)
         changes = self._state.facts.take(answer.facts, answer.retractions, said)
-        self._tell_facts(changes)
+        self._emit_facts(changes)
         if changes:
-            self._tell_standing(said.session_id)
+            self._emit_progress(said.session_id)
 
     def session_erased(self, erased: UserSessionErased) -> None:
         """Let go of a session's turns, of what they said, and of answers that could bring them back."""
@@ -157,9 +155,9 @@ class _Step:
             else:
                 self._head.waiting.remove(place)
         state.release()
-        self._tell_facts(state.facts.erase(session_id, erased.started_at, erased.ended_at, at=erased.timestamp))
+        self._emit_facts(state.facts.erase(session_id, erased.started_at, erased.ended_at, at=erased.timestamp))
         # Under no session's name: who forgets this one elsewhere must not lose how far the user is.
-        self._tell_standing("")
+        self._emit_progress("")
 
     # --- episodes
 
@@ -173,7 +171,7 @@ class _Step:
                 continue
             head.waiting.append((first, last))
             asked = [RequestedTurn(turn.role, turn.content[: policy.asked_chars]) for turn in turns]
-            common = self._common("episode_requested", session_id)
+            common = self.common("episode_requested", session_id)
             sessions = list(dict.fromkeys(turn.session_id for turn in turns))
             self.outputs.append(
                 EpisodeRequested(**common, first_turn=first, last_turn=last, turns=asked, session_ids=sessions)
@@ -199,7 +197,7 @@ class _Step:
         text = summary.text or "(no text)"
         self.outputs.append(
             EpisodeCompressed(
-                **self._common("episode_compressed", turns[-1].session_id),
+                **self.common("episode_compressed", turns[-1].session_id),
                 episode=head.episodes,
                 first_turn=place[0],
                 last_turn=place[1],
@@ -221,25 +219,18 @@ class _Step:
 
     def _ask_for_facts(self, turn: UserTurnAdded) -> None:
         content = turn.content[: self._policy.facts.asked_chars]
-        common = self._common("facts_requested", turn.session_id)
+        common = self.common("facts_requested", turn.session_id)
         self.outputs.append(FactsRequested(**common, turn=turn.turn, content=content))
 
-    def _tell_facts(self, changes: list[FactChange]) -> None:
+    def _emit_facts(self, changes: list[FactChange]) -> None:
         for category, key, fact, cause in changes:
             self.outputs.append(
                 FactChanged(
-                    **self._common("fact_changed", fact.session_id),
+                    **self.common("fact_changed", fact.session_id),
+                    **same_fields(fact, FactChanged, "key", "history"),
                     category=category,
                     key=key,
-                    value=fact.value,
-                    confidence=fact.confidence,
-                    importance=fact.importance,
-                    active=fact.active,
                     cause=cause,
-                    valid_from=fact.valid_from,
-                    valid_until=fact.valid_until,
-                    turn=fact.turn,
-                    extracted_by=fact.extracted_by,
                     history=fact.past(),
                 )
             )
@@ -248,11 +239,11 @@ class _Step:
 
     # --- how far it is
 
-    def _tell_standing(self, session_id: str) -> None:
+    def _emit_progress(self, session_id: str) -> None:
         head = self._head
         self.outputs.append(
             UserMemoryChanged(
-                **self._common("user_memory_changed", session_id),
+                **self.common("user_memory_changed", session_id),
                 turn_count=head.turn_count,
                 compressed_turns=head.compressed,
                 requested_turns=head.requested,
@@ -262,18 +253,6 @@ class _Step:
                 seen={str(partition): offset for partition, offset in head.seen.items()},
             )
         )
-
-    def _common(self, kind: str, session_id: str) -> OutputFields:
-        event = self._event
-        ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
-        return {
-            "id": event_id(kind, user_key(event.app_id, event.user_id), self._position, ordinal),
-            "session_id": session_id,
-            "user_id": event.user_id,
-            "app_id": event.app_id,
-            "timestamp": event.timestamp,
-            "source": self._position,
-        }
 
 
 def summarise_episode(said: Sequence[Passage], policy: Policy) -> Summary:

@@ -12,21 +12,18 @@ All parts of one batch are written together, so they always fit each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import msgspec
 from msgspec import Struct
 
-from models.errors import RecoveryFailed
 from models.events import Role, SessionTurns
 from models.policy import Policy
-from models.policy.user import UserPolicy
-from models.state.parts import Parts
+from models.state.entity import CountParts, EntityState, Layout, Read, encode
 from models.user.facts import Facts
 
-STATE_VERSION = 2
-"""Raised when the layout below changes; an older release then refuses the state instead of misreading it."""
+LAYOUT = Layout("user state", version=2)
 _RING = 2_048
 """More than any policy keeps (`UserPolicy.most_turns`); fixed, so that another policy finds the same places."""
 
@@ -34,7 +31,7 @@ _RING = 2_048
 class UserHead(Struct, array_like=True):
     """Counters of one user. Sizes are bounded by the policy and the number of partitions."""
 
-    version: int = STATE_VERSION
+    version: int = LAYOUT.version
     app_id: str = ""
     user_id: str = ""
     seen: dict[int, int] = {}
@@ -72,58 +69,37 @@ class UserTurn(TurnPlace, frozen=True, array_like=True, gc=False):
     timestamp: datetime
 
 
-_decode_head = msgspec.msgpack.Decoder(UserHead).decode
 _decode_place = msgspec.msgpack.Decoder(TurnPlace).decode
 _decode_turn = msgspec.msgpack.Decoder(UserTurn).decode
-_encode = msgspec.msgpack.Encoder().encode
-_REBUILD = "Run the release that wrote it, or drop the state topic and replay the commands."
 
 
-class UserState:
-    """Working copy of one user, between `load` and `changed_parts`. `models.user.fold.fold` consumes it.
+class UserState(EntityState[UserHead]):
+    """Working copy of one user. `models.user.fold.fold` consumes it.
 
     Attributes:
-        head: Counters.
         facts: The upper tier.
     """
 
-    def __init__(self, parts: Mapping[str, bytes], head: UserHead, policy: Policy) -> None:
-        self.head = head
-        self._parts = Parts(parts)
-        self._policy: UserPolicy = policy.users
-        self.facts = Facts(self._parts, policy.users.facts)
+    layout = LAYOUT
+    head_type = UserHead
+    gauges = ("compaction_backlog_turns",)
 
-    @classmethod
-    def load(cls, parts: Mapping[str, bytes] | None, policy: Policy) -> UserState:
-        """Working copy of stored parts, or of nothing; `parts` is never changed.
+    def __init__(self, key: str, read: Read, policy: Policy) -> None:
+        super().__init__(key, read, policy)
+        self._policy = policy.users
+        self.facts = Facts(self.parts, policy.users.facts)
 
-        Raises:
-            RecoveryFailed: The head is missing, damaged or of another state version.
-        """
-        return cls(parts or {}, read_head(parts) if parts else UserHead(), policy)
-
-    @property
-    def known(self) -> bool:
-        """Whether anything is kept of the user."""
-        return bool(self.head.app_id)
-
-    def changed_parts(self) -> dict[str, bytes | None]:
-        """Parts that differ from what was loaded; None deletes. Of a user who is not known none is written."""
-        if self.known:
-            self._parts.put("head", _encode(self.head))
-        return self._parts.changes()
-
-    @property
-    def written(self) -> tuple[int, int]:
-        """Bytes and parts written so far, without the head."""
-        return self._parts.written_bytes, self._parts.written_parts
+    @staticmethod
+    def figures(head: UserHead, count: CountParts) -> tuple[int, ...]:  # noqa: ARG004 - the head says it
+        """Turns that an episode was asked for and that are in none yet: what compaction lags behind."""
+        return (head.requested - head.compressed,)
 
     def add(self, turn: UserTurn) -> None:
         """Put a turn behind the others."""
         self.head.turn_count += 1
         content = turn.content[: self._policy.turn_chars]
         kept = turn if len(content) == len(turn.content) else msgspec.structs.replace(turn, content=content)
-        self._parts.put(self._part(self.head.turn_count), _encode(kept))
+        self.parts.put(self._part(self.head.turn_count), encode(kept))
 
     def turns(self, first: int, last: int) -> list[UserTurn]:
         """Turns of the ring by the user's numbers, both ends inside, without those that were erased."""
@@ -144,29 +120,21 @@ class UserState:
         head = self.head
         keep_from = max(1, min(head.compressed, head.turn_count - self._policy.keep_turns) + 1)
         for number in range(head.low, keep_from):
-            self._parts.drop(self._part(number))
+            self.parts.drop(self._part(number))
         head.low = max(head.low, keep_from)
-
-    def erase(self) -> None:
-        """Let go of everything: what comes next begins a new user."""
-        # Written and deleted: another worker may have stored a head of what came since this one loaded.
-        self._parts.put("head", b"")
-        for name in self._parts.names(""):
-            self._parts.drop(name)
-        self.head = UserHead()
 
     def erase_turns(self, session_id: str) -> None:
         """Leave the places of a session's turns empty: the others keep their numbers, and episodes their ranges."""
         for number in range(self.head.low, self.head.turn_count + 1):
             data = self._data(number)
             if data and _decode_place(data).session_id == session_id:
-                self._parts.put(self._part(number), b"")
+                self.parts.put(self._part(number), b"")
 
     def _places(self, first: int, last: int) -> Iterator[bytes]:
         return (self._data(number) for number in range(max(first, self.head.low), last + 1))
 
     def _data(self, number: int) -> bytes:
-        data = self._parts.get(self._part(number))
+        data = self.parts.get(self._part(number))
         assert data is not None, "the head and its parts are written together"  # noqa: S101
         return data
 
@@ -184,22 +152,3 @@ def runs(turns: Sequence[TurnPlace]) -> list[SessionTurns]:
         else:
             found.append(SessionTurns(turn.session_id, [turn.turn]))
     return found
-
-
-def read_head(parts: Mapping[str, bytes]) -> UserHead:
-    """Counters of a user's stored parts.
-
-    Raises:
-        RecoveryFailed: The head is missing, damaged or of another state version.
-    """
-    try:
-        head = _decode_head(parts["head"])
-    except KeyError:
-        raise RecoveryFailed(f"user state: part head is missing among {sorted(parts)}. {_REBUILD}") from None
-    except msgspec.MsgspecError as error:
-        raise RecoveryFailed(f"user state: part head is unreadable ({error}). {_REBUILD}") from error
-    if head.version != STATE_VERSION:
-        raise RecoveryFailed(
-            f"user state: part head has version {head.version}, this release reads {STATE_VERSION}. {_REBUILD}"
-        )
-    return head

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 import msgspec
 from msgspec import Struct
 
-from models.entities import entity_key
+from models.entities import carried_by, entity_key
 from models.errors import ConfigurationError, InvalidRecord
 from models.events import ClockTicked, CommandEvent, ControlEvent, Forwarded, InputEvent, OutputEvent, Turn
-from models.events.topics import Topic
+from models.events.topics import COMMANDS, Topic
 from models.policy import IntakePolicy
 
 
@@ -38,7 +38,7 @@ _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
-_command: msgspec.json.Decoder[CommandEvent] = msgspec.json.Decoder(CommandEvent)
+_command: msgspec.json.Decoder[CommandEvent] = msgspec.json.Decoder(Union[carried_by(COMMANDS)])  # noqa: UP007 - made of what is registered
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 
@@ -167,12 +167,10 @@ def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
 
 
 def _decoder_for(topic: Topic) -> Callable[[bytes], Any]:
-    if not topic.carries:
+    carried = carried_by(topic)
+    if not carried:
         raise ConfigurationError(f"topic {topic.name} carries no public events; it cannot be decoded")
-    union: Any = topic.carries[0]
-    for event in topic.carries[1:]:
-        union = union | event
-    return msgspec.json.Decoder(union).decode
+    return msgspec.json.Decoder(Union[carried]).decode  # noqa: UP007 - likewise
 
 
 _output_decoders: dict[str, Callable[[bytes], Any]] = {}

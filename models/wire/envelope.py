@@ -12,21 +12,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from models.entities import entity_key
-from models.events import (
-    AppMemoryChanged,
-    DeadLetter,
-    EpisodeCompressed,
-    FactChanged,
-    Forwarded,
-    Output,
-    OutputEvent,
-    ProjectItemChanged,
-    ProjectOutput,
-    SpaceOutput,
-    UserOutput,
-)
-from models.events.topics import TOPIC_OF
+from models.entities import REGISTRY, TOPIC_OF, entity_key
+from models.events import DeadLetter, Output, OutputEvent
 
 Headers = list[tuple[str, bytes]]
 
@@ -72,26 +59,10 @@ def headers_for(event: Struct) -> Headers:
 
 
 def key_of(event: OutputEvent) -> bytes | None:
-    """Key of the record that carries an output, as `models.events.topics` says."""
+    """Key of the record that carries an output: its entity's, and behind it which of the entity's records it is."""
     if isinstance(event, DeadLetter):
         return event.key
-    if not isinstance(event, Forwarded | UserOutput | SpaceOutput | ProjectOutput):
-        return (event.session_id or event.app_id).encode()
-    return f"{entity_key(event)}{_place_of(event)}".encode()
-
-
-def _place_of(event: Forwarded | UserOutput | SpaceOutput | ProjectOutput) -> str:
-    """What comes behind the key of whose memory it is, where there is more than one record of it."""
-    match event:
-        case FactChanged():
-            return f"/{event.category}/{event.key}"
-        case EpisodeCompressed():
-            return f"/episode/{event.first_turn}"
-        case AppMemoryChanged():
-            return f"/memory/{event.slot}"
-        case ProjectItemChanged():
-            return f"/{event.kind}/{event.slot}"
-    return ""
+    return f"{entity_key(event)}{REGISTRY.emits[type(event)].slot(event)}".encode()
 
 
 def _rfc3339(time: datetime) -> bytes:

@@ -23,8 +23,9 @@ import polars as pl
 from msgspec import Struct
 
 from models import events
+from models.entities import TOPIC_OF, carried_by
 from models.events.fields import BEHAVIOUR, CONTENT, IDENTIFIER, OPERATIONAL, TYPE, Meaning, Privacy, about, meaning_of
-from models.events.topics import COMMANDS, ERASURES, PROFILES, TOPIC_OF, TURNS, Topic
+from models.events.topics import COMMANDS, ERASURES, PROFILES, TURNS, Topic
 from models.project.mentions import Mentions, mentions
 from models.wire.envelope import tag_of
 from streams.archive.columns import (
@@ -211,13 +212,13 @@ FORGETTING: tuple[type[Struct], ...] = (
     *get_args(events.UserErasure),
     *get_args(events.SpaceErasure),
     *get_args(events.ProjectErasure),
-    *(event for event in ERASURES.carries if event is not events.ErasureProved),
+    *(event for event in carried_by(ERASURES) if event is not events.ErasureProved),
 )
 """Records that carry out an erasure name whom it is about: they are not kept, their proof is."""
 
 
 def _kept(topic: Topic, *besides: type[Struct]) -> tuple[type[Struct], ...]:
-    return tuple(event for event in topic.carries if event not in (*FORGETTING, *besides))
+    return tuple(event for event in carried_by(topic) if event not in (*FORGETTING, *besides))
 
 
 _ELSEWHERE = (

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import duckdb
 from msgspec import Struct
 
+from models.entities import carried_by
 from models.events.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
 from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF, ddl
 
@@ -133,7 +134,7 @@ def _standing(con: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
 def _partitions(
     con: duckdb.DuckDBPyConnection, topic: Topic, name: str, places: Sequence[_Place], *, transactional: bool
 ) -> list[PartitionCheck]:
-    tables = dict.fromkeys(TABLE_OF[event].name for event in topic.carries if event in TABLE_OF)
+    tables = dict.fromkeys(TABLE_OF[event].name for event in carried_by(topic) if event in TABLE_OF)
     rows = " UNION ALL ".join(f"SELECT kafka_partition, kafka_offset FROM {RAW}.{table}" for table in tables)
     found = con.execute(
         "SELECT kafka_partition, count(*), count(DISTINCT kafka_offset), min(kafka_offset), max(kafka_offset) "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from models.entities import INDEXED_TOPICS
 from models.events.topics import (
     ARCHIVED_TOPICS,
     COMMANDS,
     ERASURES,
     FACTS,
-    INDEXED_TOPICS,
     MEMORIES,
     MEMORY_STATE,
     PROFILES,

@@ -19,8 +19,9 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from models.entities import TOPIC_OF
 from models.events import DeadLetter, OutputEvent
-from models.events.topics import TOPIC_OF, TOPICS, Cleanup
+from models.events.topics import TOPICS, Cleanup
 from models.partition.sessions import PARTITION_ENTITY
 from models.session.state import Open, SessionState
 from models.wire.codec import encode

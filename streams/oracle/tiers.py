@@ -45,9 +45,9 @@ def name_of(user: UserId) -> str:
 def states_of(oracle: Replayed, policy: Policy) -> Iterator[tuple[UserId, UserState]]:
     """Every user that an oracle of users knows, none that was erased; one that stands on two partitions comes twice."""
     for entities in oracle.entities.values():
-        for entity, parts in entities.items():
+        for entity in entities:
             if entity.startswith(_OF_USER):
-                state = UserState.load(parts, policy)
+                state = UserState(entity, entities.get, policy)
                 if state.known:
                     yield UserId(state.head.app_id, state.head.user_id), state
 

@@ -17,8 +17,9 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
+from models.entities import TOPIC_OF
 from models.events import DeadLetter, OutputEvent, Position
-from models.events.topics import COMMANDS, TOPIC_OF, Topic
+from models.events.topics import COMMANDS, Topic
 from models.partition.sessions import PartitionFolded, Parts
 from models.policy import Policy
 from models.wire.arrival import FloodGauge

@@ -22,10 +22,11 @@ from aiokafka.structs import ConsumerRecord
 from fastapi import APIRouter
 from faust.types import TP
 
+from models.entities import INDEXED_TOPICS
 from models.errors import StoreUnavailable
 from models.events import SessionErased, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
-from models.events.topics import CONVERSATION_TOPICS, ERASURES, INDEXED_TOPICS, TURNS, Topic
+from models.events.topics import CONVERSATION_TOPICS, ERASURES, TURNS, Topic
 from models.partition.sessions import Arrival
 from models.policy import Policy
 from streams.api.assembly import memory_api

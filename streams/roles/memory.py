@@ -11,27 +11,12 @@ from time import monotonic, perf_counter
 
 from aiokafka.structs import ConsumerRecord
 
-from models.entities import entity_key
-from models.events import (
-    AppMemoriesCompacted,
-    AppMemoryChanged,
-    AppMemorySkipped,
-    CompactionRequested,
-    EpisodeCompressed,
-    FactChanged,
-    MemoryRequested,
-    OutputEvent,
-    Position,
-    ProjectConsolidated,
-    ProjectItemChanged,
-    ProjectWorkDue,
-    WorkDue,
-)
+from models.entities import APP, PROJECT, REGISTRY, entity_key
+from models.events import CompactionRequested, MemoryRequested, Position, ProjectWorkDue, WorkDue
 from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import MemoryPartitionFold, commands_offset
 from models.partition.sessions import PartitionFolded, Parts
 from models.policy import Policy
-from models.project.due import DueProject
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
@@ -57,7 +42,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
     def __init__(self, settings: Settings, policy: Policy) -> None:
         super().__init__(settings, policy, http_port=settings.http.memory_port)
         self._reminders = Reminders(policy.apps.answer_within)
-        self._project_reminders = Told[DueProject]()
+        self._project_reminders = Told()
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Command]]:
         """Decoded and checked."""
@@ -78,7 +63,8 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
     def count(self, number: int, folded: PartitionFolded) -> None:
         """Facts, episodes and memories, and what memories of apps cost."""
         for event in folded.outputs:
-            _count(event)
+            for counted in REGISTRY.counted(event):
+                metrics.counter(counted.metric, **counted.labels).inc(counted.amount)
             if isinstance(event, MemoryRequested | CompactionRequested):
                 self._reminders.asked(event, monotonic())
         seconds, spent = self.folds[number].take_spent()
@@ -89,57 +75,21 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
     def show_partition(self, number: int) -> None:
         """What waits, and how much of everything there is."""
         fold, partition = self.folds[number], str(number)
-        metrics.gauge("compaction_backlog_turns", partition=partition).set(fold.users.waiting_turns)
-        metrics.gauge("app_memories_waiting", partition=partition).set(fold.standings.waiting)
-        metrics.gauge("app_memory_spaces", partition=partition).set(fold.standings.spaces)
-        metrics.gauge("app_memory_spaces_used", partition=partition).set(fold.standings.with_memories)
-        metrics.gauge("projects", partition=partition).set(fold.projects.projects)
-        metrics.gauge("project_memories", partition=partition).set(fold.projects.memories)
+        for progress in fold.progress.values():
+            for gauge, total in progress.totals.items():
+                metrics.gauge(gauge, partition=partition).set(total)
 
     async def on_idle(self) -> None:
         """Go on with work of spaces that waited for energy, or in vain for an answer, and of projects."""
         now, pending = datetime.now(UTC), []
         topic = COMMANDS.full_name(self.settings.topic_prefix)
         for number, fold in self.owned_folds():
-            spaces = self._reminders.choose(fold.standings.due(now), monotonic(), DUE_PER_BEAT)
-            projects = self._project_reminders.choose(fold.projects.due(now), monotonic(), DUE_PER_BEAT)
+            spaces = self._reminders.choose(fold.progress[APP.name].due(now), monotonic(), DUE_PER_BEAT)
+            projects = self._project_reminders.choose(fold.progress[PROJECT.name].due(now), monotonic(), DUE_PER_BEAT)
             events: list[WorkDue | ProjectWorkDue] = [
-                *(WorkDue(app_id=space.app_id, user_id=space.user_id, timestamp=now) for space in spaces),
-                *(ProjectWorkDue(app_id=due.app_id, project_id=due.project_id, timestamp=now) for due in projects),
+                *(WorkDue(app_id=space.app_id, user_id=space.name, timestamp=now) for space in spaces),
+                *(ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now) for due in projects),
             ]
             records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
             pending += await self.producer.write(topic, number, records)
         await acknowledged(pending)
-
-
-def _count(event: OutputEvent) -> None:
-    match event:
-        case FactChanged():
-            metrics.counter("fact_changes_total", cause=event.cause).inc()
-        case EpisodeCompressed():
-            metrics.counter("episodes_total").inc()
-            metrics.counter("episode_tokens_total").inc(event.tokens_after)
-            metrics.counter("episode_turn_tokens_total").inc(event.tokens_before)
-        case AppMemoryChanged(active=False):
-            metrics.counter("app_memories_deleted_total", cause=event.cause).inc()
-        case AppMemoryChanged(cause="created"):
-            metrics.counter("app_memories_created_total").inc()
-        case AppMemoryChanged(cause="edited"):
-            metrics.counter("app_memories_edited_total").inc()
-        case AppMemorySkipped():
-            metrics.counter("app_memories_skipped_total", reason=event.reason).inc()
-        case ProjectItemChanged():
-            metrics.counter("project_item_changes_total", cause=event.cause).inc()
-        case ProjectConsolidated():
-            metrics.counter("project_consolidations_total", cause=event.cause).inc()
-            metrics.counter("project_tokens_reclaimed_total").inc(event.tokens_reclaimed)
-        case AppMemoriesCompacted():
-            _count_compaction(event)
-
-
-def _count_compaction(event: AppMemoriesCompacted) -> None:
-    decider = event.decided_by if event.decided_by in {"rules", "fifo"} else "model"
-    metrics.counter("app_memory_compactions_total", result=decider, reason=event.fallback or "none").inc()
-    # A new memory that went at once was made all the same, though no reader heard of it.
-    kept = {memory.memory_id for memory in event.after}
-    metrics.counter("app_memories_created_total").inc(event.before[-1].memory_id not in kept)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-from models.app.due import DueSpace
 from models.entities import entity_key
 from models.events import CompactionRequested, MemoryRequested, space_key
+from models.state.entity import Due
 
 TELL_AGAIN_S: Final = 30.0
 """What was told takes a moment to come back, and the broker's clock may be behind."""
 
 
-_Due = TypeVar("_Due")
-
-
-class Told(Generic[_Due]):
+class Told:
     """Remembers what was told. Times are of a clock that only goes on, in seconds."""
 
     def __init__(self) -> None:
-        self._told: dict[_Due, float] = {}
+        self._told: dict[Due, float] = {}
 
-    def choose(self, due: Iterable[_Due], now_s: float, most: int) -> list[_Due]:
+    def choose(self, due: Iterable[Due], now_s: float, most: int) -> list[Due]:
         """Those that are told now, at most so many; the others with a later call."""
         self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
         ripe = [each for each in due if each not in self._told][:most]
@@ -45,21 +42,21 @@ class Reminders:
     def __init__(self, answer_within: timedelta) -> None:
         self._answer_within_s = answer_within.total_seconds()
         self._asked: dict[str, float] = {}
-        self._told = Told[DueSpace]()
+        self._told = Told()
 
     def asked(self, request: MemoryRequested | CompactionRequested, now_s: float) -> None:
         """A request goes out."""
         self._asked[entity_key(request)] = now_s
 
-    def choose(self, due: Iterable[DueSpace], now_s: float, most: int) -> list[DueSpace]:
+    def choose(self, due: Iterable[Due], now_s: float, most: int) -> list[Due]:
         """Those that are told now, at most so many; the others with a later call."""
         self._forget(now_s)
         return self._told.choose([space for space in due if self._had_time(space, now_s)], now_s, most)
 
-    def _had_time(self, space: DueSpace, now_s: float) -> bool:
+    def _had_time(self, space: Due, now_s: float) -> bool:
         if not space.awaits_answer:
             return True
-        asked_s = self._asked.setdefault(space_key(space.app_id, space.user_id), now_s)
+        asked_s = self._asked.setdefault(space_key(space.app_id, space.name), now_s)
         return now_s - asked_s >= self._answer_within_s
 
     def _forget(self, now_s: float) -> None:

@@ -104,7 +104,7 @@ async def reply(writer: MemoryWriter, request: SpaceOutput) -> SpaceEvent | None
 
 async def remembered(writer: MemoryWriter, conversations: int) -> list[SpaceOutput]:
     """Everything that a space tells of so many conversations, each answer folded before the next conversation."""
-    state = SpaceState.load(None, POLICY)
+    state = SpaceState("app:harbour", lambda _: None, POLICY)
     told: list[SpaceOutput] = []
     offset = 0
     for number in range(1, conversations + 1):

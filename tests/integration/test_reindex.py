@@ -11,8 +11,9 @@ from aiokafka.structs import OffsetAndMetadata
 
 from jobs.operate.reindex import Reindexed, reindex_all
 from jobs.operate.topics import apply_topics
+from models.entities import INDEXED_TOPICS
 from models.errors import ConfigurationError
-from models.events.topics import INDEXED_TOPICS, TURNS
+from models.events.topics import TURNS
 from streams.index.edge import EdgeStore
 from streams.index.generations import require_finished
 from streams.inference.wordllama import WordLlamaEmbedder

@@ -175,7 +175,7 @@ def test_batches_and_crashes_change_nothing(
     cut_outputs: dict[str, bytes] = {}
     position, step = 0, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.commands.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
+        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
         while position < len(log):
             size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
             batch = log[max(0, position - rewind) : position + size]
@@ -187,9 +187,9 @@ def test_batches_and_crashes_change_nothing(
 
     assert _present(cut) == _present(whole)
     assert cut_outputs == whole_outputs
-    standings, anew = fold.standings, MemoryPartitionFold(whole, policy).standings
-    for one in (lambda s: (s.spaces, s.with_memories, s.waiting), lambda s: s.due(NOON + timedelta(days=9))):
-        assert one(anew) == one(standings)
+    progress, anew = fold.progress["app"], MemoryPartitionFold(whole, policy).progress["app"]
+    assert anew.totals == progress.totals
+    assert anew.due(NOON + timedelta(days=9)) == progress.due(NOON + timedelta(days=9))
 
 
 def _present(entities: Entities) -> Entities:
@@ -208,7 +208,7 @@ def test_spaces_do_not_touch_each_other(steps: list[Step], policy: Policy) -> No
         alone: Entities = {}
         expected = keep(alone, MemoryPartitionFold(alone, policy), own)
 
-        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]  # type: ignore[arg-type]
+        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]
         assert alone.get(key, {}) == together.get(key, {})
 
 

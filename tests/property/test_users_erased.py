@@ -179,7 +179,7 @@ def test_batches_change_nothing_with_erasures_among_them(
     cut_outputs: dict[str, bytes] = {}
     gather(whole_outputs, keep(whole, MemoryPartitionFold(whole, POLICY), log))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.commands.CHUNK_STATE_BYTES", 1_000)
+        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000)
         for each in batches(log, cuts):
             gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, POLICY), log[each]))
 

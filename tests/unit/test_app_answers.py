@@ -119,15 +119,15 @@ def test_an_answer_that_never_comes_is_not_waited_for() -> None:
     space = Space(ask=True)
     space.end(session="a")
     due = space.now + timedelta(minutes=5)
-    before = space.state.due
+    before = space.due
     space.store()
-    assert (before, space.state.due) == (due, due)
+    assert (before, space.due) == (due, due)
     space.wait(seconds=200)
     assert space.skipped == []
     space.wait(seconds=100)
     space.propose("User likes tea.", request=1)
 
-    assert (space.skipped, space.contents, space.state.due) == ([("a", "no_answer")], [], None)
+    assert (space.skipped, space.contents, space.due) == ([("a", "no_answer")], [], None)
     assert space.standing.spent_units == 10
 
 

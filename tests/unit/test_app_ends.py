@@ -7,7 +7,6 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.app.state import SpaceState
 from models.errors import RecoveryFailed
 from models.events import AppMemoriesChanged, AppMemorySkipped, Position
 from models.events.app import MemoryDeleted, MemoryEdited
@@ -188,4 +187,4 @@ def test_a_damaged_state_is_refused(part: str, data: bytes | None, message: str)
     damaged = {name: value for name, value in (space.stored | {part: data}).items() if value is not None}
 
     with pytest.raises(RecoveryFailed, match=message):
-        SpaceState.load(damaged, space.policy)
+        space.read(damaged)

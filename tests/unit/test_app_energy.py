@@ -90,7 +90,7 @@ def test_without_energy_conversations_wait_and_none_is_lost() -> None:
     assert (len(space.active), space.standing.waiting) == (4, 3)
     assert space.standing.energy_units <= 10
     for left in (2, 1, 0):
-        due = space.state.due
+        due = space.due
         assert due is not None
         space.now = due - timedelta(seconds=1)
         space.wait()
@@ -98,7 +98,7 @@ def test_without_energy_conversations_wait_and_none_is_lost() -> None:
         assert space.standing.waiting == left
 
     assert [m.session_id for m in space.active.values()] == [f"s{n}" for n in range(7)]
-    assert space.state.due is None
+    assert space.due is None
 
 
 def test_other_events_move_waiting_work_on_too() -> None:

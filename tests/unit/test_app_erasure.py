@@ -66,7 +66,7 @@ def test_a_space_that_is_erased_and_begun_again_in_one_batch() -> None:
     keep(entities, fold, log)
 
     assert sorted(entities["app:shop"]) == ["head", "m0"]
-    assert (fold.standings.spaces, fold.standings.with_memories) == (1, 1)
+    assert list(fold.progress["app"].totals.values()) == [1, 1, 0]
 
 
 def test_memories_of_erased_sessions_go() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import count
 
-from models.app.due import DueSpace
 from models.events import CommandEvent, Position, UserMemoryChanged
 from models.events.app import MemoriesPurged
 from models.events.erase import SpaceErased, UserErased
 from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
+from models.state.entity import Due
 from tests.app_driver import NOON, Space
 from tests.user_driver import added
 from tests.user_partition import Entities, commands, keep
@@ -69,8 +69,8 @@ def test_spaces_are_counted() -> None:
     keep(entities, fold, commands(MemoriesPurged(app_id="app1", timestamp=NOON), erased, first=3))
     anew = MemoryPartitionFold(entities, Policy())
 
-    for standings in (fold.standings, anew.standings):
-        assert (standings.spaces, standings.with_memories, standings.waiting) == (2, 1, 0)
+    for progress in (fold.progress["app"], anew.progress["app"]):
+        assert [2, 1, 0] == list(progress.totals.values())
 
 
 def test_due_spaces_are_known() -> None:
@@ -87,16 +87,16 @@ def test_due_spaces_are_known() -> None:
     first = NOON + timedelta(minutes=5)
     minute = timedelta(minutes=1)
     expected = [
-        DueSpace(first, "app0", "", awaits_answer=True),
-        DueSpace(first + minute, "app1", "u", awaits_answer=True),
+        Due(first, "app0", "", awaits_answer=True),
+        Due(first + minute, "app1", "u", awaits_answer=True),
     ]
 
-    for standings in (fold.standings, MemoryPartitionFold(entities, space.policy).standings):
-        assert standings.due(first - timedelta(seconds=1)) == []
-        assert standings.due(first + minute) == expected
-        assert standings.waiting == 3
+    for progress in (fold.progress["app"], MemoryPartitionFold(entities, space.policy).progress["app"]):
+        assert progress.due(first - timedelta(seconds=1)) == []
+        assert progress.due(first + minute) == expected
+        assert progress.totals["app_memories_waiting"] == 3
     keep(entities, fold, commands(MemoriesPurged(app_id="app0", timestamp=NOON), first=3))
-    assert [due.app_id for due in fold.standings.due(first + 9 * minute)] == ["app1", "app2"]
+    assert [due.app_id for due in fold.progress["app"].due(first + 9 * minute)] == ["app1", "app2"]
 
 
 def test_the_cost_of_spaces_is_told_once() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from models.app.due import DueSpace
+from models.state.entity import Due
 from streams.roles.reminders import TELL_AGAIN_S, Reminders
 from tests.app_driver import NOON, Space
 
-RESTED = [DueSpace(NOON, f"app{n}", "") for n in range(5)]
-OVERDUE = DueSpace(NOON, "shop", "", awaits_answer=True)
+RESTED = [Due(NOON, f"app{n}", "") for n in range(5)]
+OVERDUE = Due(NOON, "shop", "", awaits_answer=True)
 MINUTE = timedelta(minutes=1)
 
 
@@ -19,7 +19,7 @@ def test_a_space_is_told_once_in_a_while() -> None:
 
     assert reminders.choose(RESTED[:2], 100.0, 9) == RESTED[:2]
     assert reminders.choose(RESTED[:3], 101.0, 9) == RESTED[2:3]
-    assert reminders.choose([DueSpace(NOON + MINUTE, "app0", "")], 102.0, 9) == [DueSpace(NOON + MINUTE, "app0", "")]
+    assert reminders.choose([Due(NOON + MINUTE, "app0", "")], 102.0, 9) == [Due(NOON + MINUTE, "app0", "")]
     assert reminders.choose(RESTED[:3], 100.0 + TELL_AGAIN_S, 9) == RESTED[:2]
 
 

@@ -174,7 +174,7 @@ def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
     space.fill()
     space.store()
     space.policy = Policy(apps=Space(most=7, most_pinned=5).policy.apps)
-    space.state = type(space.state).load(space.stored, space.policy)
+    space.state = space.read()
     space.wait(seconds=1)
 
     assert list(space.active) == [4, 5, 6, 7, 8, 9, 10]

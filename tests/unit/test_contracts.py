@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator, FormatChecker  # type: ignore[impor
 
 from jobs.contracts.command import drift
 from jobs.contracts.documents import EVENTS, PUBLIC_TOPICS, asyncapi, data_dictionary, json_schema
-from models.events.topics import TOPIC_OF
+from models.entities import TOPIC_OF
 from models.wire.envelope import schema_of
 
 CONTRACTS = Path(__file__).parents[2] / "deploy" / "contracts"

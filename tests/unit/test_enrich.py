@@ -12,6 +12,7 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
+from models.entities import carried_by
 from models.events import (
     CompactionDecided,
     CompactionRequested,
@@ -108,7 +109,7 @@ def table(said: str = '{"content": "User hires a boat.", "action": "delete", "ta
 
 def test_every_kind_of_request_has_its_answerer() -> None:
     """What a topic carries and nobody answers would be waited for in vain."""
-    assert set(table()) == set(get_args(Request)) == set(REQUESTS.carries)
+    assert set(table()) == set(get_args(Request)) == set(carried_by(REQUESTS))
 
 
 @pytest.mark.parametrize(

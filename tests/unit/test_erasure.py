@@ -12,9 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
+from models.entities import TOPIC_OF
 from models.erasure import Subject, digest
 from models.events import DeadLetter
-from models.events.topics import TOPIC_OF
 from models.wire.envelope import key_of, schema_of
 
 APP, USER, SESSION = "shop-assistant", "user-17", "order-4711"

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from models.app.due import DueSpace
 from models.events import MemoryRequested, Position
 from models.policy import Policy
-from models.project.due import DueProject
 from models.risk.scorer import RuleScorer
+from models.state.entity import Due as DueWork
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.roles.memory import MemoryRole
 from streams.roles.sessions import SessionsRole
@@ -67,11 +66,11 @@ class Work:
         return list(self._due)
 
 
-def memory_role(*spaces: DueSpace) -> tuple[MemoryRole, Log]:
+def memory_role(*spaces: DueWork) -> tuple[MemoryRole, Log]:
     """A role that owns the second of two partitions; in both these spaces and a project wait."""
     role, log = MemoryRole(load_settings(), Policy()), Log()
-    projects = Work(DueProject(Due.watermark, "a", "p", 1, 0))
-    fold: Any = SimpleNamespace(standings=Work(*spaces), projects=projects, take_spent=lambda: (0.0, {}))
+    projects = Work(DueWork(Due.watermark, "a", "p", (1, 0)))
+    fold: Any = SimpleNamespace(progress={"app": Work(*spaces), "project": projects}, take_spent=lambda: (0.0, {}))
     role.folds, role.producer = {0: fold, 1: fold}, log  # type: ignore[assignment]
     role.shown.keep([1])
     return role, log
@@ -79,7 +78,7 @@ def memory_role(*spaces: DueSpace) -> tuple[MemoryRole, Log]:
 
 async def test_spaces_and_projects_are_told_that_their_work_can_go_on() -> None:
     """Once, and only where the worker writes: until it is folded, the same stays due."""
-    role, log = memory_role(DueSpace(Due.watermark, "a", "u"))
+    role, log = memory_role(DueWork(Due.watermark, "a", "u"))
     await role.on_idle()
     await role.on_idle()
 
@@ -89,7 +88,7 @@ async def test_spaces_and_projects_are_told_that_their_work_can_go_on() -> None:
 
 async def test_an_answer_is_missed_from_when_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not from when it was first seen to be overdue, which is a whole time to answer later."""
-    role, log = memory_role(DueSpace(Due.watermark, "a", "", awaits_answer=True))
+    role, log = memory_role(DueWork(Due.watermark, "a", "", awaits_answer=True))
     head: dict[str, Any] = {"id": "i", "session_id": "s", "user_id": "u", "app_id": "a", "timestamp": Due.watermark}
     asked = MemoryRequested(
         **head, source=Position("t", 1, 0), space="app", request=1, summary="s", notables=[], turns=[]

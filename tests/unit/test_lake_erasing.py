@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.entities import entity_key
+from models.entities import carried_by, entity_key
 from models.erasure import Subject
 from models.events.topics import ARCHIVED_TOPICS, COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
 from models.policy import IntakePolicy
@@ -54,7 +54,8 @@ def writer(tmp_path: Path) -> Iterator[LakeWriter]:
 def examples(topic: Topic) -> list[Struct]:
     """The contracts' example of everything that a topic carries."""
     return [
-        msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind) for kind in topic.carries
+        msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)
+        for kind in carried_by(topic)
     ]
 
 
@@ -86,7 +87,7 @@ def record_of(event: Any, offset: int) -> Record:
     elif isinstance(event, events.ErasureEvent):
         key = event.request_id.encode()
     elif isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
-        key = entity_key(event).encode()  # type: ignore[arg-type]
+        key = entity_key(event).encode()
     else:
         key = key_of(event) or b""
     return Record(0, offset, _WHEN, key, encode(event))
@@ -329,7 +330,7 @@ def test_killed_in_the_middle_the_next_call_completes(writer: LakeWriter, tmp_pa
 def test_records_of_an_erasure_are_not_kept(writer: LakeWriter) -> None:
     """They name whom it is about, and would outlive it; their offsets are accounted for."""
     land_all(writer, {topic: records_of(examples(topic)) for topic in (TURNS, COMMANDS)})
-    kinds = [kind for topic in (TURNS, COMMANDS) for kind in topic.carries if issubclass(kind, FORGETTING)]
+    kinds = [kind for topic in (TURNS, COMMANDS) for kind in carried_by(topic) if issubclass(kind, FORGETTING)]
 
     skipped = writer.con.execute(f"SELECT reason, key FROM {RAW}.{SKIPPED}").fetchall()  # noqa: S608
 

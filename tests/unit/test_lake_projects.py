@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
+from models.entities import carried_by
 from models.events.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
 from models.wire.codec import encode
 from streams.archive.erasing import erase
@@ -153,11 +154,11 @@ def in_a_project() -> dict[Topic, list[Struct]]:
     return {
         PROJECTS: [*changes, *map(of_another, changes)],
         COMMANDS: [
-            *(event for event in told if type(event) in COMMANDS.carries),
+            *(event for event in told if type(event) in carried_by(COMMANDS)),
             edited(said.ID, project_id="another"),
             edited("a-1"),
         ],
-        MEMORY_EVENTS: [event for event in told if type(event) in MEMORY_EVENTS.carries],
+        MEMORY_EVENTS: [event for event in told if type(event) in carried_by(MEMORY_EVENTS)],
     }
 
 

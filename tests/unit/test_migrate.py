@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,12 +14,10 @@ from jobs.operate.doctor.verdict import Status, Verdict
 from jobs.operate.migrate import Does, Step, apply, state_steps
 from jobs.shared.state_versions import READ
 from jobs.shared.topic_drift import Difference, Kind
-from models.app import state as app_state
 from models.errors import ConfigurationError, RecoveryFailed
+from models.partition.commands import FOLDS
 from models.policy import Policy
-from models.project import head as project_head
-from models.session import state as session_state
-from models.user import state as user_state
+from models.session.state import SessionState
 from streams.archive import writer
 from streams.archive.place import LakePaths, paths_of
 from streams.archive.views import published
@@ -93,22 +90,15 @@ def test_an_archive_is_refused_completed_or_left_alone(tmp_path: Path, monkeypat
     assert does == [Does.NOTHING, Does.NOTHING, Does.APPLY, Does.REFUSED]
 
 
-@pytest.mark.parametrize("module", [session_state, user_state, app_state, project_head])
-def test_state_of_a_later_release_is_refused(module: object) -> None:
+@pytest.mark.parametrize("kind", READ)
+def test_state_of_a_later_release_is_refused(kind: str) -> None:
     """With both versions in the message: an older worker never misreads a newer one's state."""
-    later = msgspec.msgpack.encode([module.STATE_VERSION + 1])  # type: ignore[attr-defined]
-    read: dict[object, Callable[[], object]] = {
-        session_state: lambda: session_state._read_kind(
-            msgspec.msgpack.encode([session_state.STATE_VERSION + 1, False, None])
-        ),
-        user_state: lambda: user_state.read_head({"head": later}),
-        app_state: lambda: app_state._read_head({"head": later}),
-        project_head: lambda: project_head.read_head(later),
-    }
+    version = READ[kind]
+    later = {"head": msgspec.msgpack.encode([version + 1, *([False, None] if kind == "session" else [])])}
+    read = SessionState.load if kind == "session" else FOLDS[kind].state.read_head
 
-    version = module.STATE_VERSION  # type: ignore[attr-defined]
     with pytest.raises(RecoveryFailed, match=f"version {version + 1}, this release reads {version}"):
-        read[module]()
+        read(later)
 
 
 def test_views_of_a_later_release_are_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,8 +21,9 @@ from jobs.archive.parity.found import Parity
 from jobs.archive.parity.recount import partitions_of, recount
 from jobs.archive.parity.sums import running_sums
 from jobs.lab.chaos.traffic import traffic
+from models.entities import TOPIC_OF
 from models.events import ClockTicked, DeadLetter, OutputEvent, SessionEnded
-from models.events.topics import TOPIC_OF, TURNS
+from models.events.topics import TURNS
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
 from models.wire.codec import encode

@@ -99,7 +99,7 @@ def test_accesses_of_more_than_a_write_takes_are_all_counted() -> None:
     assert max(written) < STATE_WRITE_BYTES / 2
 
 
-def test_standings_follow_the_projects_of_a_partition() -> None:
+def test_the_index_follows_the_projects_of_a_partition() -> None:
     """Which there are and for which a consolidation is due; the same after a recovery."""
     entities: Entities = {}
     events = [
@@ -108,11 +108,11 @@ def test_standings_follow_the_projects_of_a_partition() -> None:
     ]
     fold = MemoryPartitionFold(entities, Policy())
     outputs: list[OutputEvent] = keep(entities, fold, commands(*events))
-    again = MemoryPartitionFold(entities, Policy()).projects
+    again = MemoryPartitionFold(entities, Policy()).progress["project"]
     due = NOON + timedelta(days=1)
 
     assert outputs
-    assert (2, 2) == (fold.projects.projects, fold.projects.memories) == (again.projects, again.memories)
+    assert {"projects": 2, "project_memories": 2} == fold.progress["project"].totals == again.totals
     assert [] == again.due(due - timedelta(seconds=1))
     assert ["a", "b"] == [project.app_id for project in again.due(due)]
-    assert fold.projects.due(due) == again.due(due)
+    assert fold.progress["project"].due(due) == again.due(due)

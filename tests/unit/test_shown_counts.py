@@ -94,8 +94,8 @@ def test_turns_that_wait_for_an_episode_are_counted() -> None:
         outputs = keep(entities, fold, commands(*events, first=offset))
         asked.extend(event for event in outputs if isinstance(event, EpisodeRequested))
         offset += len(events)
-        assert MemoryPartitionFold(entities, policy).users.waiting_turns == fold.users.waiting_turns
-        shown.append(fold.users.waiting_turns)
+        assert MemoryPartitionFold(entities, policy).progress["user"].totals == fold.progress["user"].totals
+        shown.append(fold.progress["user"].totals["compaction_backlog_turns"])
 
     def said(user: str) -> list[CommandEvent]:
         places = [Position("t", int(user), n) for n in range(60)]

@@ -249,9 +249,9 @@ def test_long_pasts_go_whole_so_that_one_write_takes_them() -> None:
         for first in range(0, 128, 64):
             user.learn(*[fact(f"k{first + k}", f"{n}{long}") for k in range(64)], timestamp=at, session_id=f"s{n}")
     user.store()
-    bytes_before, _ = user.state.written
+    bytes_before = user.state.parts.written_bytes
     changes = [o for o in user.erase("s3", 3, 3) if isinstance(o, FactChanged)]
-    bytes_after, _ = user.state.written
+    bytes_after = user.state.parts.written_bytes
 
     assert (len(changes), {len(change.history) for change in changes}) == (128, {0})
     assert bytes_after - bytes_before < 1024 * 1024

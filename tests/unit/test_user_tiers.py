@@ -9,7 +9,6 @@ from models.events import EpisodeRequested, Role, UserMemoryChanged
 from models.policy.user import UserPolicy
 from models.session.segments import EXTRACTIVE
 from models.user.bounds import largest_user_output_bytes, largest_user_part_bytes
-from models.user.state import UserState
 from tests.user_driver import User, flat, summarised, written
 
 
@@ -324,7 +323,7 @@ def test_a_state_that_cannot_be_read_is_refused(change: dict[str, bytes | None],
     parts = {name: value for name, value in (user.stored | change).items() if value is not None}
 
     with pytest.raises(RecoveryFailed, match=message):
-        UserState.load(parts, user.policy)
+        user.read(parts)
 
 
 def test_another_policy_goes_on_with_the_state() -> None:
@@ -333,7 +332,7 @@ def test_another_policy_goes_on_with_the_state() -> None:
     user.chat(75)
     user.store()
     user.policy = User(high_turns=4, keep_turns=2, waiting_episodes=1).policy
-    user.state = UserState.load(user.stored, user.policy)
+    user.state = user.read()
     user.chat(1)
     user.store()
 
@@ -349,7 +348,7 @@ def test_a_policy_that_keeps_more_begins_with_what_is_there() -> None:
     chat(user, 40)
     user.store()
     user.policy = User(high_turns=10, keep_turns=10).policy
-    user.state = UserState.load(user.stored, user.policy)
+    user.state = user.read()
     seen = []
     for _ in range(12):
         chat(user, 1)

@@ -19,10 +19,10 @@ from jobs.archive.parity.found import Parity, checked
 from jobs.archive.parity.turns import Place, caused_at, erased_records, why_incomplete
 from jobs.replay.alert_rules import Rules, scorer_named
 from jobs.shared.progress import Progress
+from models.entities import TOPIC_OF, carried_by
 from models.errors import ConfigurationError
 from models.events import DeadLetter, OutputEvent
 from models.events.base import Output
-from models.events.topics import TOPIC_OF
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, tag_of
@@ -43,7 +43,9 @@ _ROWS = 20_000
 _PLACE = frozenset(("kafka_partition", "kafka_offset", "appended_at", "record_bytes", "date", "app"))
 """Where a row stands: a fold cannot know it."""
 _POINTS, _WINDOWS = "risk_points", "windows"
-_KINDS = [kind for topic in SESSIONS.outputs for kind in topic.carries if kind in TABLE_OF and issubclass(kind, Output)]
+_KINDS = [
+    kind for topic in SESSIONS.outputs for kind in carried_by(topic) if kind in TABLE_OF and issubclass(kind, Output)
+]
 """What the sessions role emits and the archive keeps."""
 _OF_SESSIONS = {
     **{TABLE_OF[kind].name: [each for each in _KINDS if TABLE_OF[each] is TABLE_OF[kind]] for kind in _KINDS},

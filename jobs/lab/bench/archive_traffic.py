@@ -12,9 +12,10 @@ from msgspec import Struct
 from jobs.lab.bench.archive_outputs import Course, told
 from jobs.lab.bench.archive_sessions import APPS, Sessions, Size, plan
 from jobs.lab.bench.archive_text import Text
+from models.entities import TOPIC_OF
 from models.events import Position, Role, SessionEnded, Turn
 from models.events.base import OutputFields
-from models.events.topics import TOPIC_OF, TURNS, Topic
+from models.events.topics import TURNS, Topic
 from models.wire.codec import encode
 from models.wire.envelope import key_of
 

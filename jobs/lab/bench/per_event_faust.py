@@ -19,7 +19,8 @@ import msgspec
 from jobs.lab.bench.event_fold import EventFold, record_of
 from jobs.lab.bench.figures import Timing
 from jobs.lab.bench.stopwatch import Stopwatch
-from models.events.topics import TOPIC_OF, TURNS
+from models.entities import TOPIC_OF
+from models.events.topics import TURNS
 from models.wire.codec import encode
 from streams.kafka.client import require_topic
 from streams.settings import Settings

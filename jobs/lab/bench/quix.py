@@ -15,8 +15,9 @@ from typing import Any
 from jobs.lab.bench.event_fold import EventFold, record_of
 from jobs.lab.bench.figures import Timing
 from jobs.lab.bench.stopwatch import Stopwatch
+from models.entities import TOPIC_OF
 from models.events import DeadLetter, OutputEvent
-from models.events.topics import TOPIC_OF, TURNS
+from models.events.topics import TURNS
 from models.wire.codec import encode
 from streams.settings import Settings
 

@@ -24,7 +24,8 @@ from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_groups import group_of
 from jobs.shared.role_process import RoleProcess
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, INDEXED_TOPICS, REQUESTS, TOPICS, TURNS, Topic
+from models.entities import INDEXED_TOPICS
+from models.events.topics import ARCHIVED_TOPICS, COMMANDS, REQUESTS, TOPICS, TURNS, Topic
 from streams.kafka.client import admin, consumer, read_to_end
 from streams.settings import Settings, load_settings
 

@@ -132,7 +132,7 @@ _ODD = 5
 
 def _folded(turns: Sequence[Turn], policy: Policy) -> _User:
     """One user through the fold; what it asks for is answered before the next turn."""
-    state = UserState.load(None, policy)
+    state = UserState("", lambda _: None, policy)
     episodes: list[list[str]] = []
     places: list[set[Place]] = []
     last: UserMemoryChanged | None = None

@@ -1,0 +1,170 @@
+"""Registry of the kinds of entity: what changes one, what it emits, and what follows from an emitted event.
+
+Whatever depends on which events there are is derived from here: what a topic carries, by which key a record is
+written, which kind folds a command, what is counted, archived and indexed. `models.entities` has the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from models.events.topics import Topic
+
+Event = type[Struct]
+
+
+class Counted(NamedTuple):
+    """What one event adds to a counter of `models.metrics`."""
+
+    metric: str
+    amount: float
+    labels: dict[str, str]
+
+
+Counting = Callable[[Any], Counted | None]
+
+
+def count(
+    metric: str,
+    *labels: str,
+    amount: Callable[[Any], float] = lambda _: 1,
+    when: Callable[[Any], bool] = lambda _: True,
+) -> Counting:
+    """An event counts, by its fields of the labels' names.
+
+    Args:
+        metric: Name of the counter.
+        labels: Names of labels, and of the fields that they are of.
+        amount: How much an event adds.
+        when: Which events count.
+    """
+
+    def counting(event: Any) -> Counted | None:
+        if not when(event):
+            return None
+        return Counted(metric, amount(event), {label: str(getattr(event, label)) for label in labels})
+
+    return counting
+
+
+class Index(Struct, frozen=True):
+    """How an event stands in the index.
+
+    Attributes:
+        collection: Whose point it is; empty where each kind of item has its own.
+        filters: Fields that searches are narrowed by, besides those of its entity's key.
+    """
+
+    collection: str
+    filters: tuple[str, ...] = ()
+
+
+class View(Struct, frozen=True):
+    """How readers of the archive see an event's rows.
+
+    Attributes:
+        by: Rows that agree in these are one.
+        latest: Whether the last by log order stands for them, else the first.
+    """
+
+    by: tuple[str, ...]
+    latest: bool = False
+
+
+def once(*by: str) -> View:
+    """Each row once, though the log repeats it after a crash."""
+    return View(by)
+
+
+def last(*by: str) -> View:
+    """The last word on each of these."""
+    return View(by, latest=True)
+
+
+def _whole(_event: Any) -> str:
+    return ""
+
+
+class Emits(Struct, frozen=True):
+    """An event that a kind of entity emits, and what follows from it.
+
+    Attributes:
+        event: Its type.
+        topic: Where it travels.
+        slot: What comes behind the entity's key in the record key, where there is more than one record of it.
+        table: Table of the archive; empty for what is not archived, or stands in a table with others.
+        views: View of the archive → how it is made of the table.
+        index: How it stands in the index; None for what is not indexed.
+        counts: What it is counted in.
+    """
+
+    event: Event
+    topic: Topic
+    slot: Callable[[Any], str] = _whole
+    table: str = ""
+    views: Mapping[str, View] = {}
+    index: Index | None = None
+    counts: tuple[Counting, ...] = ()
+
+
+class EntityKind(Struct, frozen=True, kw_only=True):
+    """A kind of entity that events are folded into.
+
+    Attributes:
+        name: Its name; keys of entities in the state of the memory role begin with it.
+        key: Key of the entity that an event changes or tells of: the record key, and the key of its state.
+        source: The topic of what changes it.
+        accepts: What changes it.
+        erased_by: What of this makes it forget.
+        emits: What it emits.
+    """
+
+    name: str
+    key: Callable[[Any], str]
+    source: Topic
+    accepts: tuple[Event, ...]
+    erased_by: tuple[Event, ...]
+    emits: tuple[Emits, ...]
+
+
+class Registry:
+    """What follows from kinds of entity.
+
+    Args:
+        kinds: In the order in which the one's outputs are another's inputs.
+        others: Events that no fold emits.
+
+    Attributes:
+        kinds: The kinds.
+        emits: Event → what follows from it.
+        topic_of: Event → the topic on which it travels, in the order of topics.
+        kind_of: Event → the kind that it changes, or else that emits it.
+        erasures: What makes entities forget.
+    """
+
+    def __init__(self, kinds: Iterable[EntityKind], others: Iterable[Emits], topics: Iterable[Topic]) -> None:
+        self.kinds = tuple(kinds)
+        self.emits = {
+            each.event: each for emitted in (*(kind.emits for kind in self.kinds), others) for each in emitted
+        }
+        self.erasures = tuple(event for kind in self.kinds for event in kind.erased_by)
+        self.kind_of = {each.event: kind for kind in self.kinds for each in kind.emits}
+        self.kind_of |= {event: kind for kind in self.kinds for event in (*kind.accepts, *kind.erased_by)}
+        places = [(event, kind.source) for kind in self.kinds for event in kind.accepts]
+        places += [(each.event, each.topic) for each in self.emits.values()]
+        places += [(event, kind.source) for kind in self.kinds for event in kind.erased_by]
+        self._carried: dict[str, tuple[Event, ...]] = {
+            topic.name: tuple(dict.fromkeys(event for event, place in places if place is topic)) for topic in topics
+        }
+        self.topic_of = {event: topic for topic in topics for event in self.carried_by(topic)}
+
+    def carried_by(self, topic: Topic) -> tuple[Event, ...]:
+        """Events that travel on a topic; none on a private one."""
+        return self._carried.get(topic.name, ())
+
+    def counted(self, event: Struct) -> list[Counted]:
+        """What an emitted event is counted in."""
+        return [found for counting in self.emits[type(event)].counts if (found := counting(event)) is not None]
