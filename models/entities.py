@@ -5,17 +5,17 @@ Whoever adds a memory layer writes its kind here, and its fold into `models.part
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from msgspec import Struct
 
 from models import events
-from models.events import AppMemoriesCompacted, ConversationEnded, ProfileUpdated, SpaceOutput, topics
-from models.events.registry import Counted, Emits, EntityKind, Index, Registry, count, last, once
+from models.events import topics
+from models.events.registry import Counted, Emits, EntityKind, Index, Registry, count, last, newest, once
 from models.events.topics import TOPICS, TURNS, Topic
 
 
-def owner_of(event: ConversationEnded | SpaceOutput) -> str:
+def owner_of(event: events.ConversationEnded | events.SpaceOutput) -> str:
     """The user whose space it is; empty for an app's own, of which `user_id` names who spoke."""
     return event.user_id if event.space == "user" else ""
 
@@ -24,46 +24,37 @@ def _key_of_space(event: Any) -> str:
     return events.space_key(event.app_id, owner_of(event) if hasattr(event, "space") else event.user_id)
 
 
-def _decided(event: AppMemoriesCompacted) -> Counted:
+def _moved_mode(event: events.ProfileUpdated) -> Counted | None:
+    moved = [change.mode.value for change in event.mode_transitions[-1:] if change.turn == event.last_turn]
+    return Counted("mode_transitions_total", 1, {"mode": moved[0]}) if moved else None
+
+
+def _compacted(event: events.AppMemoriesCompacted) -> Counted:
     decider = event.decided_by if event.decided_by in {"rules", "fifo"} else "model"
     return Counted("app_memory_compactions_total", 1, {"result": decider, "reason": event.fallback or "none"})
 
 
-def _made_and_gone(event: AppMemoriesCompacted) -> int:
+def _made_and_gone(event: events.AppMemoriesCompacted) -> int:
     """A new memory that went at once was made all the same, though no reader heard of it."""
     return int(event.before[-1].memory_id not in {memory.memory_id for memory in event.after})
 
 
-def _moved_mode(event: ProfileUpdated) -> Counted | None:
-    changes = [change for change in event.mode_transitions[-1:] if change.turn == event.last_turn]
-    return Counted("mode_transitions_total", 1, {"mode": changes[0].mode.value}) if changes else None
+def _is_compaction(event: events.TopicChanged) -> bool:
+    return event.compaction is not None
 
 
 SESSION: Final = EntityKind(
     name="session",
     key=lambda event: event.session_id or event.app_id,
     source=TURNS,
-    accepts=(
-        events.Turn,
-        events.SessionEnded,
-        events.SessionErased,
-        events.AlertAcknowledged,
-        events.AlertLabelled,
-        events.TurnsJudged,
-        events.SegmentSummarised,
-        events.TopicAdjusted,
-        events.FeedbackGiven,
-        events.TopicSummarised,
-        events.TopicRestored,
-        events.ClockTicked,
-    ),
+    accepts=get_args(events.InputEvent),
     erased_by=(events.SessionErased,),
     emits=(
         Emits(
             events.ProfileUpdated,
             topics.PROFILES,
             table="profiles",
-            views={"profiles": last("session_id"), "profile_history": once("id")},
+            views={"profile_history": once("id"), "profiles": last("session_id")},
             counts=(_moved_mode,),
         ),
         Emits(events.WindowClosed, topics.WINDOWS, table="windows"),
@@ -79,26 +70,18 @@ SESSION: Final = EntityKind(
             events.SegmentCompacted,
             topics.COMPACTIONS,
             table="compactions",
-            views={"compactions": once("id"), "segments": last("session_id", "first_turn", "last_turn")},
+            views={"compactions": once("id"), "segments": newest("session_id", "first_turn", "last_turn")},
         ),
         Emits(
             events.TopicChanged,
             topics.CONVERSATION_TOPICS,
             table="topics",
-            views={"topics": last("session_id", "topic_id"), "topic_changes": once("session_id", "id")},
+            views={"topic_changes": once("session_id", "id"), "topics": last("session_id", "topic_id")},
             index=Index("topics"),
             counts=(
                 count("topic_changes_total", "cause"),
-                count(
-                    "topic_history_bytes_total",
-                    amount=lambda event: event.compaction.bytes_before,
-                    when=lambda event: event.compaction is not None,
-                ),
-                count(
-                    "topic_packed_bytes_total",
-                    amount=lambda event: event.compaction.bytes_after,
-                    when=lambda event: event.compaction is not None,
-                ),
+                count("topic_history_bytes_total", amount="compaction.bytes_before", when=_is_compaction),
+                count("topic_packed_bytes_total", amount="compaction.bytes_after", when=_is_compaction),
             ),
         ),
         Emits(events.EpisodeClosed, topics.EPISODES, table="episodes", views={"episodes": once("id")}),
@@ -109,23 +92,15 @@ SESSION: Final = EntityKind(
             views={"dead_letters": once("id")},
             counts=(count("dead_letters_total", "reason"),),
         ),
-        *(
-            Emits(event, topics.COMMANDS)
-            for event in (
-                events.UserTurnAdded,
-                events.ConversationEnded,
-                events.ProjectTurnAdded,
-                events.ProjectConversationEnded,
-            )
-        ),
+        *(Emits(event, topics.COMMANDS) for event in get_args(events.Forwarded)),
     ),
 )
 USER: Final = EntityKind(
     name="user",
     key=lambda event: events.user_key(event.app_id, event.user_id),
     source=topics.COMMANDS,
-    accepts=(events.UserTurnAdded, events.EpisodeSummarised, events.FactsExtracted),
-    erased_by=(events.UserSessionErased, events.UserErased),
+    accepts=get_args(events.UserEvent),
+    erased_by=get_args(events.UserErasure),
     emits=(
         Emits(events.EpisodeRequested, topics.REQUESTS),
         Emits(events.FactsRequested, topics.REQUESTS),
@@ -134,7 +109,7 @@ USER: Final = EntityKind(
             topics.FACTS,
             slot=lambda event: f"/{event.category}/{event.key}",
             table="facts",
-            views={"facts": last("app_id", "user_id", "category", "key"), "fact_changes": once("id")},
+            views={"fact_changes": once("id"), "facts": last("app_id", "user_id", "category", '"key"')},
             index=Index("facts", filters=("active", "category")),
             counts=(count("fact_changes_total", "cause"),),
         ),
@@ -154,8 +129,8 @@ USER: Final = EntityKind(
             index=Index("episodes"),
             counts=(
                 count("episodes_total"),
-                count("episode_tokens_total", amount=lambda event: event.tokens_after),
-                count("episode_turn_tokens_total", amount=lambda event: event.tokens_before),
+                count("episode_tokens_total", amount="tokens_after"),
+                count("episode_turn_tokens_total", amount="tokens_before"),
             ),
         ),
     ),
@@ -164,18 +139,8 @@ APP: Final = EntityKind(
     name="app",
     key=_key_of_space,
     source=topics.COMMANDS,
-    accepts=(
-        events.ConversationEnded,
-        events.MemoryProposed,
-        events.CompactionDecided,
-        events.WorkDue,
-        events.MemoryEdited,
-        events.MemoryDeleted,
-        events.MemoriesPurged,
-        events.AppUninstalled,
-        events.MemoriesRead,
-    ),
-    erased_by=(events.SpaceSessionErased, events.SpaceErased),
+    accepts=get_args(events.SpaceEvent),
+    erased_by=get_args(events.SpaceErasure),
     emits=(
         Emits(events.MemoryRequested, topics.REQUESTS),
         Emits(events.CompactionRequested, topics.REQUESTS),
@@ -198,7 +163,7 @@ APP: Final = EntityKind(
             topics.MEMORY_EVENTS,
             table="memory_compactions",
             views={"app_memory_compactions": once("id")},
-            counts=(_decided, count("app_memories_created_total", amount=_made_and_gone)),
+            counts=(_compacted, count("app_memories_created_total", amount=_made_and_gone)),
         ),
         Emits(
             events.AppMemorySkipped,
@@ -219,21 +184,8 @@ PROJECT: Final = EntityKind(
     name="project",
     key=lambda event: events.project_key(event.app_id, event.project_id),
     source=topics.COMMANDS,
-    accepts=(
-        events.ProjectTurnAdded,
-        events.ProjectConversationEnded,
-        events.MemoriesAccessed,
-        events.ProjectWorkDue,
-        events.ProjectMemoryAdded,
-        events.ProjectMemoryEdited,
-        events.ProjectMemoryDeleted,
-        events.PendingFactDecided,
-        events.RelationshipSet,
-        events.ConversationStatusSet,
-        events.ConsolidationAsked,
-        events.ProjectImported,
-    ),
-    erased_by=(events.ProjectSessionErased, events.ProjectErased),
+    accepts=get_args(events.ProjectEvent),
+    erased_by=get_args(events.ProjectErasure),
     emits=(
         Emits(
             events.ProjectItemChanged,
@@ -248,7 +200,7 @@ PROJECT: Final = EntityKind(
             events.ProjectChanged,
             topics.PROJECTS,
             table="projects",
-            views={"projects": last("app_id", "project_id"), "project_history": once("id")},
+            views={"project_history": once("id"), "projects": last("app_id", "project_id")},
             index=Index("projects"),
         ),
         Emits(
@@ -258,39 +210,27 @@ PROJECT: Final = EntityKind(
             views={"project_consolidations": once("id")},
             counts=(
                 count("project_consolidations_total", "cause"),
-                count("project_tokens_reclaimed_total", amount=lambda event: event.tokens_reclaimed),
+                count("project_tokens_reclaimed_total", amount="tokens_reclaimed"),
             ),
         ),
-        Emits(
-            events.ProjectAudited,
-            topics.MEMORY_EVENTS,
-            table="project_audits",
-            views={"project_audit": once("id")},
-        ),
+        Emits(events.ProjectAudited, topics.MEMORY_EVENTS, table="project_audits", views={"project_audit": once("id")}),
     ),
 )
 KINDS: Final = (SESSION, USER, APP, PROJECT)
-
-_OTHERS = (
-    *(
-        Emits(event, topics.ERASURES, index=Index(""))
-        for event in (events.EraseRequested, events.VectorsErasureDue, events.VectorsErased, events.ErasureProved)
-    ),
+OTHERS: Final = (
+    *(Emits(event, topics.ERASURES) for event in get_args(events.ErasureRecord)),
     Emits(events.AccessAudited, topics.AUDIT, table="audits", views={"audit": once("id")}),
 )
 """What roles say of themselves, without a fold."""
 
-REGISTRY: Final = Registry(KINDS, _OTHERS, TOPICS)
+REGISTRY: Final = Registry(KINDS, OTHERS, TOPICS)
 TOPIC_OF: Final = REGISTRY.topic_of
 KIND_OF: Final = REGISTRY.kind_of
 ERASURES: Final = REGISTRY.erasures
 carried_by = REGISTRY.carried_by
-INDEXED_TOPICS: Final[tuple[Topic, ...]] = tuple(
-    topic
-    for topic in TOPICS
-    if topic is TURNS or any(each.index is not None and each.topic is topic for each in REGISTRY.emits.values())
-)
-"""What the index reads: turns, and what is emitted for it."""
+_FOR_INDEX = {TURNS, topics.ERASURES, *(each.topic for each in REGISTRY.emits.values() if each.index is not None)}
+INDEXED_TOPICS: Final[tuple[Topic, ...]] = tuple(topic for topic in TOPICS if topic in _FOR_INDEX)
+"""What the index reads: turns, erasures, and what is emitted for it."""
 
 
 def entity_key(event: Struct) -> str:

@@ -7,7 +7,8 @@ written, which kind folds a command, what is counted, archived and indexed. `mod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -28,24 +29,22 @@ Counting = Callable[[Any], Counted | None]
 
 
 def count(
-    metric: str,
-    *labels: str,
-    amount: Callable[[Any], float] = lambda _: 1,
-    when: Callable[[Any], bool] = lambda _: True,
+    metric: str, *labels: str, amount: str | Callable[[Any], float] = "", when: Callable[[Any], bool] | None = None
 ) -> Counting:
     """An event counts, by its fields of the labels' names.
 
     Args:
         metric: Name of the counter.
         labels: Names of labels, and of the fields that they are of.
-        amount: How much an event adds.
-        when: Which events count.
+        amount: How much an event adds: a field of it, or what is made of it; 1 if nothing is said.
+        when: Which events count; None for all.
     """
+    amount_of = attrgetter(amount) if isinstance(amount, str) and amount else amount or (lambda _: 1)
 
     def counting(event: Any) -> Counted | None:
-        if not when(event):
+        if when is not None and not when(event):
             return None
-        return Counted(metric, amount(event), {label: str(getattr(event, label)) for label in labels})
+        return Counted(metric, amount_of(event), {label: str(getattr(event, label)) for label in labels})
 
     return counting
 
@@ -67,21 +66,28 @@ class View(Struct, frozen=True):
 
     Attributes:
         by: Rows that agree in these are one.
-        latest: Whether the last by log order stands for them, else the first.
+        takes: Which stands for them, by log order.
+        keyed: Whether there are few of these; else most rows stand, and few are repeats.
     """
 
     by: tuple[str, ...]
-    latest: bool = False
+    takes: Literal["first", "newest"]
+    keyed: bool = False
 
 
 def once(*by: str) -> View:
     """Each row once, though the log repeats it after a crash."""
-    return View(by)
+    return View(by, "first")
+
+
+def newest(*by: str) -> View:
+    """The newest of rows that seldom repeat."""
+    return View(by, "newest")
 
 
 def last(*by: str) -> View:
-    """The last word on each of these."""
-    return View(by, latest=True)
+    """The last word on each of few keys."""
+    return View(by, "newest", keyed=True)
 
 
 def _whole(_event: Any) -> str:

@@ -13,7 +13,7 @@ One table per kind of event in the schema `raw`; what analysts read are the view
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cache
 from itertools import repeat
@@ -23,8 +23,9 @@ import polars as pl
 from msgspec import Struct
 
 from models import events
-from models.entities import TOPIC_OF, carried_by
+from models.entities import APP, OTHERS, PROJECT, SESSION, TOPIC_OF, USER, carried_by
 from models.events.fields import BEHAVIOUR, CONTENT, IDENTIFIER, OPERATIONAL, TYPE, Meaning, Privacy, about, meaning_of
+from models.events.registry import Emits
 from models.events.topics import COMMANDS, ERASURES, PROFILES, TURNS, Topic
 from models.project.mentions import Mentions, mentions
 from models.wire.envelope import tag_of
@@ -246,34 +247,27 @@ def _mentioned(named: str) -> Column:
 _MENTIONED = tuple(map(_mentioned, Mentions._fields))
 """See `models.project.mentions`; an erasure finds its rows by these."""
 
+
+def _emitted(*emitted: Emits, also: tuple[Column, ...] = ()) -> Iterator[Table]:
+    """Tables of their own, as the registry says."""
+    return (_table(each.table, each.event, also=also) for each in emitted if each.table)
+
+
+_PROFILES, *_OF_SESSIONS = (each for each in SESSION.emits if each.event is not events.DeadLetter)
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         _table("turns", events.Turn, also=_OF_TURNS),
         _table("controls", *_kept(TURNS, events.Turn), also=(_EXTRA,)),
-        _table("profiles", events.ProfileUpdated, without=("risk_points",)),
+        _table(_PROFILES.table, _PROFILES.event, without=("risk_points",)),
         _table("risk_points", RiskPointOfSession, of_owner=OF_PROFILE),
-        _table("windows", events.WindowClosed),
-        _table("alerts", events.AlertChanged),
-        _table("compactions", events.SegmentCompacted),
-        _table("topics", events.TopicChanged),
-        _table("episodes", events.EpisodeClosed),
+        *_emitted(*_OF_SESSIONS),
         _table("commands", *_kept(COMMANDS, *_OF_PROJECTS), without=_ELSEWHERE),
-        _table("facts", events.FactChanged),
-        _table("user_memories", events.UserMemoryChanged),
-        _table("user_episodes", events.EpisodeCompressed),
-        _table("memories", events.AppMemoryChanged),
-        _table("memory_spaces", events.AppMemoriesChanged),
-        _table("memory_compactions", events.AppMemoriesCompacted),
-        _table("memory_skips", events.AppMemorySkipped),
-        _table("memory_audits", events.AppMemoryAudited),
+        *_emitted(*USER.emits, *APP.emits),
         _table("project_commands", *_OF_PROJECTS, without=_PROJECTS_ELSEWHERE, also=_MENTIONED),
-        _table("project_items", events.ProjectItemChanged, also=_MENTIONED),
-        _table("projects", events.ProjectChanged, also=_MENTIONED),
-        _table("project_consolidations", events.ProjectConsolidated, also=_MENTIONED),
-        _table("project_audits", events.ProjectAudited, also=_MENTIONED),
+        *_emitted(*PROJECT.emits, also=_MENTIONED),
         _table("erasures", *_kept(ERASURES)),
-        _table("audits", events.AccessAudited),
+        *_emitted(*OTHERS),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),
     )
 }

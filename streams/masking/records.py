@@ -13,10 +13,11 @@ from typing import Any, get_args
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
+from models.entities import TOPIC_OF
 from models.errors import ConfigurationError
 from models.events import InputEvent, Turn
 from models.events.fields import Privacy, meaning_of, parts_of
-from models.events.topics import DEAD_LETTERS, TOPIC_OF, TURNS, Topic
+from models.events.topics import DEAD_LETTERS, TURNS, Topic
 from models.policy.masking import MaskingPolicy
 from models.wire.envelope import tag_of
 from streams.archive.schema import Skipped

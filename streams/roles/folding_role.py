@@ -11,16 +11,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from time import monotonic
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.entities import TOPIC_OF
-from models.events import DeadLetter, OutputEvent, Position
+from models.entities import REGISTRY, TOPIC_OF
+from models.events import OutputEvent
 from models.events.topics import COMMANDS, Topic
-from models.partition.sessions import PartitionFolded, Parts
+from models.partition.sessions import LogFold, PartitionFolded, Parts, Placed
 from models.policy import Policy
 from models.wire.arrival import FloodGauge
 from models.wire.codec import encode
@@ -37,33 +37,8 @@ from streams.state.table import StateTable
 log = structlog.get_logger(__name__)
 
 
-class Placed(Protocol):
-    """Anything with a place in the log."""
-
-    @property
-    def position(self) -> Position:
-        """The record that carried it."""
-        ...
-
-
 _Arrival = TypeVar("_Arrival", bound=Placed)
-_Arrival_contra = TypeVar("_Arrival_contra", bound=Placed, contravariant=True)
-
-
-class Fold(Protocol[_Arrival_contra]):
-    """The fold of one partition (`models.partition`)."""
-
-    @property
-    def offset(self) -> int:
-        """Source offset of the last arrival folded in, −1 at first."""
-        ...
-
-    def fold(self, arrivals: Sequence[_Arrival_contra]) -> Iterator[PartitionFolded]:
-        """Fold arrivals in order, yielding results of bounded size."""
-        ...
-
-
-_Fold = TypeVar("_Fold", bound=Fold[Any])
+_Fold = TypeVar("_Fold", bound=LogFold[Any])
 
 
 class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
@@ -209,8 +184,8 @@ class FoldingRole(BatchRole, Generic[_Arrival, _Fold]):
         metrics.counter("turns_folded_total").inc(folded.turns)
         metrics.counter("changelog_bytes_total").inc(changelog_bytes)
         for event in folded.outputs:
-            if isinstance(event, DeadLetter):
-                metrics.counter("dead_letters_total", reason=event.reason).inc()
+            for counted in REGISTRY.counted(event):
+                metrics.counter(counted.metric, **counted.labels).inc(counted.amount)
         self.count(partition, folded)
 
     def show(self) -> None:

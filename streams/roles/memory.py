@@ -11,7 +11,7 @@ from time import monotonic, perf_counter
 
 from aiokafka.structs import ConsumerRecord
 
-from models.entities import APP, PROJECT, REGISTRY, entity_key
+from models.entities import APP, PROJECT, entity_key
 from models.events import CompactionRequested, MemoryRequested, Position, ProjectWorkDue, WorkDue
 from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import MemoryPartitionFold, commands_offset
@@ -61,10 +61,8 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         return [command.position for command in decode_commands(records, self.policy.intake).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:
-        """Facts, episodes and memories, and what memories of apps cost."""
+        """Requests that go out, and what memories of apps cost."""
         for event in folded.outputs:
-            for counted in REGISTRY.counted(event):
-                metrics.counter(counted.metric, **counted.labels).inc(counted.amount)
             if isinstance(event, MemoryRequested | CompactionRequested):
                 self._reminders.asked(event, monotonic())
         seconds, spent = self.folds[number].take_spent()

@@ -13,7 +13,7 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 
 from models.errors import TurntideError
-from models.events import AlertChanged, ClockTicked, Position, ProfileUpdated, TopicChanged
+from models.events import AlertChanged, ClockTicked, Position
 from models.events.topics import SESSION_STATE, TURNS
 from models.partition.sessions import Arrival, PartitionFold, PartitionFolded, Parts, folded_offset
 from models.policy import Policy
@@ -87,27 +87,17 @@ class SessionsRole(FoldingRole[Arrival, PartitionFold]):
         return [arrival.position for arrival in decode(records, self.policy.intake).arrivals]
 
     def count(self, number: int, folded: PartitionFolded) -> None:  # noqa: ARG002 - of whichever partition
-        """Alerts, modes and topics."""
+        """Alerts that a trace leads to are told in the log."""
         for event in folded.outputs:
             if isinstance(event, AlertChanged):
-                self._count_alert(event)
-            elif isinstance(event, ProfileUpdated):
-                for change in event.mode_transitions[-1:]:
-                    if change.turn == event.last_turn:
-                        metrics.counter("mode_transitions_total", mode=change.mode.value).inc()
-            elif isinstance(event, TopicChanged):
-                metrics.counter("topic_changes_total", cause=event.cause).inc()
-                if event.compaction is not None:
-                    metrics.counter("topic_history_bytes_total").inc(event.compaction.bytes_before)
-                    metrics.counter("topic_packed_bytes_total").inc(event.compaction.bytes_after)
+                self._log_alert(event)
 
     def show_partition(self, number: int) -> None:
         """Open sessions by mode."""
         for mode, sessions in self.folds[number].open_by_mode.items():
             metrics.gauge("open_sessions", mode=mode.value, partition=str(number)).set(sessions)
 
-    def _count_alert(self, alert: AlertChanged) -> None:
-        metrics.counter("alerts_total", severity=alert.severity.value, cause=alert.cause).inc()
+    def _log_alert(self, alert: AlertChanged) -> None:
         if (trace := cause_of(alert, self.traces)) is not None:
             source = alert.source
             log.info(

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from models.entities import REGISTRY
 from models.events import TopicCompaction
-from streams.archive.views.once import NEWEST_FIRST, Marks, Once
+from streams.archive.views.once import LOG_ORDER, NEWEST_FIRST, Marks, Once
 
 
 def _last(table: str, key: str) -> str:
@@ -28,29 +29,17 @@ def _last(table: str, key: str) -> str:
     return f"SELECT * FROM raw.{table} QUALIFY row_number() OVER (PARTITION BY {key} ORDER BY kafka_offset DESC) = 1"
 
 
+_OF_EVENTS = {name: (each.table, view) for each in REGISTRY.emits.values() for name, view in each.views.items()}
 ONCE: dict[str, Once] = {
     rule.name: rule
     for rule in (
         Once("turns", "turns", ("session_id", "turn")),
-        Once("profile_history", "profiles", ("id",)),
         Once("risk_points", "risk_points", ("session_id", "turn"), part="turn"),
-        Once("alert_changes", "alerts", ("id",)),
-        Once("compactions", "compactions", ("id",)),
-        Once("segments", "compactions", ("session_id", "first_turn", "last_turn"), NEWEST_FIRST),
-        Once("topic_changes", "topics", ("session_id", "id")),
-        Once("episodes", "episodes", ("id",)),
-        Once("user_episodes", "user_episodes", ("id",)),
-        Once("fact_changes", "facts", ("id",)),
-        Once("app_memory_changes", "memories", ("id",)),
-        Once("app_memory_compactions", "memory_compactions", ("id",)),
-        Once("app_memory_skips", "memory_skips", ("id",)),
-        Once("app_memory_audit", "memory_audits", ("id",)),
-        Once("project_changes", "project_items", ("id",)),
-        Once("project_history", "projects", ("id",)),
-        Once("project_consolidations", "project_consolidations", ("id",)),
-        Once("project_audit", "project_audits", ("id",)),
-        Once("audit", "audits", ("id",)),
-        Once("dead_letters", "dead_letters", ("id",)),
+        *(
+            Once(name, table, view.by, LOG_ORDER if view.takes == "first" else NEWEST_FIRST)
+            for name, (table, view) in _OF_EVENTS.items()
+            if not view.keyed
+        ),
     )
 }
 """View → the rule by which it is made of its table, where most rows stand and few are repeats."""
@@ -214,19 +203,15 @@ FROM known
 """
 
 _ELSE: dict[str, str] = {
+    **{name: _last(table, ", ".join(view.by)) for name, (table, view) in _OF_EVENTS.items() if view.keyed},
     "controls": "SELECT * FROM raw.controls",
-    "profiles": _last("profiles", "session_id"),
     "windows": _WINDOWS,
     "alerts": _ALERTS,
     "alert_labels": _ALERT_LABELS,
-    "topics": _last("topics", "session_id, topic_id"),
     "topic_compactions": _TOPIC_COMPACTIONS,
     "topic_turns": _TOPIC_TURNS,
-    "facts": _last("facts", 'app_id, user_id, category, "key"'),
-    "user_memories": _last("user_memories", "app_id, user_id"),
     "app_memories": _APP_MEMORIES,
     "app_memory_spaces": _last("memory_spaces", _SPACE),
-    "projects": _last("projects", "app_id, project_id"),
     "project_items": _PROJECT_ITEMS,
     "project_memories": _of_project("memory"),
     "project_relationships": _PROJECT_RELATIONSHIPS,
