@@ -22,10 +22,10 @@ from fastapi import FastAPI
 from faust.types import TP
 from prometheus_client import CollectorRegistry
 
-from models.entities import entity_key
+from models.entities import INDEXED_TOPICS, TOPIC_OF, entity_key
 from models.erasure import Subject
 from models.events.base import Position
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, INDEXED_TOPICS, REQUESTS, TOPIC_OF, TOPICS, TURNS
+from models.events.topics import ARCHIVED_TOPICS, COMMANDS, REQUESTS, TOPICS, TURNS
 from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for, key_of
 from streams.api.live.feed import TOPICS as LIVE_TOPICS
