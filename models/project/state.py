@@ -35,7 +35,15 @@ from models.project.store import LAYOUT, Slots, Store, decoded, digest_of
 from models.state.entity import HEAD, CountParts, Due, EntityState, Read, encode
 
 EVENT_STATE_BYTES: Final = 1024 * 1024
-"""Of the changelog, by one event of those that may change any number of items."""
+"""Of the changelog, by one event of those that may change any number of items; beyond it no further one is changed:
+
+| event | the rest |
+|---|---|
+| an erasure, accesses | with the event's next steps, each a write of its own (`models.project.fold.fold_step`) |
+| a consolidation | with the project's next events |
+| what is said in one message | is left out |
+| an import | is as large as its record |
+"""
 CONVERSATION: Final = "conversation"
 CHUNK: Final = "chunk"
 EPISODE: Final = "episode"

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.app.bounds import largest_space_output_bytes, largest_space_part_bytes
 from models.app.memory import facts_to_keep
 from models.entities import entity_key
 from models.events import (
@@ -41,6 +40,7 @@ from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from tests.app_driver import NOON, Space, ended
+from tests.limits import too_large
 from tests.user_partition import Entities, gather, keep
 
 ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
@@ -239,8 +239,7 @@ class Watched(Space):
             self.count(output)
         self.check()
         self.check_energy(before, level)
-        for output in outputs:
-            assert len(encode(output)) <= largest_space_output_bytes(self.policy)[tag_of(type(output))]
+        assert [output for output in outputs if too_large(output)] == []
 
     def count(self, output: SpaceOutput) -> None:
         """Note what was told."""
@@ -296,9 +295,6 @@ class Watched(Space):
 
     def check_sizes(self) -> None:
         """Parts, by the policy."""
-        parts = largest_space_part_bytes(self.policy)
-        kinds = {"h": "head", "m": "memory", "c": "candidate", "w": "waiting"}
-        assert [part for part, value in self.stored.items() if len(value) > parts[kinds[part[0]]]] == []
         assert len(self.stored) <= 2 + SMALL.most + SMALL.waiting
 
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.events import FeedbackGiven, OutputEvent, RestoredMessage, Role, SessionEnded, TopicAdjusted, TopicRestored
-from models.session.bounds import largest_state_part_bytes
 from models.state.buffer import BufferedTurn
 from models.wire.arrival import SessionTimedOut
 from tests.topic_driver import Talk, between, matter
@@ -195,7 +194,6 @@ def test_state_stays_within_its_bounds(steps: list[Step]) -> None:
     """Topics, messages at hand, blocks and bytes, by the policy."""
     world = World()
     policy = world.policy.topics
-    largest = largest_state_part_bytes(world.policy)
     at_hand = policy.blocks * policy.block_messages + 2 * policy.max_messages + 1
     for step in steps:
         world.step(step)
@@ -209,8 +207,7 @@ def test_state_stays_within_its_bounds(steps: list[Step]) -> None:
             assert topic.active_messages <= at_hand
     world.store()
     for part, value in world.stored.items():
-        kind = {"ti": "topic index", "tm": "topic message", "ty": "topic summary", "tp": "packed block"}.get(part[:2])
-        assert kind is None or len(value) <= largest[kind]
+        assert part == "head" or len(value) <= 2 * (policy.block_bytes + policy.message_chars * 6)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=30, max_size=120))

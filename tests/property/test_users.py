@@ -28,9 +28,9 @@ from models.events import (
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
-from models.user.bounds import largest_user_output_bytes, largest_user_part_bytes
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
+from tests.limits import too_large
 from tests.user_driver import NOON, User, added, fact, flat, summarised
 from tests.user_partition import Entities, commands, gather, keep
 
@@ -242,10 +242,7 @@ class Watched(User):
 
     def check_sizes(self) -> None:
         """Parts and outputs, by the policy."""
-        parts, outputs = largest_user_part_bytes(POLICY), largest_user_output_bytes(POLICY)
-        kinds = {"h": "head", "t": "turn", "f": "fact", "r": "retractions"}
-        assert [part for part, value in self.stored.items() if len(value) > parts[kinds[part[0]]]] == []
-        assert [o for o in self.outputs if len(encode(o)) > outputs[tag_of(type(o))]] == []
+        assert [output for output in self.outputs if too_large(output)] == []
         assert len([part for part in self.stored if part[0] == "t"]) <= SMALL.most_turns
 
 

@@ -4,48 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from models.events import DeadLetter, InputEvent, Position, Role, SegmentSummarised, SessionEnded, Turn
-from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, PROFILES, REQUESTS, SESSION_STATE
 from models.partition.sessions import PARTITION_ENTITY, Arrival, PartitionFold, PartitionFolded
 from models.policy import MemoryPolicy, PartitionPolicy, Policy, ProfilePolicy, RiskPolicy, TopicPolicy, WindowShape
 from models.policy.app import AppPolicy
 from models.policy.escalation import CombinationModel, EscalationPolicy
-from models.policy.user import FactPolicy, UserPolicy
 from models.risk.sequence.signals import SIGNAL_NAMES
-from models.session.bounds import (
-    DEAD_LETTER_BYTES,
-    OUTPUT_RECORD_BYTES,
-    STATE_WRITE_BYTES,
-    fitting_dead_letter,
-    largest_command_bytes,
-    largest_output_bytes,
-    largest_state_part_bytes,
-)
-from models.user.bounds import COMMAND_RECORD_BYTES, largest_user_output_bytes, largest_user_part_bytes
+from models.session.bounds import DEAD_LETTER_BYTES, STATE_WRITE_BYTES, fitting_dead_letter
 from models.wire.codec import encode
-from models.wire.envelope import tag_of
-from streams.state.changelog import keyed, records_of
+from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
+from tests.limits import largest, too_large, written_bytes
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 LONG = "\N{GRINNING FACE}" * 248
 """A prefix of ids: with eight more characters 256 of them, a thousand bytes."""
 LETTER = "\U00020000"
 """A letter of four bytes."""
-
-
-def largest(kind: type[Any], **given: Any) -> Any:
-    """A section of the policy with every whole number at its maximum."""
-    info = msgspec.inspect.type_info(kind)
-    assert isinstance(info, msgspec.inspect.StructType)
-    numbers = {f.name: f.type.le for f in info.fields if isinstance(f.type, msgspec.inspect.IntType) and f.type.le}
-    return kind(**numbers | given)
 
 
 def largest_policy() -> Policy:
@@ -90,11 +69,6 @@ def folded(events: Iterator[InputEvent], policy: Policy) -> tuple[list[Partition
     return results, table
 
 
-def written_bytes(result: PartitionFolded) -> int:
-    """Size of its record batch, estimated upwards as the producer does."""
-    return sum(record.size_bytes for record in records_of(keyed(result.changed), result.offset))
-
-
 def wordy(sessions: int, turns: int) -> Iterator[InputEvent]:
     """Ids of a thousand bytes, every turn with topics of its own in letters of four bytes, and a long summary."""
     for number in range(turns):
@@ -116,28 +90,6 @@ def wordy(sessions: int, turns: int) -> Iterator[InputEvent]:
         yield SessionEnded(session_id=session, timestamp=START, reason="\x01" * 100_000)
 
 
-def test_the_largest_policy_fits() -> None:
-    """No policy file can ask for a state or an output that the topics refuse."""
-    policy = largest_policy()
-
-    assert max(largest_output_bytes(policy).values()) <= OUTPUT_RECORD_BYTES < PROFILES.max_message_bytes
-    assert max(largest_command_bytes(policy).values()) <= COMMAND_RECORD_BYTES < COMMANDS.max_message_bytes
-    assert max(largest_state_part_bytes(policy).values()) <= OUTPUT_RECORD_BYTES
-    assert STATE_WRITE_BYTES < SESSION_STATE.max_message_bytes
-    assert DEAD_LETTER_BYTES < DEAD_LETTERS.max_message_bytes
-
-
-def test_the_largest_policy_of_users_fits() -> None:
-    """Nor can it for a user's memory; commands and requests take more than other topics."""
-    policy = msgspec.structs.replace(largest_policy(), users=largest(UserPolicy, facts=largest(FactPolicy)))
-    outputs = largest_user_output_bytes(policy)
-    commands = {kind: outputs.pop(kind) for kind in ("user_turn_added", "episode_requested", "facts_requested")}
-
-    assert max(commands.values()) <= COMMAND_RECORD_BYTES < COMMANDS.max_message_bytes == REQUESTS.max_message_bytes
-    assert max(outputs.values()) <= OUTPUT_RECORD_BYTES < FACTS.max_message_bytes
-    assert max(largest_user_part_bytes(policy).values()) <= OUTPUT_RECORD_BYTES
-
-
 def test_windows_beyond_what_the_state_can_hold_are_refused() -> None:
     """Lateness keeps slides open: a day of it, by the minute, does not fit."""
     with pytest.raises(ValueError, match="1447 slides open, at most 240"):
@@ -146,37 +98,17 @@ def test_windows_beyond_what_the_state_can_hold_are_refused() -> None:
 
 @pytest.mark.parametrize("policy", [Policy(), largest_policy()], ids=["default", "largest"])
 def test_real_sessions_stay_below_the_bounds(policy: Policy) -> None:
-    """Each part and each output of sessions that make everything long is at most what was computed."""
+    """Of sessions that make everything long each kind of part is written, and no output is above what topics take."""
     results, table = folded(wordy(2, 60), policy)
-    parts = largest_state_part_bytes(policy)
-    outputs = largest_output_bytes(policy) | largest_user_output_bytes(policy) | largest_command_bytes(policy)
-    kinds = {
-        "head": "head",
-        "b": "buffered turn",
-        "s": "segment",
-        "v": "vector",
-        "e": "judgement",
-        "t": "topic",
-        "ti": "topic index",
-        "te": "topic embedding",
-        "tm": "topic message",
-        "ty": "topic summary",
-        "tp": "packed block",
-        "n": "notable sentences",
-    }
-    kept = [
-        (kinds[part.rstrip(".0123456789")], len(value))
-        for result in results
-        for entity, changed in result.changed.items()
-        if entity != PARTITION_ENTITY
-        for part, value in changed.items()
-        if value is not None
-    ]
+    kept = {part.rstrip(".0123456789") for entity, parts in table.entities.items() if entity for part in parts}
+    unjudged = set() if policy.escalation.model_in_force else {"e"}
 
-    unjudged = set() if policy.escalation.model_in_force else {"judgement"}
-    assert {kind for kind, size in kept} == set(kinds.values()) - unjudged
-    assert [each for each in kept if each[1] > parts[each[0]]] == []
-    assert {tag_of(type(o)) for r in results for o in r.outputs if len(encode(o)) > outputs[tag_of(type(o))]} == set()
+    assert kept | {"b", "s", "v", "e"} == {"head", "b", "s", "v", "e", "t", "ti", "te", "tm", "ty", "tp", "n"}
+    assert {part[0] for result in results for parts in result.changed.values() for part in parts} >= {
+        *"hbsven"
+    } - unjudged
+    assert [output for result in results for output in result.outputs if too_large(output)] == []
+    assert max(map(written_bytes, results)) <= STATE_WRITE_BYTES
     assert len(table.entities) == 3
 
 

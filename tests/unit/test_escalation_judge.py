@@ -7,9 +7,8 @@ import pytest
 from models.events import AlertStatus, JudgementRequested, Mode, Role, Severity, TurnsJudged
 from models.risk.alerts import Alert, judged
 from models.risk.combination import JUDGE
-from models.session.bounds import largest_output_bytes
-from models.wire.codec import encode
 from tests.escalation_driver import escalate, judged_by, judgement, tell, told, units
+from tests.limits import too_large
 from tests.session_driver import NOON, Session
 
 POLICY = judged_by()
@@ -51,7 +50,7 @@ def test_judge_is_asked_when_an_alert_is_raised() -> None:
     assert (raised.alert_id, raised.turn) == (asked[0].alert_id, asked[0].turn)
     assert list(range(raised.turn + 1)) == [each.turn for each in asked[0].turns]
     assert {Role.USER} == {each.role for each in asked[0].turns}
-    assert max(len(encode(each)) for each in asked) <= largest_output_bytes(ASKING)["judgement_requested"]
+    assert [each for each in asked if too_large(each)] == []
     assert not any(isinstance(out, JudgementRequested) for out in alone.outputs)
 
 

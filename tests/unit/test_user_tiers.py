@@ -8,8 +8,8 @@ from models.errors import RecoveryFailed
 from models.events import EpisodeRequested, Role, UserMemoryChanged
 from models.policy.user import UserPolicy
 from models.session.segments import EXTRACTIVE
-from models.user.bounds import largest_user_output_bytes, largest_user_part_bytes
-from tests.user_driver import User, flat, summarised, written
+from tests.limits import too_large
+from tests.user_driver import User, flat, summarised
 
 
 def numbers(first: int, last: int, session: str = "s") -> list[tuple[str, int]]:
@@ -220,7 +220,7 @@ def test_two_thousand_turns_keep_the_state_bounded(answered: bool) -> None:
     policy = user.policy.users
 
     assert most_parts <= (19 if answered else policy.most_turns) + 1
-    assert most_bytes <= most_parts * largest_user_part_bytes(user.policy)["turn"]
+    assert most_bytes <= most_parts * (user.policy.users.turn_chars * 4 + 1_088)
     assert len(user.stored["head"]) < 100
     compressed = user.standing.compressed_turns
     assert compressed == (2_000 if answered else 1_960)
@@ -248,12 +248,11 @@ def test_any_content_is_taken(content: str) -> None:
     user.say(content)
     user.say(content, role=Role.ASSISTANT)
     user.store()
-    largest = largest_user_output_bytes(user.policy)
 
     assert user.requests == [(1, 2)]
     assert [len(request.content) for request in user.asked] == ([min(len(content), 8_000)] if content.strip() else [])
     assert {part: len(user.stored[part]) <= 70_000 for part in ("t1", "t2")} == {"t1": True, "t2": True}
-    assert max(map(len, written(user.outputs))) <= max(largest.values())
+    assert [output for output in user.outputs if too_large(output)] == []
 
 
 def test_an_answer_of_rubbish_is_cut() -> None:
@@ -269,7 +268,7 @@ def test_an_answer_of_rubbish_is_cut() -> None:
     assert len(user.episodes[0].summary) == 100
     assert [len(topic) for topic in user.episodes[0].key_topics] == [256] * 5
     assert (len(user.episodes[0].summarised_by), len(user.episodes[0].embedded_by)) == (256, 256)
-    assert len(written([episode])[0]) <= largest_user_output_bytes(user.policy)["episode_compressed"]
+    assert not too_large(episode)
 
 
 def test_a_request_has_the_turns_as_they_were_said() -> None:
