@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-from msgspec.structs import asdict
+import msgspec
 
 from models.events import (
     ConversationStatusSet,
@@ -18,119 +17,86 @@ from models.events import (
     RelationshipSet,
 )
 from models.events.project import DeedOutcome
-from models.policy.project import ProjectPolicy
-from models.project.episodes import Episodes
 from models.project.imports import Import
-from models.project.learning import Learning
 from models.project.long_term import New
-from models.project.outputs import Emission
-from models.project.state import ProjectState
-from models.project.talk import Talk
+from models.project.work import Work
 
 
-class Done(Struct, frozen=True):
-    """What a command came to. Fields as in `DeedResult`."""
+class Commands:
+    """Commands by hand, while one event is folded."""
 
-    outcome: DeedOutcome
-    item_id: str = ""
-    detail: str = ""
-    count: int = 0
+    def __init__(self, work: Work) -> None:
+        self._work = work
 
+    def take(self, command: ProjectDeed) -> None:
+        """Carry it out, audit it and answer it."""
+        result = msgspec.structs.replace(self._carry_out(command), request_id=command.request_id)
+        self._work.emission.answered(str(command.__struct_config__.tag), command.by, result)
 
-class Deeds:
-    """Commands by hand, while one event is folded.
-
-    Args:
-        state: The project.
-        emission: Hears of what changes.
-        talk: Its conversations.
-        learning: Its memories and pending facts.
-        episodes: Its episodes.
-        policy: The rules.
-    """
-
-    def __init__(
-        self,
-        *,
-        state: ProjectState,
-        emission: Emission,
-        talk: Talk,
-        learning: Learning,
-        episodes: Episodes,
-        policy: ProjectPolicy,
-    ) -> None:
-        self._state = state
-        self._emission = emission
-        self._talk = talk
-        self._learning = learning
-        self._episodes = episodes
-        self._policy = policy
-
-    def take(self, deed: ProjectDeed) -> None:
-        """Do it, audit it and answer it."""
-        done = self._do(deed)
-        result = DeedResult(request_id=deed.request_id, **asdict(done))
-        self._emission.answered(str(deed.__struct_config__.tag), deed.by, result)
-
-    def _do(self, deed: ProjectDeed) -> Done:
-        long_term = self._learning.long_term
-        match deed:
+    def _carry_out(self, command: ProjectDeed) -> DeedResult:
+        long_term = self._work.learning.long_term
+        match command:
             case ProjectMemoryAdded():
-                done = self._add(deed)
+                result = self._add(command)
             case ProjectMemoryEdited():
-                done = _changed(deed.memory_id, *long_term.edit(deed))
+                result = _changed(command.memory_id, *long_term.edit(command))
             case ProjectMemoryDeleted():
-                done = _changed(deed.memory_id, "done" if long_term.delete(deed.memory_id, "deleted") else "not_found")
+                gone = long_term.delete(command.memory_id, "deleted")
+                result = _changed(command.memory_id, "done" if gone else "not_found")
             case RelationshipSet():
-                done = _changed(deed.source_id, *long_term.relate(deed))
+                result = _changed(command.source_id, *long_term.relate(command))
             case PendingFactDecided():
-                done = self._decide(deed)
+                result = self._decide(command)
             case ConversationStatusSet():
-                done = self._set_status(deed)
+                result = self._set_status(command)
             case ProjectImported():
-                done = Done(*Import(self._state, self._talk, self._learning, self._episodes, self._policy).take(deed))
+                result = Import(self._work).take(command)
             case _:
-                raise AssertionError(deed)
-        return done
+                raise AssertionError(command)
+        return result
 
-    def _add(self, deed: ProjectMemoryAdded) -> Done:
+    def _add(self, command: ProjectMemoryAdded) -> DeedResult:
         new = New(
-            type=deed.memory_type,
-            content=deed.content.strip(),
-            category=deed.category,
-            tags=deed.tags,
-            subject=deed.subject.strip(),
-            importance=deed.importance,
-            source=MemorySource(said_at=deed.timestamp, by="hand"),
-            valid_from=deed.valid_from or deed.timestamp,
-            valid_until=deed.valid_until,
+            type=command.memory_type,
+            content=command.content.strip(),
+            category=command.category,
+            tags=command.tags,
+            subject=command.subject.strip(),
+            importance=command.importance,
+            source=MemorySource(said_at=command.timestamp, by="hand"),
+            valid_from=command.valid_from or command.timestamp,
+            valid_until=command.valid_until,
         )
-        refused = self._learning.long_term.refusal(new)
+        refused = self._work.learning.long_term.refusal(new)
         if refused is not None:
-            return Done(refused[0], detail=refused[1])
-        memory_id, outcome = self._learning.long_term.add(new)
+            return _result(refused[0], detail=refused[1])
+        memory_id, outcome = self._work.learning.long_term.add(new)
         return _changed(memory_id, outcome)
 
-    def _decide(self, deed: PendingFactDecided) -> Done:
-        kept = self._state.pending.get(deed.pending_id)
+    def _decide(self, command: PendingFactDecided) -> DeedResult:
+        kept = self._work.state.pending.get(command.pending_id)
         if kept is None:
-            return Done("not_found", deed.pending_id)
-        if not deed.promoted:
-            self._learning.drop(deed.pending_id, "deleted")
-            return Done("done", deed.pending_id, "", 1)
-        memory_id, outcome = self._learning.promote(kept.fact)
-        return _changed(memory_id or deed.pending_id, outcome)
+            return _result("not_found", command.pending_id)
+        if not command.promoted:
+            self._work.learning.drop(command.pending_id, "deleted")
+            return _result("done", command.pending_id, "", 1)
+        memory_id, outcome = self._work.learning.promote(kept.fact)
+        return _changed(memory_id or command.pending_id, outcome)
 
-    def _set_status(self, deed: ConversationStatusSet) -> Done:
-        state = self._state.conversation(deed.conversation_id)
+    def _set_status(self, command: ConversationStatusSet) -> DeedResult:
+        state = self._work.state.conversation(command.conversation_id)
         if state is not None:
-            changed = self._talk.set_status(state, deed.status, deed.timestamp, deed.summary)
-            return Done("done" if changed else "unchanged", deed.conversation_id, "", int(changed))
-        if deed.status != "active":
-            return Done("not_found", deed.conversation_id)
-        self._talk.begin(self._talk.started(deed.conversation_id, deed.timestamp))
-        return Done("done", deed.conversation_id, "", 1)
+            changed = self._work.talk.set_status(state, command.status, command.timestamp, command.summary)
+            return _result("done" if changed else "unchanged", command.conversation_id, "", int(changed))
+        if command.status != "active":
+            return _result("not_found", command.conversation_id)
+        self._work.talk.begin(self._work.talk.started(command.conversation_id, command.timestamp))
+        return _result("done", command.conversation_id, "", 1)
 
 
-def _changed(item_id: str, outcome: DeedOutcome, detail: str = "") -> Done:
-    return Done(outcome, item_id, detail, int(outcome == "done"))
+def _changed(item_id: str, outcome: DeedOutcome, detail: str = "") -> DeedResult:
+    return _result(outcome, item_id, detail, int(outcome == "done"))
+
+
+def _result(outcome: DeedOutcome, item_id: str = "", detail: str = "", count: int = 0) -> DeedResult:
+    return DeedResult(request_id="", outcome=outcome, item_id=item_id, detail=detail, count=count)

@@ -39,14 +39,12 @@ from models.events import (
 )
 from models.events.ids import named_id
 from models.policy import Policy
-from models.project.commands import Deeds
-from models.project.episodes import Episodes
-from models.project.erasing import Erasing
-from models.project.learning import Learning
+from models.project.commands import Commands
+from models.project.erasing import erase_step
 from models.project.outputs import Emission
 from models.project.state import ProjectState
-from models.project.talk import Talk
 from models.project.upkeep import Upkeep
+from models.project.work import Work
 
 
 def fold(
@@ -122,20 +120,10 @@ class _Step:
     ) -> None:
         self._state = state
         self._position = position
-        self._emission = emission = Emission(state, event, position, now)
-        self._talk = Talk(state, emission, policy)
-        self._learning = Learning(state, emission, policy)
-        self._episodes = Episodes(state, emission, self._talk, policy)
-        self._deeds = Deeds(
-            state=state,
-            emission=emission,
-            talk=self._talk,
-            learning=self._learning,
-            episodes=self._episodes,
-            policy=policy.projects,
-        )
-        self._upkeep = Upkeep(state, emission, self._learning, self._episodes, policy)
-        self._erasing = Erasing(state, emission, self._talk, self._learning, self._episodes)
+        self._emission = Emission(state, event, position, now)
+        self._work = work = Work(state, self._emission, policy)
+        self._talk, self._learning, self._episodes = work.talk, work.learning, work.episodes
+        self._upkeep = Upkeep(work)
         state.begin_event()
 
     def take(self, event: ProjectEvent | ProjectSessionErased) -> tuple[list[ProjectOutput], bool]:
@@ -151,11 +139,11 @@ class _Step:
             case MemoriesAccessed():
                 done = self._accessed(event)
             case ProjectSessionErased():
-                done = self._erasing.step(frozenset(event.session_ids))
+                done = erase_step(self._work, frozenset(event.session_ids))
             case ConsolidationAsked():
                 self._upkeep.asked(event)
             case ProjectDeed():
-                self._deeds.take(event)
+                Commands(self._work).take(event)
         self._episodes.unlink_dropped()
         if not self._state.known and self._state.head.items:
             self._begin_life(event)

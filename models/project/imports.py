@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -15,14 +17,10 @@ from models.events import (
     ProjectImported,
     ProjectMemory,
 )
-from models.events.project import DeedOutcome
+from models.events.project import DeedOutcome, DeedResult
 from models.events.project_items import ImportedMessage
-from models.policy.project import ProjectPolicy
-from models.project.episodes import Episodes
-from models.project.learning import Learning
 from models.project.short_term import Message, cut_short
-from models.project.state import ProjectState
-from models.project.talk import Talk
+from models.project.work import Work
 
 _NAME_CHARS = 256
 
@@ -32,49 +30,37 @@ class Import:
 
     Texts are cut at what the policy keeps, and lists too; a memory's content is not: a longer one is refused.
     A memory that is kept under another id is strengthened (`long_term.put_back`).
-
-    Args:
-        state: The project.
-        talk: Its conversations.
-        learning: Its memories and pending facts.
-        episodes: Its episodes.
-        policy: The rules.
     """
 
-    def __init__(
-        self, state: ProjectState, talk: Talk, learning: Learning, episodes: Episodes, policy: ProjectPolicy
-    ) -> None:
-        self._state = state
-        self._talk = talk
-        self._learning = learning
-        self._episodes = episodes
-        self._policy = policy
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._state, self._policy = work.state, work.policy
         self._taken = 0
         self._refused: Counter[DeedOutcome] = Counter()
 
-    def take(self, imported: ProjectImported) -> tuple[DeedOutcome, str, str, int]:
-        """Take the items in; gives the outcome, no item's id, what was refused, and how many were taken."""
-        for conversation in imported.conversations:
-            self._note(self._conversation(conversation))
-        for chunk in imported.chunks:
-            self._note(self._chunk(chunk))
-        for memory in imported.memories:
-            self._note(self._memory(memory))
-        for episode in imported.episodes:
-            self._note(self._episode(episode))
-        for fact in imported.pending:
-            self._note(self._fact(fact))
-        for message in imported.messages:
-            self._note(self._message(message))
+    def take(self, imported: ProjectImported) -> DeedResult:
+        """Take the items in; gives what was refused, and how many were taken."""
+        items: tuple[tuple[Callable[[Any], DeedOutcome], Iterable[Any]], ...] = (
+            (self._conversation, imported.conversations),
+            (self._chunk, imported.chunks),
+            (self._memory, imported.memories),
+            (self._episode, imported.episodes),
+            (self._fact, imported.pending),
+            (self._message, imported.messages),
+        )
+        for take, given in items:
+            for outcome in map(take, given):
+                if outcome in {"done", "unchanged"}:
+                    self._taken += 1
+                else:
+                    self._refused[outcome] += 1
         detail = ", ".join(f"{count} {why}" for why, count in sorted(self._refused.items()))
-        outcome: DeedOutcome = next(iter(sorted(self._refused)), "done")
-        return outcome, "", f"items refused: {detail}" if detail else "", self._taken
-
-    def _note(self, outcome: DeedOutcome) -> None:
-        if outcome in {"done", "unchanged"}:
-            self._taken += 1
-        else:
-            self._refused[outcome] += 1
+        return DeedResult(
+            request_id=imported.request_id,
+            outcome=next(iter(sorted(self._refused)), "done"),
+            detail=f"items refused: {detail}" if detail else "",
+            count=self._taken,
+        )
 
     def _memory(self, memory: ProjectMemory) -> DeedOutcome:
         most_chars = self._policy.long_term.content_chars
@@ -86,7 +72,7 @@ class Import:
                 msgspec.structs.replace(each, content=cut_short(each.content, most_chars)) for each in memory.history
             ],
         )
-        return self._learning.long_term.put_back(fitting)
+        return self._work.learning.long_term.put_back(fitting)
 
     def _episode(self, episode: ProjectEpisode) -> DeedOutcome:
         policy = self._policy.narrative
@@ -104,7 +90,7 @@ class Import:
             linked_memories=[name[:64] for name in episode.linked_memories[: policy.linked]],
             merged_ids=_latest(episode.merged_ids, policy.most),
         )
-        self._episodes.put(fitting, "imported")
+        self._work.episodes.put(fitting, "imported")
         return "done"
 
     def _conversation(self, conversation: ProjectConversation) -> DeedOutcome:
@@ -122,11 +108,11 @@ class Import:
             summary=conversation.summary[:2_000],
         )
         if known is not None:
-            self._talk.replace(known, fitting)
+            self._work.talk.replace(known, fitting)
             return "done"
         if state.head.conversations >= policy.conversations:
             return "too_many"
-        self._talk.begin(fitting, cause="imported")
+        self._work.talk.begin(fitting, cause="imported")
         return "done"
 
     def _chunk(self, chunk: ConversationChunk) -> DeedOutcome:
@@ -141,7 +127,7 @@ class Import:
             summary=cut_short(chunk.summary, policy.merged_summary_chars),
             key_topics=[topic[:_NAME_CHARS] for topic in chunk.key_topics[-policy.merged_key_topics :]],
         )
-        self._talk.put_chunk(state, fitting)
+        self._work.talk.put_chunk(state, fitting)
         return "done"
 
     def _fact(self, fact: PendingFact) -> DeedOutcome:
@@ -155,7 +141,7 @@ class Import:
             doubts=[doubt[:64] for doubt in fact.doubts[:16]],
             source=_named(fact.source),
         )
-        return "done" if self._learning.put_back(fitting) else "too_many"
+        return "done" if self._work.learning.put_back(fitting) else "too_many"
 
     def _message(self, said: ImportedMessage) -> DeedOutcome:
         state = self._state.conversation(said.conversation_id)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from models.events import (
     DeedResult,
@@ -35,22 +34,6 @@ from models.state.entity import same_fields
 
 DETAIL_CHARS = 500
 """Of why a command was refused: a cycle may be long."""
-
-
-class Consolidated(Struct, frozen=True, kw_only=True):
-    """What a consolidation came to. Fields as in `ProjectConsolidated`."""
-
-    run: int
-    cause: Literal["scheduled", "asked"]
-    started_at: datetime
-    memories_looked_at: int
-    decay_updated: int
-    memories_archived: int
-    archived_ids: list[str]
-    episodes_merged: int
-    merged: list[list[str]]
-    pending_dropped: int
-    tokens_reclaimed: int
 
 
 class Emission(entity.Emission[ProjectOutput]):
@@ -97,13 +80,11 @@ class Emission(entity.Emission[ProjectOutput]):
 
     def conversation(self, conversation: ProjectConversation, slot: int, cause: ItemCause, user_id: str) -> None:
         """A conversation began or changed."""
-        named = (conversation.id, user_id)
-        self._item(("conversation", slot, conversation.id), cause, conversation, named)
+        self._item(("conversation", slot, conversation.id), cause, conversation, (conversation.id, user_id))
 
     def pending(self, fact: PendingFact, slot: int, cause: ItemCause) -> None:
         """A pending fact came or changed."""
-        named = (fact.source.conversation_id, fact.source.user_id)
-        self._item(("pending", slot, fact.id), cause, fact, named)
+        self._item(("pending", slot, fact.id), cause, fact, (fact.source.conversation_id, fact.source.user_id))
 
     def gone(self, kind: ItemKind, slot: int, item_id: str, cause: ItemCause, said: tuple[str, str] = ("", "")) -> None:
         """An item went: its text is not told again, nor, of an erased one, where it was said (session and user)."""
@@ -128,19 +109,17 @@ class Emission(entity.Emission[ProjectOutput]):
             item_id=item_id,
             active=item is not None,
             cause=cause,
-            memory=item if isinstance(item, ProjectMemory) else None,
-            episode=item if isinstance(item, ProjectEpisode) else None,
-            chunk=item if isinstance(item, ConversationChunk) else None,
-            conversation=item if isinstance(item, ProjectConversation) else None,
-            pending=item if isinstance(item, PendingFact) else None,
+            **({} if item is None else {kind: item}),  # type: ignore[arg-type]
         )
 
     # --- what happened
 
-    def consolidated(self, told: Consolidated) -> None:
+    def consolidated(self, **figures: Any) -> ProjectConsolidated:
         """A consolidation ended."""
         common = self.common("project_consolidated")
-        self.outputs.append(ProjectConsolidated(**common, project_id=self._project_id, **msgspec.structs.asdict(told)))
+        event = ProjectConsolidated(**common, project_id=self._project_id, **figures)
+        self.outputs.append(event)
+        return event
 
     def answered(self, action: str, by: str, result: DeedResult) -> None:
         """Somebody's command came to something: it is audited, and remembered."""

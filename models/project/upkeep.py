@@ -14,38 +14,20 @@ import msgspec
 
 from models.events import ConsolidationAsked, DeedResult
 from models.events.project_items import ConsolidationFigures
-from models.policy import Policy
 from models.project.consolidation import Consolidation, step
-from models.project.episodes import Episodes
 from models.project.head import AskedRun
-from models.project.learning import Learning
-from models.project.outputs import Consolidated, Emission
-from models.project.state import ProjectState
+from models.project.work import Work
 
 _ASKED: Final = "consolidation_asked"
 _AT_ONCE: Final = 20
 
 
 class Upkeep:
-    """Consolidations of a project, while one event is folded.
+    """Consolidations of a project, while one event is folded."""
 
-    Args:
-        state: The project.
-        emission: Hears of what changes.
-        learning: Its memories and pending facts.
-        episodes: Its episodes.
-        policy: The rules.
-    """
-
-    def __init__(
-        self, state: ProjectState, emission: Emission, learning: Learning, episodes: Episodes, policy: Policy
-    ) -> None:
-        self._state = state
-        self._head = state.head
-        self._emission = emission
-        self._learning = learning
-        self._episodes = episodes
-        self._policy = policy.projects
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._state, self._head, self._emission, self._policy = work.state, work.head, work.emission, work.policy
 
     def asked(self, command: ConsolidationAsked) -> None:
         """Somebody wants one now; one that is under way counts. Of too many that wait for it the latest is refused."""
@@ -79,16 +61,16 @@ class Upkeep:
         done = False
         while not done and run.looked_at < until and not self._state.is_full:
             most, now = min(_AT_ONCE, until - run.looked_at), self._emission.now
-            done = step(self._state.memories, self._learning.long_term, run, self._policy, now, most)
+            done = step(self._state.memories, self._work.learning.long_term, run, self._policy, now, most)
         if done:
             self._end(run)
 
     def _end(self, run: Consolidation) -> None:
-        """Merge episodes, drop what was pending for long, tell and answer."""
-        merged, saved_tokens = self._episodes.merge()
+        """Merge episodes, drop what was pending for long, emit and answer."""
+        merged, saved_tokens = self._work.episodes.merge()
         dropped = self._drop_pending()
         named = self._policy.consolidation.named
-        told = Consolidated(
+        event = self._emission.consolidated(
             run=run.run,
             cause=run.cause,
             started_at=run.started_at,
@@ -101,12 +83,11 @@ class Upkeep:
             pending_dropped=dropped,
             tokens_reclaimed=run.tokens_reclaimed + saved_tokens,
         )
-        self._emission.consolidated(told)
         self._emission.touch()
         self._head.run, self._head.consolidated_at = None, self._emission.now
-        self._head.consolidated = msgspec.convert(told, ConsolidationFigures, from_attributes=True)
+        self._head.consolidated = msgspec.convert(event, ConsolidationFigures, from_attributes=True)
         asked, self._head.asked = self._head.asked, []
-        count = told.decay_updated + told.memories_archived + told.episodes_merged + told.pending_dropped
+        count = event.decay_updated + event.memories_archived + event.episodes_merged + event.pending_dropped
         for each in asked:
             result = DeedResult(request_id=each.request_id, outcome="done", count=count)
             self._emission.answered(_ASKED, each.by, result)
@@ -118,6 +99,6 @@ class Upkeep:
         for pending_id in self._state.pending.ids():
             kept = self._state.pending.get(pending_id)
             if kept is not None and kept.fact.extracted_at < oldest:
-                self._learning.drop(pending_id, "displaced")
+                self._work.learning.drop(pending_id, "displaced")
                 dropped += 1
         return dropped
