@@ -58,6 +58,8 @@ def _key(event: Any) -> bytes:
         return event.session_id.encode()
     if isinstance(event, events.ErasureEvent):
         return event.request_id.encode()
+    if isinstance(event, events.AccessAudited):
+        return event.id.encode()
     if isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
         return entity_key(event).encode()
     return key_of(event) or b""

@@ -17,6 +17,7 @@ from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, re
 from jobs.shared.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from models.events.topics import COMMANDS, TURNS, Topic
+from models.partition.sessions import folded_offset
 from models.policy import Policy
 from streams.masking.records import RecordMasker, masker_of
 from streams.oracle.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
@@ -165,10 +166,10 @@ class _Settling:
 
     async def _caught_up(self, folded: Folded, oracle: Replayed) -> State:
         """The role's state, once it has folded what the oracle has; as it is when the time is over."""
-        wanted = {number: folded.offset(entities) for number, entities in oracle.entities.items()}
+        wanted = {number: folded_offset(entities) for number, entities in oracle.entities.items()}
         while True:
             state = await self._changelogs[folded.role]()
-            stands = {number: folded.offset(state.get(number, {})) for number in wanted}
+            stands = {number: folded_offset(state.get(number, {})) for number in wanted}
             if all(stands[n] >= offset for n, offset in wanted.items()) or self.too_late():
                 return state
             await asyncio.sleep(_POLL_S)

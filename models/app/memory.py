@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from models.events.app import MemoryToKeep
 from models.language.contradiction import Facts, facts_of, sentences_of
+from models.state.entity import same_fields
 
 SHORT_ID = 6
 """Bytes by which ends of conversations, and conversations, are told apart where their names would take too much."""
@@ -61,14 +62,7 @@ class KeptMemory(Struct, frozen=True, array_like=True):
 
     def to_keep(self) -> MemoryToKeep:
         """As those see it who decide on a compaction."""
-        return MemoryToKeep(
-            memory_id=self.memory_id,
-            content=self.content,
-            importance=self.importance,
-            pinned=self.pinned,
-            created_at=self.created_at,
-            updated_at=self.updated_at,
-        )
+        return MemoryToKeep(**same_fields(self, MemoryToKeep))
 
 
 def facts_to_keep(content: str, known: Mapping[str, Facts]) -> tuple[dict[str, str], ...] | None:

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from models.app import fold as app
 from models.app.state import SpaceState
 from models.entities import APP, ERASURES, KIND_OF, PROJECT, USER
 from models.events import ProjectTurnAdded, UserTurnAdded
-from models.partition.sessions import PARTITION_ENTITY, LogFold, Parts
+from models.partition.sessions import PARTITION_ENTITY, LogFold, Parts, folded_offset
 from models.policy import Policy
 from models.project import fold as project
 from models.project.state import ProjectState
@@ -61,16 +60,6 @@ FOLDS: Final = {
 """Kind of entity → its fold. Whoever adds a memory layer adds a line."""
 
 
-class _Clock(Struct, array_like=True):
-    offset: int
-
-
-def commands_offset(entities: Mapping[str, Parts]) -> int:
-    """Offset of the last command folded into a partition's state, −1 for an empty one."""
-    clock = entities.get(PARTITION_ENTITY, {}).get("clock")
-    return msgspec.msgpack.decode(clock, type=_Clock).offset if clock else -1
-
-
 def _no_clock() -> float:
     return 0.0
 
@@ -91,7 +80,7 @@ class MemoryPartitionFold(LogFold[Command]):
         self, entities: Mapping[str, Parts], policy: Policy, *, seconds: Callable[[], float] = _no_clock
     ) -> None:
         super().__init__(entities, policy)
-        self._offset = commands_offset(entities)
+        self._offset = folded_offset(entities)
         self._seconds = seconds
         self.progress = {kind: Progress(kind, each.state, entities, policy) for kind, each in FOLDS.items()}
         self._space_seconds = 0.0
@@ -151,5 +140,5 @@ class MemoryPartitionFold(LogFold[Command]):
                 self.progress[kind].note(key, state)
                 for work, units in state.spent.items():
                     self._spent[work] = self._spent.get(work, 0.0) + units
-        changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode(_Clock(self._offset))}
+        changed[PARTITION_ENTITY] = {"clock": msgspec.msgpack.encode([self._offset])}
         return changed

@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from models import events
 from models.entities import APP, OTHERS, PROJECT, SESSION, TOPIC_OF, USER, carried_by
+from models.entities import ERASURES as FORGET
 from models.events.fields import BEHAVIOUR, CONTENT, IDENTIFIER, OPERATIONAL, TYPE, Meaning, Privacy, about, meaning_of
 from models.events.registry import Emits
 from models.events.topics import COMMANDS, ERASURES, PROFILES, TURNS, Topic
@@ -209,10 +210,7 @@ def _table(
 
 
 FORGETTING: tuple[type[Struct], ...] = (
-    events.SessionErased,
-    *get_args(events.UserErasure),
-    *get_args(events.SpaceErasure),
-    *get_args(events.ProjectErasure),
+    *FORGET,
     *(event for event in carried_by(ERASURES) if event is not events.ErasureProved),
 )
 """Records that carry out an erasure name whom it is about: they are not kept, their proof is."""

@@ -10,37 +10,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from models.entities import entity_key
+from models.entities import KIND_OF, SESSION, entity_key
 from models.erasure import Subject
-from models.events import (
-    ConversationEnded,
-    DeadLetter,
-    OutputEvent,
-    Position,
-    ProjectErased,
-    ProjectForwarded,
-    ProjectOutput,
-    ProjectSessionErased,
-    SessionErased,
-    SpaceErased,
-    SpaceOutput,
-    SpaceSessionErased,
-    UserErased,
-    UserOutput,
-    UserSessionErased,
-    UserTurnAdded,
-)
-
-Erasure = (
-    SessionErased
-    | UserErased
-    | UserSessionErased
-    | SpaceErased
-    | SpaceSessionErased
-    | ProjectErased
-    | ProjectSessionErased
-)
-_OfEntity = UserTurnAdded | ConversationEnded | UserOutput | SpaceOutput | ProjectForwarded | ProjectOutput
+from models.events import DeadLetter, OutputEvent, Position, SpaceErased, UserErased
 
 
 class Forgotten:
@@ -56,22 +28,18 @@ class Forgotten:
         self._entities: set[str] = set()
         self._until: dict[int, int] = {}
 
-    def note(self, erasure: Erasure, position: Position) -> None:
-        """Take an erasure that stands in the log."""
+    def note(self, erasure: Struct, position: Position) -> None:
+        """Take an erasure that stands in the log: of sessions, or of all that its key names."""
+        sessions = getattr(erasure, "session_ids", None) or [getattr(erasure, "session_id", "")]
+        if any(sessions):
+            self._sessions.update(sessions)
+        else:
+            self._entities.add(entity_key(erasure))
         match erasure:
-            case SessionErased() | UserSessionErased():
-                self._sessions.add(erasure.session_id)
-            case SpaceSessionErased() | ProjectSessionErased():
-                self._sessions.update(erasure.session_ids)
             case UserErased():
-                self._entities.add(entity_key(erasure))
                 self.subjects.add(Subject("user", erasure.app_id, erasure.user_id))
-            case ProjectErased():
-                self._entities.add(entity_key(erasure))
-            case SpaceErased():
-                self._entities.add(entity_key(erasure))
-                if not erasure.user_id:
-                    self.subjects.add(Subject("app", erasure.app_id))
+            case SpaceErased(user_id=""):
+                self.subjects.add(Subject("app", erasure.app_id))
         self._until[position.partition] = max(position.offset, self._until.get(position.partition, -1))
 
     def among(self, outputs: Mapping[str, OutputEvent]) -> frozenset[str]:
@@ -90,7 +58,7 @@ class Forgotten:
         return isinstance(event, DeadLetter) or event.source.offset <= self._until.get(event.source.partition, -1)
 
     def _is_of_entity(self, event: OutputEvent) -> bool:
-        return isinstance(event, _OfEntity) and entity_key(event) in self._entities
+        return KIND_OF[type(event)] is not SESSION and entity_key(event) in self._entities
 
 
 def without_session(event: Struct, subjects: frozenset[Subject]) -> bool:

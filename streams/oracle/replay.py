@@ -15,16 +15,17 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from aiokafka.structs import ConsumerRecord
 
+from models.entities import ERASURES
 from models.erasure import Subject
 from models.events import OutputEvent, SessionErased, Turn, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import Arrival, PartitionFold, PartitionFolded
+from models.partition.sessions import Arrival, PartitionFold, PartitionFolded, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
 from streams.inference.intake import Decoded, Intake, decode_commands, unfoldable
 from streams.kafka.client import read_to_end
 from streams.oracle.folded import SESSIONS, USERS, Entities, Folded
-from streams.oracle.forgotten import Erasure, Forgotten
+from streams.oracle.forgotten import Forgotten
 from streams.ports import Embedder, TurnScorer
 from streams.settings import Settings
 from streams.state.memory import MemoryTable
@@ -81,7 +82,7 @@ class LogReplay(ABC, Generic[_Arrival]):
     def fold(self, partition: int, records: Sequence[ConsumerRecord]) -> None:
         """Fold records of a partition, in log order."""
         table = self._tables.setdefault(partition, MemoryTable())
-        decoded = self._decode(records, self.folded.offset(table.entities))
+        decoded = self._decode(records, folded_offset(table.entities))
         self._keep(decoded.dead)
         if not decoded.arrivals:
             return
@@ -96,7 +97,7 @@ class LogReplay(ABC, Generic[_Arrival]):
         event = arrival.event
         if isinstance(event, Turn | UserTurnAdded):
             self._turns_of[event.session_id].add(event.turn)
-        elif isinstance(event, Erasure):
+        elif isinstance(event, ERASURES):
             self._forgotten.note(event, arrival.position)
             if isinstance(event, SessionErased):
                 self._turns_of.pop(event.session_id, None)

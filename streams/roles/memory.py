@@ -14,8 +14,8 @@ from aiokafka.structs import ConsumerRecord
 from models.entities import APP, PROJECT, entity_key
 from models.events import CompactionRequested, MemoryRequested, Position, ProjectWorkDue, WorkDue
 from models.events.topics import COMMANDS, MEMORY_STATE
-from models.partition.commands import MemoryPartitionFold, commands_offset
-from models.partition.sessions import PartitionFolded, Parts
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PartitionFolded, Parts, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.codec import encode
@@ -55,7 +55,7 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
 
     def loss_rule(self) -> LossRule:
         """Commands that were folded are in the state, or were dead letters."""
-        return LossRule(self.name, COMMANDS, self.changelog, commands_offset, self._usable)
+        return LossRule(self.name, COMMANDS, self.changelog, folded_offset, self._usable)
 
     def _usable(self, records: list[ConsumerRecord]) -> list[Position]:
         return [command.position for command in decode_commands(records, self.policy.intake).arrivals]

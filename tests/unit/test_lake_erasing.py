@@ -86,6 +86,8 @@ def record_of(event: Any, offset: int) -> Record:
         key = event.session_id.encode()
     elif isinstance(event, events.ErasureEvent):
         key = event.request_id.encode()
+    elif isinstance(event, events.AccessAudited):
+        key = event.id.encode()
     elif isinstance(event, events.UserCommand | events.SpaceCommand | events.ProjectCommand):
         key = entity_key(event).encode()
     else:

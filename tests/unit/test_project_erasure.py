@@ -21,8 +21,8 @@ from models.events import (
     RelationshipSet,
     Role,
 )
-from models.partition.commands import MemoryPartitionFold, commands_offset
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
 from tests.project_driver import NOON, Project
@@ -124,12 +124,12 @@ def test_a_large_erasure_takes_several_writes(monkeypatch: pytest.MonkeyPatch, e
     for state, outputs in zip(states, found, strict=True):
         keep(state, MemoryPartitionFold(state, Policy()), log)
         results = []
-        while commands_offset(state) < last.position.offset:
+        while folded_offset(state) < last.position.offset:
             fold = MemoryPartitionFold(state, Policy())
             steps = fold.fold([last])
             for result in steps if state is states[0] else itertools.islice(steps, 1):
                 gather(outputs, keep_result(state, result))
-                results.append((result.offset, result.erased, commands_offset(state)))
+                results.append((result.offset, result.erased, folded_offset(state)))
 
     assert 3 < len(results)
     assert {(len(log), 1)} == {result[:2] for result in results}

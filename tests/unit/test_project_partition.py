@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from models.events import MemoriesAccessed, MemoryType, OutputEvent, ProjectItemChanged, ProjectMemoryAdded
-from models.partition.commands import MemoryPartitionFold, commands_offset
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import folded_offset
 from models.policy import Policy
 from models.session.bounds import STATE_WRITE_BYTES
 from tests.limits import WIDE, written_bytes
@@ -31,7 +32,7 @@ def test_accesses_of_more_than_a_write_takes_are_all_counted() -> None:
     (read,) = commands(MemoriesAccessed(app_id="shop", project_id="web", timestamp=NOON, ids=ids), first=len(facts))
     counted: list[int] = []
     written: list[int] = []
-    while commands_offset(entities) < read.position.offset:
+    while folded_offset(entities) < read.position.offset:
         result = next(MemoryPartitionFold(entities, Policy()).fold([read]))
         written.append(written_bytes(result))
         outputs = keep_result(entities, result)

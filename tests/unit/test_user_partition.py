@@ -8,8 +8,8 @@ import pytest
 
 from models.errors import RecoveryFailed
 from models.events import Position, UserEvent, UserMemoryChanged, UserTurnAdded
-from models.partition.commands import MemoryPartitionFold, commands_offset
-from models.partition.sessions import PARTITION_ENTITY
+from models.partition.commands import MemoryPartitionFold
+from models.partition.sessions import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
 from tests.user_driver import NOON, User, added, summarised
 from tests.user_partition import Entities, commands, keep
@@ -29,10 +29,10 @@ def test_commands_that_were_folded_are_passed() -> None:
     fold = MemoryPartitionFold(entities, POLICY)
     first = keep(entities, fold, log[:3])
 
-    assert (fold.offset, commands_offset(entities)) == (2, 2)
+    assert (fold.offset, folded_offset(entities)) == (2, 2)
     assert keep(entities, fold, log[:3]) == keep(entities, MemoryPartitionFold(entities, POLICY), log[:3]) == []
     assert keep(entities, fold, log[:1]) == []
-    assert (fold.offset, commands_offset(entities)) == (2, 2)
+    assert (fold.offset, folded_offset(entities)) == (2, 2)
     again = keep(entities, MemoryPartitionFold(entities, POLICY), log)
     assert [o.turn_count for o in [*first, *again] if isinstance(o, UserMemoryChanged)] == [1, 2, 3, 4, 5]
 
@@ -51,7 +51,7 @@ def test_a_command_that_changes_nothing_moves_the_offset() -> None:
     log = commands(said(0), said(0), summarised(1, 20))
     outputs = [len(keep(entities, fold, [command])) for command in log]
 
-    assert (commands_offset(entities), outputs) == (2, [1, 0, 0])
+    assert (folded_offset(entities), outputs) == (2, [1, 0, 0])
 
 
 def test_results_count_the_turns_they_hold() -> None:
