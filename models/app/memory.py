@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
-from hashlib import blake2b
 
 from msgspec import Struct
 
 from models.events.app import MemoryToKeep
 from models.language.contradiction import Facts, facts_of, sentences_of
 from models.state.entity import same_fields
+from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id, split_ids
 
-SHORT_ID = 6
-"""Bytes by which ends of conversations, and conversations, are told apart where their names would take too much."""
-MOST_SHORT_IDS = 128
-"""In one list: more than one record of `turns.v1` ends conversations."""
 TAG_CHARS = 64
 FACTS_CHARS = 1_024
 """Of the facts that are kept with a memory."""
@@ -74,16 +70,6 @@ def facts_to_keep(content: str, known: Mapping[str, Facts]) -> tuple[dict[str, s
     facts = tuple(dict(each) for each in facts_of(content, known))
     chars = sum(len(of) + len(value) + 2 for each in facts for of, value in each.items()) + len(facts)
     return facts if chars <= FACTS_CHARS else None
-
-
-def short_id(name: str) -> bytes:
-    """A few bytes that stand for a name."""
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=SHORT_ID).digest()
-
-
-def split_ids(ids: bytes) -> set[bytes]:
-    """A list of short ids, written one behind the other."""
-    return {ids[n : n + SHORT_ID] for n in range(0, len(ids), SHORT_ID)}
 
 
 def paragraph(text: str) -> str:

@@ -11,7 +11,7 @@ from itertools import chain
 
 import msgspec
 
-from models.app.memory import MOST_SHORT_IDS, SHORT_ID, KeptMemory, facts_to_keep, short_id
+from models.app.memory import KeptMemory, facts_to_keep
 from models.app.outputs import Emission, Made
 from models.app.rules import Subject, conflicts, merged_into
 from models.app.state import SpaceState
@@ -19,6 +19,7 @@ from models.errors import NotCompacted
 from models.events.app import MemoryCause, MemoryToKeep, NotableKind
 from models.language.contradiction import Facts
 from models.policy.app import AppPolicy
+from models.state.seen import MOST_SHORT_IDS, SHORT_ID, short_id
 
 _KINDS = frozenset(kind.value for kind in NotableKind)
 """Tags that are no topics."""

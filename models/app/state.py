@@ -21,10 +21,11 @@ import msgspec
 from msgspec import Struct
 
 from models.app.energy import Energy, begins_at
-from models.app.memory import MOST_SHORT_IDS, SHORT_ID, KeptMemory, short_id, split_ids
+from models.app.memory import KeptMemory
 from models.events.app import CommandResult, ConversationEnded
 from models.policy import Policy
 from models.state.entity import CountParts, Due, EntityState, Layout, Read, encode
+from models.state.seen import is_new
 
 LAYOUT = Layout("space of memories", version=1)
 
@@ -106,18 +107,8 @@ class SpaceState(EntityState[SpaceHead]):
         self._fresh, self._waiting = None, []
 
     def sees(self, ended: ConversationEnded) -> bool:
-        """Whether the end of a conversation is new; from now on it is not.
-
-        After a crash the sessions role repeats what it forwarded, from some record of `turns.v1` on.
-        """
-        place, seen = ended.source, self.head.seen
-        offset, ids = seen.get(place.partition, (-1, b""))
-        short = short_id(ended.id)
-        if place.offset < offset or (place.offset == offset and short in split_ids(ids)):
-            return False
-        kept = ids if place.offset == offset else b""
-        seen[place.partition] = (place.offset, (kept + short)[-MOST_SHORT_IDS * SHORT_ID :])
-        return True
+        """Whether the end of a conversation is new; from now on it is not."""
+        return is_new(self.head.seen, ended.source, ended.id)
 
     # --- memories
 

@@ -22,7 +22,7 @@ from models.events.app import CompactionDecided, ConversationEnded, MemoryPropos
 from models.events.base import NAME_CHARS
 from models.language.contradiction import sentences_of
 from models.policy import Policy
-from models.session.segments import EXTRACTIVE
+from models.text.summary import EXTRACTIVE
 from models.text.words import estimate_tokens
 
 NOTHING_SAID: Final = "nothing_said"

@@ -7,13 +7,13 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from models.app.memory import MOST_SHORT_IDS, SHORT_ID, short_id, split_ids
 from models.events import ProjectConversationEnded, ProjectTurnAdded
 from models.events.project_items import ConsolidationFigures
 from models.policy.project import ProjectPolicy
 from models.project.consolidation import Consolidation
 from models.project.shards import MemoryCounts
 from models.project.store import LAYOUT
+from models.state.seen import is_new
 
 
 class AskedRun(Struct, frozen=True, array_like=True):
@@ -61,18 +61,8 @@ class ProjectHead(Struct, array_like=True):
         return self.memories.count + self.conversations + self.chunks + self.episodes + self.pending
 
     def sees(self, event: ProjectTurnAdded | ProjectConversationEnded) -> bool:
-        """Whether what a session sent is new; from now on it is not.
-
-        After a crash the sessions role repeats what it forwarded, from some record of `turns.v1` on.
-        """
-        place = event.source
-        offset, ids = self.seen.get(place.partition, (-1, b""))
-        short = short_id(event.id)
-        if place.offset < offset or (place.offset == offset and short in split_ids(ids)):
-            return False
-        kept = ids if place.offset == offset else b""
-        self.seen[place.partition] = (place.offset, (kept + short)[-MOST_SHORT_IDS * SHORT_ID :])
-        return True
+        """Whether what a session sent is new; from now on it is not."""
+        return is_new(self.seen, event.source, event.id)
 
     def due(self, policy: ProjectPolicy) -> datetime | None:
         """When a consolidation is due, or goes on; None if there is nothing that one could change."""

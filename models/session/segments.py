@@ -16,11 +16,8 @@ from msgspec import Struct
 from models.policy import Policy
 from models.state.buffer import BufferedTurn
 from models.state.parts import Parts
-from models.text.summary import Passage, Said, Summary, summarise
+from models.text.summary import EXTRACTIVE, Passage, Said, Summary, summarise
 from models.text.words import estimate_tokens, utf8_bytes
-
-EXTRACTIVE = "extractive"
-"""`summarised_by` of a segment that no model has summarised."""
 
 
 class Segment(Struct, frozen=True, array_like=True):

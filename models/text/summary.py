@@ -12,6 +12,9 @@ from msgspec import Struct
 from models.text.keywords import topic_names
 from models.text.words import word_set, words_of_each
 
+EXTRACTIVE = "extractive"
+"""`summarised_by` of what no model has summarised."""
+
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?!\s)[^.!?\n]*)*[.!?]*")
 """Up to a stop that blank space follows, or to the line's end; "3.5" and addresses stay whole."""
 _REQUEST_WORDS = word_set(

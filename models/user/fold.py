@@ -43,9 +43,8 @@ from models.events import (
 from models.events.base import NAME_CHARS
 from models.language.facts.extraction import extract
 from models.policy import Policy
-from models.session.segments import EXTRACTIVE
 from models.state.entity import Emission, same_fields
-from models.text.summary import Passage, Summary, summarise
+from models.text.summary import EXTRACTIVE, Passage, Summary, summarise
 from models.text.words import estimate_tokens
 from models.user.fact import FactChange, Said
 from models.user.state import UserState, UserTurn, runs

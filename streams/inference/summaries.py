@@ -12,8 +12,7 @@ from msgspec import Meta, Struct
 from models.errors import LlmRubbish, LlmUnavailable
 from models.events.user import RequestedTurn
 from models.policy import Policy
-from models.session.segments import EXTRACTIVE
-from models.text.summary import Passage
+from models.text.summary import EXTRACTIVE, Passage
 from models.user.fold import summarise_episode
 from streams.inference.llm_answers import Llm
 

@@ -24,11 +24,11 @@ from streams.http.health import create_api, serve
 from streams.http.security import access_of
 from streams.kafka.causes import traces_of
 from streams.kafka.client import consumer, require_topic
+from streams.kafka.measures import count_records, event_time_of, show_event_time_lag
 from streams.kafka.watchdog import LogEnds, Standing, Watchdog, unread_ends, watched
 from streams.observe.telemetry import metrics, stage
 from streams.observe.tracing import tracing
 from streams.ports import AlertSink
-from streams.roles.measures import count_records, event_time_of, show_event_time_lag
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)

@@ -12,8 +12,8 @@ from models.events.topics import Topic
 from streams.archive.progress import Move, Place
 from streams.archive.schema import TABLES, Skipped
 from streams.archive.writer import LandedFiles
+from streams.kafka.measures import event_time_of, show_event_time_lag, show_lags
 from streams.observe.telemetry import metrics
-from streams.roles.measures import event_time_of, show_event_time_lag, show_lags
 
 log = structlog.get_logger(__name__)
 

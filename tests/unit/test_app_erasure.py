@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from models.app.memory import MOST_SHORT_IDS
 from models.events import AppMemoriesChanged, AppMemoryChanged, SpaceOutput
 from models.events.app import AppUninstalled, MemoryEdited
 from models.events.erase import SpaceErased, SpaceSessionErased
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
+from models.state.seen import MOST_SHORT_IDS
 from models.wire.codec import encode
 from tests.app_driver import NOON, THINGS, Space
 from tests.user_partition import Entities, commands, keep

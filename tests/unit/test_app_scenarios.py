@@ -9,7 +9,7 @@ from models.events.app import AppUninstalled, MemoriesPurged
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
-from models.session.segments import EXTRACTIVE
+from models.text.summary import EXTRACTIVE
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import decode_command, encode
 from models.wire.envelope import key_of

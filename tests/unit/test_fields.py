@@ -9,6 +9,7 @@ import pytest
 from msgspec import Struct
 
 from models import events
+from models.entities import TOPIC_OF
 from models.events.fields import (
     BEHAVIOUR,
     CONTENT,
@@ -20,7 +21,6 @@ from models.events.fields import (
     meaning_of,
     parts_of,
 )
-from models.events.topics import TOPIC_OF
 from streams.archive.schema import RETAINED, SKIPPED, TABLES, ddl, meanings
 
 PARTS = sorted(parts_of(*TOPIC_OF), key=lambda part: part.__name__)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from aiokafka.structs import ConsumerRecord
 
+from streams.kafka.measures import ShownPartitions, event_time_of
 from streams.observe.memory_limit import memory_limit_bytes
 from streams.observe.telemetry import metrics
-from streams.roles.measures import ShownPartitions, event_time_of
 
 WRITTEN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.events import EpisodeCompressed, EpisodeRequested, FactCategory, FactChanged, Retraction, UserMemoryChanged
-from models.session.segments import EXTRACTIVE
+from models.text.summary import EXTRACTIVE
 from models.user.facts import part_of
 from tests.user_driver import NOON, User, causes, fact, flat, summarised
 

@@ -7,7 +7,7 @@ import pytest
 from models.errors import RecoveryFailed
 from models.events import EpisodeRequested, Role, UserMemoryChanged
 from models.policy.user import UserPolicy
-from models.session.segments import EXTRACTIVE
+from models.text.summary import EXTRACTIVE
 from tests.limits import too_large
 from tests.user_driver import User, flat, summarised
 

@@ -12,14 +12,13 @@ from msgspec import Struct
 
 from models.events import TopicCompaction
 from models.policy.topic import TopicPolicy
-from models.session.segments import EXTRACTIVE
 from models.session.topics.changes import Announcer, TopicChange
 from models.session.topics.packing import json_bytes
 from models.session.topics.state import BlockRef, TopicSummary, entry_of, in_time_order
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn
 from models.text.keywords import topics_of
-from models.text.summary import Passage, summarise
+from models.text.summary import EXTRACTIVE, Passage, summarise
 from models.text.words import estimate_tokens, fold_text, words_of
 
 SENTENCE_CHARS = 280
