@@ -30,8 +30,6 @@ class Embedder(Protocol):
 
     name: str
     dim: int
-    rephrased_similarity: float
-    """Cosine from which two questions count as the same, measured for this embedder."""
     topic_similarity: float
     """Cosine above which a message joins a topic unless the policy says otherwise, measured for this embedder."""
     episode_distance: float

@@ -23,7 +23,6 @@ class MatterEmbedder:
 
     name = "matter"
     dim = len(MATTERS)
-    rephrased_similarity = 0.5
     topic_similarity = 0.5
     episode_distance = 0.4
 

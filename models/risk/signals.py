@@ -130,9 +130,6 @@ _ALMOST_ONE = 1.0 - 2.0**-40
 """A weight of 1 on a signal of 1 would be an infinite log; this is a score of 1 to twelve digits."""
 
 
-NO_SLOPE = Slope(per_turn=0.0, stderr=0.0, n=0)
-
-
 @lru_cache(maxsize=256)
 def _centred(n: int) -> tuple[tuple[float, ...], float]:
     """`0..n-1` less their mean, and the sum of their squares."""

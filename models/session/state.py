@@ -141,20 +141,11 @@ def _read_kind(head: bytes) -> _Kind:
     return LAYOUT.read_head({HEAD: head}, _decode_kind)
 
 
-def read_deadline(head: bytes) -> datetime | None:
-    """The deadline in a part named `head`, decoding no more than that.
+def read_standing(head: bytes) -> tuple[datetime | None, bool]:
+    """The deadline in a part named `head`, and whether the session is closed, decoding no more than that.
 
     Raises:
         RecoveryFailed: Written by another state version, or damaged.
-    """
-    return _read_kind(head).deadline
-
-
-def read_standing(head: bytes) -> tuple[datetime | None, bool]:
-    """The deadline in a part named `head`, and whether the session is closed.
-
-    Raises:
-        RecoveryFailed: As `read_deadline`.
     """
     kind = _read_kind(head)
     return kind.deadline, kind.closed
@@ -164,7 +155,7 @@ def read_mode(head: bytes) -> Mode | None:
     """The risk mode in a part named `head`, decoding little more than that; None of a closed session.
 
     Raises:
-        RecoveryFailed: As `read_deadline`.
+        RecoveryFailed: As `read_standing`.
     """
     if _read_kind(head).closed:
         return None

@@ -85,9 +85,9 @@ def damaged(con: duckdb.DuckDBPyConnection) -> list[DamagedFile]:
     return sorted(found, key=lambda file: (file.table, file.date or date.min, file.path))
 
 
-def damaged_days(con: duckdb.DuckDBPyConnection, tables: Collection[str] | None = None) -> set[date]:
-    """Days of which some rows cannot be read, in these tables of the schema `raw` or in any."""
-    return {file.date for file in damaged(con) if file.date and (tables is None or file.table in tables)}
+def damaged_days(con: duckdb.DuckDBPyConnection) -> set[date]:
+    """Days of which some rows cannot be read."""
+    return {file.date for file in damaged(con) if file.date}
 
 
 def foreign_files(con: duckdb.DuckDBPyConnection) -> list[str]:

@@ -23,14 +23,13 @@ _OWN = "memory"
 """DuckDB's name for what a connection has for itself."""
 
 
-def leave_damage_out(con: duckdb.DuckDBPyConnection, tables: Collection[str] | None = None) -> set[date]:
+def leave_damage_out(con: duckdb.DuckDBPyConnection) -> set[date]:
     """Leave the days out of which some rows cannot be read; returns them, none where all is well.
 
     Args:
         con: A reader (`catalog.open_reader`), outside a transaction.
-        tables: Of the schema `raw`, that will be read; None: all.
     """
-    days = damaged_days(con, tables)
+    days = damaged_days(con)
     leave_out(con, days)
     return days
 

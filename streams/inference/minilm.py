@@ -40,10 +40,6 @@ class MiniLmEmbedder:
     One run of the model per text: padding a batch would let neighbours change the last bits, and gains nothing on a
     CPU. About 5.5 ms per short text on two shared cores, so for summaries, facts and queries rather than every turn.
 
-    `rephrased_similarity` separates 40 rephrasings from 40 other questions best (`tests/contract/test_embedder.py`):
-    37 of the rephrasings lie above it, none of the 30 unrelated questions and 1 of the 10 that ask something else
-    about the same thing.
-
     `topic_similarity` sorts messages into topics best (`turntide eval topics`, mean of seeds 1 and 2, 60 sessions of
     five dialogues each, active bonus 0.1): F1 of pairs 0.67 at 1.3 topics per true dialogue. 0.3 gives as much within
     the spread of the seeds, at 1.8. The seed's 0.7 gives 0.16 at 5.8, without the bonus 0.13 at 6.0.
@@ -57,7 +53,6 @@ class MiniLmEmbedder:
 
     name = "minilm"
     dim = 384
-    rephrased_similarity = 0.78
     topic_similarity = 0.25
     episode_distance = 0.7
 

@@ -50,7 +50,6 @@ class OpenAiEmbedder:
         api_key: None where the server asks for none.
         dim: What the model gives; None: the server is asked now.
         timeout: Of one try. It runs anew whenever a piece of the answer comes.
-        rephrased_similarity: Cosine from which two questions count as the same. A guess.
         topic_similarity: Cosine above which a message joins a topic. A guess.
         episode_distance: Cosine distance up to which an episode belongs to a question. A guess; the seed's 0.4 is
             MiniLM's.
@@ -68,13 +67,11 @@ class OpenAiEmbedder:
         *,
         dim: int | None = None,
         timeout: timedelta = DEFAULT_TIMEOUT,
-        rephrased_similarity: float = 0.75,
         topic_similarity: float = 0.25,
         episode_distance: float = 0.6,
         guard: Guard | None = None,
     ) -> None:
         self.name = f"openai:{model}"
-        self.rephrased_similarity = rephrased_similarity
         self.topic_similarity = topic_similarity
         self.episode_distance = episode_distance
         self._model = model

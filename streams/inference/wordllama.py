@@ -30,10 +30,6 @@ class WordLlamaEmbedder:
     Each text is pooled on its own, so its vector is bit for bit the same in any batch. White space around the head
     does not count; a text of nothing else has a zero row.
 
-    `rephrased_similarity` separates 40 rephrasings from 40 other questions best (`tests/contract/test_embedder.py`):
-    36 of the rephrasings lie above it, none of the 30 unrelated questions and 7 of the 10 that ask something else
-    about the same thing ("open an account", "close an account").
-
     `topic_similarity` sorts messages into topics best (`turntide eval topics`, mean of seeds 1 to 3, 60 sessions of
     five dialogues each, active bonus 0.1): F1 of pairs 0.62 at 1.6 topics per true dialogue; 0.25 gives 0.60 at 2.2.
     The seed's 0.7 gives 0.12 at 6.1, without the bonus 0.10 at 6.3: nearly every message starts a topic.
@@ -44,7 +40,6 @@ class WordLlamaEmbedder:
 
     name = "wordllama"
     dim = 256
-    rephrased_similarity = 0.66
     topic_similarity = 0.2
     episode_distance = 0.7
 

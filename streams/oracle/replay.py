@@ -239,19 +239,3 @@ async def feed_log(
     async for record in read_to_end(settings.kafka, replay.folded.source.full_name(settings.topic_prefix)):
         feed.take(record)
     return feed.finish()
-
-
-async def replay_log(
-    settings: Settings,
-    policy: Policy,
-    embedder: Embedder,
-    scorer: TurnScorer,
-    *,
-    limit: int | None = None,
-    progress: Callable[[int], None] = lambda _: None,
-) -> Replayed:
-    """Fold the whole of `turns.v1`; arguments and errors as of `feed_log`.
-
-    The policy must be as the role had it, like embedder and scorer, else the bytes differ.
-    """
-    return await feed_log(settings, Replay(policy, embedder, scorer), limit=limit, progress=progress)

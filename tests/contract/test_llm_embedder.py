@@ -17,13 +17,11 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from tests.contract.test_embedder import (  # noqa: F401 - the suite; it asks for this module's `embedder`
     test_a_vector_does_not_depend_on_its_batch,
-    test_no_other_threshold_separates_better,
     test_no_texts_give_no_rows,
     test_odd_text_is_embedded,
     test_only_the_head_of_long_text_counts,
     test_rows_are_unit_length_float32,
     test_text_without_words_has_a_zero_row,
-    test_the_threshold_separates_rephrased_from_unrelated_questions,
     test_the_topic_threshold_tells_two_clear_matters_apart,
 )
 from tests.openai_stand_in import Mode, StandIn, standing_in
@@ -39,12 +37,7 @@ def model() -> WordLlamaEmbedder:
 def embedder(model: WordLlamaEmbedder) -> Iterator[Embedder]:
     """An embedder with that model's thresholds, for the suite."""
     with standing_in(model.embed) as server:
-        made = OpenAiEmbedder(
-            server.base_url,
-            "served",
-            rephrased_similarity=model.rephrased_similarity,
-            topic_similarity=model.topic_similarity,
-        )
+        made = OpenAiEmbedder(server.base_url, "served", topic_similarity=model.topic_similarity)
         yield made
         made.close()
 

@@ -45,7 +45,6 @@ SUBJECTS = ["boats on the lake", "soup with lentils", "the tax office", "a violi
 class Toy:
     """A random direction for each text; another for another name."""
 
-    rephrased_similarity = 0.9
     topic_similarity = 0.5
     episode_distance = 0.5
 

@@ -33,7 +33,7 @@ from streams.archive.verify import Verification, verify
 from streams.archive.writer import LakeWriter
 from streams.kafka.client import consumer
 from streams.kafka.producer import Record
-from streams.oracle.replay import Feed, Replay, replay_log
+from streams.oracle.replay import Feed, Replay, feed_log
 from streams.roles import archive
 from streams.settings import Settings, load_settings
 from streams.settings.archive import ArchiveSettings
@@ -135,7 +135,7 @@ async def test_the_archive_replays_like_the_log(settings: Settings) -> None:
         for record in archived_inputs(lake, TURNS.full_name(settings.topic_prefix)):
             feed.take(record)
         count = archived_count(lake)
-    found, wanted = feed.finish(), await replay_log(settings, policy, embedder, RuleScorer())
+    found, wanted = feed.finish(), await feed_log(settings, Replay(policy, embedder, RuleScorer()))
 
     letters = {id_ for id_, event in wanted.outputs.items() if isinstance(event, DeadLetter)}
     assert found.entities == wanted.entities

@@ -170,7 +170,7 @@ class NoWeights:
 
     name = "none"
     dim = 1
-    rephrased_similarity = topic_similarity = episode_distance = 0.5
+    topic_similarity = episode_distance = 0.5
 
     def embed(self, texts: Sequence[str]) -> Any:
         """Refuse."""

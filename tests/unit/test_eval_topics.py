@@ -30,7 +30,6 @@ class ToyEmbedder:
 
     name = "toy"
     dim = len(MATTERS)
-    rephrased_similarity = 0.9
     topic_similarity = 0.5
     episode_distance = 0.6
 

@@ -29,7 +29,6 @@ class NoEmbedder:
 
     name = "none"
     dim = 4
-    rephrased_similarity = 0.5
     topic_similarity = 0.5
     episode_distance = 0.6
 

@@ -19,7 +19,7 @@ from models.events import (
     TopicChanged,
     WindowClosed,
 )
-from models.session.fold import SessionState, fold, read_deadline
+from models.session.fold import SessionState, fold, read_standing
 from models.wire.arrival import SessionInput, SessionTimedOut
 from tests.session_driver import NOON, POLICY, Session, said
 
@@ -123,7 +123,7 @@ def test_marker_times_out_without_a_trace() -> None:
     session.say(0)
     session.end()
     session.store()
-    deadline = read_deadline(session.stored["head"])
+    deadline, _ = read_standing(session.stored["head"])
     assert deadline is not None
     session.put(SessionTimedOut("s", deadline))
     session.store()
@@ -173,13 +173,15 @@ def test_deadline_is_read_without_the_rest() -> None:
     session = Session()
     session.say(0)
     session.store()
-    opened = read_deadline(session.stored["head"])
+    opened = read_standing(session.stored["head"])
     session.end(minute=5)
     session.store()
 
-    assert (NOON + timedelta(minutes=30), NOON + timedelta(minutes=5, days=1)) == (
-        opened,
-        read_deadline(session.stored["head"]),
+    closed = read_standing(session.stored["head"])
+
+    assert (opened, closed) == (
+        (NOON + timedelta(minutes=30), False),
+        (NOON + timedelta(minutes=5, days=1), True),
     )
 
 
@@ -187,7 +189,7 @@ def test_deadline_is_read_without_the_rest() -> None:
 def test_foreign_state_is_refused(head: bytes) -> None:
     """Another version or damage is an error that says what to do, never a misreading."""
     with pytest.raises(RecoveryFailed, match="replay the turns"):
-        read_deadline(head)
+        read_standing(head)
     with pytest.raises(RecoveryFailed, match="head"):
         SessionState.load({"head": head})
 

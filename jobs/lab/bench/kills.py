@@ -37,7 +37,7 @@ from models.events import AlertChanged, SessionEnded, Turn
 from models.events.topics import TURNS
 from models.wire.codec import encode
 from streams.kafka.client import client_options
-from streams.oracle.replay import replay_log
+from streams.oracle.replay import Replay, feed_log
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
@@ -196,9 +196,8 @@ class _Run:
 
     async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Row:
         embedder = stream_embedder_of(self._settings)
-        oracle = await replay_log(
-            self._settings, policy_of(self._settings), embedder, scorer_of(self._settings, embedder)
-        )
+        replay = Replay(policy_of(self._settings), embedder, scorer_of(self._settings, embedder))
+        oracle = await feed_log(self._settings, replay)
         expected, found = list(oracle.outputs.values()), self._watch.events
         turns, alerts = count_turns(expected, found), count_alerts(expected, found)
         return Row(
