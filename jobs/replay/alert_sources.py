@@ -116,7 +116,7 @@ class ArchiveSource(AlertSource):
 
     async def changes(self, alert_id: str) -> list[Recorded]:
         """See `AlertSource`."""
-        from streams.archive.alerts import archived_changes
+        from streams.archive.inputs import archived_changes
 
         return [Recorded(event, encode(event)) for event in archived_changes(self._lake, alert_id)]
 

@@ -1,4 +1,4 @@
-"""The archive read back as the log it was: for a replay of what the broker no longer has.
+"""The archive read back: as the log it was, for a replay of what the broker no longer has, and changes of alerts.
 
 What the archive does not keep of a record cannot change its fold: the way its JSON was written, and records that were
 never usable. U+0000 outside a turn's content comes back as U+2400 (see `streams.archive.landed`).
@@ -17,10 +17,10 @@ import duckdb
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
-from models.events import Control, InputEvent, Turn
+from models.events import AlertChanged, Control, InputEvent, Turn
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
-from streams.archive.schema import RAW, TABLES
+from streams.archive.schema import RAW, TABLE_OF, TABLES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROWS = 5_000
@@ -111,3 +111,33 @@ def _event(row: _Row) -> InputEvent:
     else:
         fields["type"] = row["type"]
     return cast("InputEvent", msgspec.convert(fields, kind))
+
+
+def archived_changes(lake: duckdb.DuckDBPyConnection, alert_id: str) -> list[AlertChanged]:
+    """Every change of every alert of the session that this alert belongs to, in log order; none if it is not known.
+
+    What stands in the log twice after a crash stands here twice. Fields that an older release did not have keep
+    their defaults.
+    """
+    table = f"{RAW}.{TABLE_OF[AlertChanged].name}"
+    found = lake.execute(
+        f"SELECT * REPLACE (epoch_us(timestamp) AS timestamp, epoch_us(fired_at) AS fired_at) FROM {table} "
+        f"WHERE session_id IN (SELECT session_id FROM {table} WHERE alert_id = ?) "
+        "ORDER BY kafka_partition, kafka_offset",
+        [alert_id],
+    )
+    names = [column[0] for column in found.description or ()]
+    return [_change(dict(zip(names, values, strict=True))) for values in found.fetchall()]
+
+
+def _change(row: dict[str, Any]) -> AlertChanged:
+    fields = {name: row[name] for name in AlertChanged.__struct_fields__}
+    for name in ("timestamp", "fired_at"):
+        fields[name] = _EPOCH + timedelta(microseconds=row[name])
+    return msgspec.convert({**_without_null(fields), "type": "alert_changed"}, AlertChanged)
+
+
+def _without_null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_null(item) for name, item in value.items() if item is not None}
+    return [_without_null(item) for item in value] if isinstance(value, list) else value

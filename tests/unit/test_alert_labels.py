@@ -33,8 +33,7 @@ from models.events import (
 from models.events.topics import ALERTS, TURNS
 from models.policy import IntakePolicy
 from models.wire.codec import decode_input
-from streams.archive.alerts import archived_changes
-from streams.archive.inputs import archived_inputs
+from streams.archive.inputs import archived_changes, archived_inputs
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
 from streams.settings import load_settings
