@@ -204,18 +204,6 @@ def test_two_are_merged(target: int, content: str, gone: int) -> None:
     )
 
 
-@pytest.mark.parametrize("target", [1, 2])
-def test_a_merged_memory_is_as_important_as_the_more_important(target: int) -> None:
-    """Whichever of the two it is."""
-    space = Space(ask=True, most=2, most_pinned=0)
-    for n, importance in enumerate((0.9, 0.2, 0.5)):
-        space.end()
-        space.propose(f"User bought {THINGS[n]}.", importance=importance)
-    space.decide("edit", target, new_content=f"User bought {THINGS[0]} and {THINGS[1]}.")
-
-    assert (sorted(space.active), space.active[target].importance) == ([target, 3], 0.9)
-
-
 @pytest.mark.parametrize(
     ("decision", "fallback"),
     [
@@ -256,20 +244,6 @@ def test_a_decision_that_never_comes_lets_the_oldest_go() -> None:
     assert (compaction.decided_by, compaction.fallback, compaction.target_memory_id) == ("fifo", "no_answer", 1)
     assert space.decide(request=12) == []
     assert space.standing.spent_units == 11 * 10 + 20
-
-
-def test_a_restart_in_the_middle_of_a_compaction() -> None:
-    """Stored and loaded between request and answer, and the answer comes twice: as if nothing had happened."""
-    space, steady = asked(), asked()
-    space.store()
-    decided = space.decide("delete", 4, request=12)
-    assert decided == steady.decide("delete", 4, request=12)
-    space.store()
-    assert space.decide("delete", 5, request=12) == []
-    space.store()
-
-    assert sorted(space.active) == [1, 2, 3, *range(5, 12)]
-    assert [(c.target_memory_id, c.fallback) for c in space.compactions] == [(4, "")]
 
 
 def test_where_a_memory_was_deleted_meanwhile_the_candidate_takes_its_place() -> None:

@@ -14,31 +14,6 @@ from models.policy import Policy
 from tests.app_driver import NOON, THINGS, Space, causes, ended
 
 
-def test_an_end_that_comes_again_changes_nothing() -> None:
-    """The sessions role repeats what it forwarded after a crash, from some record on."""
-    space = Space()
-    ends = [space.ended() for _ in range(4)]
-    for end in ends:
-        space.put(end)
-    space.store()
-    stored, outputs = dict(space.stored), list(space.outputs)
-    for end in [*ends, ends[0], ends[3]]:
-        space.put(end)
-    space.store()
-
-    assert (space.stored, space.outputs) == (stored, outputs)
-
-
-def test_several_sessions_can_end_at_one_record() -> None:
-    """A time-out closes a hundred; a crash in their midst repeats some of them, and all are told apart."""
-    space, place = Space(), Position("turns", 3, 7)
-    ends = [ended(f"I decided on tour {n}.", f"s{n}", place, NOON) for n in range(5)]
-    for end in [*ends[:3], *ends]:
-        space.put(end)
-
-    assert [m.session_id for m in space.active.values()] == ["s0", "s1", "s2", "s3", "s4"]
-
-
 def test_partitions_of_turns_are_told_apart() -> None:
     """An offset of one says nothing about another."""
     space = Space()

@@ -124,18 +124,6 @@ def test_the_candidate_waits_for_energy_too() -> None:
     assert (space.standing.waiting, len(space.compactions), space.standing.memories) == (0, 1, 2)
 
 
-def test_where_too_many_wait_the_first_does_not_any_longer() -> None:
-    """The state stays bounded: beyond the policy's number the rules work whatever the budget says."""
-    space = poor(waiting=3, most=2, most_pinned=0)
-    for n in range(40):
-        space.end()
-        assert space.state.queued <= 3, n
-
-    assert space.standing.created == 37
-    assert space.standing.energy_units >= 0
-    assert space.standing.memories == 2
-
-
 def test_where_too_many_wait_for_an_answer_the_rules_work() -> None:
     """A stage that stays away does not hold up memories for ever, nor is its late answer taken."""
     space = Space(ask=True, waiting=2)

@@ -13,7 +13,7 @@ from models.policy import Policy
 from models.state.seen import MOST_SHORT_IDS
 from models.wire.codec import encode
 from tests.app_driver import NOON, THINGS, Space
-from tests.user_partition import Entities, commands, keep
+from tests.user_partition import Entities, commands
 
 CANARY = "zebrafinch"
 
@@ -55,18 +55,6 @@ def test_nothing_is_written_of_a_space_that_nobody_knows() -> None:
     erased = SpaceErased(timestamp=NOON, request_id="e", app_id="shop")
     (result,) = MemoryPartitionFold(entities, Policy()).fold(commands(erased))
     assert (set(result.changed), result.outputs, result.erased) == ({PARTITION_ENTITY}, [], 1)
-
-
-def test_a_space_that_is_erased_and_begun_again_in_one_batch() -> None:
-    """What was stored of the old one goes all the same."""
-    space, entities = Space(), Entities()
-    keep(entities, MemoryPartitionFold(entities, Policy()), commands(*[space.ended() for _ in range(5)]))
-    log = commands(SpaceErased(timestamp=NOON, request_id="e", app_id="shop"), space.ended(), first=5)
-    fold = MemoryPartitionFold(entities, Policy())
-    keep(entities, fold, log)
-
-    assert sorted(entities["app:shop"]) == ["head", "m0"]
-    assert list(fold.progress["app"].totals.values()) == [1, 1, 0]
 
 
 def test_memories_of_erased_sessions_go() -> None:

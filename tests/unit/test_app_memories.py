@@ -119,15 +119,6 @@ def test_pinned_memories_are_neither_deleted_nor_merged() -> None:
         decide([pinned], memory(11, pinned=True), NOON, POLICY)
 
 
-def test_what_the_rules_decide_can_always_be_carried_out() -> None:
-    """With any similarity that the policy could ask for."""
-    alike = [memory(number, f"User prefers tea in cup {number}.") for number in range(1, 11)]
-    for similarity in (0.0, 0.3, 0.5, 0.9, 1.0):
-        policy = AppPolicy(redundant_similarity=similarity)
-        for memories in (TEN, alike):
-            assert refusal(decide(memories, NEW, NOON, policy), memories, NEW, policy) == ""
-
-
 @pytest.mark.parametrize(
     ("made", "expected"),
     [

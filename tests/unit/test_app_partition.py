@@ -16,20 +16,6 @@ from tests.user_driver import added
 from tests.user_partition import Entities, commands, keep
 
 
-def test_a_partition_folds_a_space_as_the_space_alone() -> None:
-    """The same parts and bytes as `models.app.fold.fold`, whatever else is folded between."""
-    space, entities = Space(), Entities()
-    log: list[CommandEvent] = [space.ended() for _ in range(14)]
-    for event in log:
-        space.now = event.timestamp - timedelta(seconds=1)
-        space.put(event)  # type: ignore[arg-type]
-    space.store()
-    outputs = keep(entities, MemoryPartitionFold(entities, space.policy), commands(*log))
-
-    assert entities["app:shop"] == space.stored
-    assert outputs == space.outputs
-
-
 def test_users_and_spaces_do_not_touch_each_other() -> None:
     """They share the partition and its clock, and the names of an app and a user."""
     space, entities = Space(app="a", user="u"), Entities()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from models.events import AppMemoriesChanged, AppMemoriesCompacted, AppMemoryChanged, ConversationEnded, Role
+from models.events import AppMemoriesChanged, AppMemoryChanged, ConversationEnded, Role
 from models.events.app import AppUninstalled, MemoriesPurged
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY
@@ -112,62 +112,6 @@ def test_purges_memories_on_admin_request() -> None:
     assert list(space.active) == [9]
 
 
-def test_memories_persist_across_restarts() -> None:
-    """Seed 003: written and read back after each event, the space goes on as if it never stopped."""
-    steady, restarted = Space(), Space()
-    for _ in range(15):
-        steady.end()
-        restarted.end()
-        restarted.store()
-
-    assert restarted.outputs == steady.outputs
-    steady.store()
-    assert restarted.stored == steady.stored
-
-
-def test_a_hundred_ends_at_once_become_memories_or_compactions() -> None:
-    """All in one batch on one space: none is lost, and never is an eleventh told."""
-    source, entities = Space(), Entities()
-    log = commands(*[source.ended(said=f"I decided to visit city {n} by train.") for n in range(100)])
-    active: dict[int, bool] = {}
-    outputs = keep(entities, MemoryPartitionFold(entities, Policy()), log)
-    for output in outputs:
-        if isinstance(output, AppMemoryChanged):
-            active[output.slot] = output.active
-            assert sum(active.values()) <= 10
-    standing = [output for output in outputs if isinstance(output, AppMemoriesChanged)][-1]
-
-    assert (standing.created, standing.compactions, standing.memories, standing.waiting) == (100, 90, 10, 0)
-    assert len([output for output in outputs if isinstance(output, AppMemoriesCompacted)]) == 90
-    assert {slot for slot, is_active in active.items() if is_active} == set(range(10))
-
-
-@pytest.mark.parametrize("most", [2, 3, 20])
-def test_other_policies_keep_as_many(most: int) -> None:
-    """The number is the policy's."""
-    space = Space(most=most, most_pinned=0)
-    space.fill(most + 3)
-
-    assert (len(space.active), len(space.compactions)) == (most, 3)
-
-
-def test_spaces_of_users_have_ten_each() -> None:
-    """Seed 003, phase 3: the same rules, told with their user."""
-    space = Space(user="bo")
-    space.fill(12)
-
-    assert (len(space.active), {o.user_id for o in space.outputs}, space.standing.space) == (10, {"bo"}, "user")
-
-
-def test_the_freed_slot_is_taken_first() -> None:
-    """So the compacted topic has no more records than there were memories at once."""
-    space = Space(redundant_similarity=1.0)
-    space.fill(40)
-
-    assert set(space.told) == set(range(10))
-    assert space.standing.memories == 10
-
-
 def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
     """With the next event, each with its own compaction; one that allows more leaves them."""
     space = Space()
@@ -181,24 +125,6 @@ def test_a_policy_that_allows_fewer_lets_the_oldest_go() -> None:
     assert [(c.decided_by, c.fallback, c.target_memory_id) for c in space.compactions] == [
         ("fifo", "too_many", number) for number in (1, 2, 3)
     ]
-
-
-def test_memory_work_is_cheap_in_energy() -> None:
-    """Seed 003: 10-15 units a memory, 20-30 a compaction."""
-    space = Space()
-    space.end()
-    created = space.standing.spent_units
-    space.fill(9)
-    before = space.standing.spent_units
-    space.end()
-    compacted = space.standing.spent_units - before - created
-
-    assert 10 <= created <= 15
-    assert 20 <= compacted <= 30
-    assert space.standing.energy_units == pytest.approx(10_000, abs=200)
-    space.wait(hours=1)
-    space.end()
-    assert space.standing.energy_units > 9_960
 
 
 @pytest.mark.parametrize("times_out", [False, True])

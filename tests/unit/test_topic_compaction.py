@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from models.events import TopicChanged, TopicCompaction
-from models.session.topics.compaction import SENTENCE_CHARS
 from models.session.topics.packing import MessageEntry, json_bytes
 from models.session.topics.state import BlockRef
 from models.text.words import estimate_tokens
 from tests.session_driver import NOON
-from tests.topic_driver import Talk, causes
+from tests.topic_driver import Talk
 
 SAILS = "Which sails does the boat need for a storm?"
 ROPES = "How long must the ropes of an anchor be?"
@@ -66,16 +65,6 @@ def test_thirteenth_message_packs_nine() -> None:
         talk.active.packed_messages,
         change.released_messages,
     )
-
-
-def test_assistant_messages_count() -> None:
-    """Twelve answers to one question make thirteen messages."""
-    talk = Talk()
-    talk.ask(0)
-    for _ in range(11):
-        assert [] == talk.answer()
-
-    assert ["compacted"] == causes(talk.answer())
 
 
 def test_only_the_topic_that_grew_is_compacted() -> None:
@@ -165,16 +154,6 @@ def test_lineage_adds_up(codec: str) -> None:
     assert 0 < made.probes_found <= 9
 
 
-def test_every_message_is_in_one_lineage() -> None:
-    """While a topic stays active, no turn is packed twice and none is left out."""
-    talk = Talk()
-    talk.discuss(0, 100)
-    lineage = [turn for change in talk.caused("compacted") for turn in compaction(change).turns]
-
-    assert lineage == list(range(len(lineage)))
-    assert len(lineage) + talk.active.active_messages == 100
-
-
 def test_loss_counts_what_the_summary_does_not_name() -> None:
     """Nine matters and three sentences: a search in the summary misses some messages, and that is measured."""
     talk = Talk()
@@ -204,17 +183,6 @@ def test_summary_is_updated_not_made_anew() -> None:
     assert second == f"{first} Which lighthouse guided ships into the harbour of Genoa by night?"
 
 
-def test_summary_stays_bounded() -> None:
-    """However often it is updated and however long the sentences are."""
-    talk = Talk()
-    for n in range(100):
-        talk.ask(0, f"word{n} " * 400)
-    summary = talk.caused("compacted")[-1].summary
-
-    assert summary is not None
-    assert 0 < len(summary) <= 3 * (SENTENCE_CHARS + 1)
-
-
 def test_a_turn_does_not_rewrite_the_packed_history() -> None:
     """It writes its message and its topic's counts; the history, the summary and other messages are entries apart."""
     talk = Talk()
@@ -228,18 +196,6 @@ def test_a_turn_does_not_rewrite_the_packed_history() -> None:
     assert {"t0", "te0", "tm0.0"} == written
 
 
-def test_compaction_leaves_no_messages_behind() -> None:
-    """The entries of packed messages are deleted."""
-    talk = Talk()
-    talk.discuss(0, 13)
-    talk.store()
-
-    assert 4 == len([part for part in talk.stored if part.startswith("tm")])
-    talk.discuss(0, 9)
-    talk.store()
-    assert 4 == len([part for part in talk.stored if part.startswith("tm")])
-
-
 def test_late_message_is_packed_by_its_time() -> None:
     """The four latest by time stay, not by arrival; in the block it stands where it belongs."""
     talk = Talk()
@@ -249,17 +205,6 @@ def test_late_message_is_packed_by_its_time() -> None:
     (change,) = talk.caused("compacted")
 
     assert ([16, 18, 20, 22], [0, 2, 4, 5, 6, 8, 10, 12, 14]) == (change.active_turns, change.packed_turns)
-
-
-def test_message_later_than_what_is_packed_is_merged_in_order() -> None:
-    """A message that is older than the packed ones takes its place among them at the next compaction."""
-    talk = Talk()
-    for n in range(13):
-        talk.ask(0, turn=2 * n, timestamp=NOON + timedelta(minutes=2 * n))
-    talk.ask(0, turn=5, timestamp=NOON + timedelta(minutes=5))
-    talk.discuss(0, 8)
-
-    assert [0, 2, 4, 5, 6] == talk.caused("compacted")[1].packed_turns[:5]
 
 
 def test_history_beyond_its_bytes_is_released_oldest_first() -> None:

@@ -125,20 +125,6 @@ def test_feedback_moves_importance_by_the_rule(value: float, expected: float) ->
     assert expected == pytest.approx(talk.changes[-1].importance)
 
 
-def test_feedback_never_leaves_the_range() -> None:
-    """However often it is repeated: it nears 1 and 0 and reaches neither."""
-    talk = Talk(feedback_rate=0.9)
-    talk.ask(0)
-    for value in (1, -1):
-        before = 0.0 if value > 0 else 1.0
-        for _ in range(15):
-            feedback(talk, value)
-            now = talk.active.importance
-            assert 0 < now < 1
-            assert (now - before) * value > 0
-            before = now
-
-
 def test_feedback_reaches_the_topic_of_a_turn() -> None:
     """At hand, packed, or unpacked again."""
     talk = Talk()

@@ -78,15 +78,6 @@ def test_survival_by_importance(accesses: int, importance: float) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("days", "accesses", "expected"),
-    [(n, 0, 0.5**n) for n in range(6)] + [(16 * n, 20, 0.5**n) for n in range(6)],
-)
-def test_seeds_priorities(days: int, accesses: int, expected: float) -> None:
-    """Short-term: half in a day. Long-term with 20 accesses: half in 16 days."""
-    assert expected == pytest.approx(priority(1.0, timedelta(days=days), accesses, RULES))
-
-
 def test_access_refreshes_the_timer() -> None:
     """Four days of silence, a message, four days of silence: it is kept, and its half-life counts from the message."""
     talk = Talk(active_bonus=0)
@@ -98,15 +89,6 @@ def test_access_refreshes_the_timer() -> None:
 
     assert "the one" in talk.titles
     assert "other 0" not in talk.titles
-
-
-def test_twenty_topics_never_fade() -> None:
-    """However old: decay begins above `max_topics`."""
-    talk = Talk()
-    crowd(talk, 19)
-    talk.ask(0, "years later", timestamp=when(1_000))
-
-    assert (20, []) == (len(talk.titles), talk.caused("evicted"))
 
 
 def test_the_twenty_first_lets_all_that_faded_go() -> None:
@@ -122,16 +104,6 @@ def test_the_twenty_first_lets_all_that_faded_go() -> None:
     assert sorted(change.priority for change in evicted) == [change.priority for change in evicted]
     assert (11, "new") == (len(talk.titles), talk.active.title)
     assert list(range(20, 10, -1)) == [change.session_topics for change in evicted]
-
-
-def test_lowest_priority_goes_first_whatever_its_age() -> None:
-    """A younger topic that nobody values goes before an older one."""
-    talk = Talk()
-    talk.ask(0, "old", metadata={"importance": 0.4})
-    talk.ask(1, "young", metadata={"importance": 0.2})
-    crowd(talk, 19, timestamp=when(3.9), metadata={"importance": 1.0})
-
-    assert ["young", "old"] == [change.title for change in talk.caused("evicted")]
 
 
 def test_active_topic_is_never_evicted() -> None:

@@ -133,17 +133,6 @@ def test_others_join_the_active_topic() -> None:
     assert ([1, 2, 3, 4], 0) == (talk.at_hand("one"), talk.active.access_count)
 
 
-def test_assistant_follows_the_user_back() -> None:
-    """After a return the answer belongs to the topic returned to."""
-    talk = Talk()
-    talk.discuss(0, 2)
-    talk.discuss(1, 2)
-    talk.ask(0)
-    talk.answer()
-
-    assert [0, 1, 4, 5] == [message.turn for message in talk.topics.store.active_messages(0)]
-
-
 def test_greeting_before_the_first_question() -> None:
     """It starts a topic, which then takes the first user's message whatever it is about."""
     talk = Talk()
@@ -204,17 +193,6 @@ def test_late_message_makes_nothing_younger_or_older() -> None:
     talk.ask(0, turn=3, timestamp=NOON + timedelta(minutes=5))
 
     assert ([0, 3, 5], NOON + timedelta(minutes=9)) == (talk.at_hand("zero"), talk.active.last_active_at)
-
-
-def test_duplicates_and_late_turns_are_not_taken_in() -> None:
-    """Topic memory takes what the session counts, nothing else."""
-    talk = Talk()
-    talk.ask(0, turn=100)
-    talk.ask(1, turn=100)
-    talk.ask(1, turn=2)
-
-    assert [100] == [message.turn for message in talk.topics.store.active_messages(0)]
-    assert 1 == len(talk.titles)
 
 
 def test_topic_follows_a_matter_that_drifts() -> None:

@@ -100,16 +100,6 @@ def test_history_has_every_message() -> None:
     assert ["another"] == [message["content"] for message in get_full_topic_history(talk.topics)]
 
 
-def test_history_is_the_same_packed_or_unpacked() -> None:
-    """Unpacking moves messages and changes none."""
-    talk = long_talk()
-    topic_id = talk.titled(FIRST)[1].topic_id
-    before = get_full_topic_history(talk.topics, topic_id)
-    talk.ask(0)
-
-    assert before == get_full_topic_history(talk.topics)[:-1]
-
-
 def test_a_late_message_stands_in_order() -> None:
     """Also where it is younger by arrival than the packed ones, and older by time."""
     talk = Talk()

@@ -117,51 +117,6 @@ def test_restored_topic_without_a_vector_is_kept() -> None:
     )
 
 
-def test_evicted_topic_comes_back_from_what_its_events_said() -> None:
-    """The last event of it and the archive's messages are enough."""
-    talk = Talk(max_topics=1, most_topics=2)
-    talk.ask(0, "evicted", metadata={"importance": 0.1})
-    talk.discuss(0, 20)
-    said = {turn: f"Message {turn} of it." for turn in range(1, 21)} | {0: "evicted"}
-    talk.ask(1, "second")
-    talk.ask(2, "third")
-    (gone,) = talk.caused("evicted")
-    messages = [
-        RestoredMessage(
-            turn=turn,
-            role=Role.USER,
-            content=said[turn],
-            timestamp=NOON + timedelta(minutes=turn),
-        )
-        for turn in [*gone.packed_turns, *gone.active_turns]
-    ]
-    talk.put(
-        TopicRestored(
-            session_id="s",
-            timestamp=talk.watermark,
-            topic_id=gone.topic_id,
-            title=gone.title,
-            created_at=gone.created_at,
-            importance=1.0,
-            access_count=gone.access_count,
-            summary=gone.summary or "",
-            messages=messages,
-        ),
-        vector=matter(0),
-    )
-    back = talk.caused("restored")[0]
-
-    assert (gone.topic_id, gone.title, gone.message_count, gone.summary, gone.created_at) == (
-        back.topic_id,
-        back.title,
-        back.message_count,
-        back.summary,
-        back.created_at,
-    )
-    assert list(range(21)) == sorted([*back.active_turns, *back.packed_turns])
-    assert 2 == len(talk.titles)
-
-
 def test_kept_topic_is_not_restored_over() -> None:
     """A restoration that comes twice, or for a topic that is still there, changes nothing."""
     talk = two_topics()

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import pairwise
 
 import pytest
 
-from models.events import TopicChanged
 from tests.session_driver import NOON
 from tests.topic_driver import Talk, between, causes
 
@@ -39,21 +37,6 @@ def test_return_unpacks_everything(codec: str, restart: bool) -> None:
     assert ([*range(40), 41], [], 0) == (unpacked.active_turns, unpacked.packed_turns, unpacked.packed_bytes)
     assert [*range(40), 41] == talk.at_hand(FIRST)
     assert [] == talk.active.packed
-
-
-def test_unpacked_messages_are_as_they_were() -> None:
-    """Role, text and time to the microsecond."""
-    talk = Talk()
-    time = NOON + timedelta(microseconds=123_457)
-    for n in range(14):
-        talk.ask(0, f"Grüße ⛵ {n}", timestamp=time + timedelta(seconds=n))
-    talk.ask(1)
-    talk.ask(0)
-    messages = talk.topics.store.active_messages(0)[:14]
-
-    assert [(f"Grüße ⛵ {n}", time + timedelta(seconds=n), "user") for n in range(14)] == [
-        (message.content, message.timestamp, message.role.value) for message in messages
-    ]
 
 
 def test_return_without_packed_history_is_only_a_return() -> None:
@@ -123,38 +106,6 @@ def test_summary_takes_unpacked_messages_in_only_once() -> None:
     assert ["Which lighthouse guided the ships of Alexandria into harbour?"] * 2 == summaries
 
 
-def unpackings(talk: Talk, title: str) -> list[TopicChanged]:
-    """When a topic was unpacked."""
-    return [change for change in talk.caused("unpacked") if change.title == title]
-
-
-@pytest.mark.parametrize("length", [14, 40, 200])
-def test_switching_at_every_turn_does_not_thrash(length: int) -> None:
-    """Between two unpackings of a topic lie at least eight messages of it, though every message is a return."""
-    talk = long_topic(length)
-    for n in range(120):
-        talk.ask(n % 2)
-    counts = [change.message_count for change in unpackings(talk, FIRST)]
-    gaps = [after - before for before, after in pairwise(counts)]
-
-    assert len(counts) > 3
-    assert min(gaps) >= 8
-
-
-def test_switching_among_five_packed_topics_does_not_thrash() -> None:
-    """The bound is each topic's own."""
-    talk = Talk()
-    for about in range(5):
-        talk.discuss(about, 14)
-    for n in range(250):
-        talk.ask(n % 5)
-    for title in talk.titles:
-        counts = [change.message_count for change in unpackings(talk, title)]
-
-        assert len(counts) > 3
-        assert min(after - before for before, after in pairwise(counts)) >= 8
-
-
 def test_alike_topics_merge_when_one_is_compacted() -> None:
     """The older stays, takes the other in and is the active one; nothing is lost, counts add up."""
     talk = Talk(merge_similarity=0.5)
@@ -206,41 +157,6 @@ def test_merge_of_full_topics_compacts_at_once() -> None:
         changes[-1].message_count,
     )
     assert list(range(21)) == sorted(changes[-1].packed_turns)
-
-
-def test_merge_with_an_unpacked_topic() -> None:
-    """What was unpacked is packed again with the rest; a restart in between changes nothing."""
-    talk = Talk(merge_similarity=0.5)
-    talk.discuss(0, 14)
-    talk.ask(5, "apart")
-    talk.ask(0)
-    talk.ask(NEAR, "near")
-    talk.store()
-    for _ in range(12):
-        talk.answer()
-    talk.store()
-    merged, compacted = talk.changes[-2:]
-
-    assert ("merged", True, 15 + 13) == (merged.cause, merged.kept, merged.message_count)
-    assert [*range(14), 15, *range(25, 29)] == merged.active_turns
-    assert ("compacted", [25, 26, 27, 28]) == (compacted.cause, compacted.active_turns)
-    assert sorted([*range(14), *range(15, 25)]) == sorted(compacted.packed_turns)
-
-
-def test_merges_do_not_pile_up_messages_at_hand() -> None:
-    """A long topic that is returned to and merged with again and again: what is at hand stays within its bound."""
-    talk = Talk(merge_similarity=0.5)
-    talk.discuss(0, 300)
-    for n in range(15):
-        talk.ask(5)
-        talk.ask(0)
-        talk.ask(between(0, 10 + n, 0.6))
-        for _ in range(12):
-            talk.answer()
-    largest = max(len(change.active_turns) for change in talk.changes)
-
-    assert 30 == len(talk.caused("merged"))
-    assert 150 < largest <= 8 * 32 + 2 * 12 + 1
 
 
 def test_topics_drift_until_they_merge() -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
-
-from models.events import FactCategory, Retraction, Role
+from models.events import Role
 from models.events.topics import FACTS
-from models.user.facts import part_of
 from models.wire.codec import decode_output, encode
 from models.wire.envelope import key_of
 from tests.user_driver import NOON, User, causes, fact
@@ -59,131 +56,6 @@ def test_a_fact_names_the_turn_that_says_so() -> None:
         ("stored", "s", 3, "rules"),
         ("retracted", "t", 0, "rules"),
     ]
-
-
-def test_everything_can_be_forgotten() -> None:
-    """Each fact tells that it is active no longer; the profile is empty, the history stays."""
-    user = User()
-    user.say("My name is Alex, I live in Paris and I'm vegetarian.")
-    user.say("Forget everything you know about me")
-
-    assert user.profile == {}
-    assert sorted((c.key, c.active, c.valid_until) for c in user.changes if c.cause == "retracted") == [
-        ("diet", False, NOON + 2 * MINUTE),
-        ("location", False, NOON + 2 * MINUTE),
-        ("name", False, NOON + 2 * MINUTE),
-    ]
-    assert user.standing.facts == 0
-
-
-@pytest.mark.parametrize(
-    ("said", "key", "kept"),
-    [
-        ("I moved", "location", False),
-        ("I moved to Oslo", "location", True),
-        ("I'm no longer vegetarian", "diet", False),
-        ("I'm no longer vegan", "diet", True),
-        ("Forget where I live", "location", False),
-        ("Forget my name", "location", True),
-    ],
-)
-def test_what_a_message_takes_back(said: str, key: str, kept: bool) -> None:
-    """By key, and by value only where it is this value."""
-    user = User()
-    user.say("I live in Paris and I'm vegetarian.")
-    user.say(said)
-
-    assert (key in user.profile) is kept
-
-
-def test_the_same_fact_said_again_stays_as_it_is() -> None:
-    """mem0#1674: saying it twice must not delete it; mem0#4573: a thousand times leave one fact and one event."""
-    user = User()
-    for n in range(1_000):
-        user.say("My name is Alex and I live in Paris." if n % 2 else "my name is ALEX")
-    user.store()
-
-    assert causes(user.changes) == [("name", "ALEX", "stored"), ("location", "Paris", "stored")]
-    assert [part for part in user.stored if part.startswith("f:")] == [
-        part_of(FactCategory.IDENTITY, key) for key in ("name", "location")
-    ]
-    assert user.changes[0].history == []
-
-
-def test_places_one_after_the_other_and_back_are_intervals_of_their_own() -> None:
-    """graphiti#1865: a value that comes back is another occurrence, the earlier keeps its times."""
-    user = User()
-    for place in ("Paris", "Oslo", "Paris"):
-        user.say(f"I live in {place}")
-    change = user.changes[-1]
-
-    assert [(p.value, p.valid_from, p.valid_until) for p in change.history] == [
-        ("Paris", NOON + MINUTE, NOON + 2 * MINUTE),
-        ("Oslo", NOON + 2 * MINUTE, NOON + 3 * MINUTE),
-    ]
-    assert (change.value, change.active, change.valid_from, change.valid_until) == (
-        "Paris",
-        True,
-        NOON + 3 * MINUTE,
-        None,
-    )
-
-
-def test_unrelated_facts_do_not_retire_each_other() -> None:
-    """graphiti#1728: the same value or key elsewhere, of another category, is another fact."""
-    user = User()
-    user.learn(fact("language", "Go"), fact("language", "Go", category=FactCategory.PREFERENCE), fact("city", "Go"))
-    user.learn(fact("language", "Rust", category=FactCategory.PREFERENCE))
-    user.forget(Retraction(category=FactCategory.IDENTITY, key="city"))
-
-    assert [(c, key, f.value) for c, key, f in user.state.facts.all() if f.active] == [
-        (FactCategory.IDENTITY, "language", "Go"),
-        (FactCategory.PREFERENCE, "language", "Rust"),
-    ]
-
-
-def test_an_answer_for_an_older_message_does_not_undo_what_was_said_since() -> None:
-    """A language model takes its time: the user moved on before it answers."""
-    user = User(facts={"ask": True})
-    user.say("Oslo is where you find me these days.")
-    then = user.now
-    user.say("I live in Paris")
-    late = user.learn(fact("location", "Oslo"), timestamp=then)
-    gone = user.forget(Retraction(category=FactCategory.IDENTITY, key="location"), timestamp=then)
-
-    assert (late, gone) == ([], [])
-    assert user.profile == {"location": "Paris"}
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_an_answer_for_an_older_message_does_not_bring_back_what_was_forgotten(known: bool) -> None:
-    """Whether the address was known when the user took it back, or was on its way only; said anew it counts."""
-    user = User()
-    if known:
-        user.say("I live at 5 Elm Street")
-    user.say("Elm Street, number 6, is where my bed stands.")
-    then = user.now
-    user.say("Forget my address")
-    late = user.learn(fact("address", "6 Elm Street"), timestamp=then)
-    user.store()
-    again = user.learn(fact("address", "6 Elm Street"), timestamp=then)
-    user.say("I live at 7 Elm Street")
-
-    assert (late, again) == ([], [])
-    assert user.profile == {"address": "7 Elm Street"}
-
-
-def test_a_slower_extractor_that_finds_the_same_adds_nothing() -> None:
-    """What rules found already, with the change spelt out as a retraction too."""
-    user = User()
-    user.say("I live in Paris")
-    user.say("I moved to Oslo")
-    before = len(user.changes)
-    location = Retraction(category=FactCategory.IDENTITY, key="location")
-    found = user.learn(fact("location", "oslo", 0.9), retractions=[location])
-
-    assert (found, len(user.changes)) == ([], before)
-    assert user.profile == {"location": "Oslo"}
 
 
 def test_slower_extractors_are_asked_only_where_the_policy_says_so() -> None:

@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 from models.errors import RecoveryFailed
-from models.events import Position, UserEvent, UserMemoryChanged, UserTurnAdded
+from models.events import Position, UserMemoryChanged, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
-from tests.user_driver import NOON, User, added, summarised
+from tests.user_driver import NOON, added, summarised
 from tests.user_partition import Entities, commands, keep
 
 POLICY = Policy()
@@ -20,21 +20,6 @@ POLICY = Policy()
 def said(number: int, user: str = "u") -> UserTurnAdded:
     """One turn of a user."""
     return added("Hello", "s", number, Position("turns", 0, number), NOON + timedelta(minutes=number), user_id=user)
-
-
-def test_commands_that_were_folded_are_passed() -> None:
-    """A batch that comes again, whole or in part, also to a fold made anew over what is kept."""
-    entities: Entities = {}
-    log = commands(*[said(n) for n in range(5)])
-    fold = MemoryPartitionFold(entities, POLICY)
-    first = keep(entities, fold, log[:3])
-
-    assert (fold.offset, folded_offset(entities)) == (2, 2)
-    assert keep(entities, fold, log[:3]) == keep(entities, MemoryPartitionFold(entities, POLICY), log[:3]) == []
-    assert keep(entities, fold, log[:1]) == []
-    assert (fold.offset, folded_offset(entities)) == (2, 2)
-    again = keep(entities, MemoryPartitionFold(entities, POLICY), log)
-    assert [o.turn_count for o in [*first, *again] if isinstance(o, UserMemoryChanged)] == [1, 2, 3, 4, 5]
 
 
 def test_an_empty_partition_begins_before_the_first_command() -> None:
@@ -85,20 +70,3 @@ def test_a_user_whose_state_is_damaged_stops_its_own_command_only() -> None:
     (standing,) = keep(entities, MemoryPartitionFold(entities, POLICY), commands(said(1, "v"), first=3))
     assert isinstance(standing, UserMemoryChanged)
     assert standing.turn_count == 2
-
-
-def test_a_partition_folds_a_user_as_the_user_alone() -> None:
-    """The same parts and the same bytes as `models.user.fold.fold`, command by command."""
-    user = User()
-    events = [user.turn(f"My name is Alex{n}. I live in Oslo.") for n in range(45)]
-    answers = [summarised(1, 20, timestamp=NOON), summarised(21, 40, timestamp=NOON)]
-    log: list[UserEvent] = [*events, *answers]
-    for event in log:
-        user.put(event)
-    user.store()
-    entities: Entities = {}
-    fold = MemoryPartitionFold(entities, user.policy)
-    outputs = keep(entities, fold, commands(*log))
-
-    assert entities["user:a/u"] == user.stored
-    assert outputs == user.outputs

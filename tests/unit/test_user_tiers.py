@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from models.errors import RecoveryFailed
-from models.events import EpisodeRequested, Role, UserMemoryChanged
+from models.events import EpisodeRequested, Role
 from models.policy.user import UserPolicy
 from models.text.summary import EXTRACTIVE
 from tests.limits import too_large
@@ -85,21 +85,6 @@ def test_sessions_and_partitions_are_counted_together() -> None:
     ]
     assert user.at_hand == [("t", 1), ("u", 1)]
     assert user.standing.seen == {"0": 4, "1": 1}
-
-
-def test_a_turn_that_comes_again_changes_nothing() -> None:
-    """The sessions role repeats what it forwarded after a crash; also the oldest, and of another partition."""
-    user = User(high_turns=4, keep_turns=2)
-    turns = [user.turn(f"My name is Alex{n}.", partition=n % 2) for n in range(9)]
-    for turn in turns:
-        user.put(turn)
-    user.store()
-    before, parts = list(user.outputs), dict(user.stored)
-    for turn in turns:
-        user.put(turn)
-    user.store()
-
-    assert (user.outputs, user.stored) == (before, parts)
 
 
 @pytest.mark.parametrize("late", [0, 1, 5, 19])
@@ -182,49 +167,6 @@ def test_a_stage_that_comes_back_goes_on_where_requests_wait() -> None:
         ("turns 61-80", "llm"),
         ("turns 81-100", "llm"),
     ]
-
-
-def test_a_request_whose_answer_is_lost_does_not_hold_up_the_others() -> None:
-    """Later ones are answered: the first is summarised as late as without any answer, and the state stays bounded."""
-    user = User(waiting_episodes=3)
-    most_turns = 0
-    for _ in range(3_000):
-        before = len(user.requests)
-        user.chat(1)
-        for place in user.requests[before:]:
-            if place != (1, 20):
-                user.answer(*place)
-        user.store()
-        most_turns = max(most_turns, len(user.stored) - 1)
-    lost = next(n for n, e in enumerate(user.episodes) if e.first_turn == 1)
-
-    assert most_turns <= user.policy.users.most_turns
-    assert (lost, user.episodes[lost].summarised_by) == (2, EXTRACTIVE)
-    assert sorted(turn for e in user.episodes for turn in flat(e.turns)) == numbers(1, 3_000)
-
-
-@pytest.mark.parametrize("answered", [True, False])
-def test_two_thousand_turns_keep_the_state_bounded(answered: bool) -> None:
-    """Turns of the longest text: parts and bytes stay what the policy allows, and every turn is in one episode."""
-    user = User(waiting_episodes=2, keep_turns=10)
-    most_parts, most_bytes = 0, 0
-    for n in range(2_000):
-        before = len(user.requests)
-        user.say(f"{n} " + "long " * 4_000, role=Role.ASSISTANT)
-        for place in user.requests[before:] if answered else []:
-            user.answer(*place)
-        user.store()
-        most_parts = max(most_parts, len(user.stored))
-        most_bytes = max(most_bytes, sum(map(len, user.stored.values())))
-        user.outputs = [o for o in user.outputs if not isinstance(o, UserMemoryChanged) or o is user.standing]
-    policy = user.policy.users
-
-    assert most_parts <= (19 if answered else policy.most_turns) + 1
-    assert most_bytes <= most_parts * (user.policy.users.turn_chars * 4 + 1_088)
-    assert len(user.stored["head"]) < 100
-    compressed = user.standing.compressed_turns
-    assert compressed == (2_000 if answered else 1_960)
-    assert [turn for e in user.episodes for turn in flat(e.turns)] == numbers(1, compressed)
 
 
 def test_turns_without_words_become_an_episode_that_says_so() -> None:
