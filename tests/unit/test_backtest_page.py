@@ -117,13 +117,6 @@ def test_figures_of_an_archive_say_that_they_are_of_labelled_sessions_alone() ->
     assert not any("Only alerts" in note for note in notes_on(file))
 
 
-def test_an_alert_at_the_last_turn_is_in_the_last_class() -> None:
-    """And one at the first of ten turns in the first."""
-    titles = re.findall(r"<title>([^<]*\d%: \d+)</title>", render(report()))
-
-    assert titles == ["90%-100%: 1", "0%-10%: 1", "40%-50%: 1"]
-
-
 def test_bars_are_as_long_as_their_counts() -> None:
     """Half the count is half the height, and nothing is drawn for none."""
     heights = re.findall(r'height="([\d.]+)"', draw_histogram([[0, 2, 4]], x_label="x", y_label="y"))

@@ -111,10 +111,3 @@ async def test_everything_is_measured_and_shown(
     assert [figure.reached for figure in held] == [figure.reached for figure in report.held]
     assert "## Memories of apps" in (tmp_path / "README.md").read_text()
     assert "the seed's context" in capsys.readouterr().out
-
-
-def test_a_page_without_figures_has_no_rows() -> None:
-    """As of a command that was cut short."""
-    section = memories_section(Measured({}))
-
-    assert (section.held, [row for table in section.tables for row in table.rows if any(row)]) == ([], [])

@@ -73,11 +73,3 @@ def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp
     assert "calm" in drawn["false-alarms"]
     assert "calm" not in drawn["recall"]
     assert "40-50 %" in drawn["delay"]
-
-
-def test_of_nothing_there_is_nothing() -> None:
-    """A file without contenders, or without labels, breaks no page."""
-    empty = escalation_section(Measured({}))
-    bare = escalation_section(Measured({"outcomes": [{"policy": "p"}]}))
-
-    assert (list(empty.held), list(empty.pictures), list(bare.held), list(bare.pictures)) == ([], [], [], [])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.page_users import eval_facts_section, eval_retrieval_section, eval_tiers_section, retrieve_section
+from jobs.lab.bench.page_users import eval_facts_section, eval_retrieval_section, retrieve_section
 
 
 def test_facts_are_held_to_the_split_that_nobody_looked_at() -> None:
@@ -36,12 +36,3 @@ def test_latency_is_held_to_the_limits_that_the_bench_names() -> None:
 
     assert [False] == [held.reached for held in section.held]
     assert ["/v1/retrieve"] == [row[0] for row in section.tables[0].rows]
-
-
-def test_distances_are_drawn_where_there_are_any() -> None:
-    """One curve for the right episodes, one for the user's others, one for other users'."""
-    share = {"distance": 0.7, "right": 0.7, "same_user": 0.4, "foreign": 0.1}
-    drawn = eval_tiers_section(Measured({"embedder": "wordllama", "shares": [share]})).pictures
-
-    assert ["eval-tiers-wordllama.svg"] == [picture.file for picture in drawn]
-    assert [] == eval_tiers_section(Measured({"embedder": "wordllama"})).pictures

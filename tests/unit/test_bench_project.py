@@ -78,10 +78,3 @@ def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.Capture
     assert [figure.what for figure in held] == [figure.figure for figure in report.held]
     assert "## Memory of projects" in (tmp_path / "README.md").read_text()
     assert "retrieval after a change" in capsys.readouterr().out
-
-
-def test_a_page_without_figures_has_no_rows() -> None:
-    """As of a command that was cut short."""
-    section = project_section(Measured({}))
-
-    assert (section.held, [row for table in section.tables for row in table.rows if any(row)]) == ([], [])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.retrieve import Report, Size, held_figures
+from jobs.lab.bench.retrieve import Report, held_figures
 from jobs.lab.bench.retrieve_corpus import (
     EPISODES_EACH,
     FACTS_EACH,
@@ -181,8 +181,3 @@ def test_figures_are_printed_with_their_ratio(capsys: pytest.CaptureFixture[str]
 
     assert as_json["routes"][0]["ratio_p99"] == 2.5
     assert "/v1/retrieve" in as_table
-
-
-def test_the_defaults_are_those_that_are_held_to() -> None:
-    """100,000 memories, 200 requests a second."""
-    assert (Size().memories, Size().rate) == (100_000, 200.0)

@@ -19,7 +19,7 @@ from jobs.demo.state import DemoState
 from jobs.demo.timeline import topic_timeline
 from jobs.demo.view import render
 from jobs.demo.wording import line
-from models.events import AlertChanged, ErasedStore, Mode, OutputEvent
+from models.events import AlertChanged, ErasedStore, OutputEvent
 from streams.notify.wording import counterfactual
 from tests.demo_outputs import (
     ARCHIVE,
@@ -29,7 +29,6 @@ from tests.demo_outputs import (
     PURGED,
     outputs_of_the_play,
     played_state,
-    shown_at_80_columns,
     summary_of,
 )
 
@@ -111,32 +110,6 @@ def test_view_fits_the_screen(played: DemoState, height: int, width: int) -> Non
 
     assert len(lines) < height
     assert max(sum(segment.cell_length for segment in one) for one in lines) <= width
-
-
-def test_view_shows_sessions_alerts_and_memory(played: DemoState) -> None:
-    """Each kind of thing that happens has a place where it is seen."""
-    shown = shown_at_80_columns(played)
-
-    for session_id in played.sessions:
-        assert session_id in shown
-    for said in (
-        "strongest signal",
-        "● critical ",
-        "raised, worsened",
-        "  turns ",
-        "→ summary",
-        "732/732",
-        " packed, ",
-    ):
-        assert said in shown
-
-
-def test_view_of_the_beginning_has_nothing_to_show() -> None:
-    """Before the first turn the same view stands, empty."""
-    shown = shown_at_80_columns(DemoState.of(load_play()))
-
-    assert "none so far" in shown
-    assert "●" not in shown
 
 
 def test_lines_name_evidence_but_no_text(outputs: list[OutputEvent]) -> None:
@@ -229,14 +202,6 @@ def test_risk_curve_marks_alert_and_evidence(played: DemoState) -> None:
     assert kinds.count("evidence") == len(alert.gravest.evidence)
     assert kinds.count("risk") + kinds.count("evidence") == len(session.points)
     assert kinds.count("flag") == 1
-
-
-def test_risk_curve_of_a_calm_session_has_no_flag(played: DemoState) -> None:
-    """Marks belong to alerts alone."""
-    session = played.sessions["village"]
-
-    assert session.mode is Mode.CALM
-    assert "flag" not in risk_curve(session, None, DEMO_POLICY.modes)
 
 
 def test_missing_and_unexpected_alerts_are_problems(played: DemoState) -> None:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import httpx
 import msgspec
 import pytest
 
-from jobs.demo.printed import project_lines
 from jobs.demo.project_questions import ProjectQuestions, ProjectRecalled, ask_project, judged, load_project_questions
-from jobs.demo.projects import is_milestone
 from jobs.demo.report import render_report
-from jobs.demo.wording import line
-from models.events import ProjectItemChanged
 from models.project.folded import FoldedProject
 from models.project.view import ProjectView
 from tests.api_doubles import Served
@@ -21,9 +15,7 @@ from tests.demo_outputs import (
     DEMO_POLICY,
     MADE_AT,
     PROJECT,
-    outputs_of_the_play,
     played_state,
-    shown_at_80_columns,
     summary_of,
 )
 
@@ -119,32 +111,6 @@ async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
     ]
 
 
-def test_decisions_and_key_moments_are_told_once() -> None:
-    """A line each, in their order; the episode of a decision would say it twice."""
-    items = [event for event in outputs_of_the_play() if isinstance(event, ProjectItemChanged)]
-    lines = [said for event in items if (said := line(event)) is not None]
-    superseded = "We chose React for the frontend, with Django only as an API behind it"
-    pivot = next(n for n, said in enumerate(lines) if ": pivot: " in said)
-
-    assert len(lines) == sum(map(is_milestone, items))
-    assert lines[pivot - 2 : pivot + 1] == [
-        "project   tool-library: decision created: We decided to switch the frontend from React to HTMX",
-        f"project   tool-library: decision superseded: {superseded}",
-        "project   tool-library: pivot: We decided to switch the frontend from React to HTMX",
-    ]
-    assert [said for said in lines if "decision made" in said] == []
-
-
-def test_view_counts_and_shows_what_was_decided() -> None:
-    """With the other news, in the middle of the play."""
-    state = played_state()
-    state.news.extend(e for e in outputs_of_the_play() if isinstance(e, ProjectItemChanged) and is_milestone(e))
-    shown = shown_at_80_columns(state)
-
-    assert f"Projects: {state.projects.memories} " in shown
-    assert "  tool-library task completed: The tool library is live" in shown
-
-
 def test_report_shows_the_project(view: ProjectView) -> None:
     """Answers, counts, both pictures, a row for each memory and chunk; texts are escaped."""
     html = render_report(
@@ -158,17 +124,3 @@ def test_report_shows_the_project(view: ProjectView) -> None:
     )
     assert f"pending facts: {len(view.pending)}" in part
     assert "&lt;b&gt;" in part
-
-
-async def test_answers_are_printed_with_their_time(view: ProjectView) -> None:
-    """A line each after the figures, and the wrong ones marked."""
-    recalled = msgspec.structs.replace(await answers(view), problems=["is wrong"])
-    lines = project_lines(recalled)
-
-    assert lines[0].startswith(f"{recalled.chunks} chunks, {len(view.memories)} memories (")
-    assert [said.partition(" (")[0] for said in lines[1:3]] == [
-        "What was our database decision?",
-        "Which frontend did we choose? before turn 100",
-    ]
-    assert lines[-1] == "✗ is wrong"
-    assert json.loads(msgspec.json.encode(recalled))["answers"][1]["at"].endswith("Z")

@@ -10,7 +10,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from jobs.demo.printed import answer_lines
 from jobs.demo.questions import Question, Recalled, ask, load_questions
 from models.events import EpisodeCompressed, FactChanged, OutputEvent
 from streams.api.assembly import memory_api
@@ -123,15 +122,3 @@ async def test_the_request_is_the_documented_one() -> None:
         "query": "What's my name?",
         "format": True,
     }
-
-
-async def test_answers_are_told_with_facts_episode_and_problems() -> None:
-    """As they are printed at the end of the play."""
-    facts, episode = await answers(outputs_of_the_play(), load_questions())
-    wrong = msgspec.structs.replace(episode, problems=["memory is wrong"])
-
-    assert "facts: identity/name = Alexander, " in answer_lines(facts)[1]
-    told = answer_lines(wrong)
-    assert told[0].startswith("alex asks: What did we discuss about databases? (")
-    assert "nearest episode: turns 1-20, distance 0." in told[-2]
-    assert told[-1] == "✗ memory is wrong"

@@ -7,13 +7,10 @@ from collections import Counter
 
 import msgspec
 import pytest
-from rich.console import Console
 
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
-from jobs.demo.view import render
-from jobs.demo.wording import line
 from jobs.shared.output import OutputFormat
 from models.events import EpisodeCompressed, FactChanged, OutputEvent, UserTurnAdded
 from tests.demo_outputs import (
@@ -22,7 +19,6 @@ from tests.demo_outputs import (
     RECALLED,
     outputs_of_the_play,
     played_state,
-    shown_at_80_columns,
     summary_of,
 )
 
@@ -37,43 +33,6 @@ def outputs() -> list[OutputEvent]:
 def played() -> DemoState:
     """The demo's state at the end of the play."""
     return played_state()
-
-
-def test_view_at_the_least_height_keeps_what_still_runs(played: DemoState) -> None:
-    """Sessions that ended without an alert give way, the earliest first; news and memory keep a line each."""
-    console = Console(width=80)
-    with console.capture() as captured:
-        console.print(render(played, height=24))
-    shown = captured.get()
-
-    ids = [said.split()[0] for said in shown.splitlines()]
-    assert "session (+10)" in shown
-    assert {"account", "demand", "village", "medicine"} < set(ids)
-    assert set(ids).isdisjoint({"spreadsheet", "parcel", "database", "train", "router"})
-    assert {"workshop", "tool-library"} < set(ids)  # the last news is of an app's memory
-
-
-def test_view_shows_facts_and_episodes_of_users(played: DemoState) -> None:
-    """With their counts, and what came last: the memories of apps among them."""
-    shown = shown_at_80_columns(played)
-
-    assert f"Users: {played.users.facts} facts · {played.users.episodes} episodes" in shown
-    assert f"Apps: {played.spaces.memories} memories" in shown
-    assert "  workshop     memory 1 created: " in shown
-
-
-def test_lines_tell_facts_and_episodes_of_users(outputs: list[OutputEvent]) -> None:
-    """What is stored, updated and taken back, and what turns became."""
-    lines = [said for event in outputs if (said := line(event)) is not None]
-
-    assert [said for said in lines if said.startswith("fact      alex: identity/")] == [
-        "fact      alex: identity/name stored: Alex",
-        "fact      alex: identity/location stored: Leeds",
-        "fact      alex: identity/location updated: Lisbon, was Leeds",
-        "fact      alex: identity/name updated: Alexander, was Alex",
-    ]
-    assert "fact      alex: constraint/diet retracted: was vegetarian" in lines
-    assert sum(said.startswith("episode   alex: turns ") and " → summary, " in said for said in lines) == 3
 
 
 def test_summary_counts_facts_and_episodes(outputs: list[OutputEvent], played: DemoState) -> None:

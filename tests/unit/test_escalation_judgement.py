@@ -154,17 +154,6 @@ def test_one_very_risky_turn_alerts_only_by_its_producer() -> None:
     assert UPSTREAM in {each.signal for each in told(sent.alerts[0]).contributions}
 
 
-def test_upstream_risk_alone_is_evidence() -> None:
-    """The probability is never below the seed's score of the risks sent along, whatever the text says."""
-    session, seed = Session(POLICY), Session()
-    for turn in range(8):
-        upstream(session, turn, 0.7)
-        seed.say(turn, risk=0.7)
-
-    assert session.profile.score >= seed.profile.score > 0.5
-    assert session.alerts
-
-
 def test_counterfactual_is_the_judgement_without_the_signal() -> None:
     """Each contribution says what a judgement from the beginning without it would say."""
     session = Session(POLICY)

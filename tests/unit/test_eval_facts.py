@@ -51,38 +51,18 @@ def extractor(found: Mapping[str, Found]) -> Extract:
     return lambda content: found.get(content, Found())
 
 
-def test_own_set_is_large_and_mostly_hard() -> None:
-    """Enough messages, negatives among them, and each once."""
+def test_own_set_is_large_mostly_hard_and_split_alike() -> None:
+    """Each message once; of each kind between half and four fifths to write rules by; half of the rest says nothing."""
     messages = read_messages()
-    near_misses = [each for each in messages if each.says_nothing]
+    held_out = [each for each in messages if each.split == "test"]
+    of_kind, dev = (Counter(m.kind for m in messages if m.split in splits) for splits in ({"dev", "test"}, {"dev"}))
+    by_category = Counter((each.split, label.category) for each in messages for label in each.facts)
 
-    assert len(messages) >= 599
-    assert len(near_misses) >= 269
+    assert (len(messages) >= 599, sum(each.says_nothing for each in messages) >= 269) == (True, True)
     assert len({each.content.casefold() for each in messages}) == len(messages)
-
-
-def test_own_set_splits_each_kind_alike() -> None:
-    """Of each kind between half and four fifths are there to write rules by, the rest to measure them."""
-    messages = read_messages()
-    of_kind = Counter(each.kind for each in messages)
-    dev = Counter(each.kind for each in messages if each.split == "dev")
-
     assert {kind for kind in of_kind if not 0.5 <= dev[kind] / of_kind[kind] <= 0.8} == set()
-
-
-def test_own_set_holds_out_as_many_near_misses_as_facts() -> None:
-    """Half of what the rules were not written by has nothing to remember or to forget."""
-    held_out = [each for each in read_messages() if each.split == "test"]
-
     assert (len(held_out), sum(each.says_nothing for each in held_out)) == (170, 85)
-
-
-def test_own_set_has_every_category_in_both_splits() -> None:
-    """Figures by category rest on more than a handful."""
-    counted = Counter((each.split, label.category) for each in read_messages() for label in each.facts)
-
-    assert {name for name in counted if counted[name] < 10} == set()
-    assert len(counted) == 2 * len(FactCategory)
+    assert (len(by_category), min(by_category.values()) >= 10) == (2 * len(FactCategory), True)
 
 
 @pytest.mark.parametrize(
@@ -191,28 +171,23 @@ def test_no_messages_have_no_figures() -> None:
     assert (report.precision, report.recall, report.f1, report.negatives_clean) == (None, None, None, None)
 
 
+_ONE = '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[],"retractions":[]}'
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("lines", "said"),
     [
-        "half {",
-        '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[{"category":"hobby","key":"a"}],"retractions":[]}',
-        '{"id":"1","split":"train","kind":"fact","content":"x","facts":[],"retractions":[]}',
+        ("\nhalf {", "line 2"),
+        ("\n" + _ONE.replace('"facts":[]', '"facts":[{"category":"hobby","key":"a"}]'), "line 2"),
+        ("\n" + _ONE.replace("dev", "train"), "line 2"),
+        (f"{_ONE}\n{_ONE}", "the id 1 comes twice"),
     ],
 )
-def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: str) -> None:
-    """The operator sees where."""
+def test_a_line_that_is_no_label_is_named(tmp_path: Path, lines: str, said: str) -> None:
+    """The operator sees where; misses are reported by id."""
     file = tmp_path / "labels.jsonl"
-    file.write_text("\n" + line)
-    with pytest.raises(ConfigurationError, match="line 2"):
-        read_messages(file)
-
-
-def test_an_id_twice_is_refused(tmp_path: Path) -> None:
-    """Misses are reported by id."""
-    line = '{"id":"1","split":"dev","kind":"fact","content":"x","facts":[],"retractions":[]}\n'
-    file = tmp_path / "labels.jsonl"
-    file.write_text(line * 2)
-    with pytest.raises(ConfigurationError, match="the id 1 comes twice"):
+    file.write_text(lines)
+    with pytest.raises(ConfigurationError, match=said):
         read_messages(file)
 
 

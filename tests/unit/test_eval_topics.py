@@ -212,16 +212,3 @@ def test_command_prints_every_key_and_no_message(tmp_path: Path) -> None:
     assert "<svg" in picture.read_text()
     said = {turn.content for each in read_dialogues([], {}) for turn in each.turns}
     assert not any(content in result.stdout for content in said)
-
-
-def test_tables_and_csv() -> None:
-    """CSV is the curve alone; the tables come with sentences beside them."""
-    runner = CliRunner()
-
-    csv = runner.invoke(app, ["eval", "topics", "--sessions", "1", "--output", "csv"])
-    table = runner.invoke(app, ["eval", "topics", "--sessions", "1"])
-
-    assert csv.stdout.splitlines()[0].startswith("threshold,pairs_true,pairs_false,youden,precision_bonus_0")
-    assert len(csv.stdout.splitlines()) == 17
-    assert "Merging, at the best threshold" in table.stdout
-    assert "the seed's: 0.7 with active bonus 0:" in table.stderr

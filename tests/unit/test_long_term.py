@@ -97,20 +97,6 @@ def test_a_newer_decision_supersedes_the_older() -> None:
     assert [(newer, "created"), (older, "superseded")] == project.told
 
 
-def test_a_late_decision_lands_in_the_past() -> None:
-    """It ends where the next one begins, and nothing but the one before it moves."""
-    project = Project()
-    project.say("Use PostgreSQL.", 0, "database")
-    project.say("Use MySQL.", 6, "database")
-    project.say("Use SQLite.", 3, "database")
-
-    assert [("Use PostgreSQL.", 0, 3), ("Use SQLite.", 3, 6), ("Use MySQL.", 6, None)] == project.intervals()
-    assert {
-        ("Use SQLite.", "supersedes", "Use PostgreSQL."),
-        ("Use MySQL.", "supersedes", "Use SQLite."),
-    } == project.edges()
-
-
 def test_a_late_decision_cuts_what_was_said_before_and_after_it() -> None:
     """What was said again later is a memory of its own."""
     project = Project()

@@ -131,16 +131,6 @@ def test_results_are_cut_by_size() -> None:
     assert len(kept.entities) == 13
 
 
-def test_records_at_or_below_the_offset_change_nothing() -> None:
-    """A repeated batch gives no result at all."""
-    kept = Kept()
-    arrivals = log(turn("a", 0, START), turn("a", 1, START))
-    kept.take(arrivals)
-    kept.take(arrivals)
-
-    assert (kept.results, kept.fold.offset) == (1, 1)
-
-
 def test_the_session_silent_longest_is_evicted_beyond_the_bound() -> None:
     """It closes early, at the clock of that moment, with its episode; its next turn opens it anew."""
     kept = Kept(Policy(partition=PartitionPolicy(open_sessions=2)))

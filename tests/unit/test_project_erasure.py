@@ -52,21 +52,6 @@ def test_what_only_they_said_goes() -> None:
     assert ({}, 0) == (project.items("pending"), project.standing.chunks)
 
 
-def test_what_others_said_too_stays_theirs() -> None:
-    """It no longer names the erased session, nor does anything that is told or kept."""
-    project = Project(stores=True)
-    project.say(GONE, "secret")
-    project.say(GONE, "s1")
-    before = len(project.outputs)
-    erase(project, "secret")
-    (memory,) = project.items("memory").values()
-    kept = b"".join(value for parts in project.stored.values() for value in parts.values())
-
-    assert ["s1"] == [source.conversation_id for source in memory.sources]
-    assert not [event for event in project.outputs[before:] if "secret" in (event.session_id, event.user_id)]
-    assert b"secret" not in kept
-
-
 def test_an_erased_project_leaves_nothing_and_begins_anew() -> None:
     """All shelves and conversations; nothing is told; what comes next has another birth and revision 1."""
     project = Project(stores=True)

@@ -125,16 +125,6 @@ def test_somebody_decides_on_a_pending_fact(promoted: bool, left: tuple[int, int
     assert left == (project.standing.pending, project.standing.memories)
 
 
-def test_of_too_many_pending_facts_the_least_sure_goes() -> None:
-    """10,000 of them cost no more than the policy keeps."""
-    project = Project(long_term={"pending": 3}, stores=True)
-    for n in range(8):
-        project.say(f"Maybe we want tool{n} for the cache number {n}.", f"s{n}")
-
-    assert 3 == project.standing.pending == len(project.items("pending"))
-    assert {0, 1, 2, 3} >= {slot for kind, slot in project.told if kind == "pending"}
-
-
 def test_what_an_edited_memory_says_is_not_pending_besides() -> None:
     """Its id says what it said first."""
     project = Project()
@@ -186,17 +176,6 @@ def test_deeds_on_memories() -> None:
     assert "invalid" == to_itself
     assert ("done", other, 1) == project.result
     assert ([], 0.9) == (project.items("memory")[one].relationships, project.items("memory")[one].importance)
-
-
-def test_a_memory_that_went_is_named_nowhere() -> None:
-    """Neither by its episode nor by its conversation."""
-    project = Project()
-    project.say("We decided to use PostgreSQL.")
-    (memory_id,) = project.items("memory")
-    project.do(ProjectMemoryDeleted, memory_id=memory_id)
-    (episode,) = project.items("episode").values()
-
-    assert ([], []) == (episode.linked_memories, project.items("conversation")["s0"].active_facts)
 
 
 def test_accesses_are_recorded() -> None:

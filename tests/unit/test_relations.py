@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from models.events.project_items import EpisodeKind, MemoryType, ProjectEpisode, ProjectMemory, Relationship
-from models.retrieval.relations import Edge, Graph, dependents, neighbours, path
+from models.retrieval.relations import Edge, Graph, neighbours, path
 from tests.session_driver import NOON
 
 
@@ -60,29 +60,6 @@ def test_a_path_names_its_edges_as_they_are_directed() -> None:
     assert None is path(graph, "a", "d", most=1)
     assert None is path(graph, "a", "e")
     assert [] == path(graph, "a", "a")
-
-
-def test_dependents_are_what_would_fall_with_it() -> None:
-    """By way of others too."""
-    assert [("c", 1), ("b", 2), ("a", 3)] == [(each.id, each.distance) for each in dependents(chain(), "d")]
-
-
-def test_an_edge_waits_for_its_end() -> None:
-    """In whatever order memories come, change and go."""
-    graph = Graph([memory("a", ("b", "part_of", 1.0))])
-
-    assert [] == neighbours(graph, "a", 1)
-
-    graph.put(memory("b"))
-
-    assert ["b"] == [each.id for each in neighbours(graph, "a", 1)]
-
-    graph.drop("b")
-    graph.put(memory("b"))
-    graph.put(memory("a"))
-
-    assert [] == neighbours(graph, "a", 1)
-    assert (2, True) == (len(graph), "a" in graph)
 
 
 def test_linked_memories_are_part_of_their_episode() -> None:

@@ -34,16 +34,6 @@ def test_a_session_that_has_it_all_moves_every_signal(name: str) -> None:
     assert any(str(FIRST_TURN + n) in signals.phrases()[name] for n in range(8))
 
 
-@pytest.mark.parametrize("name", SIGNAL_NAMES)
-def test_the_same_turns_give_the_same(name: str) -> None:
-    """Another session in between leaves nothing behind (no state outside the state)."""
-    expected = after(escalating(8))
-    after(calm(30))
-    actual = after(escalating(8))
-
-    assert (expected.values()[name], expected.phrases()[name]) == (actual.values()[name], actual.phrases()[name])
-
-
 def test_the_state_does_not_grow() -> None:
     """5,000 turns in which everything happens: as large as after 300, when the counters have their width."""
     signals = SequenceSignals()

@@ -71,17 +71,6 @@ def test_ending_twice_or_before_anything_is_nothing() -> None:
     assert closed == len(session.outputs)
 
 
-def test_deadline_follows_event_time_and_watermark() -> None:
-    """Thirty minutes after the later of both, and never back."""
-    session = Session()
-    session.say(0)
-    session.say(10)
-    first = session.deadline
-    session.say(5)
-
-    assert (NOON + timedelta(minutes=40), first) == (first, session.deadline)
-
-
 def test_time_out_closes_and_is_told_by_its_deadline() -> None:
     """An outdated deadline does nothing; the right one closes; its repeat does nothing."""
     session = Session()

@@ -12,7 +12,6 @@ from models.policy import MemoryPolicy, Policy
 from models.policy.app import AppPolicy
 from models.state.buffer import ASKED_CHARS
 from models.wire.arrival import SessionTimedOut
-from models.wire.codec import encode
 from tests.session_driver import NOON, Session
 
 ERASED = SessionErased(session_id="s", timestamp=NOON + timedelta(days=400), request_id="r")
@@ -127,21 +126,6 @@ def test_a_language_model_sees_the_last_turns() -> None:
     assert [10, 19] == [int(event.turns[n].content.split()[0]) for n in (0, -1)]
     assert sum(len(turn.content) for turn in event.turns) == ASKED_CHARS
     assert [Role.USER, Role.ASSISTANT] * 5 == [turn.role for turn in event.turns]
-
-
-def test_the_same_end_has_the_same_bytes() -> None:
-    """However often the state was stored and loaded on the way."""
-    told = []
-    for stores in (True, False):
-        session = Session()
-        for number in range(12):
-            session.say(number, "I decided to sail." if number % 3 else "I prefer oak.")
-            if stores:
-                session.store()
-        session.end()
-        told.append([encode(event) for event in ends(session)])
-
-    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("closed", [False, True])

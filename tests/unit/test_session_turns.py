@@ -7,10 +7,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.events import Mode, Position, ProfileUpdated, WindowClosed
-from models.session.fold import fold
-from models.wire.arrival import SessionInput
-from tests.session_driver import NOON, POLICY, Session, said
+from models.events import Mode, ProfileUpdated, WindowClosed
+from tests.session_driver import NOON, Session, said
 
 
 def test_profile_every_five_turns_with_the_points_between() -> None:
@@ -92,19 +90,6 @@ def test_topic_changes_need_new_topics_and_a_far_vector() -> None:
     without.end()
 
     assert (1, 1) == (with_vectors.profile.topic_changes, without.profile.topic_changes)
-
-
-def test_replayed_input_changes_nothing() -> None:
-    """At or below the state's offset nothing changes and nothing is emitted."""
-    session = Session()
-    for turn in range(5):
-        session.say(turn)
-    session.store()
-    assert session.state is not None
-    replay = SessionInput(said(99, risk=1.0), Position("turns", 3, 4), session.watermark)
-    state, outputs = fold(session.state, replay, POLICY)
-
-    assert ([], {}, None) == (outputs, state.changed_parts(), state.last_point)
 
 
 def test_duplicate_is_counted_and_otherwise_without_effect() -> None:

@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 from jobs.cli import app
 from jobs.lab.eval.escalation import judge_as_it_is, judging_by
 from jobs.lab.eval.escalation_scoring import Judged, Summary, summary
-from jobs.lab.train.card import COLUMNS, FAILURES, card_page, failures_of, measured_of
+from jobs.lab.train.card import FAILURES, card_page, failures_of, measured_of
 from jobs.lab.train.examples import own_dialogues, own_pairs
 from models.policy import Policy
-from models.risk.combination import UNITS
 from models.risk.turn_model import TurnModel, write_model
 from streams.inference.trained_scorer import model_at
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -52,27 +51,6 @@ def test_figures_of_a_run_are_flat_and_lack_what_could_not_be_reckoned() -> None
     assert (flat["control.turns"], flat["calm.fpr"], flat["red_attack.dialogues"]) == (0.5, 0.25, 2)
     assert not {"calm.recall", "calm.label", "red_attack.fpr"} & set(flat)
     assert "roc_auc_low" not in measured_of(RUN, None)
-
-
-def test_a_card_has_all_its_parts() -> None:
-    """Sources with licences, figures by source, weights, failures; one row for each source and one for all."""
-    page = card_page(carded(measured_of(RUN, (0.5, 1.0))))
-    card, weights = model_at(None).file.card, model_at(None).file.weights
-
-    assert re.findall(r"^#+ .*", page, re.MULTILINE)[1:] == [
-        "## Learnt from",
-        "## On families not trained on",
-        "## What weighs how much",
-        "## Known failures",
-    ]
-    for source in card.sources:
-        assert f"| {source.name} | {source.label} | {source.licence} | {source.dialogues} | {source.turns} | " in page
-    assert "|  | " + " | ".join(COLUMNS) + " |" in page
-    assert "\n| all | 6 | 0.875 | 0.833 | 0.500 | 0.500 | 0.500 | 0.250 | 0.500 |\n| calm | 4 |" in page
-    assert len(re.findall(r"^\| (?:all|calm|red_attack) \|", page, re.MULTILINE)) == 3
-    assert "95 % bootstrap: 0.500-1.000" in page
-    assert f"| level | {weights['level'] / UNITS:+.2f} |" in page
-    assert page.endswith("".join(f"- {failure}\n" for failure in FAILURES))
 
 
 def test_a_card_without_figures_says_so() -> None:
