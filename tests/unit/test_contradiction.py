@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from models.language import contradiction
 from models.language.contradiction import conflicts, sentences_of
 
 
@@ -72,10 +69,3 @@ def test_sentences_are_cut_at_stops_only() -> None:
     text = "It costs 2.5 euros at shop.example. Good! ... Really?"
 
     assert ("It costs 2.5 euros at shop.example.", "Good!", "Really?") == sentences_of(text)
-
-
-def test_examples_hold() -> None:
-    """The docstrings' examples give what they say."""
-    actual = doctest.testmod(contradiction)
-
-    assert (0, True) == (actual.failed, actual.attempted > 0)

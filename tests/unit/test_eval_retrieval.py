@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lab.eval import retrieval_questions, retrieval_scoring
 from jobs.lab.eval.retrieval_questions import Question, read_dialogues
 from jobs.lab.eval.retrieval_scoring import Answer, Report, query_times, session_recalls, turn_recalls
 from jobs.lab.eval.retrieval_table import recall_rows
@@ -53,11 +51,6 @@ def answer(category: int, turns: list[int], wanted: set[int]) -> Answer:
     places = [(f"s{n // 10}", n) for n in turns]
     question = Question("u", "?", category, frozenset((f"s{n // 10}", n) for n in wanted))
     return Answer(question, places, list(dict.fromkeys(session for session, _ in places)), float(len(turns)))
-
-
-def test_doctests() -> None:
-    """The modules' examples hold."""
-    assert [doctest.testmod(module).failed for module in (retrieval_questions, retrieval_scoring)] == [0, 0]
 
 
 def test_evidence_points_at_the_turns_as_they_are_produced(tmp_path: Path) -> None:

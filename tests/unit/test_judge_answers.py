@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
 from models.errors import LlmRubbish
-from streams.inference import openai_judge as openai
 from streams.inference.llm_answers import Said
 from streams.inference.openai_judge import verdict
 
 SURE = 0.9
-
-
-def test_examples_hold() -> None:
-    """The docstring's."""
-    actual = doctest.testmod(openai)
-
-    assert (0, True) == (actual.failed, actual.attempted > 0)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -10,15 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.retrieval import lexical
 from models.retrieval.lexical import AVERAGE_TERMS, K1, B, date_words, document_vector, query_vector, terms
 
 LONGEST_TURN = 256 * 1024
-
-
-def test_doctests() -> None:
-    """The module's examples hold."""
-    assert doctest.testmod(lexical).failed == 0
 
 
 @pytest.mark.parametrize(

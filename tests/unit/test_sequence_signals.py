@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import doctest
-
 import msgspec
 import pytest
 
-from models.risk.sequence import scale, trend
+from models.risk.sequence import trend
 from models.risk.sequence.signals import SIGNAL_NAMES, SequenceSignals
 from tests.sequence_sessions import FIRST_TURN, after, calm, escalating, restored, risky, state_of, value_after
 
@@ -72,10 +70,3 @@ def test_a_state_from_before_the_last_signal_goes_on() -> None:
     loaded = restored(older)
 
     assert {**whole.values(), SIGNAL_NAMES[-1]: 0.0} == loaded.values()
-
-
-def test_examples_of_the_scales_hold() -> None:
-    """Every example gives what it says, and there is at least one."""
-    actual = doctest.testmod(scale)
-
-    assert (0, True) == (actual.failed, actual.attempted > 0)
