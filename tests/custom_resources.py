@@ -60,10 +60,7 @@ _RULE = _object(
             name=_TEXT,
             patternType={"enum": ["literal", "prefix"]},
         ),
-        "operations": {
-            "type": "array",
-            "items": {"enum": _OPERATIONS},
-        },
+        "operations": {"type": "array", "items": {"enum": _OPERATIONS}},
         "host": _TEXT,
     }
 )

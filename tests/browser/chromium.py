@@ -17,8 +17,5 @@ _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--in-process-gpu")
 def chromium() -> Iterator[Browser]:
     """A browser. Its driver has an event loop in this thread: no asynchronous test may run before it is closed."""
     path = tool("chromium")
-    with (
-        sync_playwright() as playwright,
-        playwright.chromium.launch(executable_path=path, args=_ARGUMENTS) as browser,
-    ):
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path, args=_ARGUMENTS) as browser:
         yield browser

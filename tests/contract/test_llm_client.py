@@ -68,10 +68,7 @@ async def test_asks_as_the_api_says(server: StandIn, llm: OpenAiLlm) -> None:
         "model": "small",
         "messages": [{"role": "system", "content": "Do this."}, {"role": "user", "content": "with that"}],
         "temperature": 0.0,
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "Weather", "schema": json_schema(Weather)},
-        },
+        "response_format": {"type": "json_schema", "json_schema": {"name": "Weather", "schema": json_schema(Weather)}},
     }
 
 

@@ -24,17 +24,7 @@ from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
 from tests.apps_indexed import memory, standing
 from tests.bytes_left import files_with
-from tests.projects_indexed import (
-    changed,
-    chunk,
-    conversation,
-    episode,
-    pending,
-    remembered,
-    source,
-    stands,
-    went,
-)
+from tests.projects_indexed import changed, chunk, conversation, episode, pending, remembered, source, stands, went
 from tests.users_indexed import MatterEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")

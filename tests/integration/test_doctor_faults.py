@@ -295,9 +295,7 @@ FAULTS = {
         "schema of another model": Fault("vectors", _other_model, "minilm with 384", "turntide reindex"),
         "wrong token": Fault("tokens", _wrong_token, "index at http", "TURNTIDE_HTTP__TOKENS"),
     },
-    "the broker hangs": {
-        "hanging broker": Fault("broker", _hanging_broker, "no answer within", "address"),
-    },
+    "the broker hangs": {"hanging broker": Fault("broker", _hanging_broker, "no answer within", "address")},
 }
 """Set-up → what is planted there together: no two of one check, and none that disturbs another."""
 

@@ -52,12 +52,7 @@ class Secured:
         protocols: dict[str, dict[str, Any]] = {
             "SCRAM": {"security_protocol": "SASL_PLAINTEXT", **scram},
             "PLAIN": {"security_protocol": "SASL_PLAINTEXT", **login, "sasl_mechanism": "PLAIN"},
-            "TLS": {
-                "security_protocol": "SSL",
-                **tls,
-                "ssl_certfile": files["cert"],
-                "ssl_keyfile": files["key"],
-            },
+            "TLS": {"security_protocol": "SSL", **tls, "ssl_certfile": files["cert"], "ssl_keyfile": files["key"]},
             "SCRAMTLS": {"security_protocol": "SASL_SSL", **tls, **scram},
         }
         listeners = Listeners({name: way["security_protocol"] for name, way in protocols.items()})

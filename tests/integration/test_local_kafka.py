@@ -125,10 +125,7 @@ def test_stop_leaves_no_process_and_stale_state_is_seen(tmp_path: Path) -> None:
 def test_broker_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     """Kill -9 of the parent gives it no chance to stop the broker; the keeper does."""
     parent = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", _PARENT, str(tmp_path)],
-        cwd=_ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-c", _PARENT, str(tmp_path)], cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with parent:
         assert parent.stdout

@@ -131,9 +131,7 @@ async def test_limit_and_shift(settings: Settings) -> None:
     """No more than asked for, and times become those of sending."""
     before = datetime.now(UTC)
     summary, _ = await produced(
-        settings,
-        b"".join(turn_line("s", n) for n in range(100)),
-        Sending(limit=7, shift_to_now=True),
+        settings, b"".join(turn_line("s", n) for n in range(100)), Sending(limit=7, shift_to_now=True)
     )
     times = [msgspec.json.decode(record.value, type=Turn).timestamp for record in await on_topic(settings)]
 

@@ -66,8 +66,7 @@ class InMemory:
             columns = {name: value for name, value in named.items() if name in ddl()[table]}
             values = ", ".join(f"? AS {name}" for name in (*columns, "kafka_partition", "kafka_offset"))
             self.con.execute(
-                f"INSERT INTO {RAW}.{table} BY NAME SELECT {values}",
-                [*columns.values(), partition, offset],
+                f"INSERT INTO {RAW}.{table} BY NAME SELECT {values}", [*columns.values(), partition, offset]
             )
 
     def remove(self, table: str, partition: int, offset: int) -> None:

@@ -35,12 +35,7 @@ def demo(data_dir: Path, *options: str, environment: Mapping[str, str]) -> Itera
     command = [sys.executable, "-m", "jobs.cli", "demo", "--data-dir", str(data_dir), "--output", "json", *options]
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TURNTIDE_")}
     process = subprocess.Popen(  # noqa: S603 - our own command
-        command,
-        cwd=_ROOT,
-        env={**kept, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        command, cwd=_ROOT, env={**kept, **environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     with process:
         try:

@@ -40,11 +40,7 @@ PROJECT = "lamps"
 TASTE = "quincelarch"
 """A word of hers that becomes part of a fact's key."""
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
-EAGER = {
-    "log.retention.check.interval.ms": 1000,
-    "log.cleaner.backoff.ms": 500,
-    "log.segment.delete.delay.ms": 500,
-}
+EAGER = {"log.retention.check.interval.ms": 1000, "log.cleaner.backoff.ms": 500, "log.segment.delete.delay.ms": 500}
 """A broker that removes what is to be removed within seconds rather than minutes."""
 REMOVED_FROM = {
     *("topic turns.v1", "topic facts.v1", "topic user-episodes.v1", "topic memories.v1", "topic dead-letters.v1"),

@@ -85,10 +85,7 @@ async def _episodes(http: httpx.AsyncClient, wanted: int) -> tuple[list[str], di
 
 
 async def _tool(url: str, name: str, **arguments: Any) -> str:
-    async with (
-        httpx2.AsyncClient() as http,
-        Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
-    ):
+    async with httpx2.AsyncClient() as http, Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
         result = await client.call_tool(name, {"user_id": "alex", **arguments})
     return "".join(part.text for part in result.content if isinstance(part, TextContent))
 

@@ -198,8 +198,7 @@ def test_alerts_have_the_judgement_as_columns(writer: LakeWriter) -> None:
         writer, "SELECT alert_id, probability, threshold, model, policy_digest FROM alerts ORDER BY alert_id"
     )
     assert [("cusum", 2.4895)] == ask(
-        writer,
-        "SELECT c.signal, c.log_odds FROM (SELECT unnest(escalation.contributions) AS c FROM alerts) ORDER BY 1",
+        writer, "SELECT c.signal, c.log_odds FROM (SELECT unnest(escalation.contributions) AS c FROM alerts) ORDER BY 1"
     )
 
 

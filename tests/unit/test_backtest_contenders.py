@@ -38,8 +38,7 @@ SHIPPED_MODEL = model_at(None)
 def dialogues_file(file: Path, dialogues: list[Dialogue], sources: dict[str, str]) -> Path:
     """The dialogues of these sources, under other source names."""
     return labelled_file(
-        file,
-        [(each.session_id, sources[each.source], each.label, each.said_by_user) for each in dialogues],
+        file, [(each.session_id, sources[each.source], each.label, each.said_by_user) for each in dialogues]
     )
 
 

@@ -27,10 +27,7 @@ def drawn(seed: int, digits: int) -> list[Judged]:
     rng = random.Random(seed)
     return [
         judged(
-            f"s{n}",
-            round(rng.random(), digits),
-            escalating=rng.random() < 0.4,
-            first_risk=round(rng.random(), digits),
+            f"s{n}", round(rng.random(), digits), escalating=rng.random() < 0.4, first_risk=round(rng.random(), digits)
         )
         for n in range(80)
     ]

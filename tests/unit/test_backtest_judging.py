@@ -18,17 +18,7 @@ from models.events import AlertChanged, InputEvent, Role, SessionErased
 from models.policy import ModePolicy, ModeThreshold, Policy
 from models.risk.scorer import RuleScorer
 from streams.oracle.replay import Replay
-from tests.backtest_sessions import (
-    CALM,
-    LOUD,
-    RISING,
-    TOPIC,
-    conversation,
-    label,
-    labelled_file,
-    log_of,
-    traffic_of,
-)
+from tests.backtest_sessions import CALM, LOUD, RISING, TOPIC, conversation, label, labelled_file, log_of, traffic_of
 from tests.lake_records import NOW, turn
 from tests.topics_indexed import ZeroEmbedder
 
@@ -73,11 +63,7 @@ def test_alerts_are_those_of_the_replay_with_every_memory_on() -> None:
 
 def test_the_latest_label_counts_and_most_sessions_have_none() -> None:
     """A label is its session's, whoever gave another before."""
-    assert {name: each.escalating for name, each in sessions().items()} == {
-        "calm": False,
-        "rising": True,
-        "loud": None,
-    }
+    assert {name: each.escalating for name, each in sessions().items()} == {"calm": False, "rising": True, "loud": None}
 
 
 def test_a_session_escalated_where_any_of_its_alerts_was_right() -> None:

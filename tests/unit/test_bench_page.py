@@ -249,12 +249,6 @@ def test_command_prints_what_is_held_to_what(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["bench", "page", str(tmp_path), "--output", "json"])
 
     assert json.loads(result.stdout) == [
-        {
-            "figure": "cost of a turn, turn 10,000 to turn 10",
-            "value": 1.25,
-            "bound": 1.3,
-            "unit": "×",
-            "reached": True,
-        }
+        {"figure": "cost of a turn, turn 10,000 to turn 10", "value": 1.25, "bound": 1.3, "unit": "×", "reached": True}
     ]
     assert (tmp_path / PAGE).is_file()

@@ -148,12 +148,7 @@ def test_a_run_without_answers_is_no_measurement() -> None:
 
 @pytest.mark.parametrize(
     ("measured", "reached"),
-    [
-        (route(), True),
-        (route(p99_ms=15.1), False),
-        (route(errors=1), False),
-        (route(rate=190.0), False),
-    ],
+    [(route(), True), (route(p99_ms=15.1), False), (route(errors=1), False), (route(rate=190.0), False)],
 )
 def test_the_limit_holds_only_for_answers_that_keep_up(measured: Route, reached: bool) -> None:
     """A server that refuses or falls behind has not reached it, however fast the others were answered."""

@@ -152,8 +152,7 @@ async def test_a_request_that_is_never_answered_is_a_difference(
 
 
 @pytest.mark.parametrize(
-    ("ran", "not_checked"),
-    [(["memory", "enrich"], set()), (["memory"], {"answers"}), ([], {"users' state"})],
+    ("ran", "not_checked"), [(["memory", "enrich"], set()), (["memory"], {"answers"}), ([], {"users' state"})]
 )
 async def test_roles_that_never_ran_are_not_compared(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, ran: list[str], not_checked: set[str]

@@ -213,10 +213,7 @@ def test_missing_and_unexpected_alerts_are_problems(played: DemoState) -> None:
     summary = summary_of(played)
 
     assert not summary.as_expected
-    assert summary.problems == [
-        "medicine was expected to alert and did not",
-        "account alerted and was not expected to",
-    ]
+    assert summary.problems == ["medicine was expected to alert and did not", "account alerted and was not expected to"]
 
 
 def test_archive_findings_and_lost_turns_are_problems(played: DemoState) -> None:

@@ -11,13 +11,7 @@ from jobs.demo.report import render_report
 from models.project.folded import FoldedProject
 from models.project.view import ProjectView
 from tests.api_doubles import Served
-from tests.demo_outputs import (
-    DEMO_POLICY,
-    MADE_AT,
-    PROJECT,
-    played_state,
-    summary_of,
-)
+from tests.demo_outputs import DEMO_POLICY, MADE_AT, PROJECT, played_state, summary_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 

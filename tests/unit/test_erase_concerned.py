@@ -197,9 +197,7 @@ def test_a_session_lasts_from_its_first_to_its_last_word() -> None:
         for session_id, user, span in spoke_in(turn(number), subject_of(request("session", session_id="s-1"), ["s-1"])):
             concerned.spoke(session_id, user, span)
 
-    assert concerned.sessions == {
-        "s-1": {User("support", "u-1"): Span(turn(1).timestamp, turn(3).timestamp)},
-    }
+    assert concerned.sessions == {"s-1": {User("support", "u-1"): Span(turn(1).timestamp, turn(3).timestamp)}}
 
 
 @pytest.mark.parametrize(

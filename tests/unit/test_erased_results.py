@@ -21,11 +21,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def marks(results: Sequence[PartitionFolded]) -> list[tuple[int, set[str], int | None]]:
     """Of each result: erasures, what it changes, and the erasure it names."""
     return [
-        (
-            result.erased,
-            set(result.changed),
-            None if mark is None else msgspec.msgpack.decode(mark, type=int),
-        )
+        (result.erased, set(result.changed), None if mark is None else msgspec.msgpack.decode(mark, type=int))
         for result in results
         for mark in [result.changed[PARTITION_ENTITY].get(ERASED_PART)]
     ]

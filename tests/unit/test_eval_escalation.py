@@ -105,9 +105,7 @@ class SlowAtFirst(WordLlamaEmbedder):
         return super().embed(texts)
 
 
-def test_what_a_turn_costs_is_the_best_of_three_rounds_and_counts_its_features(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_turn_costs_is_the_best_of_three_rounds_and_counts_its_features(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wait in one round is not the turn's; features cost what they cost."""
     dialogues, embedder = made_up()[:1], SlowAtFirst()
     turns = len(dialogues[0].said_by_user)

@@ -37,10 +37,7 @@ def fact(
 
 
 def message(
-    content: str,
-    *facts: LabelledFact,
-    retractions: tuple[LabelledRetraction, ...] = (),
-    split: Split = "dev",
+    content: str, *facts: LabelledFact, retractions: tuple[LabelledRetraction, ...] = (), split: Split = "dev"
 ) -> LabelledMessage:
     """A labelled message whose text is its id."""
     return LabelledMessage(content, split, "fact" if facts else "detail", content, list(facts), list(retractions))

@@ -103,11 +103,7 @@ def test_a_missing_file_is_a_configuration_error(tmp_path: Path) -> None:
         read_dialogues(tmp_path / "nowhere.json", filling=FILLING)
 
 
-ANSWERS = [
-    answer(4, [1, 2, 3], {2}),
-    answer(1, [9, 8, 7, 6, 5, 44, 4], {4, 9}),
-    answer(5, [1], {50}),
-]
+ANSWERS = [answer(4, [1, 2, 3], {2}), answer(1, [9, 8, 7, 6, 5, 44, 4], {4, 9}), answer(5, [1], {50})]
 
 
 def test_recall_is_the_mean_over_questions() -> None:

@@ -28,10 +28,7 @@ def test_the_seeds_example() -> None:
     """Seed 002, step 1: two facts with the confidences it gives."""
     facts = extract("My name is Alex and I prefer Python").facts
 
-    expected = [
-        ("identity", "name", "Alex", 1.0),
-        ("preference", "language", "Python", 0.9),
-    ]
+    expected = [("identity", "name", "Alex", 1.0), ("preference", "language", "Python", 0.9)]
     assert expected == [(fact.category, fact.key, fact.value, fact.confidence) for fact in facts]
 
 

@@ -62,10 +62,7 @@ def test_document_weights_follow_the_formula() -> None:
     length = K1 * (1 - B + B * 3 / AVERAGE_TERMS)
     boat, race = (terms(word)[0] for word in ("boat", "race"))
 
-    assert by_term == {
-        boat: pytest.approx(2 * (K1 + 1) / (2 + length)),
-        race: pytest.approx((K1 + 1) / (1 + length)),
-    }
+    assert by_term == {boat: pytest.approx(2 * (K1 + 1) / (2 + length)), race: pytest.approx((K1 + 1) / (1 + length))}
     assert vector.indices.tolist() == sorted(by_term)
 
 

@@ -59,8 +59,7 @@ def test_what_takes_a_decision_is_left_to_people(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("option", "left", "code"),
-    [("--check", Does.APPLY, 1), ("--apply", Does.NOTHING, 0), ("--apply", Does.BY_HAND, 1)],
+    ("option", "left", "code"), [("--check", Does.APPLY, 1), ("--apply", Does.NOTHING, 0), ("--apply", Does.BY_HAND, 1)]
 )
 def test_the_exit_code_says_what_is_left(monkeypatch: pytest.MonkeyPatch, option: str, left: Does, code: int) -> None:
     """Looked at anew after it was applied; what is left to people is left."""

@@ -60,8 +60,7 @@ def test_signature_is_the_specifications() -> None:
 
 
 @pytest.mark.parametrize(
-    "secret",
-    ["", "whsec_", "whsec_***", SECRET.removeprefix("whsec_"), "whsec_" + base64.b64encode(b"short").decode()],
+    "secret", ["", "whsec_", "whsec_***", SECRET.removeprefix("whsec_"), "whsec_" + base64.b64encode(b"short").decode()]
 )
 def test_bad_secrets_are_refused(secret: str) -> None:
     """A secret that is none, or too short to be one, is told before the first delivery, and not repeated."""

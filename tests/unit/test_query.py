@@ -32,11 +32,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     ("form", "read"),
-    [
-        (QueryFormat.PARQUET, pl.read_parquet),
-        (QueryFormat.CSV, pl.read_csv),
-        (QueryFormat.JSON, pl.read_json),
-    ],
+    [(QueryFormat.PARQUET, pl.read_parquet), (QueryFormat.CSV, pl.read_csv), (QueryFormat.JSON, pl.read_json)],
 )
 def test_rows_are_written_to_a_file(archive: Path, form: QueryFormat, read: object) -> None:
     """In each form, with the values that were asked for; nothing else is left in the folder."""

@@ -89,11 +89,9 @@ def test_files_are_written_as_wholes(tmp_path: Path) -> None:
     write_page(made, tmp_path / "report.html")
     places = write_pictures(made, tmp_path / "pictures")
 
-    assert [
-        "summary.png",
-        "overview-1-picture-0-i.png",
-        "overview-2-picture-1-i.png",
-    ] == [place.name for place in places]
+    assert ["summary.png", "overview-1-picture-0-i.png", "overview-2-picture-1-i.png"] == [
+        place.name for place in places
+    ]
     assert {PNG} == {place.read_bytes()[:4] for place in places}
     assert {"report.html", "pictures"} == {path.name for path in tmp_path.iterdir()}
 

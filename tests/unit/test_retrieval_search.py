@@ -143,11 +143,7 @@ async def test_places_that_do_not_exist_are_not_given(
     ],
 )
 async def test_a_scope_holds(
-    search: HybridSearch,
-    store: ServerStore,
-    embedder: WordLlamaEmbedder,
-    scope: Scope,
-    expected: set[tuple[str, int]],
+    search: HybridSearch, store: ServerStore, embedder: WordLlamaEmbedder, scope: Scope, expected: set[tuple[str, int]]
 ) -> None:
     """Every field that is named must hold, however well the rest would match."""
     text = "The boat lies in the harbour."

@@ -129,10 +129,7 @@ def test_next_close_is_when_the_first_window_closes() -> None:
     due = windows.next_close()
     assert due is not None
 
-    assert ([], [(6, 11, 1)]) == (
-        windows.close(due - timedelta(microseconds=1)),
-        spans(windows.close(due)),
-    )
+    assert ([], [(6, 11, 1)]) == (windows.close(due - timedelta(microseconds=1)), spans(windows.close(due)))
 
 
 def test_state_is_bounded_and_survives_storage() -> None:

@@ -52,8 +52,7 @@ def test_too_short_a_run_leaves_it_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(-1.0, 4.0, "flat"), (-1.0, 4.1, "open"), (4.0, 9.0, "open"), (4.1, 9.0, "grows")],
+    ("low", "high", "expected"), [(-1.0, 4.0, "flat"), (-1.0, 4.1, "open"), (4.0, 9.0, "open"), (4.1, 9.0, "grows")]
 )
 def test_verdict_is_by_the_interval(low: float, high: float, expected: str) -> None:
     """Two per cent of 200 MB an hour is the limit."""

@@ -120,12 +120,7 @@ def test_structlog_and_stdlib_lines_have_one_form(capsys: pytest.CaptureFixture[
     logging.getLogger("aiokafka.conn").warning("lost %s", "broker-1")
     ours, theirs = lines(capsys)
 
-    assert (
-        ours["event"],
-        ours["partition"],
-        ours["level"],
-        ours["logger"],
-    ) == ("batch_folded", 3, "info", "streams.x")
+    assert (ours["event"], ours["partition"], ours["level"], ours["logger"]) == ("batch_folded", 3, "info", "streams.x")
     assert (theirs["event"], theirs["level"], theirs["logger"]) == ("lost broker-1", "warning", "aiokafka.conn")
     assert ours["timestamp"].endswith("Z")
 

@@ -97,13 +97,7 @@ NOT_IMPERATIVE = [
     "Can you help him?",
 ]
 QUESTION = ["How do I bake bread", "is it raining?", "Can you help me with this", "what's up", "Really?", "Why?!"]
-NOT_QUESTION = [
-    "What a day",
-    "When I was young I sang",
-    "will call tomorrow",
-    "see http://x.y/a?b=c for it",
-    "Thanks.",
-]
+NOT_QUESTION = ["What a day", "When I was young I sang", "will call tomorrow", "see http://x.y/a?b=c for it", "Thanks."]
 REFUSAL = [
     "I'm sorry, but I can't help with that.",
     "I cannot provide that information.",

@@ -101,11 +101,7 @@ def test_messages_before_the_damage_are_kept(damage: Callable[[bytes], bytes]) -
     unpacked = talk.ask(0)[-1]
     (letter,) = talk.damages
 
-    assert ([0, 1, 9, 10, 11, 12, 14], 7, wrong) == (
-        unpacked.active_turns,
-        unpacked.released_messages,
-        letter.value,
-    )
+    assert ([0, 1, 9, 10, 11, 12, 14], 7, wrong) == (unpacked.active_turns, unpacked.released_messages, letter.value)
 
 
 @pytest.mark.parametrize("damage", [flip_a_letter, with_third(content="Message 3 of it.")])
@@ -173,11 +169,7 @@ def test_one_damaged_block_of_several() -> None:
     talk, _ = damaged(NOTHING_WHOLE["nothing"], messages=49)
     unpacked = talk.ask(0)[-1]
 
-    assert (1, [*range(32, 49), 50], 32) == (
-        len(talk.damages),
-        unpacked.active_turns,
-        unpacked.released_messages,
-    )
+    assert (1, [*range(32, 49), 50], 32) == (len(talk.damages), unpacked.active_turns, unpacked.released_messages)
 
 
 def test_nothing_else_is_lost() -> None:

@@ -25,12 +25,7 @@ def test_first_message_starts_a_topic() -> None:
         started.active,
         started.kept,
     )
-    assert ([0], [], 1, 0) == (
-        started.active_turns,
-        started.packed_turns,
-        started.message_count,
-        started.access_count,
-    )
+    assert ([0], [], 1, 0) == (started.active_turns, started.packed_turns, started.message_count, started.access_count)
     assert (0.5, "short-term", 1.0, None) == (
         started.importance,
         started.memory_type,
@@ -40,9 +35,7 @@ def test_first_message_starts_a_topic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "topics"),
-    [(0.49, 1), (0.5, 2), (0.51, 2)],
-    ids=["above it joins", "at it starts", "below it starts"],
+    ("threshold", "topics"), [(0.49, 1), (0.5, 2), (0.51, 2)], ids=["above it joins", "at it starts", "below it starts"]
 )
 def test_threshold_must_be_passed(threshold: float, topics: int) -> None:
     """A message joins above the threshold, as the seed says, and not at it."""
