@@ -35,6 +35,7 @@ from models.events.erase import SpaceErasure
 from models.policy import Policy
 from models.policy.app import AppPolicy
 from models.wire.codec import encode
+from tests.entity_driver import EntityDriver
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 THINGS = (
@@ -52,15 +53,14 @@ THINGS = (
 """What nobody would take for one another."""
 
 
-class Space:
+class Space(EntityDriver):
     """One space: commands get the next offset and a second each, ended conversations the next place of `turns.v1`."""
 
     def __init__(self, policy: Policy | None = None, *, app: str = "shop", user: str = "", **apps: object) -> None:
         self.policy = policy or Policy(apps=msgspec.convert(apps, AppPolicy))
         self.ids = {"app_id": app, "user_id": user}
-        self.stored: dict[str, bytes] = {}
-        self.state = self.read()
-        self.outputs: list[SpaceOutput] = []
+        self.stored, self.outputs = {}, []
+        self.state: SpaceState = self.load()
         self.told: dict[int, AppMemoryChanged] = {}
         self.most = self.policy.apps.most
         self.offset = 0
@@ -122,13 +122,9 @@ class Space:
         (audited,) = [output for output in self.put(kind(**more)) if isinstance(output, AppMemoryAudited)]
         return audited
 
-    def store(self) -> None:
-        """Write changed parts, forget the working copy and read it back."""
-        for part, value in self.state.changed_parts().items():
-            self.stored.pop(part, None)
-            if value is not None:
-                self.stored[part] = value
-        self.state = self.read()
+    def load(self) -> SpaceState:
+        """The state as it is stored."""
+        return self.read()
 
     def read(self, parts: Mapping[str, bytes] | None = None) -> SpaceState:
         """A working copy of what is stored, or of other parts."""
@@ -180,10 +176,6 @@ class Space:
     def asked_for_compactions(self) -> list[CompactionRequested]:
         """Every request for a decision."""
         return self.of(CompactionRequested)
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        """Outputs of a kind."""
-        return [output for output in self.outputs if isinstance(output, kind)]
 
 
 def ended(said: str, session: str, source: Position, at: datetime, **more: Any) -> ConversationEnded:

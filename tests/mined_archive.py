@@ -68,6 +68,7 @@ from streams.archive.progress import Move, Place
 from streams.archive.rows import Landed
 from streams.archive.writer import LakeWriter
 from streams.inference.wordllama import WordLlamaEmbedder
+from tests.entity_driver import keep_parts
 from tests.lake_records import PREFIX, Record, paths
 from tests.mined_plan import BEGIN, DAYS, FIRST, PLAN, SESSIONS_A_DAY, USERS, Planted, inputs
 
@@ -165,10 +166,7 @@ class _Fold:
         outputs: list[OutputEvent] = []
         for folded in self._fold.fold(arrivals):
             for entity, parts in folded.changed.items():
-                kept = self._entities.setdefault(entity, {})
-                kept.update({part: value for part, value in parts.items() if value is not None})
-                for part in [part for part, value in parts.items() if value is None]:
-                    kept.pop(part, None)
+                keep_parts(self._entities.setdefault(entity, {}), parts)
             outputs += folded.outputs
         log.put(outputs)
         return outputs

@@ -31,12 +31,12 @@ from models.project.fold import fold
 from models.project.mentions import item_of
 from models.project.state import ProjectState
 from models.wire.codec import encode
+from tests.entity_driver import Entities, EntityDriver, keep_entities
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-Stored = dict[str, dict[str, bytes]]
 
 
-class Project:
+class Project(EntityDriver):
     """One project: commands get the next offset and a second each, turns the next place of `turns.v1`.
 
     Attributes:
@@ -47,10 +47,10 @@ class Project:
         self.policy = policy or Policy(projects=msgspec.convert(projects, ProjectPolicy))
         self.ids = {"app_id": "shop", "project_id": "web"}
         self.key = project_key(**self.ids)
-        self.stored: Stored = {}
+        self.stored: Entities = {}  # type: ignore[assignment] # a project is stored in several entities
         self.stores = stores
-        self.state = self._load()
-        self.outputs: list[ProjectOutput] = []
+        self.state: ProjectState = self.load()
+        self.outputs = []
         self.told: dict[tuple[str, int], ProjectItemChanged] = {}
         self.offset = 0
         self.now = NOON
@@ -116,17 +116,11 @@ class Project:
 
     def store(self) -> None:
         """Write changed parts, forget the working copy and read it back."""
-        for entity, parts in self.state.changed().items():
-            kept = self.stored.setdefault(entity, {})
-            for part, value in parts.items():
-                kept.pop(part, None)
-                if value is not None:
-                    kept[part] = value
-            if not kept:
-                del self.stored[entity]
-        self.state = self._load()
+        keep_entities(self.stored, self.state.changed())
+        self.state = self.load()
 
-    def _load(self) -> ProjectState:
+    def load(self) -> ProjectState:
+        """The state as it is stored."""
         return ProjectState(self.key, self.stored.get, self.policy)
 
     def items(self, kind: str) -> dict[str, Any]:
@@ -158,10 +152,6 @@ class Project:
     def consolidations(self) -> list[ProjectConsolidated]:
         """Every one that ended."""
         return self.of(ProjectConsolidated)
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        """Outputs of a kind."""
-        return [output for output in self.outputs if isinstance(output, kind)]
 
 
 def causes(outputs: Sequence[ProjectOutput], kind: str = "memory") -> list[tuple[str, str]]:

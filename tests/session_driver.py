@@ -21,21 +21,21 @@ from models.events import (
 from models.policy import Policy
 from models.session.fold import SessionState, fold
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
+from tests.entity_driver import EntityDriver
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = Policy()
 
 
-class Session:
+class Session(EntityDriver):
     """One session on one partition: inputs get the next offset and a clock that follows them."""
 
     def __init__(self, policy: Policy = POLICY) -> None:
         self.policy = policy
         self.state: SessionState | None = None
-        self.stored: dict[str, bytes] = {}
+        self.stored, self.outputs = {}, []
         self.offset = 0
         self.watermark = NOON
-        self.outputs: list[OutputEvent] = []
 
     def put(self, event: SessionEvent, *, risk: float | None = None, vector: Sequence[float] | None = None) -> None:
         """Fold one event and collect its outputs."""
@@ -58,14 +58,9 @@ class Session:
         """End the session."""
         self.put(SessionEnded(session_id="s", timestamp=NOON + timedelta(minutes=minute), reason="bye"))
 
-    def store(self) -> None:
-        """Write changed parts, forget the working copy and read it back."""
-        assert self.state is not None
-        for part, value in self.state.changed_parts().items():
-            self.stored.pop(part, None)
-            if value is not None:
-                self.stored[part] = value
-        self.state = SessionState.load(self.stored) if self.stored else None
+    def load(self) -> SessionState | None:
+        """The state as it is stored."""
+        return SessionState.load(self.stored) if self.stored else None
 
     @property
     def deadline(self) -> datetime:
@@ -77,17 +72,18 @@ class Session:
     @property
     def profile(self) -> ProfileUpdated:
         """The last profile."""
-        return [output for output in self.outputs if isinstance(output, ProfileUpdated)][-1]
+        profile: ProfileUpdated = self.of(ProfileUpdated)[-1]
+        return profile
 
     @property
     def alerts(self) -> list[AlertChanged]:
         """Every change of an alert."""
-        return [output for output in self.outputs if isinstance(output, AlertChanged)]
+        return self.of(AlertChanged)
 
     @property
     def segments(self) -> list[SegmentCompacted]:
         """Every compaction."""
-        return [output for output in self.outputs if isinstance(output, SegmentCompacted)]
+        return self.of(SegmentCompacted)
 
 
 def said(turn: int, content: str = "The boat needs sails.", **more: object) -> Turn:

@@ -33,18 +33,18 @@ from models.policy import Policy, UserPolicy
 from models.user.fold import fold
 from models.user.state import UserState
 from models.wire.codec import encode
+from tests.entity_driver import EntityDriver
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class User:
+class User(EntityDriver):
     """One user of one app: commands get the next offset, turns the next place of their partition and a minute each."""
 
     def __init__(self, policy: Policy | None = None, **users: object) -> None:
         self.policy = policy or Policy(users=msgspec.convert(users, UserPolicy))
-        self.stored: dict[str, bytes] = {}
-        self.state = self.read()
-        self.outputs: list[UserOutput] = []
+        self.stored, self.outputs = {}, []
+        self.state: UserState = self.load()
         self.offset = 0
         self.now = NOON
         self._offsets: dict[int, int] = {}
@@ -92,13 +92,9 @@ class User:
         """A session is erased, by default whenever it was (minutes from noon), or without one the user."""
         return self.put(session_erased(session, first, last) if session else user_erased())
 
-    def store(self) -> None:
-        """Write changed parts, forget the working copy and read it back."""
-        for part, value in self.state.changed_parts().items():
-            self.stored.pop(part, None)
-            if value is not None:
-                self.stored[part] = value
-        self.state = self.read()
+    def load(self) -> UserState:
+        """The state as it is stored."""
+        return self.read()
 
     def read(self, parts: Mapping[str, bytes] | None = None) -> UserState:
         """A working copy of what is stored, or of other parts."""
@@ -107,27 +103,28 @@ class User:
     @property
     def requests(self) -> list[tuple[int, int]]:
         """First and last turn of every episode that was asked for."""
-        return [(o.first_turn, o.last_turn) for o in self.outputs if isinstance(o, EpisodeRequested)]
+        return [(o.first_turn, o.last_turn) for o in self.of(EpisodeRequested)]
 
     @property
     def asked(self) -> list[FactsRequested]:
         """Every message that a slower extractor was asked to look at."""
-        return [output for output in self.outputs if isinstance(output, FactsRequested)]
+        return self.of(FactsRequested)
 
     @property
     def episodes(self) -> list[EpisodeCompressed]:
         """Every episode."""
-        return [output for output in self.outputs if isinstance(output, EpisodeCompressed)]
+        return self.of(EpisodeCompressed)
 
     @property
     def changes(self) -> list[FactChanged]:
         """Everything told of facts."""
-        return [output for output in self.outputs if isinstance(output, FactChanged)]
+        return self.of(FactChanged)
 
     @property
     def standing(self) -> UserMemoryChanged:
         """How far the memory is, as last told."""
-        return [output for output in self.outputs if isinstance(output, UserMemoryChanged)][-1]
+        standing: UserMemoryChanged = self.of(UserMemoryChanged)[-1]
+        return standing
 
     @property
     def at_hand(self) -> list[tuple[str, int]]:

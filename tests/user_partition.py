@@ -9,8 +9,7 @@ from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PartitionFolded
 from models.wire.arrival import Command
 from models.wire.codec import encode
-
-Entities = dict[str, dict[str, bytes]]
+from tests.entity_driver import Entities, keep_entities
 
 
 def commands(*events: CommandEvent, first: int = 0) -> list[Command]:
@@ -25,14 +24,7 @@ def keep(entities: Entities, fold: MemoryPartitionFold, log: Sequence[Command]) 
 
 def keep_result(entities: Entities, folded: PartitionFolded) -> list[OutputEvent]:
     """Keep one result; gives what comes out with it."""
-    for entity, parts in folded.changed.items():
-        kept = entities.setdefault(entity, {})
-        for part, value in parts.items():
-            kept.pop(part, None)
-            if value is not None:
-                kept[part] = value
-        if not kept:
-            del entities[entity]
+    keep_entities(entities, folded.changed)
     return folded.outputs
 
 

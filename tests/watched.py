@@ -20,6 +20,7 @@ from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings import load_settings
 from streams.wiring import policy_of
+from tests.entity_driver import Entities, keep_entities
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 SESSION = "s"
@@ -59,7 +60,7 @@ class Watched:
     """One session on a partition, its turns a minute apart."""
 
     def __init__(self) -> None:
-        self.entities: dict[str, dict[str, bytes]] = {}
+        self.entities: Entities = {}
         self.outputs: list[OutputEvent] = []
         self.dead: list[DeadLetter] = []
         self._fold = PartitionFold(self.entities, shipped_policy())
@@ -83,9 +84,7 @@ class Watched:
         self.dead += dead
         for folded in self._fold.fold(arrivals):
             self.outputs += folded.outputs
-            for entity, changes in folded.changed.items():
-                parts = self.entities.get(entity, {}) | changes
-                self.entities[entity] = {part: value for part, value in parts.items() if value is not None}
+            keep_entities(self.entities, folded.changed)
         return self
 
     @staticmethod

@@ -28,6 +28,7 @@ from models.risk.escalation import Escalating
 from models.risk.sequence.signals import SIGNAL_NAMES
 from models.session.fold import SessionState, fold
 from models.wire.arrival import SessionEvent, SessionInput
+from tests.entity_driver import keep_parts
 from tests.escalation_driver import MODEL, judged_by, units
 from tests.session_driver import NOON, said
 
@@ -84,10 +85,7 @@ def run(
     state: SessionState | None = None
     for n, item in enumerate([*log, None]):
         if state is not None and (n in cuts or item is None):
-            for part, value in state.changed_parts().items():
-                stored.pop(part, None)
-                if value is not None:
-                    stored[part] = value
+            keep_parts(stored, state.changed_parts())
             state = SessionState.load(stored) if stored else None
         if item is not None:
             state, emitted = fold(state, item, policy)

@@ -13,10 +13,10 @@ from models.events import ClockTicked, InputEvent, Position, Role, SessionEnded,
 from models.partition.sessions import Arrival, PartitionFold
 from models.policy import PartitionPolicy, Policy, SessionPolicy
 from models.wire.codec import encode
+from tests.entity_driver import Entities, keep_entities
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=5), closed_retention=timedelta(minutes=20)))
-Entities = dict[str, dict[str, bytes]]
 
 EVENT = st.tuples(
     st.sampled_from(["turn", "turn", "turn", "turn", "turn", "ended", "tick"]),
@@ -59,14 +59,7 @@ def apply(entities: Entities, fold: PartitionFold, log: Sequence[Arrival], outpu
     for folded in fold.fold(log):
         for event in folded.outputs:
             assert outputs.setdefault(event.id, encode(event)) == encode(event)
-        for entity, parts in folded.changed.items():
-            kept = entities.setdefault(entity, {})
-            for part, value in parts.items():
-                kept.pop(part, None)
-                if value is not None:
-                    kept[part] = value
-            if not kept:
-                del entities[entity]
+        keep_entities(entities, folded.changed)
 
 
 @settings(max_examples=150, deadline=None)

@@ -32,6 +32,7 @@ from models.session.fold import SessionState, fold
 from models.session.topics.state import PREFIX as TOPIC_PARTS
 from models.text.words import word_set
 from models.wire.arrival import SessionEvent, SessionInput, SessionTimedOut
+from tests.entity_driver import keep_parts
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POLICY = Policy(session=SessionPolicy(timeout=timedelta(minutes=8), closed_retention=timedelta(minutes=30)))
@@ -127,11 +128,7 @@ def run(
         for item in batch:
             state, emitted = fold(state, item, policy)
             outputs += emitted
-        for part, value in state.changed_parts().items() if state else ():
-            if value is None:
-                stored.pop(part, None)
-            else:
-                stored[part] = value
+        keep_parts(stored, state.changed_parts() if state else {})
     return stored, outputs
 
 

@@ -47,9 +47,11 @@ def test_the_sweep_is_that_of_counting_at_every_threshold() -> None:
     ]
 
 
-def test_there_is_no_sweep_of_one_kind() -> None:
-    """A curve needs both."""
+def test_one_kind_alone_has_no_curve_and_no_reliability() -> None:
+    """Both need sessions of both kinds."""
     assert sweep([judged("b", 0.1, escalating=False), judged("u", 0.9)]) == []
+
+    assert reliability_of([judged("b", 0.4, escalating=False), judged("u", 0.9)], 0.2) == []
 
 
 @pytest.mark.parametrize("digits", [1, 4])
@@ -82,7 +84,7 @@ def test_each_app_is_held_against_all_benign_sessions() -> None:
 
 
 def test_corners_draw_the_same_line() -> None:
-    """Fewer points, the same area, the same ends; and no three of them in a row."""
+    """Same area and ends with fewer points, none inside a straight run; a slope keeps all of its points."""
     whole = sweep(drawn(7, digits=4))
 
     fewer = corners(whole)
@@ -94,9 +96,6 @@ def test_corners_draw_the_same_line() -> None:
         assert not one.recall == other.recall == another.recall
         assert not one.false_alarm_ratio == other.false_alarm_ratio == another.false_alarm_ratio
 
-
-def test_corners_of_a_slope_are_its_points() -> None:
-    """Only what lies straight up or straight to the right is left out."""
     slope = [SweepPoint(0.9, 0.1, 0.1), SweepPoint(0.8, 0.2, 0.2), SweepPoint(0.7, 0.3, 0.3)]
 
     assert corners(slope) == slope
@@ -127,8 +126,3 @@ def test_reliability_is_at_the_base_rate_that_is_assumed() -> None:
         (4, 0.34, 0.1),
         (1, 1.0, 1.0),
     ]
-
-
-def test_without_both_kinds_nothing_is_said_of_probabilities() -> None:
-    """A share of escalating sessions needs both."""
-    assert reliability_of([judged("b", 0.4, escalating=False), judged("u", 0.9)], 0.2) == []

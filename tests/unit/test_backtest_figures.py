@@ -42,17 +42,14 @@ def test_ratios_of_nothing_are_none() -> None:
     assert found.median_delay_turns is found.median_first_alert_turn is found.alerts_per_day is None
 
 
-def test_apps_add_up_to_the_whole() -> None:
-    """Each session is in one app."""
+def test_apps_add_up_to_the_whole_and_the_span_is_of_all() -> None:
+    """Each session is in one app; the span is from the first turn to the last, nothing for no session."""
     by_app = figures_by_app(SESSIONS, None)
 
     assert list(by_app) == ["shop", "support"]
     assert sum(each.false_alarms for each in by_app.values()) == figures_of(SESSIONS, None).false_alarms
     assert (by_app["shop"].recall, by_app["support"].recall) == (1.0, 0.5)
 
-
-def test_the_span_goes_from_the_first_turn_to_the_last() -> None:
-    """And is nothing for no session."""
     assert span_of(SESSIONS) == timedelta(days=2)
     assert span_of([]) == timedelta(0)
 

@@ -49,30 +49,24 @@ def measured(ours: float, faust: float, *, quix: float | None = None) -> Round:
     )
 
 
-def test_ratio_is_taken_within_a_round() -> None:
-    """A round in which everything was slow by half leaves the ratio as it is."""
+def test_medians_are_within_a_round_and_of_what_is_there() -> None:
+    """A slow round leaves the ratio as it is; what is missing in a row does not count as zero there."""
     ours = [Timing(400, 1.0), Timing(200, 1.0), Timing(400, 1.0)]
     theirs = [Timing(100, 1.0), Timing(100, 2.0), Timing(80, 1.0)]
 
     assert ratio(ours, theirs) == 4.0
 
-
-def test_medians_leave_out_what_a_row_does_not_have() -> None:
-    """A contender that is missing in a row does not count as zero there."""
     rows = [{"a": 1.0, "b": 8.0}, {"a": 9.0}, {"a": 2.0, "b": 4.0}]
 
     assert medians(rows) == {"a": 2.0, "b": 6.0}
 
 
 def test_latency_is_the_median_of_each_rounds_percentiles() -> None:
-    """One slow round does not become everybody's p99."""
+    """One slow round is not everybody's p99; no alert is a failure, not a latency of nothing."""
     rounds = [[0.0, 50.0, 100.0], [0.0, 500.0, 1000.0], [0.0, 100.0, 200.0]]
 
     assert latency(rounds) == Latency(p50=100.0, p99=198.0, alerts=9)
 
-
-def test_latency_needs_alerts_in_every_round() -> None:
-    """No alert is a failure, not a latency of nothing."""
     with pytest.raises(BenchFailed, match="single_turn_risk"):
         latency([[1.0], []])
 
@@ -85,7 +79,7 @@ def test_too_few_turns_are_no_measurement(timing: Timing) -> None:
 
 
 def test_report_compares_the_role_with_each() -> None:
-    """Ratios by name, medians beside them; Quix is null where it is not installed."""
+    """Ratios by name, medians beside them; Quix is null only where it is not installed."""
     report = summarise(
         [measured(1000, 100), measured(1200, 100), measured(900, 100)], turns=50, load_average=0.5, cpus=2
     )
@@ -96,9 +90,6 @@ def test_report_compares_the_role_with_each() -> None:
     assert report.absolute_turns_per_s["per_event_faust"] == 100
     assert report.alert_latency_ms == Latency(p50=50.0, p99=99.0, alerts=9)
 
-
-def test_report_with_quix() -> None:
-    """Where it is installed it is compared like the others."""
     report = summarise([measured(1000, 100, quix=500)], turns=50, load_average=0.5, cpus=2)
 
     assert report.ratio_quix == 2.0
@@ -138,7 +129,7 @@ def test_each_round_begins_with_another_contender() -> None:
 
 
 def test_stopwatch_leaves_the_warm_up_out() -> None:
-    """A quarter of a short run is warm-up; it is done with its last turn and not before."""
+    """A quarter of a short run; done with its last turn and not before, and never where there is no end."""
     stopwatch = Stopwatch(100)
     ended = [stopwatch.took_one() for _ in range(100)]
 
@@ -146,9 +137,6 @@ def test_stopwatch_leaves_the_warm_up_out() -> None:
     assert stopwatch.timing().turns == 75
     assert stopwatch.timing().seconds > 0
 
-
-def test_stopwatch_without_end_is_never_done() -> None:
-    """A contender that is to be killed does not stop by itself."""
     stopwatch = Stopwatch(None)
 
     assert not any(stopwatch.took_one() for _ in range(1_000))

@@ -51,24 +51,18 @@ def test_nothing_lost_is_nothing_counted() -> None:
     assert count_alerts(events, [*events, *alerts]) == Alerts(0, 0, len(alerts), 0)
 
 
-def test_turns_lost_in_one_session_do_not_hide_those_doubled_in_another() -> None:
-    """Each session's own difference counts."""
+def test_lost_turns_are_counted_by_session() -> None:
+    """Each session's own difference; what never came is lost; of closing profiles the last counts."""
     expected = [*conversation("a"), *conversation("b")]
     found = [*closing(conversation("a"), turn_count=9), *closing(conversation("b"), duplicate_turns=4)]
 
     assert count_turns(expected, found) == Turns(lost=3, doubled=4)
 
-
-def test_a_session_without_its_closing_profile_lost_all_its_turns() -> None:
-    """What never came is lost, not unknown."""
     expected = conversation()
     found = [event for event in expected if not isinstance(event, ProfileUpdated) or event.open]
 
     assert count_turns(expected, found) == Turns(lost=12, doubled=0)
 
-
-def test_the_last_closing_profile_counts() -> None:
-    """A repeat after a kill replaces the one before."""
     expected = conversation()
 
     assert count_turns(expected, [*closing(expected, turn_count=10), *expected]) == Turns(0, 0)

@@ -14,7 +14,7 @@ REMEMBERED = 250
 
 
 def test_sessions_that_went_leave_nothing_behind() -> None:
-    """6,000 sessions seen, 500 open, 250 remembered: table and fold hold that many entries and no more."""
+    """6,000 seen, 500 open, 250 remembered: that many entries; without the bound all of a day would be kept."""
     policy = Policy(partition=PartitionPolicy(closed_sessions=REMEMBERED))
     held = Held(policy)
     arrivals = Sessions().streaming(SEEN, policy.session.timeout / OPEN)
@@ -29,9 +29,6 @@ def test_sessions_that_went_leave_nothing_behind() -> None:
     assert max(deadlines) <= 2 * (OPEN + REMEMBERED + MAX_TIMEOUTS_PER_RECORD) + 200
     assert state_bytes[-1] <= 1.1 * state_bytes[2]
 
-
-def test_without_forgetting_closed_sessions_would_pile_up() -> None:
-    """The bound is what keeps them few: the retention of a day alone keeps all that were seen within it."""
     policy = Policy(partition=PartitionPolicy(closed_sessions=10_000_000))
     held = Held(policy)
     held.take(Sessions().streaming(600, timedelta(minutes=1)), turns=1_200)

@@ -75,17 +75,14 @@ def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
     assert ranges[-1][1] == TURNS_EACH
 
 
-def test_the_same_seed_makes_the_same_users_and_questions(corpus: Corpus) -> None:
-    """Another seed makes others."""
+def test_questions_follow_the_seed_and_users_that_are_there(corpus: Corpus) -> None:
+    """Another seed makes others; each question names the app of its user."""
     again, other = Corpus(Policy()), Corpus(Policy(), seed=1)
 
     assert again.user(2) == corpus.user(2)
     assert other.user(2).turns != corpus.user(2).turns
     assert list(islice(again.questions(5), 9)) == list(islice(corpus.questions(5), 9))
 
-
-def test_questions_are_about_users_that_are_there(corpus: Corpus) -> None:
-    """Each names the app of its user."""
     asked = list(islice(corpus.questions(3), 60))
 
     assert {(each.app_id, each.user_id) for each in asked} == {(app_of(n), user_of(n)) for n in range(3)}
@@ -132,16 +129,13 @@ def test_requests_are_due_at_the_rate_from_the_start() -> None:
 
 
 def test_a_run_is_measured_from_when_requests_were_due() -> None:
-    """Percentiles, answers a second, and CPUs as shares of the time."""
+    """Percentiles, answers a second, CPUs as shares of the time; without answers it says what came instead."""
     loaded = Loaded([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], seconds=2.0, errors=1, error_kinds=["503"], cpu_s=0.5)
     found = route_of("/v1/retrieve", loaded, server_cpus=0.4)
 
     assert (found.requests, found.rate, found.errors, found.p50_ms, found.max_ms) == (3, 1.5, 1, 2.0, 3.0)
     assert (found.answer_p99_ms, found.server_cpus, found.client_cpus) == (1.0, 0.4, 0.25)
 
-
-def test_a_run_without_answers_is_no_measurement() -> None:
-    """It says what came instead."""
     with pytest.raises(BenchFailed, match="401"):
         route_of("/v1/retrieve", Loaded([], [], 1.0, 1, ["401 "], 0.0), server_cpus=0.0)
 

@@ -179,8 +179,8 @@ def test_a_target_that_allows_everything_leaves_the_threshold() -> None:
     assert any("stays" in note for note in found.proposals[0].notes)
 
 
-def test_more_alerts_than_the_budget_are_said() -> None:
-    """One session that alerts again and again is one session to the threshold, and many alerts to those on call."""
+def test_misses_are_said_beside_their_targets() -> None:
+    """Alerts a day and false alarms of benign sessions (of all where none is labelled), above and far below."""
     alarming = figures_of([judged("a", 0.9, alert_at=2), judged("b", 0.1, day=1)], timedelta(days=0.5))
 
     assert missed(Target(alerts_per_day=1), alarming) == [
@@ -189,9 +189,6 @@ def test_more_alerts_than_the_budget_are_said() -> None:
     assert missed(Target(alerts_per_day=2), alarming) == []
     assert "far below the target: 2 alerts per day" in missed(Target(alerts_per_day=9), alarming)[0]
 
-
-def test_a_false_alarm_rate_beside_its_target_is_said() -> None:
-    """Of benign sessions; where none is labelled, of all."""
     benign = [judged(f"b{n}", 0.9, escalating=False, alert_at=1 if n == 0 else None) for n in range(10)]
     unlabelled = [judged("u", 0.9, alert_at=1), judged("v", 0.1)]
 

@@ -33,10 +33,12 @@ def test_from_the_later_of_turn_and_kill(raised: Raised, expected: tuple[float, 
 
 
 def test_the_last_of_several_kills_counts() -> None:
-    """Killed again while it starts: alerts come again after the second one."""
+    """Killed again while it starts, alerts come after the second one; no alert is no delay."""
     again = Harm(Act.KILL, "sessions-1", 13_000, 13_000)
 
     assert 4.0 == late([Raised(9_000, 17_000)], KILL, again).worst_after_kill_s
+
+    assert Delays(worst_s=0.0, worst_after_kill_s=0.0, after_kill=0) == late([], KILL)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +59,3 @@ def test_the_last_of_several_kills_counts() -> None:
 def test_other_harms_exclude_an_alert(other: Harm, counts: int) -> None:
     """Only such that can delay an alert, in progress or not long over."""
     assert counts == late([Raised(9_000, 12_000)], KILL, other).after_kill
-
-
-def test_nothing_raised() -> None:
-    """No alert, no delay."""
-    assert Delays(worst_s=0.0, worst_after_kill_s=0.0, after_kill=0) == late([], KILL)

@@ -27,11 +27,13 @@ def sent(seed: int) -> list[Sent]:
     return list(traffic(seed, turns=TURNS, ends_at=NOW, span=timedelta(hours=1)))
 
 
-def test_plan_is_repeatable() -> None:
-    """The same seed gives the same acts, another one others."""
+def test_plan_and_traffic_are_repeatable() -> None:
+    """The same seed gives the same acts and bytes, another one others."""
     first, again, other = (plan(seed, seconds=60, session_timeout_s=6) for seed in (7, 7, 8))
 
     assert (True, False) == (first == again, first == other)
+
+    assert (True, False) == (sent(3) == sent(3), sent(3) == sent(4))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -49,9 +51,15 @@ def test_plan_keeps_its_bounds(seed: int) -> None:
     assert all(act.lasts_s > 0 for act in acts if act.act in {Act.BROKER, Act.VECTORS, Act.REJECT})
 
 
-def test_every_act_comes_in_a_long_run() -> None:
-    """No kind of harm is out of reach."""
+def test_every_act_comes_in_a_long_run_and_a_kill_in_the_shortest() -> None:
+    """No kind of harm is out of reach; twenty runs of half a minute kill two hundred times."""
     assert set(Act) == {act.act for act in plan(1, seconds=1_200, session_timeout_s=6)}
+
+    assert [Act.KILL] == [act.act for act in plan(1, seconds=0.1, session_timeout_s=6)]
+
+    plans = [plan(seed, seconds=30, session_timeout_s=6) for seed in range(1, 21)]
+
+    assert sum(act.act is Act.KILL for acts in plans for act in acts) >= 200
 
 
 def test_every_role_is_killed() -> None:
@@ -74,23 +82,6 @@ def test_every_topic_of_a_folding_role_may_refuse() -> None:
 def test_only_allowed_acts_come(acts: set[Act]) -> None:
     """What is not named is not done, not even the first kill."""
     assert acts == {act.act for act in plan(1, seconds=120, session_timeout_s=6, acts=acts)}
-
-
-def test_twenty_short_runs_kill_two_hundred_times() -> None:
-    """What a sweep of half a minute a seed promises, the broker's and the vector store's kills not counted."""
-    plans = [plan(seed, seconds=30, session_timeout_s=6) for seed in range(1, 21)]
-
-    assert sum(act.act is Act.KILL for acts in plans for act in acts) >= 200
-
-
-def test_shortest_plan_has_a_kill() -> None:
-    """A run that is over before the first gap still kills once."""
-    assert [Act.KILL] == [act.act for act in plan(1, seconds=0.1, session_timeout_s=6)]
-
-
-def test_traffic_is_repeatable() -> None:
-    """The same seed sends the same bytes in the same order."""
-    assert (True, False) == (sent(3) == sent(3), sent(3) == sent(4))
 
 
 def test_traffic_has_every_turn_and_every_disorder() -> None:

@@ -73,12 +73,16 @@ def test_what_is_saved_and_did_not_fail_is_not_run_again(ran: list[int], tmp_pat
     assert [1, 2, 2, 3, 4] == [run.seed for run in read_saved(save)]
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
-    """Nobody's notes are appended to."""
+def test_other_files_and_acts_are_refused(tmp_path: Path) -> None:
+    """Nobody's notes are appended to; what is no act is said, with what there is."""
     (tmp_path / "notes").write_text("hello\n")
 
     with pytest.raises(ConfigurationError, match="name another file"):
         read_saved(tmp_path / "notes")
+
+    assert {Act.KILL, Act.STOP} == acts_of("kill, stop")
+    with pytest.raises(ConfigurationError, match=r"explode.*There are kill, freeze"):
+        acts_of("explode")
 
 
 @pytest.mark.usefixtures("ran")
@@ -90,13 +94,6 @@ def test_totals(tmp_path: Path) -> None:
         totals.runs, totals.failed, totals.kills, totals.turns, totals.lost, totals.differences
     )  # fmt: skip
     assert (4.0, 1.0, 90.0) == (totals.worst_alert_delay_s, totals.worst_alert_delay_after_kill_s, totals.seconds)
-
-
-def test_acts_are_named() -> None:
-    """Two of them; and what is none is said, with what there is."""
-    assert {Act.KILL, Act.STOP} == acts_of("kill, stop")
-    with pytest.raises(ConfigurationError, match=r"explode.*There are kill, freeze"):
-        acts_of("explode")
 
 
 def test_sigterm_ends_a_sweep_that_a_shell_started_in_the_background() -> None:

@@ -91,7 +91,7 @@ async def log() -> Log:
 
 
 def test_conversations_are_what_the_demo_promises() -> None:
-    """Twenty-one sessions, two that must alert, one acknowledged, one left open, one for topics, one of a project."""
+    """Twenty-one sessions of all kinds; people begin, assistants answer, each turn has one speaker."""
     found = load_play()
 
     assert (len(found), sum(len(c.turns) for c in found)) == (21, 732)
@@ -102,9 +102,6 @@ def test_conversations_are_what_the_demo_promises() -> None:
     assert [c.session_id for c in found if c.shows_topics] == ["household"]
     assert sum(c.app_id == "assistant" and c.ends for c in found) > 10  # so that memories are compacted
 
-
-def test_speakers_take_turns() -> None:
-    """People begin, assistants answer; each turn has one speaker. In a project somebody may speak twice."""
     for conversation in load_conversations():
         speakers = [role for turn in conversation.turns for role in turn]
         expected = [Role.USER, Role.ASSISTANT] * (len(conversation.turns) // 2)
@@ -127,8 +124,8 @@ def test_sessions_interleave_and_keep_their_order() -> None:
     assert changes > len(cues) / 2
 
 
-def test_the_project_is_hurried_to_the_length_of_the_others() -> None:
-    """Its four weeks would be event time of everybody; it begins and ends with the play, without a pause."""
+def test_the_schedule_keeps_sessions_open_and_the_project_among_them() -> None:
+    """Four weeks are hurried to the play's length, without a pause; all of it is within the time-out."""
     (project,) = [c for c in load_play() if c.project_id is not None]
     own, others = schedule([project]), schedule(load_conversations())
 
@@ -136,9 +133,6 @@ def test_the_project_is_hurried_to_the_length_of_the_others() -> None:
     assert own[0].at < timedelta(minutes=1)
     assert max(after.at - before.at for before, after in pairwise(own)) < timedelta(minutes=1)
 
-
-def test_no_session_falls_silent_until_its_time_out() -> None:
-    """A gap beyond the policy's 30 minutes would close a session in the middle of the play."""
     assert schedule(load_play())[-1].at < timedelta(minutes=30)
 
 
@@ -152,15 +146,12 @@ def test_the_user_that_is_asked_for_speaks_in_three_sessions_one_after_the_other
     assert all(after[0] - before[-1] > timedelta(minutes=1) for before, after in pairwise(times))
 
 
-async def test_everything_is_sent_under_its_session(log: Log) -> None:
-    """The key is the session id, and nothing of the schedule is left out."""
+async def test_everything_is_sent_under_its_session_and_never_of_the_future(log: Log) -> None:
+    """Keys are session ids, nothing is left out, and the span ends at the present."""
     assert [record.key for record in log.records] == [event.session_id.encode() for event in log.events]
     assert len(log.events) == len(schedule(load_play()))
     assert sum(isinstance(event, SessionEnded) for event in log.events) == 20
 
-
-async def test_event_time_never_lies_in_the_future(log: Log) -> None:
-    """Turntide refuses turns from the future, and the demo's span ends at the present."""
     newest = max(event.timestamp for event in log.events)
 
     assert newest <= datetime.now(UTC)

@@ -46,12 +46,21 @@ def played() -> DemoState:
 
 
 def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:
-    """Stories with violence, security homework and questions about medicine stay calm; both escalations alert."""
+    """Both escalations and no other; the fast one is acknowledged and resolved; all turns are folded."""
     summary = summary_of(played)
 
     assert summary.alerts_raised == ["account", "demand"]
     assert summary.problems == []
     assert summary.as_expected
+
+    alert = played.alert_of("demand")
+
+    assert alert
+    assert (alert.causes[0], alert.causes[-2:]) == ("raised", ["acknowledged", "resolved"])
+
+    assert summary.turns == played.planned_turns
+    assert summary.open_sessions == 1
+    assert summary.segments > summary.sessions
 
 
 def test_slow_escalation_alerts_well_before_its_end(played: DemoState) -> None:
@@ -76,14 +85,6 @@ def test_an_alert_in_the_last_third_is_a_problem(played: DemoState, turn: int, p
     assert summary_of(played).problems == problems
 
 
-def test_fast_escalation_is_acknowledged_and_resolved(played: DemoState) -> None:
-    """The acknowledgement names the alert that was raised, and the session's end resolves it."""
-    alert = played.alert_of("demand")
-
-    assert alert
-    assert (alert.causes[0], alert.causes[-2:]) == ("raised", ["acknowledged", "resolved"])
-
-
 def test_others_keep_a_margin_to_the_alert(played: DemoState) -> None:
     """But for the security homework: near its end it is watched, as its questions gather about attacks; no more."""
     benign = {i: max(s.scores) for i, s in played.sessions.items() if not s.conversation.expected_alert}
@@ -91,15 +92,6 @@ def test_others_keep_a_margin_to_the_alert(played: DemoState) -> None:
 
     assert near <= {"homework"}
     assert max(benign.values()) < DEMO_POLICY.modes.elevated.enter
-
-
-def test_every_turn_is_folded_and_one_session_left_open(played: DemoState) -> None:
-    """What the view counts at the end is what was played."""
-    summary = summary_of(played)
-
-    assert summary.turns == played.planned_turns
-    assert summary.open_sessions == 1
-    assert summary.segments > summary.sessions
 
 
 @pytest.mark.parametrize(("height", "width"), [(24, 80), (28, 80), (50, 200)])
@@ -204,24 +196,22 @@ def test_risk_curve_marks_alert_and_evidence(played: DemoState) -> None:
     assert kinds.count("flag") == 1
 
 
-def test_missing_and_unexpected_alerts_are_problems(played: DemoState) -> None:
-    """The verdict must fail on either, by name."""
+def test_missing_alerts_turns_and_findings_are_problems(played: DemoState) -> None:
+    """The verdict fails on each, by name."""
     sessions = played.sessions
     for session_id in ("account", "medicine"):
         of = sessions[session_id].conversation
         sessions[session_id].conversation = msgspec.structs.replace(of, expected_alert=not of.expected_alert)
-    summary = summary_of(played)
-
-    assert not summary.as_expected
-    assert summary.problems == ["medicine was expected to alert and did not", "account alerted and was not expected to"]
-
-
-def test_archive_findings_and_lost_turns_are_problems(played: DemoState) -> None:
-    """A demo that lost something must not end with a tick."""
     played.sessions["parcel"].turns -= 1
     summary = summary_of(played, msgspec.structs.replace(ARCHIVE, findings=["turns.v1-0: 1 missing"]))
 
-    assert summary.problems == ["archive: turns.v1-0: 1 missing", "731 turns were folded, 732 were planned"]
+    assert not summary.as_expected
+    assert summary.problems == [
+        "medicine was expected to alert and did not",
+        "account alerted and was not expected to",
+        "archive: turns.v1-0: 1 missing",
+        "731 turns were folded, 732 were planned",
+    ]
 
 
 def test_repeats_after_a_crash_change_nothing(outputs: list[OutputEvent], played: DemoState) -> None:

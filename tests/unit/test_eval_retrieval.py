@@ -53,8 +53,8 @@ def answer(category: int, turns: list[int], wanted: set[int]) -> Answer:
     return Answer(question, places, list(dict.fromkeys(session for session, _ in places)), float(len(turns)))
 
 
-def test_evidence_points_at_the_turns_as_they_are_produced(tmp_path: Path) -> None:
-    """Numbers of the file begin at 1, those of turns at 0; each sample's turns are its own user's."""
+def test_evidence_is_read_as_the_turns_are_produced(tmp_path: Path) -> None:
+    """Numbers of the file begin at 1, turns at 0; each sample is its own user's; a limit leaves samples out."""
     file = written(tmp_path, sample("a", asked(["D2:1; D1:2"])), sample("b", asked(["D:1:01"], category=2)))
     dialogues = read_dialogues(file, filling=FILLING)
 
@@ -65,6 +65,12 @@ def test_evidence_points_at_the_turns_as_they_are_produced(tmp_path: Path) -> No
     assert {"user-a", "user-b"} == {turn.user_id for turn in dialogues.turns}
     assert (len(dialogues.turns), dialogues.conversations) == (8, 2)
 
+    file = written(tmp_path, sample("a", asked(["D1:1"])), sample("b", asked(["D1:1"])))
+    dialogues = read_dialogues(file, filling=FILLING, limit=1)
+
+    assert {"user-a"} == {turn.user_id for turn in dialogues.turns}
+    assert [question.user_id for question in dialogues.questions] == ["user-a"]
+
 
 def test_evidence_that_is_not_there_is_counted_and_left_out(tmp_path: Path) -> None:
     """A question keeps what the file has; without any it is skipped."""
@@ -73,15 +79,6 @@ def test_evidence_that_is_not_there_is_counted_and_left_out(tmp_path: Path) -> N
 
     assert [question.evidence for question in dialogues.questions] == [{("a/session_1", 0)}]
     assert (dialogues.without_evidence, dialogues.unknown_evidence) == (3, 2)
-
-
-def test_a_limit_leaves_conversations_out(tmp_path: Path) -> None:
-    """Turns and questions of the first one alone."""
-    file = written(tmp_path, sample("a", asked(["D1:1"])), sample("b", asked(["D1:1"])))
-    dialogues = read_dialogues(file, filling=FILLING, limit=1)
-
-    assert {"user-a"} == {turn.user_id for turn in dialogues.turns}
-    assert [question.user_id for question in dialogues.questions] == ["user-a"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +104,7 @@ ANSWERS = [answer(4, [1, 2, 3], {2}), answer(1, [9, 8, 7, 6, 5, 44, 4], {4, 9}),
 
 
 def test_recall_is_the_mean_over_questions() -> None:
-    """By depth, and with categories in their groups; a group without a question is missing."""
+    """By depth and group; a session is wanted once however much evidence it has; times are percentiles."""
     recalls = turn_recalls(ANSWERS)
 
     assert recalls["1-4"] == {"recall@5": 0.75, "recall@10": 1.0, "recall@20": 1.0}
@@ -116,16 +113,10 @@ def test_recall_is_the_mean_over_questions() -> None:
     assert recalls["5"]["recall@20"] == 0.0
     assert {"1-4", "1-5", "1", "4", "5"} == recalls.keys()
 
-
-def test_sessions_are_wanted_once() -> None:
-    """Two evidence turns of one session are one session to find."""
     recalls = session_recalls([answer(4, [44, 1], {4, 9}), answer(4, [44], {4, 40})])
 
     assert recalls["4"]["recall@5"] == 0.75
 
-
-def test_query_times_are_percentiles() -> None:
-    """Milliseconds, between the measured ones."""
     assert query_times(ANSWERS) == {"p50": 3.0, "p95": 6.6, "p99": 6.92}
 
 

@@ -69,15 +69,12 @@ def toy_report(embedder: Embedder, *, seed: int = 1) -> Report:
 
 
 def test_pairs_are_counted_by_hand() -> None:
-    """Topics abb|b against dialogues 1 1 2 2: three pairs joined, one of them right, two belong together."""
+    """Topics abb against dialogues 1 1 2 2; sessions' pairs are added, and without any nothing is wrong."""
     counts = count_pairs(["a", "b", "b", "b"], [1, 1, 2, 2])
 
     assert counts == PairCounts(together=3, belonging=2, right=1)
     assert [counts.precision, counts.recall, counts.f1] == pytest.approx([1 / 3, 0.5, 0.4])
 
-
-def test_totals_weigh_every_pair_alike() -> None:
-    """Two sessions' pairs are added, not their ratios; without any pair nothing is wrong."""
     assert total([PairCounts(4, 2, 1), PairCounts(1, 3, 1)]) == PairCounts(5, 5, 2)
     assert (count_pairs([], []).f1, count_pairs(["a"], [1]).precision) == (1.0, 1.0)
 

@@ -64,16 +64,13 @@ def copies(count: int) -> list[str]:
     return [f"{TRIED} {ORDINARY[n].split()[-1]}" for n in range(count)]
 
 
-def test_copies_with_other_endings_are_one_group_and_ordinary_messages_none() -> None:
-    """Eight copies among thirty sentences that have nothing in common."""
+def test_copies_are_grouped_by_words_and_by_vectors() -> None:
+    """Eight copies among thirty sentences; the same words in another order share few shingles and one vector."""
     groups = grouped([*ORDINARY, *copies(8)])
 
     sizes = np.bincount(groups).tolist()
     assert (max(sizes), sizes[groups[-1]], sum(size > 1 for size in sizes)) == (8, 8, 1)
 
-
-def test_the_same_words_in_another_order_are_found_by_their_vectors() -> None:
-    """They share few shingles, and their vectors are equal."""
     words = TRIED.split()
     shuffled = " ".join(words[::-1])
     blind = msgspec.structs.replace(RULES, cosine=1.0, jaccard=0.5)
@@ -101,34 +98,25 @@ def test_signatures_are_the_same_in_every_run() -> None:
     assert first.to_list()[0][:3] == [10_127_939, 987_744_135, 58_959_058]
 
 
-def test_nothing_to_compare_has_no_groups() -> None:
-    """No texts at all."""
+def test_short_and_equal_texts_and_none() -> None:
+    """No texts have no groups, five words are alike by chance, case and signs make no other message."""
     assert grouped([]).tolist() == []
 
-
-def test_short_messages_are_not_compared() -> None:
-    """Five words are alike by chance, six are compared."""
     kept = probes(said(["one two three four five", "one two three four five six"]))
 
     assert kept["session_id"].to_list() == ["s-001"]
 
-
-def test_case_and_signs_make_no_other_message() -> None:
-    """They are one text, and of one group."""
     kept = probes(said([TRIED, TRIED.upper() + "!!"]))
 
     assert kept["text"].n_unique() == 1
 
 
-def test_a_campaign_needs_five_users() -> None:
-    """Ten sessions of four users are none; of five users they are one."""
+def test_a_campaign_needs_five_users_and_five_sessions() -> None:
+    """Ten sessions of four users are none, nor are six users in three sessions."""
     few, enough = (campaigns_of(probes(said(copies(10), users=users)), POLICY) for users in (4, 5))
 
     assert (few.members.height, enough.members.height) == (0, 10)
 
-
-def test_a_campaign_needs_five_sessions() -> None:
-    """Six users in three sessions are none."""
     frame = said(copies(6)).with_columns(session_id=pl.Series([f"s-{n % 3}" for n in range(6)]))
 
     assert campaigns_of(probes(frame), POLICY).members.height == 0
@@ -162,18 +150,12 @@ def result(place: LakePaths, root: Path) -> Result:
     return mined(JOB, place, root)
 
 
-def test_the_planted_campaign_is_found(result: Result) -> None:
-    """Twelve sessions of twelve users, in six wordings; the name tells it from those who press.
-
-    It took three days, four users on each: from the day of the fifth to that of the fifth last it is one.
-    """
+def test_the_planted_campaign_is_found_with_its_evidence(result: Result, place: LakePaths) -> None:
+    """Twelve sessions of twelve users in six wordings; the query, as it stands, gives just their messages."""
     table = result.tables["campaigns"].filter(pl.col("campaign").str.contains("controller|override|hidden|pretend"))
 
     assert table.select("sessions", "users", "turns", "different_texts", "span_days").rows() == [(12, 12, 12, 6, 1)]
 
-
-def test_its_evidence_gives_its_messages_and_no_others(place: LakePaths, result: Result) -> None:
-    """The query is pasted as it stands."""
     (found,) = [s for s in result.section.findings if "pump" in s.finding.evidence]
 
     with reading(place) as con:

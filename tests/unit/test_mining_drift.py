@@ -88,16 +88,13 @@ def test_tests_are_those_of_scipy() -> None:
     assert stats.ks_2samp(was, is_now).statistic == found.ks
 
 
-def test_a_value_that_all_have_moves_nothing() -> None:
-    """Constant measures have one bin and no test that cries."""
+def test_what_all_have_moves_nothing_and_what_is_new_does() -> None:
+    """Constant measures have one bin and no test that cries; a mode that nobody was in before moves."""
     found = moved(np.zeros(50), np.zeros(40), 10)
 
     assert [0.0, 0.5] == pytest.approx([found.psi, found.auc], abs=0.001)
     assert found.ks_p == 1.0
 
-
-def test_categories_that_come_new_move() -> None:
-    """A mode that nobody was in before."""
     found = shares_moved(np.array([100, 0]), np.array([60, 40]))
 
     assert found.psi > 0.2

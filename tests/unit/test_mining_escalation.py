@@ -65,24 +65,21 @@ def ended(times: Sequence[tuple[str, int, int | None]], *, users: int = 1_000) -
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def test_curves_of_any_length_are_resampled_between_their_ends() -> None:
-    """By straight lines; a curve of one point stays where it is."""
+def test_curves_are_resampled_and_a_step_is_one_change() -> None:
+    """By straight lines between their ends; a change is where the mean moves, and only there."""
     flat = np.array([0.0, 1.0, 0.0, 0.5, 0.25])
 
     curves = resampled(flat, np.array([0, 2, 4]), np.array([2, 2, 1]), 3)
 
     assert [[0.0, 0.5, 1.0], [0.0, 0.25, 0.5], [0.25, 0.25, 0.25]] == curves.tolist()
 
-
-def test_a_step_is_one_change_and_noise_is_none() -> None:
-    """Where the mean moves, and only there."""
     noise = np.random.default_rng(0).normal(0, 0.02, 20)
 
     assert ([10], []) == (change_points(STEP + noise, RULES), change_points(0.3 + noise, RULES))
 
 
-def test_a_curve_that_moves_has_a_slope_and_a_first_rise() -> None:
-    """One that does not has neither; one that falls has no rise."""
+def test_slopes_withstand_outliers_and_rises_are_first() -> None:
+    """Theil and Sen's median: one wild turn makes no rise; what does not move has neither slope nor rise."""
     curves = described(points({"falls": STEP[::-1], "flat": np.full(20, 0.1), "rises": STEP}), RULES)
 
     assert [("falls", None, 1), ("flat", None, None), ("rises", 11, 1)] == curves.select(
@@ -90,9 +87,6 @@ def test_a_curve_that_moves_has_a_slope_and_a_first_rise() -> None:
     ).rows()
     assert [False, None, True] == curves.select(pl.col("slope") > 0).to_series().to_list()
 
-
-def test_the_slope_withstands_an_outlier() -> None:
-    """Theil and Sen's is the median of all slopes: one wild turn does not make a rise."""
     rising, wild = np.linspace(0.1, 0.5, 21), np.linspace(0.1, 0.5, 21)
     wild[-1] = 0.0
 
@@ -118,7 +112,7 @@ def test_shapes_are_named_by_what_they_do(curve: list[float], name: str) -> None
 
 
 def test_survival_is_that_of_kaplan_and_meier() -> None:
-    """Ten escalate at turn 2, ten end calm at 4, ten escalate at 6 of 20 that are left: 2/3, then none."""
+    """2/3 after turn 6 by hand, then none; where nobody escalates all are calm as long as five are there."""
     sessions = ended([("a", 9, 2)] * 10 + [("a", 4, None)] * 10 + [("a", 9, 6)] * 10)
 
     table = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")
@@ -127,9 +121,6 @@ def test_survival_is_that_of_kaplan_and_meier() -> None:
         "scored_turn", pl.col("calm_percent").round(1), "sessions"
     ).rows()
 
-
-def test_no_step_of_survival_tells_of_a_single_session() -> None:
-    """Nobody escalates: all are calm at first, and as long as five are there."""
     sessions = ended([("a", turns, None) for turns in range(1, 11)])
 
     turns = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")["scored_turn"]

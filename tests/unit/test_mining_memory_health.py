@@ -49,24 +49,18 @@ def test_sizes_are_ratios_of_sums() -> None:
     ).rows()
 
 
-def test_an_app_that_loses_much_is_a_finding() -> None:
-    """One that loses a tenth is none."""
+def test_losses_of_an_app_are_a_finding_and_nothing_to_search_for_is_none() -> None:
+    """A tenth is none; sessions without a probe have no share; what compaction keeps of four users is theirs."""
     frame = pl.concat([compacted(6, 2, app_id="lossy"), compacted(6, 9, app_id="careful")])
     found = memory_compaction.findings_of(frame, A_WEEK, POLICY)
 
     assert ["Topics of lossy lose what was said"] == [finding.title for finding in found]
     assert 0.8 == pytest.approx(found[0].strength)
 
-
-def test_nothing_to_search_for_is_no_loss() -> None:
-    """Sessions without a probe have no share of them."""
     figures = {figure.name: figure.value for figure in memory_compaction.figures_of(compacted(6, 0, probes=0))}
 
     assert figures["topic_loss_median_ratio"] is None
 
-
-def test_four_users_are_not_shown() -> None:
-    """What compaction keeps of them is theirs."""
     shown, left_out = shown_rows(memory_compaction.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
 
     assert (0, 1) == (shown.height, left_out)

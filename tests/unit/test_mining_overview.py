@@ -48,7 +48,7 @@ def shown(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_funnel_counts_each_stage() -> None:
-    """A session stands in every stage that it came to, and in no other."""
+    """Each stage that a session came to and no other; a stage that all but one came to would tell of the one."""
     frame = sessions(
         {}, {"peak_risk": 0.3}, {"peak_risk": 0.8, "mode_rank": 2, "alerts": 1, "labels": 1}, {"mode_rank": 3}
     )
@@ -58,9 +58,6 @@ def test_funnel_counts_each_stage() -> None:
     assert [4, 2, 2, 2, 1, 1, 0] == funnel["sessions"].to_list()
     assert [1.0, 0.5] == funnel["share_ratio"].to_list()[:2]
 
-
-def test_a_stage_that_few_did_not_come_to_is_left_out() -> None:
-    """Of ten sessions nine are at risk: the tenth would be told."""
     frame = sessions({}, *({"peak_risk": 0.4} for _ in range(9)))
 
     found = tables.funnel(frame, OverviewMining(), K)
@@ -78,8 +75,8 @@ def test_quantile_says_how_many_reach_it() -> None:
     assert [51, 11, 2] == found["sessions"].to_list()
 
 
-def test_few_alerts_of_a_busy_day_are_not_told() -> None:
-    """Four alerting sessions among forty are null, and with them five, by which the sum would tell them."""
+def test_alerts_of_few_are_not_told() -> None:
+    """Four alerting sessions among forty are null, and the five that would tell them; so are four users' nine."""
     days = [DAY + timedelta(days=n) for n in range(3)]
     rows = [{"day": day, "alerts": int(n < few)} for day, few in zip(days, (4, 5, 0), strict=True) for n in range(40)]
 
@@ -88,9 +85,6 @@ def test_few_alerts_of_a_busy_day_are_not_told() -> None:
     assert [None, None, 0] == found["alerting_sessions"].to_list()
     assert [None, None, 0.0] == found["alerts_per_1000_sessions"].to_list()
 
-
-def test_alerts_of_few_users_are_not_told() -> None:
-    """Nine alerting sessions of four users say something of these four."""
     rows = [{"user_id": f"u-{n % 4}", "alerts": 1} for n in range(9)]
 
     found = shown(tables.by_app(sessions(*rows, *({} for _ in range(20)))))

@@ -82,22 +82,16 @@ def test_a_cell_about_many_sessions_of_few_users_is_empty() -> None:
     assert shown(table(frame))["alerting"][0] is None
 
 
-def test_one_empty_cell_takes_the_smallest_other_with_it() -> None:
-    """The sum over all groups is a figure, so 33 - 20 - 10 would tell of three."""
+def test_nothing_is_told_by_the_sum() -> None:
+    """Cells and rows left out that would be told by the total take another with them."""
     found = shown(table(people(("a", 40, 3), ("b", 40, 20), ("c", 40, 10), ("d", 40, 0))))
 
     assert [None, 20, None, 0] == found["alerting"].to_list()
 
-
-def test_empty_cells_that_sum_up_to_few_take_another_with_them() -> None:
-    """One and one are two: less than may be told of."""
     found = shown(table(people(("a", 40, 1), ("b", 40, 1), ("c", 40, 10), ("d", 40, 20))))
 
     assert [None, None, None, 20] == found["alerting"].to_list()
 
-
-def test_rows_left_out_that_sum_up_to_few_take_another_with_them() -> None:
-    """Apps of one and of two sessions: by all sessions less the shown ones three would be told."""
     found = shown(table(people(("a", 1, 0), ("b", 2, 0), ("c", 9, 0), ("d", 20, 0))))
 
     assert ["d"] == found["group"].to_list()
@@ -175,7 +169,7 @@ def scored(*escalated_at: int | None) -> pl.DataFrame:
 
 
 def test_survival_takes_no_step_of_few() -> None:
-    """Between any two rows that are shown nobody escalates, or five do: 7 at turn 3, then one at each turn."""
+    """Between two rows that are shown nobody escalates, or five do; ten sessions of one user are no five."""
     sessions = scored(*[3] * 7, *range(4, 16), *[None] * 40)
 
     found = survival_table(sessions, POLICY).filter(pl.col("app") == "all apps")
@@ -183,9 +177,6 @@ def test_survival_takes_no_step_of_few() -> None:
     escalated = [sum(1 for at in sessions["escalated_at"].drop_nulls() if at <= turn) for turn in found["scored_turn"]]
     assert [0, 7, 12, 17] == escalated
 
-
-def test_survival_takes_no_step_of_one_user() -> None:
-    """Ten sessions of one user escalate one after the other, then nine of others."""
     sessions = scored(*range(1, 20), *[None] * 40).with_columns(
         user_id=pl.when(pl.col("escalated_at") <= 10).then(pl.lit("u")).otherwise("user_id")
     )

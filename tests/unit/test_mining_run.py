@@ -142,15 +142,12 @@ def test_a_session_belongs_to_the_day_of_its_first_turn(mined: Mined) -> None:
     assert [(2, 6), (3, 6)] == result.tables["lengths"].select("turns", "sessions").rows()
 
 
-def test_a_second_run_makes_nothing(mined: Mined) -> None:
-    """What the first one made is read again, and is the same."""
+def test_late_rows_and_not_files_make_a_day_again(mined: Mined) -> None:
+    """What the first run made is read again; a late row makes the day of its session again, and no other."""
     first = mined()
 
     assert (first.section, 1) == (mined().section, len(mined.made))
 
-
-def test_a_late_row_makes_its_day_again(mined: Mined) -> None:
-    """And no other: a turn on Friday of a session that began on Monday."""
     mined()
     put(mined.place, [said(3, 2, 4)], first=30)
 
@@ -210,7 +207,7 @@ def test_figures_of_the_period_before_are_at_hand(mined: Mined) -> None:
 
 
 def test_what_is_about_too_few_is_left_out(mined: Mined) -> None:
-    """Sessions of one user are no pattern, nor are four users'."""
+    """Sessions of one user are no pattern, nor are four users'; such a figure has no value and no counts."""
     put(mined.place, [said(session, number, 3, user=99) for session in range(30, 40) for number in range(4)], first=30)
     put(mined.place, [said(session, number, 3) for session in range(50, 54) for number in range(5)], first=70)
 
@@ -220,6 +217,9 @@ def test_what_is_about_too_few_is_left_out(mined: Mined) -> None:
     assert (2, 1) == (result.section.tables["lengths"].left_out, result.section.findings_left_out)
     assert ["everything"] == [shown.finding.title for shown in result.section.findings]
 
+    (figure, *_) = mined(policy=ArchivePolicy(anonymity=AnonymityPolicy(min_users=18))).section.figures
+    assert (None, 0, 0) == (figure.value, figure.sessions, figure.users)
+
 
 def test_a_single_row_left_out_takes_another_with_it(mined: Mined) -> None:
     """Else the total would tell it."""
@@ -228,17 +228,6 @@ def test_a_single_row_left_out_takes_another_with_it(mined: Mined) -> None:
     result = mined()
 
     assert (1, 2) == (result.tables["lengths"].height, result.section.tables["lengths"].left_out)
-
-
-def test_a_figure_about_too_few_has_no_value(mined: Mined) -> None:
-    """Nor its counts."""
-    result = mined(policy=ArchivePolicy(anonymity=AnonymityPolicy(min_users=13)))
-
-    assert (None, 0, 0) == (
-        result.section.figures[0].value,
-        result.section.figures[0].sessions,
-        result.section.figures[0].users,
-    )
 
 
 def test_a_table_must_say_whom_it_is_about(mined: Mined) -> None:

@@ -88,17 +88,14 @@ def test_shuffled_alerts_have_no_pattern_before_them() -> None:
     assert [] == telling(table)
 
 
-def test_what_comes_with_the_alert_or_after_it_does_not_precede_it() -> None:
-    """Events of the alert's own turn are part of it."""
+def test_only_what_precedes_the_alert_counts() -> None:
+    """Neither the alert's own turn nor what happened long before."""
     sessions = seen([("xxxz", 4)] * 10 + [("xxyz", 3)] * 10 + [("x", None)] * 40)
 
     patterns = before_alerts(sessions, POLICY)["pattern"].to_list()
 
     assert not any("z" in pattern or "y" in pattern for pattern in patterns)
 
-
-def test_only_the_last_events_before_the_alert_count() -> None:
-    """What happened long before is not held against it."""
     rules = ArchivePolicy(sequences=SequenceMining(before_alert=2))
     sessions = seen([("zab", 9)] * 10 + [("xcd", None)] * 40)
 
@@ -147,7 +144,7 @@ def test_a_support_that_gives_too_many_patterns_is_doubled() -> None:
 
 
 def test_transitions_are_counted_by_stays() -> None:
-    """Sessions begin calm. Six stay so; four go to watch, of which two come back."""
+    """Six of ten stay calm, two of four come back; what came after a cut nobody knows."""
     plain = seen([("", None)] * 6 + [("", None)] * 4)
     events: list[list[str]] = (
         [[]] * 6 + [["mode watch", "topic started"]] * 2 + [["mode watch", "topic started", "mode calm"]] * 2
@@ -162,9 +159,6 @@ def test_transitions_are_counted_by_stays() -> None:
         ("watch", "end", 2, 2, 50.0),
     ] == table.select("mode", "next", "sessions", "stays", pl.col("share_percent").round(1)).rows()
 
-
-def test_a_session_that_was_cut_has_no_end() -> None:
-    """What came after its last kept event nobody knows."""
     sessions = seen([("", None)] * 6).with_columns(
         events=pl.lit(["mode watch"], pl.List(pl.String)), cut=pl.lit(value=True)
     )

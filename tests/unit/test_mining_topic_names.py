@@ -44,22 +44,16 @@ def test_numbers_addresses_and_small_words_name_nothing() -> None:
     assert words.to_list() == [["parcel", "send"], []]
 
 
-def test_a_word_of_one_group_tells_more_than_one_of_all() -> None:
-    """Everybody says parcel; only one group says refund."""
+def test_words_of_the_group_alone_name_it() -> None:
+    """Everybody says parcel, one group refund; a word of four users of the group names nothing."""
     texts = {0: ["refund parcel"] * 6, 1: ["weather parcel"] * 6}
 
     assert named(said(texts)) == {0: ["refund", "parcel"], 1: ["weather", "parcel"]}
 
-
-def test_a_word_of_four_users_names_nothing() -> None:
-    """Twelve sessions of four users say it, and twelve of six users the other."""
     few, many = said({0: ["refund"] * 12}, users=4), said({1: ["parcel"] * 12}, users=6)
 
     assert named(pl.concat([few, many])) == {1: ["parcel"]}
 
-
-def test_a_word_of_few_users_in_the_group_names_nothing_though_many_say_it_elsewhere() -> None:
-    """The rule holds within the group."""
     frame = pl.concat([said({0: ["refund parcel"] * 4}), said({1: ["refund"] * 9})])
 
     assert named(frame) == {1: ["refund"]}

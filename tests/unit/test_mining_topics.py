@@ -66,8 +66,8 @@ def asked() -> Asked:
     return Asked(WEEK, POLICY, nothing, None, None)  # type: ignore[arg-type]
 
 
-def test_matters_are_told_apart() -> None:
-    """Forty sessions of two matters: two of the four clusters never share a session of different matters."""
+def test_clusters_tell_matters_apart_the_same_each_time() -> None:
+    """Sessions of different matters never share a cluster; learning is seeded."""
     frame = texts(OLD, sessions=40)
 
     result = clustered(bare(frame), bare(frame).clear(), POLICY)
@@ -76,9 +76,13 @@ def test_matters_are_told_apart() -> None:
     mixed = result.with_columns(matter=matter).group_by("group").agg(pl.col("matter").mean())["matter"]
     assert float((mixed - 0.5).abs().mean()) > 0.4  # type: ignore[arg-type]
 
+    before, here = bare(texts(OLD, seed=1)), bare(texts([*OLD, *NEW], seed=2))
 
-def test_a_new_matter_is_novel() -> None:
-    """Texts of a matter that the earlier period does not know are far from all that it knows."""
+    assert clustered(here, before, POLICY).equals(clustered(here, before, POLICY))
+
+
+def test_novel_is_what_the_earlier_period_does_not_know() -> None:
+    """A new matter is far from all that is known; the same is not, and without an earlier period nothing is."""
     before, here = texts(OLD, sessions=60, seed=1), texts([*OLD, *NEW], sessions=60, seed=2)
 
     result = clustered(bare(here), bare(before), POLICY)
@@ -87,30 +91,17 @@ def test_a_new_matter_is_novel() -> None:
     novel = result.filter("here")["novel"]
     assert (novel.filter(of_matter).mean(), novel.filter(~of_matter).mean()) == (1.0, 0.0)
 
-
-def test_the_same_matters_are_not_novel() -> None:
-    """The control: both periods draw from the same sentences."""
     before, here = texts(OLD, sessions=60, seed=1), texts(OLD, sessions=60, seed=2)
 
     result = clustered(bare(here), bare(before), POLICY)
 
     assert result.filter("here")["novel"].sum() == 0
 
-
-def test_without_an_earlier_period_nothing_is_called_novel() -> None:
-    """There is nothing to hold it against."""
     frame = bare(texts(OLD))
 
     result = clustered(frame, frame.clear(), POLICY)
 
     assert result["novel"].null_count() == frame.height
-
-
-def test_the_same_texts_make_the_same_clusters() -> None:
-    """Learning is seeded."""
-    before, here = bare(texts(OLD, seed=1)), bare(texts([*OLD, *NEW], seed=2))
-
-    assert clustered(here, before, POLICY).equals(clustered(here, before, POLICY))
 
 
 def test_a_session_is_about_what_enough_of_its_texts_are_about() -> None:
@@ -194,17 +185,14 @@ def circles(returns: Iterable[int], alerted: Iterable[bool]) -> pl.DataFrame:
     )
 
 
-def test_sessions_with_alerts_that_go_in_circles_are_found() -> None:
-    """Ten with an alert come back eight times, twenty others once or twice."""
+def test_circles_before_alerts_are_found() -> None:
+    """Ten with an alert come back eight times, others once or twice; alerts dealt out evenly show nothing."""
     sessions = circles([8] * 10 + [1, 2] * 10, [True] * 10 + [False] * 20)
 
     found = cycling(sessions, asked()).findings
 
     assert [(finding.title, finding.strength) for finding in found] == [("Sessions with alerts go in circles", 1.0)]
 
-
-def test_circles_that_have_nothing_to_do_with_alerts_are_not_found() -> None:
-    """The control: the same returns, alerts dealt out evenly."""
     sessions = circles([8] * 10 + [1, 2] * 10, [n % 3 == 0 for n in range(30)])
 
     assert cycling(sessions, asked()).findings == []
@@ -228,22 +216,16 @@ def result(place: LakePaths, root: Path) -> Result:
     return mined(JOB, place, root)
 
 
-def test_the_planted_matter_is_found_and_named(result: Result) -> None:
-    """Nobody spoke of the battery before."""
+def test_the_planted_matters_are_as_planned(result: Result) -> None:
+    """Nobody spoke of the battery before; those who press have alerts; what was spoken of all along stays."""
     titles = [shown.finding.title for shown in result.section.findings]
 
     assert any(title.startswith("New topic:") and "battery" in title for title in titles)
 
-
-def test_the_topic_of_those_who_press_is_risky(result: Result) -> None:
-    """Their sessions have alerts."""
     risky = [shown for shown in result.section.findings if shown.finding.title.startswith("Risky topic:")]
 
     assert any("sluice" in shown.finding.title for shown in risky)
 
-
-def test_the_old_matters_do_not_grow(result: Result) -> None:
-    """They were spoken of all along."""
     grown = [s.finding.title for s in result.section.findings if s.finding.title.startswith(("New", "Growing"))]
 
     assert not [title for title in grown for word in ("tomato", "chess", "sourdough", "railway") if word in title]

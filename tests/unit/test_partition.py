@@ -18,9 +18,9 @@ from models.events import (
 from models.partition.sessions import MAX_TIMEOUTS_PER_RECORD, PARTITION_ENTITY, Arrival, PartitionFold
 from models.policy import PartitionPolicy, Policy
 from models.session.bounds import CHUNK_STATE_BYTES
+from tests.entity_driver import Entities, keep_entities
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
-Entities = dict[str, dict[str, bytes]]
 
 
 def turn(session: str, number: int, at: datetime, content: str = "Hello?", app: str = "a") -> Turn:
@@ -47,13 +47,7 @@ class Kept:
         for folded in self.fold.fold(arrivals):
             self.results += 1
             self.outputs += folded.outputs
-            for entity, parts in folded.changed.items():
-                kept = self.entities.setdefault(entity, {})
-                kept.update({part: value for part, value in parts.items() if value is not None})
-                for part in [part for part, value in parts.items() if value is None]:
-                    kept.pop(part, None)
-                if not kept:
-                    del self.entities[entity]
+            keep_entities(self.entities, folded.changed)
 
     def closed(self) -> list[str]:
         """Sessions that an episode was written of, in order."""

@@ -99,16 +99,15 @@ def test_earlier_period_that_fails_costs_the_comparison_alone(
     assert 4 == page.read_text("utf-8").count('class="picture"')
 
 
-def test_period_without_rows_is_a_page_that_says_so(planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing was received in 2020: no error."""
+def test_periods_and_archives_without_rows_are_pages_that_say_so(
+    planted: Path, page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing was received in 2020, or nothing landed yet: no error."""
     ran = reported(planted, page, monkeypatch, "--job", "overview", "--since", "2020-01-01", "--until", "2020-01-02")
 
     assert ran.exit_code == 0
     assert "holds nothing of this period" in page.read_text("utf-8")
 
-
-def test_empty_archive_is_a_page_that_says_so(tmp_path: Path, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive that nothing was landed in yet."""
     (tmp_path / "archive").mkdir()
     with closing(LakeWriter(paths(tmp_path / "archive"))):
         pass

@@ -68,17 +68,13 @@ def full() -> str:
     return render(report(part(made=made, earlier=earlier, pictures=3, question=NASTY), part("drift", failure=NASTY)))
 
 
-def test_names_are_text() -> None:
-    """What an app is called stands on the page as text: no tag and no attribute comes of it."""
+def test_names_are_text_and_tags_are_balanced() -> None:
+    """No tag comes of a name; the page is a tree, and each link of the contents leads somewhere."""
     outline = Outline(full())
 
     assert [] == [tag for tag, attributes in outline.tags if tag == "img" or "onerror" in attributes]
     assert 6 <= outline.said.count("onerror=alert(1)")
 
-
-def test_tags_are_balanced_and_ids_are_unique() -> None:
-    """The page is a tree, and each link of the contents leads somewhere."""
-    outline = Outline(full())
     links = [attributes["href"] or "" for tag, attributes in outline.tags if tag == "a"]
 
     assert [] == outline.open

@@ -48,8 +48,8 @@ def test_script_can_stand_in_a_page() -> None:
     assert "vegaEmbed" in said
 
 
-def test_tables_show_units_and_escape() -> None:
-    """Shares are in percent, what is missing is a dash, names are text; the library's own style is gone."""
+def test_tables_show_units_escape_and_are_cut() -> None:
+    """Percent, a dash for what is missing, names as text; what is more than shown is in the Parquet file."""
     frame = pl.DataFrame({"app_id": ["<b>x</b>"], "risen_ratio": [0.125], "json_mb": [None]})
 
     html = table_html("t", frame.cast({"json_mb": pl.Float64}))
@@ -60,9 +60,6 @@ def test_tables_show_units_and_escape() -> None:
     assert ">–<" in html
     assert "<style" not in html
 
-
-def test_long_table_is_cut() -> None:
-    """More rows than a page shows are in the Parquet file."""
     html = table_html("t", pl.DataFrame({"n": range(ROWS_SHOWN + 5)}))
 
     assert ROWS_SHOWN == html.count("<tr>")

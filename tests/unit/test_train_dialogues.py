@@ -81,16 +81,13 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
 
 
 def test_turns_are_numbered_by_the_file_or_by_their_place() -> None:
-    """A back-test names turns as the file does; where one has no number, all count from 0."""
+    """All from 0 where one has no number; in a training they stand apart, and no number is a duplicate."""
     numbered = Dialogue("a", "s", "benign", [Said(Role.USER, "x", 3), Said(Role.ASSISTANT, "y", 5)])
     half = Dialogue("b", "s", "benign", [Said(Role.USER, "x", 3), Said(Role.ASSISTANT, "y")])
     sent = [msgspec.json.decode(record.value or b"") for record in as_log([numbered, half], "turns")]
 
     assert [each["turn"] for each in sent if each["type"] == "turn"] == [3, 5, 0, 1]
 
-
-def test_in_a_training_turns_stand_apart_in_the_order_of_the_file() -> None:
-    """Far enough apart that none is taken for a piece of another, and no number is taken for a duplicate."""
     twice = Dialogue("a", "s", "benign", [Said(Role.USER, "x", 3), Said(Role.USER, "y", 3)])
     first, second = turns_of_dialogue(twice)
 

@@ -75,11 +75,18 @@ def test_nothing_is_learnt_from_a_family_that_is_left_out(source: str) -> None:
     assert file_of(of_made_up()) != file_of(other)
 
 
-def test_left_out_is_as_never_there() -> None:
-    """A file trained without a family is the one that is trained where nobody has it."""
+def test_left_out_is_as_never_there_and_a_source_alone_can_be() -> None:
+    """A file without a family is that of others alone; what else there is of a source's hand is learnt from."""
     others = [dialogue for dialogue in made_up() if dialogue.family != "red"]
 
     assert file_of(of_made_up(), "red") == file_of(trainer_of(others))
+
+    without = ["red_attack"]
+    kept = file_of(of_made_up(), without_sources=without)
+
+    assert kept == file_of(trainer_of(retold(made_up(), "red_attack")), without_sources=without)
+    assert kept != file_of(trainer_of(retold(made_up(), "red_benign")), without_sources=without)
+    assert kept != file_of(of_made_up(), "red")
 
 
 def test_weights_of_turns_do_not_change_with_texts_left_out() -> None:
@@ -90,16 +97,6 @@ def test_weights_of_turns_do_not_change_with_texts_left_out() -> None:
         assert np.array_equal(of_made_up().weights(without), attack.weights(without))
     assert not np.array_equal(of_made_up().weights(()), attack.weights(()))
     assert not np.array_equal(of_made_up().weights(()), benign.weights(()))
-
-
-def test_a_source_alone_can_be_left_out() -> None:
-    """What else there is of its hand is learnt from."""
-    without = ["red_attack"]
-    kept = file_of(of_made_up(), without_sources=without)
-
-    assert kept == file_of(trainer_of(retold(made_up(), "red_attack")), without_sources=without)
-    assert kept != file_of(trainer_of(retold(made_up(), "red_benign")), without_sources=without)
-    assert kept != file_of(of_made_up(), "red")
 
 
 def test_own_dialogues_and_dialogues_without_user_teach_no_turn_weights() -> None:
