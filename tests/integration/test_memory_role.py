@@ -15,13 +15,12 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import EpisodeCompressed, FactChanged, Role, Turn, UserMemoryChanged
-from models.events.topics import DEAD_LETTERS, FACTS, REQUESTS, USER_EPISODES, Topic
+from models.events.topics import FACTS, USER_EPISODES, Topic
 from models.wire.codec import decode_output, encode
-from streams.index.user_memory import UserMemory
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
-from streams.wiring import ROLES, embedder_of, vector_store_of
+from streams.wiring import ROLES
 from tests.user_driver import flat
 
 pytestmark = pytest.mark.kafka
@@ -29,8 +28,6 @@ pytestmark = pytest.mark.kafka
 WITHIN_S = 90
 START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=3)
 SESSIONS = 4
-TURNS_OF_ONE = 25
-"""Of a session; a user has a hundred."""
 SAID = {
     "shop": {0: "My name is Alex", 6: "Call me Al", 12: "My full name is Alexander. I live in Oslo.", 24: "Hello?"},
     "bank": {0: "My name is Kim", 6: "I live in Lima", 12: "I prefer Python", 18: "I moved", 24: "Hello?"},
@@ -137,43 +134,6 @@ def check_episodes(found: Sequence[EpisodeCompressed], app: str, turns_of_one: i
     assert len(own) == turns_of_one * SESSIONS // 20
     assert said == sorted((f"{app}-{n}", number) for n in range(SESSIONS) for number in range(turns_of_one))
     assert {e.summarised_by for e in own} == {"extractive"}
-
-
-async def test_a_hundred_turns_become_facts_and_episodes_that_readers_find(settings: Settings, tmp_path: Path) -> None:
-    """Through sessions, memory, enrich and index; two apps that call a user alike are two users all the way."""
-    for number in range(TURNS_OF_ONE):
-        await send_to_turns(settings, [*turns("shop", [number]), *turns("bank", [number])])
-    async with running(settings, "sessions", "memory", "enrich"):
-        await until(settings, compressed(SESSIONS * TURNS_OF_ONE))
-        facts, episodes = await events(settings, FACTS), await events(settings, USER_EPISODES)
-        requests = await events(settings, REQUESTS)
-    index = RoleProcess("index", settings, log=tmp_path / "index.log")
-    index.start()
-    try:
-        await index.ready()  # what is in the log is indexed
-    finally:
-        index.stop()
-    embedder = embedder_of(settings)
-    store = vector_store_of(settings, embedder)
-    memory = UserMemory(store, embedder)
-    found = {app: {fact.key: fact.value for fact in await memory.facts(app, "u", min_importance=0.5)} for app in SAID}
-    near = {app: await memory.find_episodes(app, "u", "What of databases?", max_distance=0.6, top_k=3) for app in SAID}
-    standing = await memory.standing("shop", "u")
-    nobody = (await memory.facts("shop", "U"), await memory.standing("other", "u"))
-    await store.close()
-
-    last = {(e.app_id, e.key): e for e in facts if isinstance(e, FactChanged)}
-    for app, known in KNOWN.items():
-        assert {key: e.value for (of, key), e in last.items() if of == app and e.active} == known
-        check_episodes(episodes, app, TURNS_OF_ONE)
-    assert found == KNOWN
-    assert [len(episodes) for episodes in near.values()] == [3, 3]
-    assert {(e.app_id, e.user_id) for e in near["bank"]} == {("bank", "u")}
-    assert standing is not None
-    assert (standing.turn_count, standing.episodes, len(standing.short_term)) == (100, 5, 10)
-    assert nobody == ([], None)
-    assert len(requests) == 10
-    assert await events(settings, DEAD_LETTERS) == []
 
 
 async def test_a_killed_memory_role_goes_on_where_it_was(settings: Settings, tmp_path: Path) -> None:

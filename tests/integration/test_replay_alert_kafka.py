@@ -28,7 +28,6 @@ from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
-from streams.state import policy_versions as versions
 from streams.wiring import policy_of, stream_embedder_of
 
 pytestmark = pytest.mark.kafka
@@ -127,22 +126,6 @@ async def test_an_alert_is_made_again_bit_for_bit(settings: Settings) -> None:
     assert ["raised", "worsened", "resolved"] == [change.recorded for change in found.changes]
     assert (True, "history", [policy_digest(policy)]) == (found.equal, found.rules, found.policies)
     assert (True, "tried it on", "rising") == (label.escalating, label.reason, label.session_id)
-
-
-async def test_another_policy_gives_another_alert(settings: Settings, tmp_path: Path) -> None:
-    """It is told so; without the version that was in force nothing is told, but which file is wanted."""
-    await send(settings, among_others(turns_of("rising", 0, RISING)))
-    async with running(settings, policy_of(settings)):
-        alert_id = await until(settings, AlertStatus.FIRING)
-    stricter = tmp_path / "stricter.toml"
-    stricter.write_text('version = "stricter-2"\n[alerts]\nmin_scored_turns = 6\nmin_evidence_turns = 100\n')
-    found = await replay_alert(settings, alert_id, policy_file=stricter, bar=folding)
-    versions.policy_path(settings, policy_digest(policy_of(settings))).unlink()
-
-    assert (False, "file") == (found.equal, found.rules)
-    assert ("raised", None) == (found.changes[0].recorded, found.changes[0].replayed)
-    with pytest.raises(ConfigurationError, match="is missing"):
-        await replay_alert(settings, alert_id, bar=folding)
 
 
 async def test_a_role_started_anew_with_another_policy_is_followed(settings: Settings) -> None:

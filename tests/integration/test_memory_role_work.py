@@ -1,0 +1,110 @@
+"""Work that waits in the memory role goes on by itself, on the real broker: apps' memories and projects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.operate.topics import apply_topics
+from models.entities import entity_key
+from models.events import AppMemoriesChanged, AppMemoryChanged, ProjectChanged, ProjectItemChanged
+from models.events.topics import COMMANDS, MEMORIES, PROJECTS, Topic
+from models.policy import Policy
+from models.policy.app import AppPolicy, EnergyPolicy
+from models.policy.project import ConsolidationPolicy, ProjectPolicy
+from models.wire.codec import decode_output, encode
+from models.wire.envelope import headers_for
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Producer, Record, acknowledged
+from streams.observe.telemetry import metrics
+from streams.roles.memory import MemoryRole
+from streams.settings import Settings, load_settings
+from tests.app_driver import Space
+from tests.project_driver import Project
+
+pytestmark = pytest.mark.kafka
+
+ENERGY = EnergyPolicy(capacity_units=12.0, refill_units_per_hour=5 * 3_600.0)
+"""For one memory, then none; after a second for the next."""
+POLICY = Policy(
+    apps=AppPolicy(most=2, most_pinned=0, redundant_similarity=1.0, energy=ENERGY),
+    projects=ProjectPolicy(consolidation=ConsolidationPolicy(every=timedelta(seconds=1))),
+)
+SAID = ("What database should we use?", "I recommend PostgreSQL.", "We decided to use PostgreSQL.")
+
+
+async def settled(
+    settings: Settings, said: Sequence[Sequence[Any]], topic: Topic, done: Callable[[list[Any]], bool]
+) -> list[Any]:
+    """What stands on a topic once it is as wanted, by a role that is sent these commands and nothing else."""
+    await apply_topics(settings)
+    producer, commands = Producer(settings), COMMANDS.full_name(settings.topic_prefix)
+    await producer.start()
+    for events in said:
+        records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
+        place = await producer.partition_of(commands, records[0].key or b"")
+        await acknowledged(await producer.write(commands, place, records))
+    await producer.stop()
+    stop, found = asyncio.Event(), list[Any]()
+    task = asyncio.ensure_future(MemoryRole(settings, POLICY).run(stop))
+    async with asyncio.timeout(60):
+        while not done(found):
+            assert not task.done()
+            await asyncio.sleep(0.3)  # poll the topic
+            records_found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
+            found = [decode_output(topic, record.value or b"") async for record in records_found]
+    stop.set()
+    await task
+    return found
+
+
+@pytest.fixture
+def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Own topics, HTTP on a free port."""
+    return load_settings(
+        kafka={"bootstrap": kafka, "partitions": 2},
+        topic_prefix=topic_prefix,
+        data_dir=tmp_path,
+        http={"memory_port": 0},
+    )
+
+
+async def test_work_that_waits_for_energy_goes_on(settings: Settings) -> None:
+    """No conversation is lost, and there is never one too many: three end at once, two may be kept."""
+    apps, cause = ("shop", "bank/ü"), {"cause": "compaction"}
+    before = metrics.registry.get_sample_value("turntide_app_memory_energy_units_total", cause) or 0.0
+    ends = [[space.ended() for _ in range(3)] for space in [Space(app=app) for app in apps]]
+
+    def last(events: list[Any]) -> dict[str, AppMemoriesChanged]:
+        return {event.app_id: event for event in events if isinstance(event, AppMemoriesChanged)}
+
+    events = await settled(
+        settings, ends, MEMORIES, lambda told: [each.waiting for each in last(told).values()] == [0, 0]
+    )
+    spent = (metrics.registry.get_sample_value("turntide_app_memory_energy_units_total", cause) or 0.0) - before
+
+    for app in apps:
+        assert (last(events)[app].created, last(events)[app].compactions, last(events)[app].memories) == (3, 1, 2)
+        assert {event.slot for event in events if isinstance(event, AppMemoryChanged) and event.app_id == app} == {0, 1}
+    assert spent >= 2 * 20
+
+
+async def test_a_project_is_consolidated(settings: Settings) -> None:
+    """A second after its turns became memories."""
+    project = Project()
+    events = await settled(
+        settings,
+        [[project.turn(text) for text in SAID]],
+        PROJECTS,
+        lambda told: any(isinstance(each, ProjectChanged) and each.consolidated_at for each in told),
+    )
+    standing = [event for event in events if isinstance(event, ProjectChanged)][-1]
+    kinds = {event.kind for event in events if isinstance(event, ProjectItemChanged) and event.active}
+
+    assert (3, 1, 1) == (standing.turn_count, standing.memories, standing.episodes)
+    assert {"conversation", "memory", "episode"} == kinds
