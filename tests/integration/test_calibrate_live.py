@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from msgspec import structs
@@ -12,7 +11,6 @@ from msgspec import structs
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.judging import judge
 from jobs.escalation.calibrate.live import watched
-from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
 from models.errors import ConfigurationError
 from models.events.topics import ALERTS, TURNS
@@ -20,17 +18,9 @@ from models.policy import Policy
 from models.wire.codec import encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.backtest_sessions import LOUD, conversation
 from tests.topics_indexed import ZeroEmbedder
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Topics of their own."""
-    found = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, data_dir=tmp_path)
-    await apply_topics(found)
-    return found
 
 
 def said_now(*session_ids: str) -> list[Record]:

@@ -17,7 +17,6 @@ from aiokafka import ConsumerRecord, TopicPartition
 
 from jobs.alerts.command import acknowledge, harmless_alert, latest_alerts
 from jobs.operate.dlq import letters, replay_letters
-from jobs.operate.topics import apply_topics
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import AlertAcknowledged, AlertChanged, AlertStatus, DeadLetter
 from models.events.topics import ALERTS, DEAD_LETTERS, TURNS, Topic
@@ -29,23 +28,13 @@ from streams.kafka.producer import Producer, Record, acknowledged
 from streams.notify import relay
 from streams.observe.telemetry import metrics
 from streams.ports import NO_TRACE_IDS
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.traced import HEADER, TRACE_ID, traced
 
 pytestmark = pytest.mark.kafka
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 CONTENT = b"\x00secret words\xff"
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str) -> Settings:
-    """Settings of one test, its topics made."""
-    made = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix, http={"notify_port": 0}
-    )
-    await apply_topics(made)
-    return made
 
 
 async def write(

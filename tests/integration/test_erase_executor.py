@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 from aiokafka import TopicPartition
 
-from jobs.operate.topics import apply_topics
 from models.erasure import Subject, digest
 from models.errors import StoreUnavailable
 from models.events import ErasedStore, EraseRequested, ErasureProved, VectorsErased, VectorsErasureDue
@@ -29,10 +28,12 @@ from streams.erase.requests import KafkaEraseRequests
 from streams.erase.stores import INDEXED
 from streams.kafka.client import consumer, read_to_end
 from streams.kafka.topics import standing_topics
-from streams.settings import KafkaSettings, Settings
+from streams.settings import Settings
 from tests.fault_driver import recorded, said, send, until
 
 pytestmark = pytest.mark.kafka
+
+PARTITIONS = 1
 
 ROWS = ErasedStore(store="archive turns", looked_at=3, removed=2, remaining=0)
 POINT = ErasedStore(store="vectors turns", looked_at=5, removed=1, remaining=0)
@@ -66,14 +67,6 @@ class ArchiveThatFailsOnce:
         if len(self.asked) == 1:
             raise StoreUnavailable("the disk is full")
         return [ROWS]
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str) -> Settings:
-    """Fresh topics of one partition."""
-    settings = Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=1), topic_prefix=topic_prefix)
-    await apply_topics(settings)
-    return settings
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events import EraseRequested, ErasureProved, Turn
 from models.events.topics import FACTS, MEMORY_STATE, SESSION_STATE, Topic
@@ -21,13 +20,15 @@ from models.partition.sessions import PARTITION_ENTITY
 from streams.archive.catalog import open_reader, paths_of
 from streams.erase.requests import KafkaEraseRequests
 from streams.kafka.client import read_to_end
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.state.table import StateTable
 from streams.wiring import ROLES
 from tests import erase_child
 from tests.fault_driver import WITHIN_S, recorded, said, send, sessions_role, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+PARTITIONS = 1
 
 EAGER = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.1S"}
 TURNS_EACH = 4
@@ -44,19 +45,6 @@ class Archive(RoleProcess):
 
     def _command(self) -> list[str]:
         return [sys.executable, "-m", erase_child.__name__, self._dies_at] if self._dies_at else super()._command()
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Fresh topics of one partition."""
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 1},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        http={"memory_port": 0},
-    )
-    await apply_topics(settings)
-    return settings
 
 
 @asynccontextmanager

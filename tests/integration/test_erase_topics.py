@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from aiokafka import TopicPartition
 
-from jobs.operate.topics import apply_topics, differences
+from jobs.operate.topics import differences
 from models.erasure import Subject
 from models.events.topics import CONVERSATION_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
@@ -20,21 +20,15 @@ from streams.erase.sweep import look, sweep
 from streams.kafka.client import consumer, read_to_end
 from streams.kafka.producer import Record
 from streams.kafka.topics import set_config, standing_topics
-from streams.settings import KafkaSettings, Settings
+from streams.settings import Settings
 from tests.fault_driver import recorded, said
 from tests.lake_records import profile
 
 pytestmark = pytest.mark.kafka
 
+PARTITIONS = 1
+
 ANNA = Subject("session", session_ids=frozenset({"anna-1"}))
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str) -> Settings:
-    """Fresh topics of one partition, so that others' records stand beside the subject's."""
-    settings = Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=1), topic_prefix=topic_prefix)
-    await apply_topics(settings)
-    return settings
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
 from models.events import EpisodeCompressed, FactChanged, Role, Turn, UserMemoryChanged
@@ -19,11 +18,13 @@ from models.events.topics import FACTS, USER_EPISODES, Topic
 from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.wiring import ROLES
 from tests.user_driver import flat
 
 pytestmark = pytest.mark.kafka
+
+PARTITIONS = 3
 
 WITHIN_S = 90
 START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=3)
@@ -36,17 +37,6 @@ KNOWN = {
     "shop": {"name": "Alexander", "location": "Oslo"},
     "bank": {"name": "Kim", "language": "Python"},
 }
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics, HTTP on free ports."""
-    ports = {f"{role}_port": 0 for role in ("sessions", "memory", "enrich", "index")}
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 3}, topic_prefix=topic_prefix, data_dir=tmp_path, http=ports
-    )
-    await apply_topics(settings)
-    return settings
 
 
 def turns(app: str, numbers: Sequence[int]) -> list[Record]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from models.entities import entity_key
 from models.events import AppMemoriesChanged, AppMemoryChanged, ProjectChanged, ProjectItemChanged
 from models.events.topics import COMMANDS, MEMORIES, PROJECTS, Topic
@@ -23,7 +21,7 @@ from streams.kafka.client import read_to_end
 from streams.kafka.producer import Producer, Record, acknowledged
 from streams.observe.telemetry import metrics
 from streams.roles.memory import MemoryRole
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from tests.app_driver import Space
 from tests.project_driver import Project
 
@@ -42,7 +40,6 @@ async def settled(
     settings: Settings, said: Sequence[Sequence[Any]], topic: Topic, done: Callable[[list[Any]], bool]
 ) -> list[Any]:
     """What stands on a topic once it is as wanted, by a role that is sent these commands and nothing else."""
-    await apply_topics(settings)
     producer, commands = Producer(settings), COMMANDS.full_name(settings.topic_prefix)
     await producer.start()
     for events in said:
@@ -61,17 +58,6 @@ async def settled(
     stop.set()
     await task
     return found
-
-
-@pytest.fixture
-def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics, HTTP on a free port."""
-    return load_settings(
-        kafka={"bootstrap": kafka, "partitions": 2},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        http={"memory_port": 0},
-    )
 
 
 async def test_work_that_waits_for_energy_goes_on(settings: Settings) -> None:

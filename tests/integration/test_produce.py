@@ -17,27 +17,18 @@ import pytest
 from aiokafka import ConsumerRecord
 from aiokafka.partitioner import DefaultPartitioner
 
-from jobs.operate.topics import apply_topics
 from jobs.produce.formats import Filling, Malformed
 from jobs.produce.formats.source import Reading, Source
 from jobs.produce.production import Sending, Summary, send
 from models.events import Role, SessionEnded, Turn
 from models.events.topics import TURNS
 from streams.kafka.client import read_to_end
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 
 pytestmark = pytest.mark.kafka
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 PARTITIONS = 3
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str) -> Settings:
-    """Settings of one test, its topics made."""
-    made = load_settings(kafka={"bootstrap": kafka, "partitions": PARTITIONS}, topic_prefix=topic_prefix)
-    await apply_topics(made)
-    return made
 
 
 def turn_line(session: str, number: int, content: str = "text") -> bytes:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,27 +21,16 @@ from streams.kafka.client import admin, read_to_end
 from streams.kafka.topics import set_config
 from streams.observe.telemetry import metrics
 from streams.roles.sessions import SessionsRole
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.wiring import embedder_of
 from tests.fault_driver import BrittleScorer
 
 pytestmark = pytest.mark.kafka
 
+PARTITIONS = 1
+
 POLICY = Policy(profile=ProfilePolicy(every_turns=1))
 START = datetime.now(UTC) - timedelta(minutes=5)
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics, HTTP on a free port."""
-    settings = load_settings(
-        kafka={"bootstrap": kafka, "partitions": 1},
-        topic_prefix=topic_prefix,
-        data_dir=tmp_path,
-        http={"sessions_port": 0},
-    )
-    await apply_topics(settings)
-    return settings
 
 
 async def produce(settings: Settings, numbers: Sequence[int], start: datetime = START) -> None:

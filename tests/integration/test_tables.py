@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.operate.topics import apply_topics
 from models.errors import Fenced
 from models.events.topics import SESSION_STATE
 from streams.kafka.producer import Producer
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.state.table import StateTable
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-async def settings(kafka: str, topic_prefix: str) -> Settings:
-    """Settings of an own set of topics with two partitions."""
-    settings = load_settings(kafka={"bootstrap": kafka, "partitions": 2}, topic_prefix=topic_prefix)
-    await apply_topics(settings)
-    return settings
 
 
 @pytest.fixture

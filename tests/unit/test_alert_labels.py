@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record
 from streams.settings import load_settings
 from tests.alert_log import consumed
-from tests.lake_records import NOW, PREFIX, alert, buffer_of, paths, turn
+from tests.lake_records import NOW, PREFIX, alert, buffer_of, turn
 
 ALERT = alert("e-1", AlertStatus.FIRING)
 JUDGED = Escalation(
@@ -56,14 +55,6 @@ JUDGED = Escalation(
 def label(alert_id: str = "a-1", *, escalating: bool = True, **fields: Any) -> AlertLabelled:
     """A label of an alert."""
     return AlertLabelled(session_id="s-1", timestamp=NOW, alert_id=alert_id, escalating=escalating, **fields)
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
-    """An archive of its own."""
-    writer = LakeWriter(paths(tmp_path))
-    yield writer
-    writer.close()
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:

@@ -27,22 +27,8 @@ from tests.demo_outputs import (
     ERASED,
     MADE_AT,
     PURGED,
-    outputs_of_the_play,
-    played_state,
     summary_of,
 )
-
-
-@pytest.fixture
-def outputs() -> list[OutputEvent]:
-    """Everything that the roles emit during the play."""
-    return list(outputs_of_the_play())
-
-
-@pytest.fixture
-def played() -> DemoState:
-    """The demo's state at the end of the play."""
-    return played_state()
 
 
 def test_exactly_the_expected_sessions_alert(played: DemoState) -> None:

@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 
 import msgspec
-import pytest
 
 from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
@@ -17,22 +16,8 @@ from tests.demo_outputs import (
     DEMO_POLICY,
     MADE_AT,
     RECALLED,
-    outputs_of_the_play,
-    played_state,
     summary_of,
 )
-
-
-@pytest.fixture
-def outputs() -> list[OutputEvent]:
-    """Everything that the roles emit during the play."""
-    return list(outputs_of_the_play())
-
-
-@pytest.fixture
-def played() -> DemoState:
-    """The demo's state at the end of the play."""
-    return played_state()
 
 
 def test_summary_counts_facts_and_episodes(outputs: list[OutputEvent], played: DemoState) -> None:

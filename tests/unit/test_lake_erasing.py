@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -36,19 +36,11 @@ from streams.archive.subject_rows import SubjectRows
 from streams.archive.vacuum import vacuum
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, Record, buffer_of, paths, turn
+from tests.lake_records import NOW, PREFIX, Record, buffer_of, turn
 
 CANARY = "canaryfeathers"
 _EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
 _WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
-    """An archive of its own."""
-    writer = LakeWriter(paths(tmp_path))
-    yield writer
-    writer.close()
 
 
 def examples(topic: Topic) -> list[Struct]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,14 +22,6 @@ from tests.lake_records import NOW, PREFIX, buffer_of, paths, turn
 
 _LATER = timedelta(days=400_000 // 24)
 """Far enough that everything written by the wall clock is old."""
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
-    """An archive of its own."""
-    writer = LakeWriter(paths(tmp_path))
-    yield writer
-    writer.close()
 
 
 def land(writer: LakeWriter, landings: range, *, content: str = "text") -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
-import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -17,18 +14,10 @@ from models.events.topics import COMMANDS, MEMORY_EVENTS, PROJECTS, Topic
 from models.wire.codec import encode
 from streams.archive.erasing import erase
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, paths
+from tests.lake_records import NOW
 from tests.unit import test_erasure_projects as said
 from tests.unit.test_erasure import example
 from tests.unit.test_lake_erasing import SUBJECTS, land_all, of_another, records_of, rows_of, ruled
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
-    """An archive of its own."""
-    writer = LakeWriter(paths(tmp_path))
-    yield writer
-    writer.close()
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:

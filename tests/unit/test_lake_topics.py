@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from models.events import (
     FeedbackGiven,
@@ -23,15 +19,7 @@ from models.events.topics import CONVERSATION_TOPICS, TURNS
 from models.wire.codec import encode
 from streams.archive.inputs import archived_inputs
 from streams.archive.writer import LakeWriter
-from tests.lake_records import NOW, PREFIX, buffer_of, lineage, paths, topic, turn
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
-    """A writer of a new archive."""
-    writer = LakeWriter(paths(tmp_path))
-    yield writer
-    writer.close()
+from tests.lake_records import NOW, PREFIX, buffer_of, lineage, topic, turn
 
 
 def ask(writer: LakeWriter, sql: str) -> list[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -25,14 +24,6 @@ from tests.lake_records import NOW, PREFIX, alert, app_window, buffer_of, paths,
 pytestmark = pytest.mark.usefixtures("archives_made_anew")
 
 _TURNS = Place(TURNS.full_name(PREFIX), 0)
-
-
-@pytest.fixture
-def writer(tmp_path: Path) -> Iterator[LakeWriter]:
-    """An archive of its own."""
-    writer = LakeWriter(paths(tmp_path))
-    yield writer
-    writer.close()
 
 
 def ask(writer: LakeWriter, sql: str) -> list[tuple[Any, ...]]:

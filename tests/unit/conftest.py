@@ -1,0 +1,41 @@
+"""Fixtures that several files of this suite begin with; what they import is imported where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from jobs.demo.state import DemoState
+    from models.events import OutputEvent
+    from streams.archive.writer import LakeWriter
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LakeWriter]:
+    """A writer of a new archive in the test's own folder."""
+    from streams.archive.writer import LakeWriter  # noqa: PLC0415
+    from tests.lake_records import paths  # noqa: PLC0415
+
+    writer = LakeWriter(paths(tmp_path))
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def outputs() -> list[OutputEvent]:
+    """Everything that the roles emit during the demo's play."""
+    from tests.demo_outputs import outputs_of_the_play  # noqa: PLC0415
+
+    return list(outputs_of_the_play())
+
+
+@pytest.fixture
+def played() -> DemoState:
+    """The demo's state at the end of the play."""
+    from tests.demo_outputs import played_state  # noqa: PLC0415
+
+    return played_state()
