@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
@@ -23,9 +22,9 @@ from models.wire.codec import encode
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.oracle.replay import Replay
-from streams.ports import Vectors
 from streams.settings import Settings
 from tests.lake_records import NOW, PREFIX, buffer_of, record, turn
+from tests.zero_embedder import NoEmbedder
 
 TOPIC = TURNS.full_name(PREFIX)
 SESSION = "rising"
@@ -48,19 +47,6 @@ LEARNT = Policy(
     ),
 )
 """Its calibrated combination judges, by weights that the kept file has."""
-
-
-class NoEmbedder:
-    """Gives zero rows."""
-
-    name = "none"
-    dim = 4
-    topic_similarity = 0.5
-    episode_distance = 0.6
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row for each text."""
-        return np.zeros((len(texts), self.dim), dtype=np.float32)
 
 
 def escalating() -> list[InputEvent]:

@@ -27,19 +27,6 @@ SUBJECTS = {
 }
 
 
-class ZeroEmbedder:
-    """Where nothing is searched for."""
-
-    name = "zero"
-    dim = 4
-    topic_similarity = 0.5
-    episode_distance = 0.6
-
-    def embed(self, texts: Any) -> Any:
-        """One zero row for each text."""
-        return np.zeros((len(texts), self.dim), dtype=np.float32)
-
-
 class IndexedSession(Session):
     """A session whose turns and topic events are indexed as they come; every subject is a topic of its own."""
 

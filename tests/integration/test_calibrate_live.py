@@ -20,7 +20,7 @@ from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings
 from tests.backtest_sessions import LOUD, conversation
-from tests.topics_indexed import ZeroEmbedder
+from tests.zero_embedder import ZeroEmbedder
 
 
 def said_now(*session_ids: str) -> list[Record]:

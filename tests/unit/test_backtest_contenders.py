@@ -29,7 +29,7 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder
 from streams.settings import load_settings
 from tests.backtest_sessions import TOPIC, judged, labelled_file, traffic_of
-from tests.topics_indexed import ZeroEmbedder
+from tests.zero_embedder import ZeroEmbedder
 
 EMBEDDER = WordLlamaEmbedder()
 SHIPPED_MODEL = model_at(None)

@@ -20,7 +20,7 @@ from models.risk.scorer import RuleScorer
 from streams.oracle.replay import Replay
 from tests.backtest_sessions import CALM, LOUD, RISING, TOPIC, conversation, label, labelled_file, log_of, traffic_of
 from tests.lake_records import NOW, turn
-from tests.topics_indexed import ZeroEmbedder
+from tests.zero_embedder import ZeroEmbedder
 
 POLICY = Policy()
 LENIENT = structs.replace(

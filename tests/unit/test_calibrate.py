@@ -25,7 +25,7 @@ from models.events import InputEvent
 from models.policy import AppModes, ModePolicy, ModeThreshold, Policy, load_policy
 from models.risk.scorer import RuleScorer
 from tests.backtest_sessions import CALM, conversation, judged, label, labelled_file, log_of, traffic_of
-from tests.topics_indexed import ZeroEmbedder
+from tests.zero_embedder import ZeroEmbedder
 
 POLICY = Policy()
 RATIOS = st.integers(0, 10_000).map(lambda n: n / 10_000)

@@ -6,19 +6,17 @@ import asyncio
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
 from jobs.shared.role_api import role_api
 from models.errors import ConfigurationError, StoreUnavailable
 from streams.api import commands
 from tests.api_apps import memory, space
 from tests.api_doubles import Served, settings_of, token_of
+from tests.command_line import printed, turntide
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
@@ -62,18 +60,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     made.apps.standings += [space(ODD, memories=2, spent_units=260.0), space(".", memories=1)]
     reached(made, monkeypatch)
     return made
-
-
-def turntide(*arguments: str, said: str = "") -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, arguments, input=said)
-
-
-def printed(*arguments: str) -> Any:
-    """What a command prints as JSON."""
-    result = turntide(*arguments, "--output", "json")
-    assert result.exit_code == 0, (result.output, result.exception)
-    return json.loads(result.stdout)
 
 
 @pytest.mark.usefixtures("served")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
 from jobs.memory.topics import MOST_BYTES, MOST_MESSAGES, restored
 from models.errors import ConfigurationError
 from models.events import Role
@@ -22,6 +18,7 @@ from streams.archive.catalog import paths_of
 from streams.archive.topic_history import ArchivedMessage, ArchivedTopic
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
+from tests.command_line import printed, turntide
 from tests.lake_records import NOW, PREFIX, buffer_of, lineage, profile, topic, turn
 
 _CHARS = 16_000
@@ -68,18 +65,6 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LakeWri
     writer.land(buffer_of(changes, topic=CONVERSATION_TOPICS), now=NOW)
     yield writer
     writer.close()
-
-
-def turntide(*arguments: str) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, arguments)
-
-
-def printed(*arguments: str) -> Any:
-    """What a command prints as JSON."""
-    result = turntide(*arguments, "--output", "json")
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
 
 
 @pytest.mark.usefixtures("archive")

@@ -10,15 +10,14 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
 from jobs.shared.output import Output, OutputFormat, form_of
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.settings import load_settings
+from tests.command_line import turntide
 from tests.lake_records import NOW, PREFIX, buffer_of, turn
 
 _TIME = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
@@ -140,11 +139,6 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LakeWri
     writer.land(buffer_of([turn(n) for n in range(150)]), now=datetime.now(UTC))
     yield writer
     writer.close()
-
-
-def turntide(*arguments: str) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, arguments)
 
 
 @pytest.mark.usefixtures("archive")

@@ -37,10 +37,10 @@ from streams.archive.schema import TABLE_OF
 from streams.archive.writer import LakeWriter
 from streams.kafka.producer import Record as Sent
 from streams.oracle.replay import Feed, Replay
-from streams.ports import Vectors
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 from tests.lake_records import PREFIX, Record, paths, turn
+from tests.zero_embedder import NoEmbedder
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 TOPIC = TURNS.full_name(PREFIX)
@@ -48,19 +48,6 @@ PARTITIONS = 2
 POLICY = Policy()
 PLAIN = "s-plain"
 """A session without disorder: turns 0-24 of rising risk, and its end."""
-
-
-class NoEmbedder:
-    """Gives zero rows."""
-
-    name = "none"
-    dim = 4
-    topic_similarity = 0.5
-    episode_distance = 0.6
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row for each text."""
-        return np.zeros((len(texts), self.dim), dtype=np.float32)
 
 
 def log_of(seed: int) -> list[ConsumerRecord]:

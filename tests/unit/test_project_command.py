@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
 
-from jobs.cli import app
 from jobs.shared.role_api import role_api
 from models.errors import ConfigurationError
 from models.events import Role
@@ -21,6 +18,7 @@ from streams.api import commands
 from streams.settings.http import HttpSettings
 from tests.api_doubles import Served, settings_of
 from tests.api_projects import SAID
+from tests.command_line import printed, turntide
 from tests.unit.test_memories_command import InProcess
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -42,18 +40,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
         made.projects.say(role, content, project=WEB[1])
     reached(InProcess(made), monkeypatch)
     return made
-
-
-def turntide(*arguments: str) -> Result:
-    """Run a command in this process."""
-    return CliRunner().invoke(app, arguments)
-
-
-def printed(*arguments: str) -> Any:
-    """What a command prints as JSON."""
-    result = turntide(*arguments, "--output", "json")
-    assert result.exit_code == 0, (result.output, result.exception)
-    return json.loads(result.stdout)
 
 
 @pytest.mark.usefixtures("served")

@@ -30,7 +30,6 @@ from tests.alert_log import (
     POLICY,
     TOPIC,
     MemorySource,
-    NoEmbedder,
     again,
     alerts_of,
     archive,
@@ -38,6 +37,7 @@ from tests.alert_log import (
     escalating,
 )
 from tests.lake_records import NOW, PREFIX
+from tests.zero_embedder import NoEmbedder
 
 
 @pytest.fixture

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import numpy as np
 import pytest
 from aiokafka.structs import ConsumerRecord
 
@@ -17,24 +15,11 @@ from models.session.fold import fold
 from models.user.fold import fold as fold_user
 from models.wire.codec import encode
 from streams.oracle.replay import Feed, Replay, Replayed, UsersReplay
-from streams.ports import Vectors
 from tests.users_replayed import POLICY, Commands, conversation
+from tests.zero_embedder import NoEmbedder
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 BREAKS = "This one breaks the fold."
-
-
-class NoEmbedder:
-    """Gives zero rows."""
-
-    name = "none"
-    dim = 4
-    topic_similarity = 0.5
-    episode_distance = 0.6
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row for each text."""
-        return np.zeros((len(texts), self.dim), dtype=np.float32)
 
 
 def record(offset: int, session_id: str, content: str = "Good day.") -> ConsumerRecord:

@@ -19,7 +19,8 @@ from models.wire.codec import encode
 from streams.index.server import ServerStore
 from streams.index.topic_memory import COLLECTION, LoggedChange, TopicMemory, latest_changes
 from tests.session_driver import NOON
-from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession, ZeroEmbedder
+from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
+from tests.zero_embedder import ZeroEmbedder
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
