@@ -42,7 +42,8 @@ from streams.inference.intake import Intake
 from streams.inference.trained_scorer import TrainedScorer, model_at
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.state.memory import MemoryTable
-from tests.user_partition import Entities, commands, keep
+from tests.entity_driver import Entities
+from tests.user_partition import commands, keep
 
 _RULES = load_policy(POLICY.encode(), "toml")
 _MODEL = model_at(None)

@@ -30,9 +30,10 @@ from models.partition.sessions import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
+from tests.entity_driver import Entities
 from tests.limits import too_large
 from tests.user_driver import NOON, User, added, fact, flat, summarised
-from tests.user_partition import Entities, commands, gather, keep
+from tests.user_partition import commands, gather, keep
 
 SMALL = UserPolicy(
     high_turns=4,

@@ -13,7 +13,8 @@ from models.policy import Policy
 from models.state.seen import MOST_SHORT_IDS
 from models.wire.codec import encode
 from tests.app_driver import NOON, THINGS, Space
-from tests.user_partition import Entities, commands
+from tests.entity_driver import Entities
+from tests.user_partition import commands
 
 CANARY = "zebrafinch"
 

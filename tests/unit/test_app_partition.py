@@ -12,8 +12,9 @@ from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
 from models.state.entity import Due
 from tests.app_driver import NOON, Space
+from tests.entity_driver import Entities
 from tests.user_driver import added
-from tests.user_partition import Entities, commands, keep
+from tests.user_partition import commands, keep
 
 
 def test_users_and_spaces_do_not_touch_each_other() -> None:

@@ -14,8 +14,9 @@ from models.wire.arrival import SessionTimedOut
 from models.wire.codec import decode_command, encode
 from models.wire.envelope import key_of
 from tests.app_driver import NOON, Space, causes
+from tests.entity_driver import Entities
 from tests.session_driver import Session
-from tests.user_partition import Entities, commands, keep
+from tests.user_partition import commands, keep
 
 
 def test_creates_memory_when_conversation_ends() -> None:

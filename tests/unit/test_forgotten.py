@@ -32,8 +32,8 @@ from streams.oracle.replay import Replay, Replayed
 from streams.oracle.tiers import UserId, compare_tiers, episodes_of, states_of
 from tests.unit.test_erasure import example
 from tests.unit.test_erasure_projects import HERS, MINE, OTHERS_OWN, SHARED
-from tests.unit.test_replay_oracle import NoEmbedder
 from tests.users_replayed import POLICY, Commands
+from tests.zero_embedder import NoEmbedder
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = AT + timedelta(minutes=30)

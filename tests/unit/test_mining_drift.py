@@ -95,10 +95,10 @@ def test_what_all_have_moves_nothing_and_what_is_new_does() -> None:
     assert [0.0, 0.5] == pytest.approx([found.psi, found.auc], abs=0.001)
     assert found.ks_p == 1.0
 
-    found = shares_moved(np.array([100, 0]), np.array([60, 40]))
+    come = shares_moved(np.array([100, 0]), np.array([60, 40]))
 
-    assert found.psi > 0.2
-    assert found.p < 1e-6
+    assert come.psi > 0.2
+    assert come.p < 1e-6
     assert 1.0 == shares_moved(np.array([100]), np.array([60])).p
 
 

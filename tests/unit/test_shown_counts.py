@@ -24,8 +24,9 @@ from models.partition.sessions import PARTITION_ENTITY, Arrival, PartitionFold
 from models.policy import Policy
 from models.session.fold import SessionState
 from models.session.state import Open
+from tests.entity_driver import Entities
 from tests.user_driver import NOON, added, session_erased, summarised
-from tests.user_partition import Entities, commands, keep, keep_result
+from tests.user_partition import commands, keep, keep_result
 
 SESSIONS = 12
 

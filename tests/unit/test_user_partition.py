@@ -11,8 +11,9 @@ from models.events import Position, UserMemoryChanged, UserTurnAdded
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import PARTITION_ENTITY, folded_offset
 from models.policy import Policy
+from tests.entity_driver import Entities
 from tests.user_driver import NOON, added, summarised
-from tests.user_partition import Entities, commands, keep
+from tests.user_partition import commands, keep
 
 POLICY = Policy()
 
