@@ -40,8 +40,9 @@ from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from tests.app_driver import NOON, Space, ended
+from tests.entity_driver import Entities
 from tests.limits import too_large
-from tests.user_partition import Entities, gather, keep
+from tests.user_partition import gather, keep
 
 ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
 SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_content_chars=200, energy=ENERGY)
