@@ -7,6 +7,7 @@ calls, and where a partition is recovered in between, changes nothing about what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,18 +15,18 @@ import msgspec
 from models.app import fold as app
 from models.app.state import SpaceState
 from models.entities import APP, ERASURES, KIND_OF, PROJECT, USER
-from models.events import ProjectTurnAdded, UserTurnAdded
+from models.events import CommandEvent, ProjectTurnAdded, ProjectWorkDue, UserTurnAdded, WorkDue
 from models.partition.sessions import PARTITION_ENTITY, LogFold, Parts, folded_offset
 from models.policy import Policy
 from models.project import fold as project
 from models.project.state import ProjectState
-from models.state.entity import EVENT_HEAD_BYTES, EntityState
+from models.state.entity import EVENT_HEAD_BYTES, Due, EntityState
 from models.state.progress import Progress
 from models.user import fold as user
 from models.user.state import UserState
 from models.wire.arrival import Command
 
-Fold = Callable[[Any, Command, Policy], tuple[list[Any], bool]]
+Fold = Callable[[Any, Any, Policy], tuple[list[Any], bool]]
 
 
 class Folding(NamedTuple):
@@ -33,29 +34,27 @@ class Folding(NamedTuple):
 
     Attributes:
         state: Working copies of its entities.
-        fold: Changes one by a command, or by a step of it; gives what is to be emitted and whether that was all.
+        fold: Changes one by a `Command`, or by a step of it; gives what is to be emitted and whether that was all.
+        remind: Command that goes on with what is due in one, of a time; None where nothing ever is.
     """
 
     state: type[EntityState[Any]]
     fold: Fold
-
-
-def _fold_user(state: UserState, command: Command, policy: Policy) -> tuple[list[Any], bool]:
-    return user.fold(state, command.event, command.position, policy), True  # type: ignore[arg-type]
-
-
-def _fold_space(state: SpaceState, command: Command, policy: Policy) -> tuple[list[Any], bool]:
-    return app.fold(state, command.event, command.position, command.appended_at, policy), True  # type: ignore[arg-type]
-
-
-def _fold_project(state: ProjectState, command: Command, policy: Policy) -> tuple[list[Any], bool]:
-    return project.fold_step(state, command.event, command.position, command.appended_at, policy)  # type: ignore[arg-type]
+    remind: Callable[[Due, datetime], CommandEvent] | None = None
 
 
 FOLDS: Final = {
-    USER.name: Folding(UserState, _fold_user),
-    APP.name: Folding(SpaceState, _fold_space),
-    PROJECT.name: Folding(ProjectState, _fold_project),
+    USER.name: Folding(UserState, lambda state, it, policy: (user.fold(state, it.event, it.position, policy), True)),
+    APP.name: Folding(
+        SpaceState,
+        lambda state, it, policy: (app.fold(state, it.event, it.position, it.appended_at, policy), True),
+        lambda due, now: WorkDue(app_id=due.app_id, user_id=due.name, timestamp=now),
+    ),
+    PROJECT.name: Folding(
+        ProjectState,
+        lambda state, it, policy: project.fold_step(state, it.event, it.position, it.appended_at, policy),
+        lambda due, now: ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now),
+    ),
 }
 """Kind of entity → its fold. Whoever adds a memory layer adds a line."""
 

@@ -28,6 +28,7 @@ from models.project.pending import PENDING, KeptFact
 from models.project.shards import suffix_of
 from models.project.short_term import cut_short
 from models.project.state import ProjectState
+from models.state.entity import same_fields
 
 _SURE = 1.0
 """Of what somebody promoted."""
@@ -173,31 +174,12 @@ class Learning:
 
 
 def _new(said: Found | PendingFact, source: MemorySource, confidence: float) -> New:
-    return New(
-        type=said.type,
-        content=said.content,
-        category=said.category,
-        tags=said.tags,
-        subject=said.subject,
-        confidence=confidence,
-        source=source,
-        valid_from=source.said_at,
-    )
+    same = same_fields(said, New, "confidence", "source")
+    return New(**same, confidence=confidence, source=source, valid_from=source.said_at)
 
 
 def _pending(pending_id: str, found: Found, source: MemorySource, now: datetime) -> PendingFact:
-    return PendingFact(
-        id=pending_id,
-        content=found.content,
-        type=found.type,
-        confidence=found.confidence,
-        category=found.category,
-        subject=found.subject,
-        tags=found.tags,
-        source=source,
-        extracted_at=now,
-        doubts=found.doubts,
-    )
+    return PendingFact(**same_fields(found, PendingFact), id=pending_id, source=source, extracted_at=now)
 
 
 def _cut(content: str, most_chars: int) -> str:

@@ -12,11 +12,12 @@ from typing import Final, Literal
 
 import msgspec
 
-from models.events import ConsolidationAsked, DeedResult
+from models.events import ConsolidationAsked, DeedResult, ProjectConsolidated
 from models.events.project_items import ConsolidationFigures
 from models.project.consolidation import Consolidation, step
 from models.project.head import AskedRun
 from models.project.work import Work
+from models.state.entity import same_fields
 
 _ASKED: Final = "consolidation_asked"
 _AT_ONCE: Final = 20
@@ -71,11 +72,8 @@ class Upkeep:
         dropped = self._drop_pending()
         named = self._policy.consolidation.named
         event = self._emission.consolidated(
-            run=run.run,
-            cause=run.cause,
-            started_at=run.started_at,
+            **same_fields(run, ProjectConsolidated, "archived_ids", "tokens_reclaimed"),
             memories_looked_at=run.looked_at,
-            decay_updated=run.decay_updated,
             memories_archived=run.archived,
             archived_ids=run.archived_ids[:named],
             episodes_merged=sum(len(each) - 1 for each in merged),

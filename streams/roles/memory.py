@@ -11,10 +11,10 @@ from time import monotonic, perf_counter
 
 from aiokafka.structs import ConsumerRecord
 
-from models.entities import APP, PROJECT, entity_key
-from models.events import CompactionRequested, MemoryRequested, Position, ProjectWorkDue, WorkDue
+from models.entities import entity_key
+from models.events import CompactionRequested, MemoryRequested, Position
 from models.events.topics import COMMANDS, MEMORY_STATE
-from models.partition.commands import MemoryPartitionFold
+from models.partition.commands import FOLDS, MemoryPartitionFold
 from models.partition.sessions import PartitionFolded, Parts, folded_offset
 from models.policy import Policy
 from models.wire.arrival import Command
@@ -25,7 +25,7 @@ from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
 from streams.observe.telemetry import metrics
 from streams.roles.folding_role import FoldingRole
-from streams.roles.reminders import Reminders, Told
+from streams.roles.reminders import Reminders
 from streams.settings import Settings
 
 DUE_PER_BEAT = 100
@@ -42,7 +42,6 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
     def __init__(self, settings: Settings, policy: Policy) -> None:
         super().__init__(settings, policy, http_port=settings.http.memory_port)
         self._reminders = Reminders(policy.apps.answer_within)
-        self._project_reminders = Told()
 
     def decode(self, batches: Mapping[int, list[ConsumerRecord]]) -> dict[int, Decoded[Command]]:
         """Decoded and checked."""
@@ -82,11 +81,11 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
         now, pending = datetime.now(UTC), []
         topic = COMMANDS.full_name(self.settings.topic_prefix)
         for number, fold in self.owned_folds():
-            spaces = self._reminders.choose(fold.progress[APP.name].due(now), monotonic(), DUE_PER_BEAT)
-            projects = self._project_reminders.choose(fold.progress[PROJECT.name].due(now), monotonic(), DUE_PER_BEAT)
-            events: list[WorkDue | ProjectWorkDue] = [
-                *(WorkDue(app_id=space.app_id, user_id=space.name, timestamp=now) for space in spaces),
-                *(ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now) for due in projects),
+            events = [
+                remind(due, now)
+                for kind, progress in fold.progress.items()
+                if (remind := FOLDS[kind].remind) is not None
+                for due in self._reminders.choose(progress.due(now), monotonic(), DUE_PER_BEAT)
             ]
             records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
             pending += await self.producer.write(topic, number, records)

@@ -14,20 +14,6 @@ TELL_AGAIN_S: Final = 30.0
 """What was told takes a moment to come back, and the broker's clock may be behind."""
 
 
-class Told:
-    """Remembers what was told. Times are of a clock that only goes on, in seconds."""
-
-    def __init__(self) -> None:
-        self._told: dict[Due, float] = {}
-
-    def choose(self, due: Iterable[Due], now_s: float, most: int) -> list[Due]:
-        """Those that are told now, at most so many; the others with a later call."""
-        self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
-        ripe = [each for each in due if each not in self._told][:most]
-        self._told.update(dict.fromkeys(ripe, now_s))
-        return ripe
-
-
 class Reminders:
     """Remembers what was asked and told. Times are of a clock that only goes on, in seconds.
 
@@ -42,16 +28,18 @@ class Reminders:
     def __init__(self, answer_within: timedelta) -> None:
         self._answer_within_s = answer_within.total_seconds()
         self._asked: dict[str, float] = {}
-        self._told = Told()
+        self._told: dict[Due, float] = {}
 
     def asked(self, request: MemoryRequested | CompactionRequested, now_s: float) -> None:
         """A request goes out."""
         self._asked[entity_key(request)] = now_s
 
     def choose(self, due: Iterable[Due], now_s: float, most: int) -> list[Due]:
-        """Those that are told now, at most so many; the others with a later call."""
+        """Those that are reminded now, at most so many; the others with a later call."""
         self._forget(now_s)
-        return self._told.choose([space for space in due if self._had_time(space, now_s)], now_s, most)
+        ripe = [each for each in due if each not in self._told and self._had_time(each, now_s)][:most]
+        self._told.update(dict.fromkeys(ripe, now_s))
+        return ripe
 
     def _had_time(self, space: Due, now_s: float) -> bool:
         if not space.awaits_answer:
@@ -61,4 +49,5 @@ class Reminders:
 
     def _forget(self, now_s: float) -> None:
         kept_s = self._answer_within_s + 2 * TELL_AGAIN_S
+        self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
         self._asked = {key: asked_s for key, asked_s in self._asked.items() if now_s - asked_s < kept_s}
