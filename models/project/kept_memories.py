@@ -95,7 +95,7 @@ class Memories(Protocol):
         """Ids of a shelf's memories, sorted."""
 
 
-Tell = Callable[[Kept | Gone, ItemCause], None]
+Emit = Callable[[Kept | Gone, ItemCause], None]
 """Hears of each memory that changed or went, once per operation."""
 
 
@@ -104,18 +104,18 @@ class Changes:
 
     Args:
         memories: The project's.
-        tell: Hears of what changed.
+        emit: Hears of what changed.
         key: The project's.
         policy: Bounds and gains.
         now: Broker time of the record: when things become known.
     """
 
-    def __init__(self, memories: Memories, tell: Tell, key: str, policy: LongTermPolicy, now: datetime) -> None:
+    def __init__(self, memories: Memories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
         self.memories = memories
         self.key = key
         self.policy = policy
         self.now = now
-        self._tell = tell
+        self._emit = emit
         self._changed: dict[str, ItemCause] = {}
 
     def get(self, memory_id: str) -> Kept | None:
@@ -133,15 +133,15 @@ class Changes:
         """Let go of it; told at once, as its slot may be taken next."""
         self.memories.drop(kept.memory.id)
         self._changed.pop(kept.memory.id, None)
-        self._tell(Gone(kept.memory.id, kept.slot), cause)
+        self._emit(Gone(kept.memory.id, kept.slot), cause)
 
-    def tell(self) -> None:
+    def emit(self) -> None:
         """End the operation."""
         changed, self._changed = self._changed, {}
         for memory_id, cause in changed.items():
             kept = self.get(memory_id)
             if kept is not None:
-                self._tell(kept, cause)
+                self._emit(kept, cause)
 
     def listed(self, name: str, kept: Kept, most: int) -> None:
         """List a memory under a name, the latest last; beyond `most` the oldest is left out."""

@@ -50,9 +50,9 @@ class Learning:
         self._state = state
         self._emission = emission
         self._policy = policy.projects.long_term
-        self.long_term = LongTerm(state.memories, self._tell, state.key, self._policy, emission.now)
+        self.long_term = LongTerm(state.memories, self._emit, state.key, self._policy, emission.now)
 
-    def _tell(self, kept: Kept | Gone, cause: ItemCause) -> None:
+    def _emit(self, kept: Kept | Gone, cause: ItemCause) -> None:
         if isinstance(kept, Kept):
             self._emission.memory(kept.memory, kept.slot, cause)
         else:

@@ -34,11 +34,11 @@ from models.project.intervals import Intervals
 from models.project.kept_memories import (
     SHELVES,
     Changes,
+    Emit,
     Gone,
     Kept,
     Memories,
     New,
-    Tell,
     bounded_sources,
     canonical,
     decay,
@@ -59,7 +59,7 @@ __all__ = [
     "LongTerm",
     "Memories",
     "New",
-    "Tell",
+    "Emit",
     "canonical",
     "decay",
     "decay_at",
@@ -71,14 +71,14 @@ class LongTerm:
 
     Args:
         memories: The project's.
-        tell: Hears of what changed or went.
+        emit: Hears of what changed or went.
         key: The project's.
         policy: Gains, half-life and bounds.
         now: Broker time of the record: from then on it is known.
     """
 
-    def __init__(self, memories: Memories, tell: Tell, key: str, policy: LongTermPolicy, now: datetime) -> None:
-        self._changes = Changes(memories, tell, key, policy, now)
+    def __init__(self, memories: Memories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
+        self._changes = Changes(memories, emit, key, policy, now)
         self._edges = Edges(self._changes)
         self._intervals = Intervals(self._changes, self._edges)
         self._listing = Listing(self._changes, self._edges, self._intervals)
@@ -116,7 +116,7 @@ class LongTerm:
             kept = self._place(new)
         else:
             kept = self._strengthen(within, new, self._intervals.group(within.memory, back_to=within.memory.valid_from))
-        self._changes.tell()
+        self._changes.emit()
         return kept.memory.id, "done"
 
     def knows(self, new: New) -> bool:
@@ -136,7 +136,7 @@ class LongTerm:
         kept = self._changes.get(memory_id)
         if kept is not None:
             self._forgetting.drop(kept, cause)
-            self._changes.tell()
+            self._changes.emit()
         return kept is not None
 
     def accessed(self, counts: Mapping[str, int], at: datetime) -> None:
@@ -152,35 +152,35 @@ class LongTerm:
             )
             memory = msgspec.structs.replace(memory, decay_factor=decay_at(memory, at, self._changes.policy))
             self._changes.put(msgspec.structs.replace(kept, memory=memory), "accessed")
-        self._changes.tell()
+        self._changes.emit()
 
     def decayed(self, kept: Kept, factor: float, *, archived: bool) -> None:
         """A consolidation found this decay factor, and puts the memory away or not."""
         memory = msgspec.structs.replace(kept.memory, decay_factor=factor, archived=archived)
         cause: ItemCause = "archived" if archived and not kept.memory.archived else "decayed"
         self._changes.put(msgspec.structs.replace(kept, memory=memory), cause)
-        self._changes.tell()
+        self._changes.emit()
 
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
         done = self._forgetting.erase_sessions(session_ids, is_full)
-        self._changes.tell()
+        self._changes.emit()
         return done
 
     def put_back(self, memory: ProjectMemory) -> DeedOutcome:
         """A memory of a saved project, replaced by id; relationships to others wait until those are here too."""
         outcome = self._edits.put_back(memory)
-        self._changes.tell()
+        self._changes.emit()
         return outcome
 
     def displace(self, shelf: int) -> Kept | None:
         """Let go of a shelf's weakest memory: of archived ones if there are, by importance × decay."""
         weakest = self._forgetting.displace(shelf)
-        self._changes.tell()
+        self._changes.emit()
         return weakest
 
     def _told(self, outcome: tuple[DeedOutcome, str]) -> tuple[DeedOutcome, str]:
-        self._changes.tell()
+        self._changes.emit()
         return outcome
 
     def _strengthen(self, kept: Kept, new: New, group: Sequence[Kept]) -> Kept:

@@ -24,7 +24,7 @@ _UNCHANGED: Final[Outcome] = ("unchanged", "")
 
 
 class Edits:
-    """Deeds on memories that are being changed.
+    """Commands on memories that are being changed.
 
     Args:
         changes: The memories.

@@ -24,7 +24,7 @@ KEY = re.compile(r"[a-z0-9_]{1,64}")
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_keys_and_values_fit(phrase: str) -> None:
-    """Snake case of at most 64 characters, 1-400 characters: `models.user_bounds` rests on it."""
+    """Snake case of at most 64 characters, 1-400 characters: `models.session.bounds` rests on it."""
     found = [extract(phrase.format(words)) for words in WORDS]
     said = [(fact.key, fact.value) for each in found for fact in each.facts]
     taken_back = [(r.key or "all", r.value or "any") for each in found for r in each.retractions]
