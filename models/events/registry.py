@@ -148,28 +148,35 @@ class Registry:
         emits: Event → what follows from it.
         topic_of: Event → the topic on which it travels, in the order of topics.
         kind_of: Event → the kind that it changes, or else that emits it.
-        erasures: What makes entities forget.
     """
 
     def __init__(self, kinds: Iterable[EntityKind], others: Iterable[Emits], topics: Iterable[Topic]) -> None:
-        self.kinds = tuple(kinds)
-        self.emits = {
-            each.event: each for emitted in (*(kind.emits for kind in self.kinds), others) for each in emitted
-        }
-        self.erasures = tuple(event for kind in self.kinds for event in kind.erased_by)
-        self.kind_of = {each.event: kind for kind in self.kinds for each in kind.emits}
+        self.kinds: list[EntityKind] = []
+        self.emits = {each.event: each for each in others}
+        self.kind_of: dict[Event, EntityKind] = {}
+        self.topic_of: dict[Event, Topic] = {}
+        self._topics = tuple(topics)
+        self.add(*kinds)
+
+    def add(self, *kinds: EntityKind) -> None:
+        """Take kinds in, before anything is made of what follows from them: tables, views, decoders."""
+        self.kinds += kinds
+        self.emits |= {each.event: each for kind in kinds for each in kind.emits}
+        self.kind_of |= {each.event: kind for kind in kinds for each in kind.emits}
         self.kind_of |= {event: kind for kind in self.kinds for event in (*kind.accepts, *kind.erased_by)}
-        places = [(event, kind.source) for kind in self.kinds for event in kind.accepts]
-        places += [(each.event, each.topic) for each in self.emits.values()]
-        places += [(event, kind.source) for kind in self.kinds for event in kind.erased_by]
-        self._carried: dict[str, tuple[Event, ...]] = {
-            topic.name: tuple(dict.fromkeys(event for event, place in places if place is topic)) for topic in topics
-        }
-        self.topic_of = {event: topic for topic in topics for event in self.carried_by(topic)}
+        self.topic_of |= {event: topic for topic in self._topics for event in self.carried_by(topic)}
+
+    @property
+    def erasures(self) -> tuple[Event, ...]:
+        """What makes entities forget."""
+        return tuple(event for kind in self.kinds for event in kind.erased_by)
 
     def carried_by(self, topic: Topic) -> tuple[Event, ...]:
         """Events that travel on a topic; none on a private one."""
-        return self._carried.get(topic.name, ())
+        accepted = [event for kind in self.kinds if kind.source is topic for event in kind.accepts]
+        emitted = [event for event, each in self.emits.items() if each.topic is topic]
+        erasing = [event for kind in self.kinds if kind.source is topic for event in kind.erased_by]
+        return tuple(dict.fromkeys((*accepted, *emitted, *erasing)))
 
     def counted(self, event: Struct) -> list[Counted]:
         """What an emitted event is counted in."""

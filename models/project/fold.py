@@ -7,8 +7,8 @@ the same in the stream and in replay; the clock of a project is the broker's tim
 - **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project_learning`); memories
   strengthen, supersede and contradict each other (`project/long_term.py`).
 - **Episodes**: key moments of conversations (`project/narrative.py`).
-- **By hand**: people add, edit, relate, delete and import (`project/commands.py`, `project/imports.py`); each command
-is audited   and answered, also if it changes nothing.
+- **By hand**: people add, edit, relate, delete and import (`project/commands.py`); each command is audited and
+answered,   also if it changes nothing.
 - **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project_upkeep`).
 - **Erasing**: what only the erased sessions said goes (`project_erasing`), as far as one write takes it with each step.
 

@@ -54,12 +54,12 @@ from models.text.words import estimate_tokens
 
 __all__ = [
     "SHELVES",
+    "Emit",
     "Gone",
     "Kept",
     "LongTerm",
     "Memories",
     "New",
-    "Emit",
     "canonical",
     "decay",
     "decay_at",

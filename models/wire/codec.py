@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, TypeVar, Union
 
 import msgspec
@@ -38,7 +39,6 @@ _encoder = msgspec.json.Encoder()
 _turn = msgspec.json.Decoder(Turn)
 _control: msgspec.json.Decoder[ControlEvent] = msgspec.json.Decoder(ControlEvent)
 _tag = msgspec.json.Decoder(_Tag)
-_command: msgspec.json.Decoder[CommandEvent] = msgspec.json.Decoder(Union[carried_by(COMMANDS)])  # noqa: UP007 - made of what is registered
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What bytes can do to a decoder; the last one by nesting thousands of levels deep."""
 
@@ -118,7 +118,7 @@ def decode_command(value: bytes | None, key: bytes | None, appended_at: datetime
     # A forwarded turn carries ids and its place besides what came in.
     value = _checked_value(value, key, 2 * intake.max_record_bytes)
     try:
-        event = _command.decode(value)
+        event: CommandEvent = _decoder_of(COMMANDS)(value)
     except UNDECODABLE as error:
         raise _refusal(error) from None
     if not all(getattr(event, name, "").isprintable() for name in ("app_id", "user_id", "project_id")):
@@ -166,14 +166,12 @@ def _check_turn(turn: Turn, intake: IntakePolicy) -> None:
             raise InvalidRecord("content_too_large", f"{size} bytes, allowed {intake.max_content_bytes}")
 
 
-def _decoder_for(topic: Topic) -> Callable[[bytes], Any]:
+@cache
+def _decoder_of(topic: Topic) -> Callable[[bytes], Any]:
     carried = carried_by(topic)
     if not carried:
         raise ConfigurationError(f"topic {topic.name} carries no public events; it cannot be decoded")
-    return msgspec.json.Decoder(Union[carried]).decode  # noqa: UP007 - likewise
-
-
-_output_decoders: dict[str, Callable[[bytes], Any]] = {}
+    return msgspec.json.Decoder(Union[carried]).decode  # noqa: UP007 - made of what is registered
 
 
 def decode_output(topic: Topic, value: bytes) -> OutputEvent:
@@ -182,11 +180,9 @@ def decode_output(topic: Topic, value: bytes) -> OutputEvent:
     Raises:
         InvalidRecord: The bytes are no event of that topic.
     """
-    decoder = _output_decoders.get(topic.name)
-    if decoder is None:
-        decoder = _output_decoders[topic.name] = _decoder_for(topic)
+    decode = _decoder_of(topic)
     try:
-        event: OutputEvent = decoder(value)
+        event: OutputEvent = decode(value)
     except UNDECODABLE as error:
         raise InvalidRecord("undecodable_output", f"{topic.name}: {_without_values(str(error))}") from None
     return event
