@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -11,36 +10,37 @@ import typer
 from jobs.cli import examples
 from jobs.shared.output import Output, OutputFormat
 from jobs.shared.progress import progress_bar
-from streams.settings import Settings, load_settings
+from streams.settings import load_settings
 
 if TYPE_CHECKING:
     from jobs.archive.parity.found import Parity
-    from jobs.archive.parity.turns import Place
-    from models.policy import Policy
 
 _EXIT_DIFFERENT = 1
 
 
 def parity(
     *,
-    fold: Annotated[
+    fold: Annotated[  # noqa: ARG001 - the comparison is always that of the fold; scripts of 0.2.0 name it
         bool,
-        typer.Option("--fold", help="Also fold every archived input again, and compare each event field by field."),
+        typer.Option("--fold", help="What is always done: fold the archived inputs again."),
     ] = False,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")] = OutputFormat.TABLE,
 ) -> None:
-    """Recompute from the archived turns what profiles, windows, segments, episodes, topics and alerts claim.
+    """Fold every archived input of sessions again, and compare each event with the archived one, field by field.
 
-    In bulk, and to the last bit: counts, ranges, times, sums of risks. With --fold every archived input goes through
-    the stream's own fold once more, and every event of a session must be the one that was archived: slower by far, and
-    it needs the policies and scorers of the data directory's `versions`.
+    Profiles, risk points, windows, segments, episodes, topics, alerts and commands, to the last bit, through the
+    stream's own fold. It needs the policies and scorers of the data directory's `versions`.
 
     Exit code 1 with any difference. What cannot be told is counted, and why.
     """
+    from jobs.archive.parity.fold import fold_again
     from models.events.topics import TURNS
+    from streams.archive.catalog import paths_of, reading
 
     settings = load_settings()
-    found = compared(settings, TURNS.full_name(settings.topic_prefix), fold=fold)
+    topic = TURNS.full_name(settings.topic_prefix)
+    with reading(paths_of(settings)) as con, progress_bar("parity: records folded") as progress:
+        found = fold_again(con, settings, topic, progress=progress)
     _print(found, Output(output))
     if found.differences:
         raise typer.Exit(_EXIT_DIFFERENT)
@@ -48,47 +48,8 @@ def parity(
 
 parity.epilog = examples(  # type: ignore[attr-defined]
     "turntide archive parity",
-    "turntide archive parity --fold",
     "turntide archive parity --output json",
 )
-
-
-def compared(settings: Settings, topic: str, *, fold: bool) -> Parity:
-    """Compare the archive with itself.
-
-    Args:
-        settings: Which archive, and where the versions of rules are.
-        topic: Full name of `turns.v1`.
-        fold: Also by the fold.
-
-    Raises:
-        ConfigurationError: There is no archive, or rules of its time are not kept here.
-        StoreUnavailable: It cannot be read.
-    """
-    from jobs.archive.parity.fold import fold_again
-    from jobs.archive.parity.recount import partitions_of, recount
-    from streams.archive.catalog import paths_of, reading
-
-    with reading(paths_of(settings)) as con:
-        places = partitions_of(con, topic)
-        with progress_bar("parity: partitions") as progress:
-            found = recount(con, places, _policies(settings, places), progress=progress)
-        if fold:
-            with progress_bar("parity: records folded") as progress:
-                fold_again(con, settings, places, found, progress=progress)
-    return found
-
-
-def _policies(settings: Settings, places: list[Place]) -> Mapping[int, Policy]:
-    """The rules by which each partition was folded last; those configured where no history says so."""
-    from streams.state import policy_versions as versions
-    from streams.wiring import policy_of
-
-    stretches = {place.partition: versions.history(settings, place.partition) for place in places}
-    return {
-        partition: versions.kept_policy(settings, known[-1].version.policy) if known else policy_of(settings)
-        for partition, known in stretches.items()
-    }
 
 
 def _print(found: Parity, printed: Output) -> None:

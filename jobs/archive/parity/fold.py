@@ -2,7 +2,7 @@
 
 A partition at a time, by the rules that its history names. What is folded goes through the archive's own landing, so
 that nothing but its rows is compared. What users and apps are made of is not archived twice: their folds are not made
-again.
+again. A partition without all of its records is left out, and why.
 """
 
 # ruff: noqa: S608 - tables and columns are constants of this project
@@ -16,7 +16,6 @@ from typing import NamedTuple
 import duckdb
 
 from jobs.archive.parity.found import Parity, checked
-from jobs.archive.parity.turns import Place, caused_at, erased_records, why_incomplete
 from jobs.replay.alert_rules import Rules, scorer_named
 from jobs.shared.progress import Progress
 from models.entities import TOPIC_OF, carried_by
@@ -30,7 +29,7 @@ from streams.archive.buffer import Buffer
 from streams.archive.catalog import LAKE, literal
 from streams.archive.inputs import archived_count, archived_inputs
 from streams.archive.landed import land
-from streams.archive.schema import RAW, TABLE_OF, TABLES, Skipped
+from streams.archive.schema import AGED, ERASED, EXPIRED, OFFSETS, RAW, SKIPPED, TABLE_OF, TABLES, Skipped
 from streams.oracle.folded import SESSIONS
 from streams.oracle.replay import Feed, Replay
 from streams.ports import Embedder
@@ -52,6 +51,13 @@ _OF_SESSIONS = {
     _POINTS: [],
 }
 """Tables of these, and which of their events."""
+
+
+class Place(NamedTuple):
+    """A partition of `turns.v1`, by the topic's full name."""
+
+    topic: str
+    partition: int
 
 
 class _Outputs(Replay):
@@ -124,42 +130,79 @@ class _Record(NamedTuple):
 
 
 def fold_again(
-    con: duckdb.DuckDBPyConnection,
-    settings: Settings,
-    places: Sequence[Place],
-    found: Parity,
-    *,
-    progress: Progress = lambda *_: None,
-) -> None:
+    con: duckdb.DuckDBPyConnection, settings: Settings, topic: str, *, progress: Progress = lambda *_: None
+) -> Parity:
     """Fold every partition from its beginning, and note what its events are not.
 
     Args:
         con: A reader of the archive.
         settings: Where the versions of rules are.
-        places: Partitions of `turns.v1`.
-        found: Takes the findings.
+        topic: Full name of `turns.v1`.
         progress: Told how many records are folded, and of how many.
 
     Raises:
         ConfigurationError: A version that the history names is not kept here, or the embedder is another one.
     """
-    embedder = stream_embedder_of(settings)
-    rules = {place: rules_of_partition(settings, place.partition, embedder) for place in places}
-    total, before = archived_count(con), 0
-    for place in places:
-        if why_incomplete(con, place):
-            continue
-        made = _Made(con, settings, rules[place][0].policy.intake)
-        replay = _Outputs(rules[place][0], embedder, made)
+    found, embedder, before, total = Parity(), stream_embedder_of(settings), 0, archived_count(con)
+    partitions = con.execute(
+        f"SELECT kafka_partition FROM {RAW}.{OFFSETS} WHERE topic = ? ORDER BY kafka_partition", [topic]
+    ).fetchall()
+    rules_of: dict[Place, list[Rules]] = {}
+    for (partition,) in partitions:
+        place = Place(topic, int(partition))
+        if why := _why_incomplete(con, place):
+            found.leave_out("partitions", 1, why)
+        else:
+            rules_of[place] = _rules_of_partition(settings, place.partition, embedder)
+    for place, rules in rules_of.items():
+        found.erased_records += _erased_records(con, place)
+        made = _Made(con, settings, rules[0].policy.intake)
+        replay = _Outputs(rules[0], embedder, made)
         try:
-            before += _fold(con, place, rules[place], replay, partial(_told, progress, before, total))
+            before += _fold(con, place, rules, replay, partial(_told, progress, before, total))
             made.settle()
             _compare(con, place, made, found)
         finally:
             made.drop()
+    return found
 
 
-def rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[Rules]:
+def _erased_records(con: duckdb.DuckDBPyConnection, place: Place) -> int:
+    """How many records of the partition an erasure has removed from the archive."""
+    found = con.execute(
+        f"SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM {RAW}.{SKIPPED} "
+        "WHERE topic = ? AND kafka_partition = ? AND reason = ?",
+        [*place, ERASED],
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _why_incomplete(con: duckdb.DuckDBPyConnection, place: Place) -> str:
+    """Why a partition cannot be counted again; empty where it can."""
+    held = con.execute(
+        f"SELECT first_offset, next_offset FROM {RAW}.{OFFSETS} WHERE topic = ? AND kafka_partition = ?", list(place)
+    ).fetchone()
+    first, following = held or (0, 0)
+    (rows,) = con.execute(
+        f"SELECT (SELECT count(*) FROM {RAW}.turns WHERE kafka_partition = ?) "
+        f"+ (SELECT count(*) FROM {RAW}.controls WHERE kafka_partition = ?)",
+        [place.partition, place.partition],
+    ).fetchone() or (0,)
+    skipped = dict(
+        con.execute(
+            f"SELECT reason, sum(last_offset - first_offset + 1)::BIGINT FROM {RAW}.{SKIPPED} "
+            "WHERE topic = ? AND kafka_partition = ? GROUP BY reason",
+            list(place),
+        ).fetchall()
+    )
+    if first or skipped.get(EXPIRED):
+        return "its beginning is not archived: retention removed it from the topic before"
+    if skipped.get(AGED):
+        return "records are not in the archive any more: its own retention removed them"
+    return "" if following <= rows + sum(skipped.values()) else "records are missing: see `turntide archive verify`"
+
+
+def _rules_of_partition(settings: Settings, partition: int, embedder: Embedder) -> list[Rules]:
     """By what a partition was folded: as its history says, by the configured rules where there is none.
 
     Raises:
@@ -214,7 +257,7 @@ def _told(progress: Progress, before: int, total: int, done: int) -> None:
 
 def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: Parity) -> None:
     """Every archived row of an event that the partition caused, against the one that was made."""
-    erased = erased_records(con, place)
+    erased = _erased_records(con, place)
     for name in sorted(_OF_SESSIONS):
         if name not in made.tables:
             con.execute(f"CREATE OR REPLACE TEMP TABLE parity_made_{name} AS SELECT * FROM {RAW}.{name} LIMIT 0")
@@ -225,7 +268,7 @@ def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: P
         what = key.replace(", ", " || ' ' || ")
         archived = _archived(name, place)
         if erased and name == _WINDOWS:
-            # Windows of apps count what was erased since, and may have been closed by it: `windows` tells of them.
+            # Windows of apps count what was erased since, and may have been closed by it.
             (left_out,) = con.execute(f"SELECT count(*) FROM ({archived}) WHERE scope = 'app'").fetchone() or (0,)
             found.leave_out(f"{name} (fold)", left_out, "records of their partition were erased since")
             archived += " AND scope = 'session'"
@@ -252,11 +295,16 @@ def _compare(con: duckdb.DuckDBPyConnection, place: Place, made: _Made, found: P
 
 def _archived(name: str, place: Place) -> str:
     if name == _POINTS:
-        of = f"SELECT id FROM {RAW}.profiles WHERE {caused_at(place)}"
+        of = f"SELECT id FROM {RAW}.profiles WHERE {_caused_at(place)}"
         return f"SELECT * FROM {RAW}.{name} WHERE id IN ({of})"
     kinds = ", ".join(literal(tag_of(kind)) for kind in _OF_SESSIONS[name])
     of_kind = f" AND type IN ({kinds})" if len(TABLES[name].carries) > 1 else ""
-    return f"SELECT * FROM {RAW}.{name} WHERE {caused_at(place)}{of_kind}"
+    return f"SELECT * FROM {RAW}.{name} WHERE {_caused_at(place)}{of_kind}"
+
+
+def _caused_at(place: Place) -> str:
+    """Condition on an event: a record of the partition caused it."""
+    return f'source.topic = {literal(place.topic)} AND source."partition" = {place.partition:d}'
 
 
 def _landed_by(name: str) -> str:
