@@ -8,7 +8,6 @@ from functools import cache
 
 import msgspec
 from aiokafka.structs import ConsumerRecord
-from rich.console import Console
 
 from jobs.demo.conversations import load_play, schedule
 from jobs.demo.deeds import Erased, Purged
@@ -17,7 +16,6 @@ from jobs.demo.project_questions import ProjectAnswer, ProjectRecalled, load_pro
 from jobs.demo.questions import Recalled, load_questions
 from jobs.demo.state import DemoState
 from jobs.demo.summary import ArchiveSummary, Summary, summarise
-from jobs.demo.view import render
 from models.events import (
     AlertChanged,
     CommandEvent,
@@ -120,14 +118,6 @@ def summary_of(
 ) -> Summary:
     """The summary with the parts that no test here looks at."""
     return summarise(state, archive, recalled, project, deeds, seconds=61.0, data_dir="demo", report="demo/report.html")
-
-
-def shown_at_80_columns(state: DemoState) -> str:
-    """What somebody sees of the view."""
-    console = Console(width=80)
-    with console.capture() as captured:
-        console.print(render(state, height=40))
-    return captured.get()
 
 
 class _Sessions:

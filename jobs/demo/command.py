@@ -23,7 +23,7 @@ def demo(
     ] = None,
     speed: Annotated[float, typer.Option(min=0.1, max=100.0, help="Play this many times faster.")] = 1.0,
     keep: Annotated[bool, typer.Option("--keep", help="Leave Kafka and the roles running until Ctrl-C.")] = False,
-    view: Annotated[bool, typer.Option(help="Draw the live view, or print plain lines.")] = True,
+    view: Annotated[bool, typer.Option(help="Keep progress in view, or print plain lines.")] = True,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the summary is printed.")] = OutputFormat.TABLE,
 ) -> None:
     """Run everything on this machine and watch it work: about a minute and a half, and nothing stays running.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,24 +22,23 @@ from jobs.demo.play import Play
 from jobs.demo.policy import COMPRESSED_CLOCK, POLICY
 from jobs.demo.project_questions import ProjectRecalled, ask_project, load_project_questions
 from jobs.demo.questions import Recalled, ask, load_questions
-from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary, summarise, tidy_archive
 from jobs.demo.watch import watching
-from jobs.shared.role_process import RoleFailed, RoleProcess
+from jobs.shared.role_process import RoleFailed, RoleProcess, environment_of
 from jobs.shared.sending import turns_sender
 from models.errors import ConfigurationError, TurntideError
 from streams.settings import KafkaSettings, Settings, VectorSettings, load_settings
 from streams.settings.archive import ArchiveSettings
 from streams.settings.live import LIVE_PAGE
-from streams.wiring import policy_of
 
 ROLES = ("sessions", "memory", "enrich", "index", "archive")
 PARTITIONS = 4
 _READY_WITHIN_S = 90.0
 _CAUGHT_UP_WITHIN_S = 60.0
 _LOOK_AT_ROLES_EVERY_S = 0.5
+_OWN_ARCHIVE = {"TURNTIDE_ARCHIVE__CATALOG": "", "TURNTIDE_ARCHIVE__DATA_PATH": ""}
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -80,7 +80,8 @@ def run(options: Options, stage: Stage) -> Summary:
             _stop(roles)  # a running archive role lands what an idle tick closes, in the middle of the count
         stage.step("archive", "merging small files and checking every record")
         archive = tidy_archive(settings)
-        report = options.data_dir / "report.html"
+        stage.step("report", "writing a page of figures and patterns")
+        report = _report(settings)
         summary = summarise(
             state,
             archive,
@@ -90,13 +91,6 @@ def run(options: Options, stage: Stage) -> Summary:
             seconds=time.monotonic() - began_s,
             data_dir=str(options.data_dir),
             report=str(report),
-        )
-        policy = policy_of(settings)
-        report.write_text(
-            render_report(
-                state, summary, modes=policy.modes, further=stage.further(summary), made_at=datetime.now(UTC)
-            ),
-            "utf-8",
         )
         if options.keep:
             stage.result(summary)
@@ -174,8 +168,7 @@ async def _delete_topics(settings: Settings) -> None:
 
 def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:
     own = {
-        "TURNTIDE_ARCHIVE__CATALOG": "",
-        "TURNTIDE_ARCHIVE__DATA_PATH": "",
+        **_OWN_ARCHIVE,
         "TURNTIDE_HTTP__HOST": "127.0.0.1",
         "TURNTIDE_HTTP__TOKENS": "[]",  # memory is asked here, on this machine
     }
@@ -275,6 +268,21 @@ def _first_expected(group: ExceptionGroup[Exception]) -> Exception:
         found = found.exceptions[0]
     assert isinstance(found, Exception)  # noqa: S101 - a group of exceptions holds nothing else
     return found
+
+
+def _report(settings: Settings) -> Path:
+    """The page of `turntide report` about what was played.
+
+    Raises:
+        RoleFailed: It could not be written.
+    """
+    page = settings.data_dir / "report.html"
+    command = [sys.executable, "-m", "jobs.cli", "report", "--days", "1", "--to", str(page), "--output", "json"]
+    environment = {**os.environ, **environment_of(settings), **_OWN_ARCHIVE}
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+    if not page.exists():
+        raise RoleFailed(f"`turntide report` ended with {made.returncode}: {made.stderr.strip()}")
+    return page
 
 
 def _keep(settings: Settings, roles: list[RoleProcess], stage: Stage) -> None:

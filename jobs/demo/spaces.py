@@ -25,20 +25,15 @@ class SpaceSeen(Struct):
     standing: AppMemoriesChanged | None = None
 
     @property
-    def memories(self) -> list[AppMemoryChanged]:
-        """Those that are there, in the order in which they were made."""
-        return sorted((m for m in self.by_slot.values() if m.active), key=lambda memory: memory.memory_id)
+    def memories(self) -> int:
+        """How many are there."""
+        return sum(memory.active for memory in self.by_slot.values())
 
 
 class SpacesSeen(Struct):
     """All apps, by id. Whoever folds events in sees to it that none comes twice."""
 
     by_app: dict[str, SpaceSeen] = {}
-
-    @property
-    def memories(self) -> int:
-        """Of all apps."""
-        return sum(len(space.memories) for space in self.by_app.values())
 
     @property
     def compactions(self) -> Iterator[AppMemoriesCompacted]:
@@ -92,7 +87,7 @@ def summarise_spaces(spaces: SpacesSeen) -> SpacesSummary:
     """Count what is remembered of apps."""
     seen: Mapping[str, SpaceSeen] = spaces.by_app
     return SpacesSummary(
-        memories={app_id: len(space.memories) for app_id, space in sorted(seen.items())},
+        memories={app_id: space.memories for app_id, space in sorted(seen.items())},
         changes=dict(sum((space.causes for space in seen.values()), Counter())),
         most_of_an_app=max((space.most for space in seen.values()), default=0),
         compactions=[

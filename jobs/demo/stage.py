@@ -1,4 +1,4 @@
-"""Display of the demo: a live view on a terminal, plain lines elsewhere, one JSON object for programs."""
+"""Display of the demo: lines, on a terminal above its progress; one JSON object for programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from jobs.demo.deeds import Erased, Purged
@@ -21,7 +23,6 @@ from jobs.demo.project_questions import ProjectRecalled
 from jobs.demo.questions import Recalled
 from jobs.demo.state import DemoState
 from jobs.demo.summary import Summary
-from jobs.demo.view import progress_line, render
 from jobs.demo.wording import line
 from jobs.shared.output import OutputFormat
 from models.events import OutputEvent
@@ -38,7 +39,7 @@ class Stage:
 
     Args:
         form: How the summary is printed.
-        view: Whether a live view is wanted, where there is a terminal for it.
+        view: Whether progress is to stay in view below the lines, where there is a terminal for it.
     """
 
     def __init__(self, form: OutputFormat, *, view: bool) -> None:
@@ -59,8 +60,8 @@ class Stage:
         self._console.print(Text(f"{'page':<{_INDENT}}", style="bold").append(url, style="cyan"), soft_wrap=True)
 
     def event(self, event: OutputEvent) -> None:
-        """Say what Turntide emitted, where the live view does not show it."""
-        if not self._live and (said := line(event)) is not None:
+        """Say what Turntide emitted, as far as it is worth a line."""
+        if (said := line(event)) is not None:
             self._console.print(Text(said), soft_wrap=True)
 
     def recalled(self, recalled: Recalled) -> None:
@@ -92,15 +93,12 @@ class Stage:
                 state.tick(time.monotonic() - began_s)
                 self._console.print(Text(progress_line(state)), soft_wrap=True)
         # Drawn from this task, not from rich's thread: the state must not change under the drawing.
-        with Live(console=self._console, auto_refresh=False) as live:
-            try:
-                while True:
-                    state.tick(time.monotonic() - began_s)
-                    size = self._console.size
-                    live.update(render(state, height=size.height, width=size.width), refresh=True)
-                    await asyncio.sleep(1 / _FRAMES_PER_S)
-            finally:
-                live.update(render(state, height=self._console.height, width=self._console.width), refresh=True)
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                state.tick(time.monotonic() - began_s)
+                bar = ProgressBar(total=max(state.planned_turns, 1), completed=state.sent_turns)
+                live.update(Group(Padding(bar, 0), Text(progress_line(state), style="bold cyan")), refresh=True)
+                await asyncio.sleep(1 / _FRAMES_PER_S)
 
     def result(self, summary: Summary) -> None:
         """Print the summary."""
@@ -125,7 +123,7 @@ class Stage:
         project = "FROM project_memories SELECT type, content, valid_from, valid_until ORDER BY ALL"
         episodes = "FROM user_episodes SELECT user_id, turn_range, summary ORDER BY user_id, episode"
         return [
-            ("The report, with every risk curve:", summary.report),
+            ("The report, figures and patterns of the archive:", summary.report),
             ("Where the commands below find the archive:", f"export TURNTIDE_DATA_DIR={folder}"),
             ("Why the alerts stand:", f'{turntide} query "FROM alerts SELECT session_id, severity, reason"'),
             (f"The risk of {session}, turn by turn:", f'{turntide} query "{points}"'),
@@ -141,7 +139,6 @@ class Stage:
             ("What is remembered of the project, and from when until when it held:", f'{turntide} query "{project}"'),
             ("What is remembered of each session:", f'{turntide} query "FROM episodes SELECT session_id, summary"'),
             ("Everything that can be asked, and what it means:", f"{turntide} dictionary"),
-            ("The archive as a page of figures and patterns:", f"{turntide} report --days 1"),
             ("Remove all of it again:", f"rm -r {folder}"),
         ]
 
@@ -163,6 +160,16 @@ class Stage:
         self._console.print(Text(f"  {'live page':<9} {urls['index']}{LIVE_PAGE}", style="cyan"), soft_wrap=True)
         for role, url in urls.items():
             self._console.print(Text(f"  {role:<9} {url}/metrics", style="dim"), soft_wrap=True)
+
+
+def progress_line(state: DemoState) -> str:
+    """One plain line for where the play stands."""
+    seconds, lag = int(state.elapsed_s), "?" if state.lag is None else f"{state.lag}"
+    archived = "?" if state.archived is None else f"{state.archived:,}"
+    return (
+        f"progress  {seconds // 60}:{seconds % 60:02d} turns {state.folded_turns}/{state.planned_turns} · "
+        f"{state.turns_per_s:.1f}/s · lag {lag} · archived {archived} · alerts {len(state.alerts)}"
+    )
 
 
 def _command() -> str:

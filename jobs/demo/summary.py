@@ -17,6 +17,7 @@ from jobs.demo.questions import Recalled
 from jobs.demo.spaces import SpacesSummary, summarise_spaces
 from jobs.demo.state import DemoState, SessionSeen
 from jobs.demo.users import UserName, UserSeen, UsersSummary, summarise_users
+from models.events import EpisodeClosed, SegmentCompacted, WindowClosed
 from streams.archive.catalog import LakePaths, open_reader, paths_of
 from streams.archive.maintenance import maintain
 from streams.archive.status import status
@@ -130,10 +131,10 @@ def summarise(
         problems=problems,
         turns=state.folded_turns,
         sessions=len(state.sessions),
-        open_sessions=sum(session.episode is None for session in state.sessions.values()),
-        segments=state.segments,
-        episodes=state.episodes,
-        windows=state.windows,
+        open_sessions=sum(not session.ended for session in state.sessions.values()),
+        segments=state.counts[SegmentCompacted],
+        episodes=state.counts[EpisodeClosed],
+        windows=state.counts[WindowClosed],
         alerts_expected=expected,
         alerts_raised=raised,
         alerts=summarise_alerts(state),
@@ -192,7 +193,7 @@ def _not_lived(state: DemoState, asked: Iterable[UserName]) -> list[tuple[str, s
 
 def _not_remembered(state: DemoState) -> Iterable[str]:
     """What is wrong with the memories of apps: one for each conversation that ended, and never more than ten."""
-    ended = sum(session.episode is not None for session in state.sessions.values())
+    ended = sum(session.ended for session in state.sessions.values())
     made = sum(space.causes["created"] for space in state.spaces.by_app.values())
     # A new memory that a compaction takes away at once never comes to be seen.
     made += sum(

@@ -37,16 +37,6 @@ class UsersSeen(Struct):
 
     by_name: dict[UserName, UserSeen] = {}
 
-    @property
-    def facts(self) -> int:
-        """Facts of all users that hold."""
-        return sum(len(user.active) for user in self.by_name.values())
-
-    @property
-    def episodes(self) -> int:
-        """Episodes of all users."""
-        return sum(len(user.episodes) for user in self.by_name.values())
-
     def take(self, event: UserNews | UserMemoryChanged) -> None:
         """Fold one event; of one user they come in their order."""
         user = self.by_name.setdefault((event.app_id, event.user_id), UserSeen())

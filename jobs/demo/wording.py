@@ -1,23 +1,26 @@
-"""Events in words: for the live view, and one a line where the output is no terminal."""
+"""Events in words, one a line."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobs.demo.projects import is_milestone
-from jobs.demo.state import is_told
 from models.events import (
     AlertChanged,
     AppMemoriesCompacted,
     AppMemoryChanged,
     EpisodeClosed,
     EpisodeCompressed,
+    EpisodeKind,
     FactChanged,
+    MemoryType,
     OutputEvent,
     ProjectItemChanged,
     SegmentCompacted,
     TopicChanged,
 )
+
+_TOLD_OF_TOPICS = frozenset({"compacted", "unpacked", "merged", "evicted"})
+"""What is worth a line; topics start and are left all the time."""
 
 
 def line(event: OutputEvent) -> str | None:
@@ -26,24 +29,40 @@ def line(event: OutputEvent) -> str | None:
         case AlertChanged():
             said = f"alert     {event.session_id}: {_alert(event)}"
         case SegmentCompacted():
-            said = f"segment   {event.session_id}: {segment_words(event)}"
-        case TopicChanged() if is_told(event):
-            said = f"topic     {event.session_id}: {topic_words(event)}"
+            said = f"segment   {event.session_id}: {_segment(event)}"
+        case TopicChanged() if _is_told(event):
+            said = f"topic     {event.session_id}: {_topic(event)}"
         case EpisodeClosed():
-            said = f"episode   {event.session_id}: {episode_words(event)}"
+            said = f"episode   {event.session_id}: {_episode(event)}"
         case FactChanged():
-            said = f"fact      {event.user_id}: {fact_words(event)}"
+            said = f"fact      {event.user_id}: {_fact(event)}"
         case AppMemoryChanged() if event.cause != "conflict":
-            said = f"memory    {event.app_id}: {memory_words(event)}"
+            said = f"memory    {event.app_id}: {_memory(event)}"
         case AppMemoriesCompacted():
-            said = f"memory    {event.app_id}: {compaction_words(event)}"
+            said = f"memory    {event.app_id}: {_compaction(event)}"
         case EpisodeCompressed():
-            said = f"episode   {event.user_id}: {user_episode_words(event)}"
-        case ProjectItemChanged() if is_milestone(event):
-            said = f"project   {event.project_id}: {milestone_words(event)}"
+            said = f"episode   {event.user_id}: {_user_episode(event)}"
+        case ProjectItemChanged() if _is_milestone(event):
+            said = f"project   {event.project_id}: {_milestone(event)}"
         case _:
             return None
     return said
+
+
+def _is_told(change: TopicChanged) -> bool:
+    return change.cause in _TOLD_OF_TOPICS and not (change.cause == "merged" and change.kept)
+
+
+def _is_milestone(event: ProjectItemChanged) -> bool:
+    """Whether it is a decision that came or was superseded, or another key moment.
+
+    A decision is told as such; its episode says the same again.
+    """
+    if event.memory is not None:
+        return event.memory.type is MemoryType.DECISION and event.cause in {"created", "superseded"}
+    return (
+        event.episode is not None and event.episode.kind is not EpisodeKind.DECISION_MADE and event.cause == "created"
+    )
 
 
 def _alert(change: AlertChanged) -> str:
@@ -54,7 +73,7 @@ def _alert(change: AlertChanged) -> str:
     )
 
 
-def topic_words(change: TopicChanged) -> str:
+def _topic(change: TopicChanged) -> str:
     """What happened to a topic, without its title: that is what somebody wrote."""
     packing = change.compaction
     if packing is not None:
@@ -66,7 +85,7 @@ def topic_words(change: TopicChanged) -> str:
     return "topic merged into another"
 
 
-def segment_words(segment: SegmentCompacted) -> str:
+def _segment(segment: SegmentCompacted) -> str:
     """Which turns became how much shorter, and what they are about."""
     first, last = segment.first_turn, segment.last_turn
     return (
@@ -75,12 +94,12 @@ def segment_words(segment: SegmentCompacted) -> str:
     )
 
 
-def episode_words(episode: EpisodeClosed) -> str:
+def _episode(episode: EpisodeClosed) -> str:
     """What is kept of a session."""
     return f"closed after {episode.turn_count} turns, peak risk {episode.peak_risk:.2f}{_about(episode.key_topics)}"
 
 
-def fact_words(change: FactChanged) -> str:
+def _fact(change: FactChanged) -> str:
     """What became of a fact, with its value: the texts of the demo are the demo's own."""
     name = f"{change.category}/{change.key} {change.cause}"
     if not change.active:
@@ -89,13 +108,13 @@ def fact_words(change: FactChanged) -> str:
     return f"{name}: {change.value}{before}"
 
 
-def memory_words(memory: AppMemoryChanged) -> str:
+def _memory(memory: AppMemoryChanged) -> str:
     """What became of a memory of an app, with its text: the demo's own."""
     name = f"memory {memory.memory_id} {memory.cause}"
     return f"{name}: {memory.content}" if memory.active else name
 
 
-def compaction_words(compaction: AppMemoriesCompacted) -> str:
+def _compaction(compaction: AppMemoriesCompacted) -> str:
     """How eleven memories became ten, and why."""
     merged = "" if compaction.merged_memory_id is None else f" with {compaction.merged_memory_id} merged into it"
     done = "deleted" if compaction.action == "delete" else f"kept{merged}"
@@ -105,7 +124,7 @@ def compaction_words(compaction: AppMemoriesCompacted) -> str:
     )
 
 
-def milestone_words(event: ProjectItemChanged) -> str:
+def _milestone(event: ProjectItemChanged) -> str:
     """What became of a decision, or which key moment it was, with its text: the demo's own."""
     if event.episode is not None:
         return f"{event.episode.kind.value.replace('_', ' ')}: {event.episode.title}"
@@ -114,7 +133,7 @@ def milestone_words(event: ProjectItemChanged) -> str:
     return f"{event.kind} {event.cause}"
 
 
-def user_episode_words(episode: EpisodeCompressed) -> str:
+def _user_episode(episode: EpisodeCompressed) -> str:
     """Which turns of a user became how much shorter, and what they are about."""
     return (
         f"{episode.turn_range} → summary, {episode.tokens_before:,} → {episode.tokens_after:,} tokens"

@@ -7,11 +7,17 @@ import msgspec
 import pytest
 
 from jobs.demo.project_questions import ProjectQuestions, ProjectRecalled, ask_project, judged, load_project_questions
-from jobs.demo.report import render_report
+from models.events import ProjectChanged, ProjectItemChanged
+from models.policy.project import ProjectPolicy
 from models.project.folded import FoldedProject
 from models.project.view import ProjectView
 from tests.api_doubles import Served
-from tests.demo_outputs import DEMO_POLICY, MADE_AT, PROJECT, played_state, summary_of
+from tests.demo_outputs import (
+    DEMO_POLICY,
+    outputs_of_the_play,
+    played_state,
+    summary_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
@@ -22,7 +28,11 @@ _NAME = (_QUESTIONS.app_id, _QUESTIONS.project_id)
 @pytest.fixture
 def view() -> ProjectView:
     """The project at the end of the play."""
-    return played_state().projects.by_name[_NAME]
+    project = ProjectView(*_NAME, ProjectPolicy())
+    for event in outputs_of_the_play():
+        if isinstance(event, ProjectItemChanged | ProjectChanged) and event.project_id == project.project_id:
+            project.apply(event)
+    return project
 
 
 async def answers(view: ProjectView, questions: ProjectQuestions = _QUESTIONS) -> ProjectRecalled:
@@ -103,18 +113,3 @@ async def test_everything_that_is_missing_is_named(view: ProjectView) -> None:
         "Where do we deploy? before turn 148 should say Kubernetes in Frankfurt, memory says nothing",
         "Where do we deploy? after turn 148 should say a single server with Docker Compose, memory says nothing",
     ]
-
-
-def test_report_shows_the_project(view: ProjectView) -> None:
-    """Answers, counts, both pictures, a row for each memory and chunk; texts are escaped."""
-    html = render_report(
-        played_state(), summary_of(played_state()), modes=DEMO_POLICY.modes, further=[], made_at=MADE_AT
-    )
-    part = html.partition("<h2>Projects</h2>")[2].partition("<h2>")[0]
-
-    assert (part.count("<svg"), part.count("<tr>")) == (
-        2,
-        3 + len(PROJECT.answers) + len([*view.memories, *view.chunks]),
-    )
-    assert f"pending facts: {len(view.pending)}" in part
-    assert "&lt;b&gt;" in part

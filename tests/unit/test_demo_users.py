@@ -7,14 +7,11 @@ from collections import Counter
 
 import msgspec
 
-from jobs.demo.report import render_report
 from jobs.demo.stage import Stage
 from jobs.demo.state import DemoState
 from jobs.shared.output import OutputFormat
 from models.events import EpisodeCompressed, FactChanged, OutputEvent, UserTurnAdded
 from tests.demo_outputs import (
-    DEMO_POLICY,
-    MADE_AT,
     RECALLED,
     summary_of,
 )
@@ -51,16 +48,6 @@ def test_wrong_answers_and_facts_that_never_changed_are_problems(played: DemoSta
         "alex: no fact was retracted",
         "What's my name? identity/name should be Alexander",
     ]
-
-
-def test_report_shows_what_became_of_facts(played: DemoState) -> None:
-    """Values with those before them; what memory answered is escaped."""
-    html = render_report(played, summary_of(played), modes=DEMO_POLICY.modes, further=[], made_at=MADE_AT)
-
-    assert "<td>identity/name</td><td>Alexander</td><td>Alex</td>" in html
-    assert "<td>constraint/diet</td><td>(retracted)</td><td>vegetarian</td>" in html
-    assert "<td>turns 41-60</td>" in html
-    assert "- &lt;b&gt;: 1" in html
 
 
 def test_further_commands_ask_for_facts_and_episodes(played: DemoState) -> None:

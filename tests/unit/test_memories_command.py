@@ -45,7 +45,7 @@ def reached(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the commands reach a role without a socket."""
     transport = InProcess(served)
     for module in ("memories", "export"):
-        monkeypatch.setattr(f"jobs.{module}.role_api", partial(role_api, transport=transport))
+        monkeypatch.setattr(f"jobs.memory.{module}.role_api", partial(role_api, transport=transport))
 
 
 @pytest.fixture
