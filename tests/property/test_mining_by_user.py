@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jobs.analyse.mining.by_user import ByUser, exact_chance, false_discovery_rates
+from jobs.analyse.mining.statistics import ByUser, exact_chance, false_discovery_rates
 
 SESSIONS = st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), min_size=2, max_size=60)
 CHANCES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)

@@ -14,7 +14,7 @@ import pytest
 from jobs.analyse.mining.campaigns import JOB as CAMPAIGNS
 from jobs.analyse.mining.job import Job
 from jobs.analyse.mining.memory_health import JOB as MEMORY
-from jobs.analyse.mining.parts import Parts
+from jobs.analyse.mining.run import Parts
 from jobs.analyse.mining.source import Day, Source
 from models.policy.archive import ArchivePolicy, RetentionPolicy
 from streams.archive.catalog import LakePaths, reading, spill_folder

@@ -11,9 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from jobs.analyse.mining.campaign_members import campaigns_of
-from jobs.analyse.mining.campaigns import JOB, refine
-from jobs.analyse.mining.campaigns_pictures import pictures
+from jobs.analyse.mining.campaigns import JOB, campaigns_of, refine
 from jobs.analyse.mining.likeness import kept_vectors, unit_vectors
 from jobs.analyse.mining.near_duplicates import Labels, groups_of, signatures
 from jobs.analyse.mining.results import Result
@@ -211,7 +209,7 @@ def test_a_second_run_makes_no_day_again(place: LakePaths, root: Path, result: R
 
 def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:
     """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
-    drawn = pictures(result.tables)
+    drawn = JOB.pictures(result.tables)
 
     assert [picture.title for picture in drawn if picture.chart.to_dict()["mark"]] == ["Campaigns"]
-    assert list(pictures({name: table.clear() for name, table in result.tables.items()})) == []
+    assert list(JOB.pictures({name: table.clear() for name, table in result.tables.items()})) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobs.analyse.mining import memory_compaction, memory_facts, memory_spaces
+from jobs.analyse.mining import memory_facts, memory_health, memory_spaces
 from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.memory_health import JOB
@@ -42,7 +42,7 @@ def compacted(sessions: int, found: int, *, app_id: str = "support", probes: int
 
 def test_sizes_are_ratios_of_sums() -> None:
     """A quarter of the tokens, half of the bytes."""
-    shown = memory_compaction.tables_of(compacted(6, 9))["compaction"].frame
+    shown = memory_health.tables_of(compacted(6, 9))["compaction"].frame
 
     assert [(6, 6, 12, 0.25, 0.5)] == shown.select(
         "sessions", "users", "compactions", "tokens_kept_ratio", "bytes_kept_ratio"
@@ -52,16 +52,30 @@ def test_sizes_are_ratios_of_sums() -> None:
 def test_losses_of_an_app_are_a_finding_and_nothing_to_search_for_is_none() -> None:
     """A tenth is none; sessions without a probe have no share; what compaction keeps of four users is theirs."""
     frame = pl.concat([compacted(6, 2, app_id="lossy"), compacted(6, 9, app_id="careful")])
-    found = memory_compaction.findings_of(frame, A_WEEK, POLICY)
+    found = memory_health.findings_of(frame, A_WEEK, POLICY)
 
     assert ["Topics of lossy lose what was said"] == [finding.title for finding in found]
     assert 0.8 == pytest.approx(found[0].strength)
 
+<<<<<<< HEAD
     figures = {figure.name: figure.value for figure in memory_compaction.figures_of(compacted(6, 0, probes=0))}
 
     assert figures["topic_loss_median_ratio"] is None
 
     shown, left_out = shown_rows(memory_compaction.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
+=======
+
+def test_nothing_to_search_for_is_no_loss() -> None:
+    """Sessions without a probe have no share of them."""
+    figures = {figure.name: figure.value for figure in memory_health.figures_of(compacted(6, 0, probes=0))}
+
+    assert figures["topic_loss_median_ratio"] is None
+
+
+def test_four_users_are_not_shown() -> None:
+    """What compaction keeps of them is theirs."""
+    shown, left_out = shown_rows(memory_health.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
+>>>>>>> e968524 (Mining: statistics and pictures stand once, tables and findings in their job)
 
     assert (0, 1) == (shown.height, left_out)
 

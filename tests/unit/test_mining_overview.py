@@ -11,12 +11,11 @@ import ibis
 import polars as pl
 import pytest
 
-from jobs.analyse.mining import overview_tables as tables
+from jobs.analyse.mining import overview as tables
 from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period, Shown
 from jobs.analyse.mining.overview import JOB
 from jobs.analyse.mining.overview_findings import findings_of
-from jobs.analyse.mining.overview_pictures import pictures
 from jobs.analyse.mining.results import Result
 from jobs.analyse.mining.tables import Tables
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, OverviewMining
@@ -123,7 +122,7 @@ def test_change_against_the_earlier_period_is_found_either_way() -> None:
 
 def test_nothing_is_drawn_of_empty_tables() -> None:
     """Where all rows are about too few, there is no picture and no error."""
-    drawn = pictures({"funnel": pl.DataFrame({"stage": []}), "days": pl.DataFrame({"day": []})})
+    drawn = JOB.pictures({"funnel": pl.DataFrame({"stage": []}), "days": pl.DataFrame({"day": []})})
 
     assert [] == drawn
 
@@ -174,7 +173,7 @@ def test_planted_rise_is_found_with_its_evidence(week: Result, place: LakePaths,
 
 def test_every_table_shown_is_drawn_or_listed(week: Result) -> None:
     """All pictures but that of alerts by day: of ten sessions too few do not alert."""
-    drawn = pictures(week.tables)
+    drawn = JOB.pictures(week.tables)
 
     assert 4 == len(drawn)
     assert all(picture.chart.to_dict()["$schema"] for picture in drawn)

@@ -17,9 +17,9 @@ from jobs.analyse.mining.anonymity import (
     smaller_side,
     told_percent,
 )
-from jobs.analyse.mining.campaign_members import Campaigns, table_of
-from jobs.analyse.mining.drift_calibration import calibrated
-from jobs.analyse.mining.escalation_figures import figures_of
+from jobs.analyse.mining.campaigns import Campaigns, table_of
+from jobs.analyse.mining.drift import calibrated
+from jobs.analyse.mining.escalation import figures_of
 from jobs.analyse.mining.escalation_survival import survival_table
 from jobs.analyse.mining.job import Figure, Shown, about
 from jobs.analyse.mining.overview_findings import findings_of

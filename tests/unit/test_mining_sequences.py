@@ -11,14 +11,13 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from jobs.analyse.mining.comparing import wilson
 from jobs.analyse.mining.job import Frames
 from jobs.analyse.mining.results import Result
 from jobs.analyse.mining.run import run
 from jobs.analyse.mining.sequence_patterns import THEN, before_alerts, frequent_table
-from jobs.analyse.mining.sequence_transitions import transition_table
-from jobs.analyse.mining.sequences import JOB
+from jobs.analyse.mining.sequences import JOB, transition_table
 from jobs.analyse.mining.source import Source
+from jobs.analyse.mining.statistics import wilson
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, SequenceMining
 from streams.archive.catalog import LakePaths, reading
 from tests.mined_archive import WEEK, archive, mined

@@ -20,7 +20,6 @@ from jobs.analyse.mining.topic_cycling import cycling
 from jobs.analyse.mining.topic_growth import cluster_table, members
 from jobs.analyse.mining.topic_names import marks_of
 from jobs.analyse.mining.topics import JOB, _at_one_rate
-from jobs.analyse.mining.topics_pictures import pictures
 from models.events.topics import CONVERSATION_TOPICS
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths, reading
@@ -277,14 +276,14 @@ def test_a_sample_is_called_one(place: LakePaths, tmp_path: Path) -> None:
 
 def test_pictures_are_drawn_of_what_is_shown(result: Result) -> None:
     """Each is a chart that Vega-Lite takes; where nothing is shown, none is drawn."""
-    drawn = pictures(result.tables)
+    drawn = JOB.pictures(result.tables)
 
     assert [picture.title for picture in drawn if picture.chart.to_dict()["mark"]] == [
         "What sessions are about",
         "Novelty",
         "Topic cycling",
     ]
-    assert list(pictures({name: table.clear() for name, table in result.tables.items()})) == []
+    assert list(JOB.pictures({name: table.clear() for name, table in result.tables.items()})) == []
 
 
 def test_only_the_day_of_a_late_row_is_made_again(tmp_path: Path) -> None:

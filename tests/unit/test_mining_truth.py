@@ -12,11 +12,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.by_user import ByUser, exact_chance, false_discovery_rates
 from jobs.analyse.mining.escalation_curves import described
-from jobs.analyse.mining.escalation_survival import ALL_APPS, logrank_scores, survival_table
+from jobs.analyse.mining.escalation_survival import logrank_scores, survival_table
+from jobs.analyse.mining.job import ALL_APPS
 from jobs.analyse.mining.jobs import job_names, job_of
 from jobs.analyse.mining.results import ShownFinding
+from jobs.analyse.mining.statistics import ByUser, exact_chance, false_discovery_rates
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining, EscalationMining, OverviewMining
 from streams.archive.catalog import LakePaths
 from tests.mined_archive import archive, mined

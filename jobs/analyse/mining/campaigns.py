@@ -7,27 +7,132 @@ against which a guess at somebody's message could be tried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ibis
+import numpy as np
 import polars as pl
 
-from jobs.analyse.mining.anonymity import told_percent
-from jobs.analyse.mining.campaign_members import Campaigns, campaigns_of, days_of, table_of
-from jobs.analyse.mining.campaigns_pictures import pictures
-from jobs.analyse.mining.comparing import begun, quoted
-from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown
-from jobs.analyse.mining.likeness import kept_vectors
-from jobs.analyse.mining.near_duplicates import signatures
+from jobs.analyse.mining.anonymity import smaller_side, told_percent
+from jobs.analyse.mining.job import Asked, Figure, Finding, Found, Frames, Job, Shown, begun, figure
+from jobs.analyse.mining.likeness import Vectors, kept_vectors, scale_to_unit, unit_vectors
+from jobs.analyse.mining.near_duplicates import groups_of, signatures
 from jobs.analyse.mining.tables import Tables
 from jobs.analyse.mining.topic_growth import Words, names_of
 from jobs.analyse.mining.topic_names import Lookup, lookup, marks_of, naming_marks, spelled, words_by_group
-from models.policy.archive import ArchivePolicy
+from models.policy.archive import AnonymityPolicy, ArchivePolicy
+from streams.archive.catalog import literal
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+
+class Campaigns(NamedTuple):
+    """What a period's probes were grouped into.
+
+    Attributes:
+        probes: All that were compared: `day, date, session_id, user_id, app_id, turn, risk, alerted, text, marks,
+            group, likeness`; `likeness` is the cosine with the middle of the group.
+        members: Those of groups with enough sessions and users.
+        notes: Bounds that were reached.
+    """
+
+    probes: pl.DataFrame
+    members: pl.DataFrame
+    notes: Sequence[str]
+
+
+def campaigns_of(probes: pl.DataFrame, policy: ArchivePolicy) -> Campaigns:
+    """Group the near duplicates.
+
+    Args:
+        probes: As `campaigns.refine` keeps them.
+        policy: How alike they are, and how many sessions and users make a campaign.
+    """
+    rules, k = policy.campaigns, policy.anonymity
+    texts = (
+        probes.sort("risk", "session_id", "turn", descending=[True, False, False])
+        .unique("text", keep="first", maintain_order=True)
+        .select("text", "signature", "vector")
+    )
+    notes = []
+    if texts.height > rules.most_texts:
+        notes.append(f"Of {texts.height:,} different risky messages {rules.most_texts:,}, the riskiest, were compared.")
+        texts = texts.head(rules.most_texts)
+    vectors = unit_vectors(texts["vector"].to_numpy())
+    groups = groups_of(texts["signature"].to_numpy(), vectors, rules)
+    grouped = texts.select(
+        "text", group=pl.Series(groups, dtype=pl.Int32), likeness=pl.Series(_likeness(vectors, groups))
+    )
+    compared = probes.drop("signature", "vector").join(grouped, on="text")
+    enough = (pl.col("session_id").n_unique().over("group") >= k.min_sessions) & (
+        pl.col("user_id").n_unique().over("group") >= k.min_users
+    )
+    return Campaigns(compared, compared.filter(enough), notes)
+
+
+def _likeness(vectors: Vectors, groups: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Vectors:
+    """Cosine of each text with the middle of its group, `(n_texts,)`."""
+    middles = np.zeros((int(groups.max(initial=-1)) + 1, vectors.shape[1]), dtype=np.float32)
+    np.add.at(middles, groups, vectors)
+    scale_to_unit(middles)
+    likeness: Vectors = np.einsum("ij,ij->i", vectors, middles[groups])
+    return likeness
+
+
+def table_of(found: Campaigns, names: Mapping[int, str], k: AnonymityPolicy) -> pl.DataFrame:
+    """One row per campaign, the largest first; `group` is its number.
+
+    `first_day` is when k users had come, `last_day` when k were yet to stop: no day of a single person's.
+    """
+    least = max(k.min_sessions, k.min_users)
+    spans = (
+        found.members.group_by("group", "user_id")
+        .agg(came=pl.col("date").min(), stopped=pl.col("date").max())
+        .group_by("group")
+        .agg(first_day=pl.col("came").bottom_k(least).max(), last_day=pl.col("stopped").top_k(least).min())
+        .with_columns(
+            first_day=pl.min_horizontal("first_day", "last_day"), last_day=pl.max_horizontal("first_day", "last_day")
+        )
+    )
+    of_session = pl.col("session_id").filter("alerted").n_unique()
+    return (
+        found.members.group_by("group")
+        .agg(
+            sessions=pl.col("session_id").n_unique(),
+            users=pl.col("user_id").n_unique(),
+            apps=pl.col("app_id").n_unique(),
+            turns=pl.len(),
+            different_texts=pl.col("text").n_unique(),
+            likeness=pl.col("likeness").mean().round(3),
+            mean_risk=pl.col("risk").mean().round(3),
+            alert_share=(of_session / pl.col("session_id").n_unique()).round(4),
+            about_alert_share=smaller_side(pl.col("alerted")),
+        )
+        .join(spans, on="group")
+        .with_columns(span_days=(pl.col("last_day") - pl.col("first_day")).dt.total_days() + 1)
+        .sort("users", "sessions", "group", descending=[True, True, False])
+        .select(pl.col("group").replace_strict(names, return_dtype=pl.String).alias("campaign"), pl.all())
+    )
+
+
+def days_of(found: Campaigns, names: Mapping[int, str]) -> pl.DataFrame:
+    """One row per campaign and day on which its messages came."""
+    return (
+        found.members.group_by("group", day="date")
+        .agg(turns=pl.len(), sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique())
+        .sort("day", "group")
+        .select(
+            "day",
+            campaign=pl.col("group").replace_strict(names, return_dtype=pl.String),
+            turns="turns",
+            sessions="sessions",
+            users="users",
+        )
+    )
+
 
 _WORD = r"[\p{L}\p{N}']+"
 _KEYS = "session_id", "turn"
@@ -129,26 +234,22 @@ def _figures(probes: pl.DataFrame, found: Campaigns) -> list[Figure]:
     sessions, users = (members[name].n_unique() for name in ("session_id", "user_id"))
     all_sessions, all_users = (probes[name].n_unique() for name in ("session_id", "user_id"))
     return [
-        Figure(
-            name="campaigns",
-            value=members["group"].n_unique(),
-            meaning="Groups of nearly equal risky messages in many sessions of many users.",
+        figure(
+            "campaigns",
+            members["group"].n_unique(),
+            "Groups of nearly equal risky messages in many sessions of many users.",
+            {"sessions": all_sessions, "users": all_users},
             better="lower",
-            sessions=all_sessions,
-            users=all_users,
         ),
-        Figure(
-            name="campaign_turns_ratio",
-            value=round(members.height / probes.height, 4),
-            meaning="Share of the risky messages compared that belong to a campaign.",
+        figure(
+            "campaign_turns_ratio",
+            round(members.height / probes.height, 4),
+            "Share of the risky messages compared that belong to a campaign.",
+            {"sessions": all_sessions, "users": all_users},
             better="lower",
-            sessions=all_sessions,
-            users=all_users,
         ),
-        Figure(
-            name="campaign_sessions", value=sessions, meaning="Sessions in campaigns.", sessions=sessions, users=users
-        ),
-        Figure(name="campaign_users", value=users, meaning="Users in campaigns.", sessions=sessions, users=users),
+        figure("campaign_sessions", sessions, "Sessions in campaigns.", {"sessions": sessions, "users": users}),
+        figure("campaign_users", users, "Users in campaigns.", {"sessions": sessions, "users": users}),
     ]
 
 
@@ -175,7 +276,7 @@ def _finding(row: Mapping[str, Any], by: Lookup, sessions: int, asked: Asked) ->
         "FROM turns t JOIN risk_points r USING (session_id, turn) "
         f"WHERE {begun(asked.period)} AND t.role = 'user' "
         f"AND r.risk >= {rules.risk} AND {by.sql(said)} "
-        f"AND len(regexp_extract_all({said}, {quoted(_WORD)})) >= {rules.min_words}",
+        f"AND len(regexp_extract_all({said}, {literal(_WORD)})) >= {rules.min_words}",
         strength=round(min(row["likeness"], by.right), 3),
     )
 
@@ -198,5 +299,4 @@ JOB = Job(
     heavy=heavy,
     find=find,
     refine=refine,
-    pictures=pictures,
 )

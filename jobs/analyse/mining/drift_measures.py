@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -107,11 +106,6 @@ def shares_moved(baseline: NDArray[np.int64], sample: NDArray[np.int64]) -> Shar
     return Shares(stability(baseline, sample), chance, p)
 
 
-def corrected(p_values: Sequence[float]) -> Values:
-    """p-values that hold the false discovery rate over all of them, by Benjamini and Hochberg (scipy)."""
-    return np.asarray(stats.false_discovery_control(p_values), dtype=np.float64) if len(p_values) else np.empty(0)
-
-
 class Calibration(NamedTuple):
     """How well probabilities came true.
 
@@ -137,9 +131,3 @@ def calibration(probabilities: Values, outcomes: Values, bins: int) -> Calibrati
     counts = np.bincount(at, minlength=bins)
     gap = np.abs(np.bincount(at, probabilities, bins) - np.bincount(at, outcomes, bins))
     return Calibration(float(np.mean((probabilities - outcomes) ** 2)), float(gap.sum() / max(1, counts.sum())))
-
-
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """95 % interval of a share (Wilson 1927, scipy)."""
-    interval = stats.binomtest(hits, of).proportion_ci(method="wilson")
-    return float(interval.low), float(interval.high)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from scipy import stats
 
-from jobs.analyse.mining.by_user import ByUser
 from jobs.analyse.mining.drift_measures import (
-    corrected,
     counts_in,
     moved,
     quantile_edges,
@@ -19,10 +17,59 @@ from jobs.analyse.mining.drift_measures import (
     stability,
     stability_by_chance,
 )
-from jobs.analyse.mining.drift_metrics import ALL_APPS, MODE, measured, metric_of
-from jobs.analyse.mining.job import Finding, Period, about
+from jobs.analyse.mining.job import ALL_APPS, Finding, Period, about
+from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy
 from streams.archive.catalog import literal
+
+MODE = "mode"
+_SIGNAL = "signal_"
+
+
+class Metric(NamedTuple):
+    """A measure of a session.
+
+    Attributes:
+        name: Column, with its unit.
+        title: In plain words.
+        view: Which view the evidence reads, and …
+        value: … what it computes of a session's rows.
+    """
+
+    name: str
+    title: str
+    view: str
+    value: str
+
+
+METRICS = (
+    Metric("mean_risk", "mean risk of a session", "risk_points", "avg(risk)"),
+    Metric("peak_risk", "highest risk of a session", "risk_points", "max(risk)"),
+    Metric("score", "latest score of a session", "profiles", "any_value(score)"),
+    Metric("turns", "turns of a session", "turns", "count(*)"),
+    Metric("user_turn_bytes", "length of users' turns in bytes", "turns", "avg(content_bytes) FILTER (role = 'user')"),
+    Metric("topics", "topics of a session", "topics", "count(*)"),
+    Metric("latency_s", "seconds from event to receipt", "turns", "avg(epoch(appended_at) - epoch(timestamp))"),
+)
+"""Measures with a column of their own; signals come besides as `signal_<name>`."""
+
+
+def metric_of(name: str) -> Metric:
+    """The measure of a column."""
+    if name == MODE:
+        return Metric(MODE, "mode of a session", "profiles", "any_value(mode)")
+    if name.startswith(_SIGNAL):
+        signal = name.removeprefix(_SIGNAL)
+        value = f"any_value(list_filter(signals, s -> s.name = {literal(signal)})[1].value)"
+        return Metric(name, f"signal {signal.replace('_', ' ')} of a session", "profiles", value)
+    return next(metric for metric in METRICS if metric.name == name)
+
+
+def measured(columns: list[str]) -> list[str]:
+    """Measures of numbers among the columns of a frame, in order."""
+    known = [metric.name for metric in METRICS if metric.name in columns]
+    return known + sorted(name for name in columns if name.startswith(_SIGNAL))
+
 
 _SCHEMA = {
     "app_id": pl.String, "measure": pl.String, "sessions": pl.Int64, "users": pl.Int64,
@@ -102,7 +149,7 @@ def _counts(frame: pl.DataFrame, names: list[str]) -> np.ndarray[Any, np.dtype[n
 def _judged(rows: list[dict[str, Any]], policy: ArchivePolicy) -> pl.DataFrame:
     """Correct over all tests of the run; the smallest p of a measure counts, for each was corrected with all others."""
     rules = policy.drift
-    p = iter(corrected([p for row in rows for p in row["tests"]]))
+    p = iter(false_discovery_rates([p for row in rows for p in row["tests"]]))
     frame = pl.DataFrame(
         [{**row, "p": min(next(p) for _ in row.pop("tests"))} for row in rows], schema=_SCHEMA | {"p": pl.Float64}
     )

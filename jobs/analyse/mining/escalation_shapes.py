@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from jobs.analyse.mining.anonymity import beyond_cell, counted, smaller_side, told_percent
-from jobs.analyse.mining.by_user import ByUser, false_discovery_rates
-from jobs.analyse.mining.comparing import begun
-from jobs.analyse.mining.job import Asked, Finding
+from jobs.analyse.mining.job import Asked, Finding, begun
+from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from models.policy.archive import EscalationMining
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ A session that ends calm is censored at its last scored turn: it might have esca
 users as the unit (`by_user`); the estimate's interval takes sessions as independent.
 """
 
-# ruff: noqa: S608 - days are dates, texts are quoted
+# ruff: noqa: S608 - days are dates, texts are literal
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from jobs.analyse.mining.anonymity import beyond, fewest, is_few, part_of, told_percent
-from jobs.analyse.mining.by_user import ByUser, Floats, false_discovery_rates
-from jobs.analyse.mining.comparing import begun, quoted
-from jobs.analyse.mining.job import About, Asked, Finding, about
+from jobs.analyse.mining.job import ALL_APPS, About, Asked, Finding, about, begun
+from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from models.policy.archive import AnonymityPolicy, ArchivePolicy
+from streams.archive.catalog import literal
 
-ALL_APPS = "all apps"
 _ESCALATED = pl.col("escalated_at").is_not_null()
 _PERCENT = 100
 _SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -212,7 +211,7 @@ def _median(escalated: pl.DataFrame, k: AnonymityPolicy) -> float | None:
 def faster_apps(apps: list[Standing], asked: Asked) -> Iterator[Finding]:
     """Apps whose sessions escalate sooner or more often than those of the others."""
     policy = asked.policy.escalation
-    modes = ", ".join(quoted(mode) for mode in policy.escalated_modes)
+    modes = ", ".join(literal(mode) for mode in policy.escalated_modes)
     for app in apps:
         if not app.faster or app.escalated_percent < policy.growth_ratio * app.others_percent:
             continue
@@ -229,7 +228,7 @@ def faster_apps(apps: list[Standing], asked: Asked) -> Iterator[Finding]:
                 "SELECT session_id, user_id, app_id, min(turn) AS escalated_turn FROM (\n"
                 f"  SELECT session_id, user_id, app_id, turn FROM risk_points WHERE mode IN ({modes})\n"
                 "  UNION ALL SELECT session_id, user_id, app_id, turn FROM alert_changes\n"
-                f") WHERE app_id = {quoted(app.app_id)} AND {begun(asked.period)}\n"
+                f") WHERE app_id = {literal(app.app_id)} AND {begun(asked.period)}\n"
                 # An alert of a session without a scored turn has no place on its curve.
                 "AND session_id IN (SELECT session_id FROM risk_points) GROUP BY ALL"
             ),

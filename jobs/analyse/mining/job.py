@@ -20,6 +20,10 @@ Frames = Mapping[str, pl.DataFrame]
 """By name. Frames of days have a column `day`; frames that are shown have `sessions` and `users`."""
 
 
+ALL_APPS = "all apps"
+"""Stands for an app in a table's row that is about all."""
+
+
 class Period(NamedTuple):
     """UTC days from `since` to `until`, both of them part of it."""
 
@@ -51,6 +55,14 @@ class Period(NamedTuple):
 
     def __contains__(self, day: object) -> bool:
         return isinstance(day, date) and self.since <= day <= self.until
+
+
+def begun(period: Period) -> str:
+    """SQL condition: the session's first turn was received in the period."""
+    return (
+        "session_id IN (SELECT session_id FROM turns GROUP BY session_id "  # noqa: S608 - days are dates
+        f"HAVING min(date) BETWEEN DATE '{period.since}' AND DATE '{period.until}')"
+    )
 
 
 class About(TypedDict):
@@ -86,6 +98,19 @@ class Figure(Struct, frozen=True, kw_only=True):
     users: int
     better: Literal["higher", "lower"] | None = None
     part: About | None = None
+
+
+def figure(
+    name: str,
+    value: float | None,
+    meaning: str,
+    of: About,
+    *,
+    better: Literal["higher", "lower"] | None = None,
+    part: About | None = None,
+) -> Figure:
+    """A figure about these sessions and users; names as in `Figure`."""
+    return Figure(name=name, value=value, meaning=meaning, **of, better=better, part=part)
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -170,7 +195,6 @@ class Job(NamedTuple):
             speaks to, so they use no function of one engine alone.
         find: Over the frames of all days of the period.
         refine: What is made of the heavy frames, day by day, where SQL is not enough; each with the column `day`.
-        pictures: Of the tables that are shown, after what is about too few was left out.
     """
 
     name: str
@@ -182,4 +206,9 @@ class Job(NamedTuple):
     heavy: Callable[[Tables, ArchivePolicy], Mapping[str, ir.Table]]
     find: Callable[[Frames, Asked], Found]
     refine: Callable[[Frames, ArchivePolicy], Frames] = _as_they_are
-    pictures: Callable[[Frames], Sequence[Picture]] = lambda _tables: ()
+
+    def pictures(self, tables: Frames) -> Sequence[Picture]:
+        """Of the tables that are shown, after what is about too few was left out."""
+        from jobs.analyse.mining.pictures import pictures_of
+
+        return pictures_of(self.name, tables)

@@ -13,7 +13,7 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.anonymity import beyond, part_of, smaller_side
-from jobs.analyse.mining.job import Asked, Figure, Finding, Shown, about
+from jobs.analyse.mining.job import Asked, Figure, Finding, Shown, about, figure
 from models.policy.archive import MemoryMining
 
 if TYPE_CHECKING:
@@ -77,43 +77,43 @@ def figures_of(facts: pl.DataFrame, changes: pl.DataFrame) -> list[Figure]:
     per_user = facts.group_by(_USER).len()["len"]
     users = changes.group_by(_USER).agg(pl.col("flips").sum())
     return [
-        Figure(name="active_facts", value=float(facts.height), meaning="facts of users that are true now", **whom),
-        Figure(
-            name="facts_per_user_median",
-            value=_of(per_user.median()),
-            meaning="active facts of half of the users that have any",
-            **whom,
+        figure("active_facts", float(facts.height), "facts of users that are true now", whom),
+        figure(
+            "facts_per_user_median",
+            _of(per_user.median()),
+            "active facts of half of the users that have any",
+            whom,
             part=beyond(whom),
         ),
-        Figure(
-            name="facts_per_user_p90",
-            value=_of(per_user.quantile(0.9)),
-            meaning="and of the tenth with most",
-            **whom,
+        figure(
+            "facts_per_user_p90",
+            _of(per_user.quantile(0.9)),
+            "and of the tenth with most",
+            whom,
             part=beyond(whom, 0.9),
         ),
-        Figure(
-            name="duplicate_facts_ratio",
-            value=_of(facts["duplicate"].mean()),
-            meaning="active facts whose value stands under another key of the same user",
+        figure(
+            "duplicate_facts_ratio",
+            _of(facts["duplicate"].mean()),
+            "active facts whose value stands under another key of the same user",
+            whom,
             better="lower",
-            **whom,
             part=part_of(facts, pl.col("duplicate")),
         ),
-        Figure(
-            name="stale_facts_ratio",
-            value=_of(facts["stale"].mean()),
-            meaning="active facts of which nothing was heard for long",
+        figure(
+            "stale_facts_ratio",
+            _of(facts["stale"].mean()),
+            "active facts of which nothing was heard for long",
+            whom,
             better="lower",
-            **whom,
             part=part_of(facts, pl.col("stale")),
         ),
-        Figure(
-            name="flipping_users_ratio",
-            value=_of((users["flips"] > 0).mean()),
-            meaning="users whose facts changed in the period, and changed back",
+        figure(
+            "flipping_users_ratio",
+            _of((users["flips"] > 0).mean()),
+            "users whose facts changed in the period, and changed back",
+            about(changes),
             better="lower",
-            **about(changes),
             part=part_of(changes, pl.col("flips") > 0),
         ),
     ]

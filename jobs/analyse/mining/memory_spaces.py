@@ -11,7 +11,7 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.anonymity import part_of, smaller_side
-from jobs.analyse.mining.job import About, Asked, Figure, Shown, about
+from jobs.analyse.mining.job import About, Asked, Figure, Shown, about, figure
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -52,26 +52,26 @@ def apps(asked: Asked) -> tuple[list[Figure], Shown]:
     frame = frame.with_columns(pl.col("memories", "contradicting", "pinned", "alike_pairs").fill_null(0)).sort("app_id")
     counts = about(memories)
     figures = [
-        Figure(
-            name="app_memories_a_space_mean",
-            value=round(memories.height / spaces.height, 1) if spaces.height else None,
-            meaning="memories that an app's space holds; at most ten by the usual policy",
-            **counts,
+        figure(
+            "app_memories_a_space_mean",
+            round(memories.height / spaces.height, 1) if spaces.height else None,
+            "memories that an app's space holds; at most ten by the usual policy",
+            counts,
         ),
-        Figure(
-            name="contradicting_app_memories_ratio",
-            value=_share(frame["contradicting"].sum(), memories.height),
-            meaning="memories of apps that contradict another one",
+        figure(
+            "contradicting_app_memories_ratio",
+            _share(frame["contradicting"].sum(), memories.height),
+            "memories of apps that contradict another one",
+            counts,
             better="lower",
-            **counts,
             part=part_of(memories, _CONTRADICTING),
         ),
-        Figure(
-            name="alike_app_memories_pairs",
-            value=float(alike.height) if memories.height else None,
-            meaning="pairs of memories of one space that say the same in other words",
+        figure(
+            "alike_app_memories_pairs",
+            float(alike.height) if memories.height else None,
+            "pairs of memories of one space that say the same in other words",
+            counts,
             better="lower",
-            **counts,
             part=part_of(memories, pl.col("memory_id").is_in(alike["memory_id"].implode())),
         ),
     ]
@@ -100,19 +100,19 @@ def projects(asked: Asked) -> tuple[list[Figure], Shown]:
     whole = asked.rows(changes.aggregate(sessions=changes.session_id.nunique(), users=changes.user_id.nunique()))
     counts: About = {"sessions": int(whole["sessions"][0]), "users": int(whole["users"][0])}
     figures = [
-        Figure(
-            name="project_memories_never_accessed_ratio",
-            value=_share(frame["never_accessed"].sum(), memories),
-            meaning="memories of projects that nobody has asked for yet",
+        figure(
+            "project_memories_never_accessed_ratio",
+            _share(frame["never_accessed"].sum(), memories),
+            "memories of projects that nobody has asked for yet",
+            counts,
             better="lower",
-            **counts,
         ),
-        Figure(
-            name="project_facts_pending",
-            value=float(frame["pending"].sum()) if frame.height else None,
-            meaning="facts of projects that wait for somebody to confirm them",
+        figure(
+            "project_facts_pending",
+            float(frame["pending"].sum()) if frame.height else None,
+            "facts of projects that wait for somebody to confirm them",
+            counts,
             better="lower",
-            **counts,
         ),
     ]
     return figures, Shown("Memories of projects", "What they hold, and what of it was never asked for.", frame)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from jobs.analyse.mining.by_user import ByUser, false_discovery_rates
 from jobs.analyse.mining.job import Finding, Period
+from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy, OverviewMining
 
 _PER = 1_000

@@ -9,7 +9,7 @@
 The archive has no event for a refusal: what users do about one (`first probing`) stands for it.
 """
 
-# ruff: noqa: S608 - names are constants of this module, days are dates, texts are quoted
+# ruff: noqa: S608 - names are constants of this module, days are dates, texts are literal
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 import ibis
 
-from jobs.analyse.mining.comparing import begun, quoted
-from jobs.analyse.mining.job import Period
+from jobs.analyse.mining.job import Period, begun
 from jobs.analyse.mining.tables import Tables
 from models.events import Mode
 from models.policy.archive import SequenceMining
+from streams.archive.catalog import literal
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -34,7 +34,7 @@ _BEHAVIOURS = {
     "probing": "probing_attempts",
     "instruction about rules": "meta_instruction_count",
 }
-_BEGIN = quoted(Mode.CALM)
+_BEGIN = literal(Mode.CALM)
 _TOPICS = ("started", "returned")
 _ALERTED = "session_id IN (SELECT session_id FROM alerted)"
 
@@ -84,17 +84,17 @@ def _sources(policy: SequenceMining) -> Iterator[str]:
     yield (
         f"SELECT session_id, user_id, min(last_turn), '{SIGNAL} ' || signal.name FROM (SELECT session_id, user_id, "
         f"last_turn, unnest(signals) AS signal FROM profile_history WHERE {_ALERTED}) "
-        f"WHERE signal.value >= {policy.signal_level} AND signal.name <> {quoted(_LEVEL)} GROUP BY ALL"
+        f"WHERE signal.value >= {policy.signal_level} AND signal.name <> {literal(_LEVEL)} GROUP BY ALL"
     )
     for name, column in _BEHAVIOURS.items():
         yield (
-            f"SELECT session_id, user_id, min(last_turn), {quoted(f'{FIRST} {name}')} FROM profile_history "
+            f"SELECT session_id, user_id, min(last_turn), {literal(f'{FIRST} {name}')} FROM profile_history "
             f"WHERE {column} > 0 AND {_ALERTED} GROUP BY ALL"
         )
     yield (
         f"SELECT session_id, user_id, turn, '{TOPIC} ' || cause FROM (SELECT session_id, user_id, turn, cause, "
         f"min(turn) OVER (PARTITION BY session_id) AS begun FROM topic_changes WHERE {_ALERTED}) "
-        f"WHERE cause IN ({', '.join(map(quoted, _TOPICS))}) AND turn > begun"
+        f"WHERE cause IN ({', '.join(map(literal, _TOPICS))}) AND turn > begun"
     )
 
 
@@ -116,5 +116,5 @@ def evidence(pattern: Sequence[str], period: Period, policy: SequenceMining) -> 
         f"row_number() OVER (PARTITION BY session_id ORDER BY turn DESC, event DESC) <= {policy.before_alert})\n"
         "SELECT session_id, any_value(user_id) AS user_id, any_value(alert_turn) AS alert_turn, "
         "string_agg('[' || event || ']', ' ' ORDER BY turn, event) AS last_events\n"
-        f"FROM before GROUP BY session_id HAVING last_events LIKE {quoted(f'%{wanted}%')} ESCAPE '\\'"
+        f"FROM before GROUP BY session_id HAVING last_events LIKE {literal(f'%{wanted}%')} ESCAPE '\\'"
     )

@@ -10,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from jobs.analyse.mining.anonymity import ABOUT, told_percent
-from jobs.analyse.mining.by_user import ByUser, false_discovery_rates
 from jobs.analyse.mining.job import Asked, Finding
 from jobs.analyse.mining.prefixspan import Pattern, Sequences, closed
 from jobs.analyse.mining.sequence_events import evidence
+from jobs.analyse.mining.statistics import ByUser, false_discovery_rates
 from models.policy.archive import ArchivePolicy, SequenceMining
 
 THEN = " → "

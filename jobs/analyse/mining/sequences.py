@@ -12,17 +12,65 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from jobs.analyse.mining.anonymity import part_of
-from jobs.analyse.mining.escalation_figures import rounded
-from jobs.analyse.mining.job import Asked, Figure, Found, Frames, Job, Shown
-from jobs.analyse.mining.sequence_events import events
+from jobs.analyse.mining.escalation import rounded
+from jobs.analyse.mining.job import Asked, Found, Frames, Job, Shown, figure
+from jobs.analyse.mining.sequence_events import MODE, events
 from jobs.analyse.mining.sequence_patterns import before_alerts, frequent_table, preceding
-from jobs.analyse.mining.sequence_transitions import transition_table
-from jobs.analyse.mining.sequences_pictures import pictures
+from jobs.analyse.mining.statistics import wilson
 from jobs.analyse.mining.tables import Tables
-from models.policy.archive import ArchivePolicy
+from models.events import Mode
+from models.policy.archive import ArchivePolicy, SequenceMining
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
+
+END = "end"
+_PERCENT = 100
+
+
+def transition_table(sessions: pl.DataFrame, policy: SequenceMining) -> pl.DataFrame:
+    """One row per mode and what comes next, counted by stays: a stay is a run of turns in one mode.
+
+    Beside each share Wilson's interval and the share that the next thing would have if it did not depend on the mode:
+    its part of all that follows any stay, without the mode itself, which cannot follow. Every session
+    begins calm; those whose events were cut have no last stay.
+    """
+    modes = sessions.select(
+        "session_id",
+        "user_id",
+        "cut",
+        mode=pl.concat_list(pl.lit([f"{MODE} {Mode.CALM.value}"]), "events").list.filter(
+            pl.element().str.starts_with(f"{MODE} ")
+        ),
+    )
+    stays = (
+        modes.explode("mode")
+        .with_columns(pl.col("mode").str.strip_prefix(f"{MODE} "))
+        .with_columns(next=pl.col("mode").shift(-1).over("session_id"))
+        .filter(pl.col("next").is_not_null() | ~pl.col("cut"))
+        .with_columns(pl.col("next").fill_null(END))
+    )
+    table = (
+        stays.group_by("mode", "next")
+        .agg(sessions=pl.col("session_id").n_unique(), users=pl.col("user_id").n_unique(), stays=pl.len())
+        .with_columns(of=pl.col("stays").sum().over("mode"), following=pl.col("stays").sum().over("next"))
+        .sort("mode", "next")
+    )
+    following = dict(table.select("next", "following").iter_rows())
+    total = table["stays"].sum()
+    own = pl.col("mode").replace_strict(following, default=0, return_dtype=pl.Int64)
+    low, high = wilson(table["stays"], table["of"], policy.confidence)
+    return table.select(
+        "mode",
+        "next",
+        "sessions",
+        "users",
+        "stays",
+        share_percent=pl.col("stays") / pl.col("of") * _PERCENT,
+        low_percent=pl.Series(low * _PERCENT, dtype=pl.Float64),
+        high_percent=pl.Series(high * _PERCENT, dtype=pl.Float64),
+        independent_percent=pl.col("following") / (total - own) * _PERCENT,
+    )
 
 
 def heavy(tables: Tables, policy: ArchivePolicy) -> Mapping[str, ir.Table]:
@@ -63,19 +111,17 @@ def find(frames: Frames, asked: Asked) -> Found:
     changed = sessions.filter(pl.col("events").list.len() > 0)
     return Found(
         figures=[
-            Figure(
-                name="events_per_session",
-                value=round(float(sessions["events"].list.len().sum()) / max(sessions.height, 1), 2),
-                meaning="Changes of mode and topic, and signals that appear, per session.",
-                sessions=sessions.height,
-                users=sessions["user_id"].n_unique(),
+            figure(
+                "events_per_session",
+                round(float(sessions["events"].list.len().sum()) / max(sessions.height, 1), 2),
+                "Changes of mode and topic, and signals that appear, per session.",
+                {"sessions": sessions.height, "users": sessions["user_id"].n_unique()},
             ),
-            Figure(
-                name="sessions_with_events_percent",
-                value=round(100 * changed.height / max(sessions.height, 1), 2),
-                meaning="Sessions in which anything changes.",
-                sessions=sessions.height,
-                users=sessions["user_id"].n_unique(),
+            figure(
+                "sessions_with_events_percent",
+                round(100 * changed.height / max(sessions.height, 1), 2),
+                "Sessions in which anything changes.",
+                {"sessions": sessions.height, "users": sessions["user_id"].n_unique()},
                 part=part_of(sessions, pl.col("events").list.len() > 0),
             ),
         ],
@@ -119,5 +165,4 @@ JOB = Job(
     heavy=heavy,
     refine=refine,
     find=find,
-    pictures=pictures,
 )

@@ -9,9 +9,8 @@ import polars as pl
 from scipy.stats import mannwhitneyu
 
 from jobs.analyse.mining.anonymity import part_of, smaller_side
-from jobs.analyse.mining.by_user import ByUser
-from jobs.analyse.mining.comparing import begun
-from jobs.analyse.mining.job import Asked, Figure, Finding, Shown
+from jobs.analyse.mining.job import Asked, Figure, Finding, Shown, begun, figure
+from jobs.analyse.mining.statistics import ByUser
 
 _PER_TURNS = 100
 
@@ -34,20 +33,18 @@ def cycling(sessions: pl.DataFrame, asked: Asked) -> Cycling:
     rated = sessions.with_columns(rate=_PER_TURNS * pl.col("returns") / pl.col("turns").clip(lower_bound=1))
     users = rated["user_id"].n_unique()
     figures = [
-        Figure(
-            name="topic_returns_per_100_turns",
-            value=round(_PER_TURNS * int(rated["returns"].sum()) / max(1, int(rated["turns"].sum())), 2),
-            meaning="How often sessions come back to a topic that they left.",
+        figure(
+            "topic_returns_per_100_turns",
+            round(_PER_TURNS * int(rated["returns"].sum()) / max(1, int(rated["turns"].sum())), 2),
+            "How often sessions come back to a topic that they left.",
+            {"sessions": rated.height, "users": users},
             better="lower",
-            sessions=rated.height,
-            users=users,
         ),
-        Figure(
-            name="cycling_sessions_ratio",
-            value=round(rated.select((pl.col("returns") > 0).mean()).item() or 0.0, 4),
-            meaning="Share of sessions that come back to a topic at least once.",
-            sessions=rated.height,
-            users=users,
+        figure(
+            "cycling_sessions_ratio",
+            round(rated.select((pl.col("returns") > 0).mean()).item() or 0.0, 4),
+            "Share of sessions that come back to a topic at least once.",
+            {"sessions": rated.height, "users": users},
             part=part_of(rated, pl.col("returns") > 0),
         ),
     ]

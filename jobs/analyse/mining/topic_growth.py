@@ -10,9 +10,8 @@ import polars as pl
 
 from jobs.analyse.mining.anonymity import counted as known
 from jobs.analyse.mining.anonymity import smaller_side, told_percent
-from jobs.analyse.mining.by_user import ByUser, Floats, false_discovery_rates
-from jobs.analyse.mining.comparing import begun
-from jobs.analyse.mining.job import Asked, Finding, Period
+from jobs.analyse.mining.job import Asked, Finding, Period, begun
+from jobs.analyse.mining.statistics import ByUser, Floats, false_discovery_rates
 from jobs.analyse.mining.topic_names import Lookup, lookup, name_of
 from models.policy.archive import ArchivePolicy
 

@@ -17,14 +17,13 @@ import ibis
 import polars as pl
 
 from jobs.analyse.mining.anonymity import part_of, smaller_side
-from jobs.analyse.mining.job import Asked, Figure, Found, Frames, Job, Shown
+from jobs.analyse.mining.job import Asked, Figure, Found, Frames, Job, Shown, figure
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.tables import Tables
 from jobs.analyse.mining.topic_clusters import clustered
 from jobs.analyse.mining.topic_cycling import cycling
 from jobs.analyse.mining.topic_growth import Words, cluster_findings, cluster_table, members, names_of
 from jobs.analyse.mining.topic_names import marks_of, naming_marks, spelled, words_by_group
-from jobs.analyse.mining.topics_pictures import pictures
 from models.policy.archive import ArchivePolicy
 
 if TYPE_CHECKING:
@@ -151,26 +150,23 @@ def _figures(texts: pl.DataFrame, sessions: pl.DataFrame, table: pl.DataFrame) -
     sessions_here, users_here = (here[name].n_unique() for name in ("session_id", "user_id"))
     novel = None if texts["novel"].dtype == pl.Null else here["novel"].mean()
     return [
-        Figure(
-            name="topic_clusters",
-            value=table.height,
-            meaning="Clusters of topics in the period.",
-            sessions=sessions_here,
-            users=users_here,
+        figure(
+            "topic_clusters",
+            table.height,
+            "Clusters of topics in the period.",
+            {"sessions": sessions_here, "users": users_here},
         ),
-        Figure(
-            name="topics_per_session",
-            value=_mean(sessions["topics"]),
-            meaning="Topics of a session, on average.",
-            sessions=sessions.height,
-            users=sessions["user_id"].n_unique(),
+        figure(
+            "topics_per_session",
+            _mean(sessions["topics"]),
+            "Topics of a session, on average.",
+            {"sessions": sessions.height, "users": sessions["user_id"].n_unique()},
         ),
-        Figure(
-            name="novel_texts_ratio",
-            value=None if novel is None else round(float(novel), 4),  # type: ignore[arg-type]
-            meaning="Share of texts far from all topics of the earlier period; 0.05 where nothing changed.",
-            sessions=sessions_here,
-            users=users_here,
+        figure(
+            "novel_texts_ratio",
+            None if novel is None else round(float(novel), 4),
+            "Share of texts far from all topics of the earlier period; 0.05 where nothing changed.",
+            {"sessions": sessions_here, "users": users_here},
             part=part_of(here, pl.col("novel").cast(pl.Boolean)),
         ),
     ]
@@ -242,5 +238,4 @@ JOB = Job(
     heavy=heavy,
     find=find,
     refine=refine,
-    pictures=pictures,
 )
