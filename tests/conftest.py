@@ -15,8 +15,7 @@ import psutil
 import pytest
 from pytest_socket import disable_socket, enable_socket
 
-from jobs.operate.broker.local_kafka import LocalKafka
-from jobs.operate.broker.ready import answers
+from jobs.operate.broker.local_kafka import LocalKafka, answers
 from jobs.shared import broker_config
 from jobs.shared.bytecode import with_bytecode
 

@@ -1,4 +1,4 @@
-"""Pictures of a project's memory as SVG, to stand in a page: narrative arc, graph of memories, growth over turns.
+"""Pictures of a project's memory as SVG, to stand in a page: narrative arc and graph of memories.
 
 Like those of measurements (`jobs.shared.charts`): transparent ground, colours of middle brightness, what is seen is
 named where it stands, and the same project gives the same bytes. Needs the extra `report`.
@@ -17,7 +17,6 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.ticker import MaxNLocator
-from msgspec import Struct
 
 from jobs.shared.charts import COLOURS, INK, style
 from models.events.project_items import (
@@ -33,7 +32,7 @@ from models.language.notable import clipped
 
 _GOOD, _BAD, _NEUTRAL = COLOURS[2], "#d1495b", "#8f97a1"
 _WIDTH_IN = 9.0
-_ARC_HEIGHT_IN, _GROWTH_HEIGHT_IN = 6.0, 3.2
+_ARC_HEIGHT_IN = 6.0
 _SMALL_PT = 8
 _ROWS = (
     EpisodeKind.PIVOT,
@@ -63,17 +62,6 @@ _NODE_AREA = 260.0
 _COLUMNS = 5
 """So many labels fit side by side."""
 _ROW_IN, _AROUND_GRAPH_IN = 1.3, 1.0
-
-
-class Growth(Struct, frozen=True, kw_only=True):
-    """What a project has after a turn."""
-
-    turn: int
-    memories: int
-    episodes: int
-    chunks: int
-    messages: int
-    """At hand verbatim."""
 
 
 def narrative_arc_svg(
@@ -149,31 +137,6 @@ def memory_graph_svg(
         relations = {edge["type"] for _, _, edge in graph.edges(data=True)}
         _key(axes, types, relations, left_out=len(memories) - len(places))
         axes.set(xlim=(0, _COLUMNS), ylim=(lowest, 0))
-        return _svg(figure)
-
-
-def growth_svg(grown: Sequence[Growth], *, title: str = "What a project's memory holds") -> str:
-    """Memories, episodes, chunks and messages at hand over the turns, each named at its end.
-
-    Args:
-        grown: In the order of turns, at least one.
-        title: What is seen.
-    """
-    with style():
-        figure, axes = _figure(title, _GROWTH_HEIGHT_IN)
-        turns = [each.turn for each in grown]
-        ends: list[tuple[float, str, str]] = []
-        for name, colour in zip(("memories", "episodes", "chunks", "messages"), (*COLOURS[:3], _NEUTRAL), strict=True):
-            values = [getattr(each, name) for each in grown]
-            axes.step(turns, values, where="post", color=colour, linewidth=2 if name != "messages" else 1)
-            label = "messages at hand" if name == "messages" else name
-            ends.append((values[-1], f"{values[-1]:,} {label}", colour))
-        _beside_ends(axes, turns[-1], ends)
-        axes.set_xlim(turns[0], turns[-1] or 1)
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("turn")
         return _svg(figure)
 
 
@@ -271,17 +234,6 @@ def _key(axes: Axes, types: set[MemoryType], relations: set[str], *, left_out: i
                 annotation_clip=False,
             )
             at += 0.025 + 0.0125 * len(text)
-
-
-def _beside_ends(axes: Axes, last: float, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Names at the ends of curves, moved apart where they would overlap."""
-    room = max((value for value, _, _ in ends), default=0.0) * 0.085
-    lowest = float("-inf")
-    for value, text, colour in sorted(ends):
-        lowest = max(value, lowest + room)
-        axes.annotate(
-            text, (last, lowest), (6, 0), textcoords="offset points", va="center", color=colour, annotation_clip=False
-        )
 
 
 def _figure(title: str, height_in: float) -> tuple[Figure, Axes]:

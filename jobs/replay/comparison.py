@@ -3,6 +3,8 @@
 Roles that never ran here are not compared, but for sessions: everything else rests on it.
 """
 
+# ruff: noqa: S608 - tables and columns are constants of this project, values travel as parameters
+
 from __future__ import annotations
 
 import asyncio
@@ -11,14 +13,15 @@ from time import monotonic
 
 from msgspec import Struct
 
-from jobs.replay.archive_read import read_archive
 from jobs.replay.index_read import read_index, read_projects, read_users
 from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
 from jobs.shared.role_groups import role_groups
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
+from models.events import ConversationEnded, ProjectConversationEnded, ProjectTurnAdded, UserTurnAdded
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.sessions import folded_offset
 from models.policy import Policy
+from models.wire.envelope import tag_of
 from streams.masking.records import RecordMasker, masker_of
 from streams.oracle.comparison import USERS_STATE, Comparison, Kind, TopicOutputs, compare_outputs, compare_state
 from streams.oracle.folded import SESSIONS, USERS, Folded
@@ -26,6 +29,7 @@ from streams.oracle.followers import (
     INDEX,
     INDEX_PROJECTS,
     INDEX_USERS,
+    Archived,
     compare_archive,
     compare_index,
     compare_projects_index,
@@ -36,6 +40,57 @@ from streams.oracle.replay import Replay, Replayed, UsersReplay, feed_log
 from streams.oracle.tiers import ANSWERS, compare_answers, compare_tiers, states_of, unanswered
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
+
+_IDS = {
+    "profiles.v1": "SELECT id FROM profile_history",
+    "windows.v1": "SELECT id FROM raw.windows",
+    "alerts.v1": "SELECT id FROM alert_changes",
+    "compactions.v1": "SELECT id FROM compactions",
+    "conversation-topics.v1": "SELECT id FROM topic_changes",
+    "episodes.v1": "SELECT id FROM episodes",
+    "commands.v1": f"SELECT id FROM raw.commands WHERE type IN {tag_of(UserTurnAdded), tag_of(ConversationEnded)} "
+    "UNION SELECT id FROM raw.project_commands "
+    f"WHERE type IN {tag_of(ProjectTurnAdded), tag_of(ProjectConversationEnded)}",
+    "facts.v1": "SELECT id FROM fact_changes UNION SELECT id FROM raw.user_memories",
+    "user-episodes.v1": "SELECT id FROM user_episodes",
+    "memories.v1": "SELECT id FROM app_memory_changes UNION SELECT id FROM raw.memory_spaces",
+    "projects.v1": "SELECT id FROM project_changes UNION SELECT id FROM project_history",
+    "memory-events.v1": "SELECT id FROM app_memory_compactions UNION SELECT id FROM app_memory_skips "
+    "UNION SELECT id FROM app_memory_audit UNION SELECT id FROM project_consolidations "
+    "UNION SELECT id FROM project_audit",
+    "dead-letters.v1": "SELECT id FROM dead_letters",
+}
+"""Output topic → its ids in the archive."""
+
+
+def read_archive(settings: Settings) -> Archived:
+    """Identities of everything in the archive, from one snapshot.
+
+    Raises:
+        ConfigurationError: There is none.
+        StoreUnavailable: It cannot be read.
+    """
+    from streams.archive.catalog import paths_of, reading
+    from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED
+
+    prefix = settings.topic_prefix
+    turns_topic = TURNS.full_name(prefix)
+    with reading(paths_of(settings)) as lake:
+        lake.execute("BEGIN")
+        turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
+        doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
+        ((doubled_rows,),) = doubled.fetchall()
+        ids = {name: {str(row[0]) for row in lake.execute(query).fetchall()} for name, query in _IDS.items()}
+        ((refused,),) = lake.execute(
+            "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
+            "WHERE topic = ? AND reason NOT IN (?, ?, ?, ?)",
+            [turns_topic, ABSENT, AGED, ERASED, EXPIRED],
+        ).fetchall()
+        absent = lake.execute("SELECT DISTINCT topic FROM raw.skipped WHERE reason = ?", [ABSENT]).fetchall()
+        lake.execute("ROLLBACK")
+    compacted = {str(topic).removeprefix(f"{prefix}.") for (topic,) in absent}
+    return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
+
 
 __all__ = ["LogGrows", "Settled", "State", "settle"]
 

@@ -16,8 +16,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka
-from jobs.operate.broker.ready import answers
+from jobs.operate.broker.local_kafka import BrokerError, BrokerRecord, LocalKafka, answers
 from jobs.shared import broker_config as config
 
 pytestmark = pytest.mark.kafka

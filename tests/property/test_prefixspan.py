@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.analyse.mining.prefixspan import Pattern, Sequences, closed
+from jobs.analyse.mining.sequence_patterns import Pattern, Sequences, closed
 
 ITEMS, LONGEST = 4, 3
 WEIGHTED = st.lists(

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from jobs.replay.archive_read import read_archive
+from jobs.replay.comparison import read_archive
 from models.events import DeadLetter, Output
 from models.events.topics import ARCHIVED_TOPICS
 from streams.archive.catalog import paths_of

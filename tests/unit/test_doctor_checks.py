@@ -16,15 +16,13 @@ import pytest
 
 from jobs.operate.doctor import (
     CHECKS,
+    checks,
     clocks,
     cluster,
     scoring,
     serving,
     setting_rows,
     vectors,
-)
-from jobs.operate.doctor import (
-    environment as surroundings,
 )
 from jobs.operate.doctor.running import guarded
 from jobs.operate.doctor.verdict import Status, Verdict
@@ -256,8 +254,8 @@ def test_a_judge_that_was_asked_is_closed(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_variable_that_is_no_setting_is_a_failed_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """By name: it changes nothing, whatever its author meant."""
-    assert surroundings.check_settings(load_settings()).status is Status.OK
+    assert checks.check_settings(load_settings()).status is Status.OK
     monkeypatch.setenv("TURNTIDE_KAFKA__BOOTSTRAPS", "somewhere")
-    found = surroundings.check_settings(load_settings())
+    found = checks.check_settings(load_settings())
 
     assert (found.status, "TURNTIDE_KAFKA__BOOTSTRAPS" in found.detail) == (Status.FAIL, True)

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from jobs.cli import app
 from jobs.lab.eval.retrieval_questions import Question, read_dialogues
-from jobs.lab.eval.retrieval_scoring import Answer, Report, query_times, session_recalls, turn_recalls
-from jobs.lab.eval.retrieval_table import recall_rows
+from jobs.lab.eval.retrieval_scoring import Answer, Report, query_times, recall_rows, session_recalls, turn_recalls
 from jobs.produce.formats import Filling
 from models.errors import ConfigurationError
 

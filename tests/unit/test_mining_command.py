@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from jobs.analyse.mining import command
 from jobs.analyse.mining.command import quoted
-from jobs.analyse.mining.failure import told
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.results import Result as Mined
+from jobs.analyse.mining.results import told
 from jobs.analyse.mining.source import Source
 from jobs.cli import app
 from models.errors import StoreUnavailable

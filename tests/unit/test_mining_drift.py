@@ -195,7 +195,7 @@ def test_too_few_labels_are_said_to_be() -> None:
     assert [None] == weeks["brier"].to_list()
     assert 0 == bins.height
     assert ["1 of 1 weeks have too few labels (below 30) to tell of calibration."] == notes
-    low, high = wilson(0, 10, 0.95)
+    low, high = map(float, wilson(0, 10, 0.95))
     assert (low, high < 1) == (0, True)
 
 

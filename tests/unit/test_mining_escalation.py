@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from jobs.analyse.mining.escalation import JOB
-from jobs.analyse.mining.escalation_curves import change_points, described, resampled
+from jobs.analyse.mining.escalation import JOB, change_points, described, resampled
 from jobs.analyse.mining.escalation_shapes import name_of, shape_table, shaped
 from jobs.analyse.mining.escalation_survival import standings, survival_table
 from jobs.analyse.mining.job import Frames, Period

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from jobs.analyse.mining import memory_facts, memory_health, memory_spaces
+from jobs.analyse.mining import memory_facts, memory_health
 from jobs.analyse.mining.anonymity import shown_rows
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.memory_health import JOB
@@ -57,25 +57,11 @@ def test_losses_of_an_app_are_a_finding_and_nothing_to_search_for_is_none() -> N
     assert ["Topics of lossy lose what was said"] == [finding.title for finding in found]
     assert 0.8 == pytest.approx(found[0].strength)
 
-<<<<<<< HEAD
-    figures = {figure.name: figure.value for figure in memory_compaction.figures_of(compacted(6, 0, probes=0))}
-
-    assert figures["topic_loss_median_ratio"] is None
-
-    shown, left_out = shown_rows(memory_compaction.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
-=======
-
-def test_nothing_to_search_for_is_no_loss() -> None:
-    """Sessions without a probe have no share of them."""
     figures = {figure.name: figure.value for figure in memory_health.figures_of(compacted(6, 0, probes=0))}
 
     assert figures["topic_loss_median_ratio"] is None
 
-
-def test_four_users_are_not_shown() -> None:
-    """What compaction keeps of them is theirs."""
     shown, left_out = shown_rows(memory_health.tables_of(compacted(4, 9))["loss"], AnonymityPolicy())
->>>>>>> e968524 (Mining: statistics and pictures stand once, tables and findings in their job)
 
     assert (0, 1) == (shown.height, left_out)
 
@@ -96,7 +82,7 @@ def test_memories_that_share_their_words_are_alike() -> None:
             ],
         }
     )
-    pairs = memory_spaces._alike(memories, POLICY.alike_min_ratio)
+    pairs = memory_health._alike(memories, POLICY.alike_min_ratio)
 
     assert [("a", 1, 2)] == pairs.select("app_id", "memory_id", "memory_id_other").rows()
 

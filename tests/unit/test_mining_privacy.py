@@ -24,7 +24,7 @@ from jobs.analyse.mining.escalation_survival import survival_table
 from jobs.analyse.mining.job import Figure, Shown, about
 from jobs.analyse.mining.overview_findings import findings_of
 from jobs.analyse.mining.sequence_patterns import frequent_table
-from jobs.analyse.mining.topic_cycling import _by_app
+from jobs.analyse.mining.topics import _by_app
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, DriftMining
 from tests.mined_archive import WEEK
 

@@ -16,10 +16,9 @@ from jobs.analyse.mining.job import Asked, Frames
 from jobs.analyse.mining.likeness import kept_vectors
 from jobs.analyse.mining.results import Result
 from jobs.analyse.mining.topic_clusters import clustered
-from jobs.analyse.mining.topic_cycling import cycling
 from jobs.analyse.mining.topic_growth import cluster_table, members
 from jobs.analyse.mining.topic_names import marks_of
-from jobs.analyse.mining.topics import JOB, _at_one_rate
+from jobs.analyse.mining.topics import JOB, _at_one_rate, cycling
 from models.events.topics import CONVERSATION_TOPICS
 from models.policy.archive import AnonymityPolicy, ArchivePolicy, TopicMining
 from streams.archive.catalog import LakePaths, reading

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from jobs.analyse.mining.escalation_curves import described
+from jobs.analyse.mining.escalation import described
 from jobs.analyse.mining.escalation_survival import logrank_scores, survival_table
 from jobs.analyse.mining.job import ALL_APPS
 from jobs.analyse.mining.jobs import job_names, job_of

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from jobs.memory.project_pictures import Growth, growth_svg, memory_graph_svg, narrative_arc_svg
+from jobs.memory.project_pictures import memory_graph_svg, narrative_arc_svg
 from models.events.project_items import MemoryType, ProjectMemory, Relationship
 from tests.narrative_episodes import episode
 from tests.session_driver import NOON
@@ -50,9 +50,6 @@ GRAPH = partial(
         memory(5, "entity", {5: "related_to"}),
     ],
 )
-GROWN = partial(
-    growth_svg, [Growth(turn=turn, memories=turn, episodes=turn // 2, chunks=0, messages=5) for turn in range(9)]
-)
 PICTURES: list[tuple[Callable[[], str], set[str], set[str]]] = [
     (ARC, {"Narrative arc", "We decided A & B", "beginning", "middle", "end", "pivot"}, {"It works"}),
     (
@@ -60,7 +57,6 @@ PICTURES: list[tuple[Callable[[], str], set[str], set[str]]] = [
         {"Memory 1", "Memory 2", "Memory 3", "● goal", "→ supersedes", "→ depends on", "2 more are not drawn"},
         {"Memory 4", "Memory 5", "● fact"},
     ),
-    (GROWN, {"8 memories", "4 episodes", "0 chunks", "5 messages at hand"}, set()),
 ]
 
 
@@ -78,7 +74,7 @@ def test_what_is_in_a_picture_is_named(draw: Callable[[], str], there: set[str],
     assert not not_there & found
 
 
-@pytest.mark.parametrize("draw", [ARC, GRAPH, GROWN])
+@pytest.mark.parametrize("draw", [ARC, GRAPH])
 def test_a_picture_is_an_element_and_repeats(draw: Callable[[], str]) -> None:
     """It stands in a page as it is, byte by byte the same."""
     picture = draw()
@@ -91,7 +87,6 @@ def test_pictures_of_nothing_can_be_drawn() -> None:
     """A project without episodes, without memories, with one turn."""
     assert "pivot" in texts(narrative_arc_svg([], (0, 0)))
     assert texts(memory_graph_svg([]))
-    assert "0 chunks" in texts(growth_svg([Growth(turn=0, memories=0, episodes=0, chunks=0, messages=1)]))
 
 
 def test_of_many_memories_the_most_important_are_drawn() -> None:

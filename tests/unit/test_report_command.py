@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.analyse.mining.command import mined
-from jobs.analyse.mining.failure import told
 from jobs.analyse.mining.job import Period
 from jobs.analyse.mining.jobs import job_of
 from jobs.analyse.mining.results import Result as Mined
+from jobs.analyse.mining.results import told
 from jobs.analyse.mining.source import Source
 from jobs.analyse.report import command as command_module
 from jobs.analyse.report import notebook_command

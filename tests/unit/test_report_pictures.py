@@ -11,9 +11,9 @@ import polars as pl
 from jobs.analyse.mining.job import Picture
 from jobs.analyse.report.card import card_svg
 from jobs.analyse.report.document import write_document
-from jobs.analyse.report.files import write_page, write_pictures
+from jobs.analyse.report.page import write_page, write_pictures
+from jobs.analyse.report.page_parts import ROWS_SHOWN, table_html
 from jobs.analyse.report.pictures import drawn, for_page, script
-from jobs.analyse.report.tables import ROWS_SHOWN, table_html
 from jobs.analyse.report.theme import variables
 from tests.report_parts import figure, finding, part, report, result
 

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from jobs.lab.soak import ROLES, Samples, judged, verdict
-from jobs.shared.trend import MOST_POINTS, Trend, theil_sen
+from jobs.lab.soak import MOST_POINTS, ROLES, Samples, Trend, judged, theil_sen, verdict
 
 pytestmark = pytest.mark.fault("F15")
 

@@ -148,7 +148,7 @@ def _day(time: datetime | None) -> date | None:
 
 
 def _outcome(name: str, source: Source, period: Period) -> _Outcome:
-    from jobs.analyse.mining.failure import told
+    from jobs.analyse.mining.results import told
 
     try:
         return _Outcome(name, result=mined(name, source, period))

@@ -82,7 +82,7 @@ def calibrated(labels: pl.DataFrame, policy: DriftMining) -> tuple[pl.DataFrame,
 
 def _share(labels: pl.DataFrame) -> dict[str, Any]:
     right = int(labels["escalating"].sum())
-    low, high = wilson(right, labels.height, _CONFIDENCE)
+    low, high = map(float, wilson(right, labels.height, _CONFIDENCE))
     part = part_of(labels, pl.col("escalating") > 0)
     return {
         "labels": labels.height, "sessions": labels["session_id"].n_unique(), "users": labels["user_id"].n_unique(),

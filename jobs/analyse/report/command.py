@@ -125,7 +125,7 @@ def _written(made: Report, *, to: Path, png: Path | None, pdf: Path | None) -> d
     Raises:
         StoreUnavailable: A place cannot be written to.
     """
-    from jobs.analyse.report.files import write_page, write_pictures
+    from jobs.analyse.report.page import write_page, write_pictures
 
     written: dict[str, object] = {"page": str(to)}
     try:

@@ -11,9 +11,8 @@ import duckdb
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.analyse.mining.failure import told
 from jobs.analyse.mining.job import Figure, Job, Period
-from jobs.analyse.mining.results import Result, ShownFinding
+from jobs.analyse.mining.results import Result, ShownFinding, told
 from jobs.analyse.report.pictures import Drawn, drawn
 from models.policy.archive import AnonymityPolicy
 from streams.archive.catalog import LAKE

@@ -10,15 +10,16 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from string import Template
 
 import msgspec
 
 from jobs.analyse.report import wording
+from jobs.analyse.report.card import card_png
 from jobs.analyse.report.gathering import Part, Report
-from jobs.analyse.report.page_parts import cards, finding_html, headline_cards, made_rows
-from jobs.analyse.report.pictures import Drawn, for_page, script
-from jobs.analyse.report.tables import ROWS_SHOWN, table_html
+from jobs.analyse.report.page_parts import ROWS_SHOWN, cards, finding_html, headline_cards, made_rows, table_html
+from jobs.analyse.report.pictures import Drawn, file_name, for_page, png_of, script
 from jobs.analyse.report.theme import variables
 
 _FIRST = "overview"
@@ -178,3 +179,34 @@ def _about(part: Part) -> Iterator[str]:
         f"Made at {section.made_at:%Y-%m-%d %H:%M} UTC in {wording.rounded(section.seconds)} s; "
         f"{section.days} of {section.period.days} days have rows{before}."
     )
+
+
+def write_page(report: Report, place: Path) -> None:
+    """Write the page.
+
+    Raises:
+        OSError: The place cannot be written to.
+    """
+    _put(place, render(report).encode())
+
+
+def write_pictures(report: Report, folder: Path) -> list[Path]:
+    """Write the card for chat and each chart into a folder, which is made if there is none.
+
+    Raises:
+        OSError: The folder cannot be written to.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {"summary.png": card_png(report)}
+    for part in report.parts:
+        for number, picture in enumerate(part.pictures, 1):
+            drawn[file_name(part.name, number, picture.title)] = png_of(picture)
+    for name, content in drawn.items():
+        _put(folder / name, content)
+    return [folder / name for name in drawn]
+
+
+def _put(place: Path, content: bytes) -> None:
+    made = place.with_name(f".{place.name}.new")
+    made.write_bytes(content)
+    made.replace(place)

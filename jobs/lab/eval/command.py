@@ -130,7 +130,7 @@ def retrieval(
     from jobs.lab.bench.machine import envelope
     from jobs.lab.eval.retrieval import measure
     from jobs.lab.eval.retrieval_questions import read_dialogues
-    from jobs.lab.eval.retrieval_table import recall_rows, show
+    from jobs.lab.eval.retrieval_scoring import recall_rows, show
     from jobs.produce.formats import Filling
 
     _ = form

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from statistics import mean
 from typing import TypeVar
 
@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 
 from jobs.lab.eval.retrieval_questions import Place, Question
+from jobs.shared.output import Output
 
 DEPTHS = (5, 10, 20)
 GROUPS = {"1-4": {1, 2, 3, 4}, "1-5": {1, 2, 3, 4, 5}, "1": {1}, "2": {2}, "3": {3}, "4": {4}, "5": {5}}
@@ -95,3 +96,32 @@ def _by_group(found: Sequence[tuple[int, Sequence[_Thing], frozenset[_Thing]]]) 
                 for depth in DEPTHS
             }
     return recalls
+
+
+_NAMES = {
+    "1-4": "all but adversarial",
+    "1-5": "all",
+    "1": "multi-hop",
+    "2": "temporal",
+    "3": "open-domain",
+    "4": "single-hop",
+    "5": "adversarial",
+}
+
+
+def show(printed: Output, report: Report) -> None:
+    """Print the recalls and what they are of."""
+    printed.rows("Recall", recall_rows(report))
+    printed.message(
+        f"{report.embedder}: {report.questions:,} questions about {report.indexed_turns:,} turns of "
+        f"{report.conversations} conversations; {report.without_evidence} without evidence skipped"
+    )
+    printed.message("one search: " + ", ".join(f"{name} {ms:.1f} ms" for name, ms in report.query_ms.items()))
+
+
+def recall_rows(report: Report) -> Iterator[dict[str, str]]:
+    """A row for each group of categories, first of turns, then of sessions."""
+    for what, groups in (("turns", report.turns), ("sessions", report.sessions)):
+        for group, recalls in groups.items():
+            figures = {depth: f"{value:.3f}" for depth, value in recalls.items()}
+            yield {"what": what, "categories": group, "questions": _NAMES[group]} | figures

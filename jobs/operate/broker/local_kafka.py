@@ -12,13 +12,16 @@ until it is stopped. Below the data directory:
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -28,9 +31,40 @@ import msgspec
 import psutil
 
 from jobs.operate.broker.jars import kafka_jars
-from jobs.operate.broker.ready import answers
 from jobs.shared.broker_config import HOST, LOG4J2_PROPERTIES, free_port, port_is_free, server_properties
 from models.errors import TurntideError
+
+_CONNECT_SECONDS = 1.0
+_REQUEST_MILLISECONDS = 10_000
+
+
+def answers(bootstrap: str) -> bool:
+    """Whether the broker at `host:port` answers a metadata request and knows of a node.
+
+    May also be called while an event loop runs in this thread.
+    """
+    host, _, port = bootstrap.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError:
+        return False
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, _names_a_node(bootstrap)).result()
+
+
+async def _names_a_node(bootstrap: str) -> bool:
+    from aiokafka.client import AIOKafkaClient
+    from aiokafka.errors import KafkaError
+
+    client = AIOKafkaClient(bootstrap_servers=bootstrap, request_timeout_ms=_REQUEST_MILLISECONDS)
+    try:
+        await client.bootstrap()
+        return bool(client.cluster.brokers())
+    except KafkaError:
+        return False
+    finally:
+        await client.close()
+
 
 _START_SECONDS = 90.0
 _STOP_SECONDS = 30.0

@@ -6,15 +6,24 @@ from collections.abc import Callable, Mapping
 
 from jobs.operate.doctor.clocks import check_clock
 from jobs.operate.doctor.cluster import check_broker, check_topics, check_workers
-from jobs.operate.doctor.environment import check_settings
 from jobs.operate.doctor.lake import check_archive, check_iceberg
 from jobs.operate.doctor.locks import check_locks
 from jobs.operate.doctor.places import check_disk, check_lake
 from jobs.operate.doctor.scoring import check_embedder, check_judge, check_llm, check_policy, check_scorer
 from jobs.operate.doctor.serving import check_access, check_ports, check_sinks, check_tokens
 from jobs.operate.doctor.vectors import check_vectors
-from jobs.operate.doctor.verdict import Verdict
+from jobs.operate.doctor.verdict import Status, Verdict
 from streams.settings import Settings
+from streams.settings.reading import unknown_variables
+
+
+def check_settings(settings: Settings) -> Verdict:
+    """A misspelt variable changes nothing, and its setting keeps its default: told by name."""
+    unknown = unknown_variables(type(settings))
+    if not unknown:
+        return Verdict(Status.OK, "every TURNTIDE_ variable is a setting")
+    return Verdict(Status.FAIL, "; ".join(each.told for each in unknown), "rename or unset them: they change nothing")
+
 
 CHECKS: dict[str, Callable[[Settings], Verdict]] = {
     "settings": check_settings,
