@@ -272,3 +272,11 @@ SHOWN = {
     "/v1/erase": '"request_id":',
 }
 """What tells that a route found something of B's, where its answer holds no text."""
+
+
+def _versioned(asks: Callable[[str], list[Asked]]) -> Callable[[str], list[Asked]]:
+    return lambda app: [each._replace(path=f"/v1{each.path}") for each in asks(app)]
+
+
+CASES |= {f"/v1{path}": _versioned(asks) for path, asks in CASES.items() if path.startswith("/apps")}
+SHOWN |= {f"/v1{path}": told for path, told in SHOWN.items() if path.startswith("/apps")}

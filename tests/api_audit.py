@@ -6,20 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from unittest.mock import MagicMock
 
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from models.policy import Policy
-from streams.api.assembly import admin_routers
-from streams.api.live.page import page_router
-from streams.api.live.routes import live_router
+from streams.api.assembly import admin_endpoints
+from streams.api.live.page import page_endpoints
+from streams.api.live.routes import LiveData
 from streams.api.mcp.server import McpEndpoint
-from streams.api.sessions.topics import topics_router
-from streams.api.sessions.turns import index_router, similar_router
-from streams.api.users.routes import memory_router
-from streams.http.health import create_api
+from streams.api.sessions.topics import TopicReader
+from streams.api.sessions.turns import SessionReader
+from streams.http.answering import endpoints_of
+from streams.http.health import Api, create_api
 from streams.http.security import access_of
 from streams.settings.http import HttpSettings
 from tests.api_doubles import Served
@@ -53,24 +52,25 @@ class Log:
         yield
 
 
-def audited_app(settings: HttpSettings, log: Log) -> tuple[FastAPI, Served]:
+def audited_app(settings: HttpSettings, log: Log) -> tuple[Api, Served]:
     """Everything that the index role serves, and what stands behind it; the live page stands on nothing."""
     served = Served()
     app = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routers=[
-            memory_router(served.reader),
-            similar_router(served.turns),
-            index_router(served.turns, topic_prefix="test"),
-            topics_router(served.topics, Policy().topics),
-            served.projects_router,
-            *admin_routers(served.apps, Policy().apps, served.apps, served.erasures),
-            live_router(MagicMock()),
-            page_router(),
+        routes=[
+            *endpoints_of(
+                served.reader,
+                SessionReader(served.turns, topic_prefix="test"),
+                TopicReader(served.topics, Policy().topics),
+            ),
+            *served.project_endpoints,
+            *admin_endpoints(served.apps, Policy().apps, served.apps, served.erasures),
+            *endpoints_of(LiveData(MagicMock())),
+            *page_endpoints(),
         ],
         access=access_of(settings),
-        endpoints=[log, McpEndpoint(served.reader, served.project_tools)],
+        endpoints=[log, McpEndpoint(served.asked)],
         limits=settings,
     )
     return app, served

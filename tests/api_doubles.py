@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any
 
 import httpx
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
@@ -25,20 +24,19 @@ from models.events.user import FactCategory, TurnRef
 from models.policy import Policy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
-from streams.api.assembly import admin_routers
+from streams.api.assembly import admin_endpoints
 from streams.api.commands import project_commands
-from streams.api.mcp.server import McpEndpoint
-from streams.api.projects.commands import Doing
+from streams.api.mcp.server import AskedMemory, McpEndpoint
+from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.routes import projects_router
-from streams.api.projects.tools import ProjectTools
-from streams.api.sessions.topics import topics_router
-from streams.api.sessions.turns import index_router, similar_router
+from streams.api.projects.routes import project_endpoints
+from streams.api.sessions.topics import TopicReader
+from streams.api.sessions.turns import SessionReader
 from streams.api.users.ports import Episode
 from streams.api.users.reading import MemoryReader
-from streams.api.users.routes import memory_router
 from streams.api.users.visibility import MemoryVisibility
-from streams.http.health import create_api
+from streams.http.answering import endpoints_of
+from streams.http.health import Api, create_api
 from streams.http.security import Access, access_of
 from streams.http.tenancy import ScopedStore
 from streams.index.hybrid_search import FoundTurn
@@ -231,9 +229,8 @@ class Served:
         project_reader = ProjectReader(
             self.projects, self.turns, self.projects, self.projects.policy.projects, now=self.projects.clock
         )
-        self.doing = Doing(project_reader, project_commands(self.projects, self.projects))
-        self.project_tools = ProjectTools(project_reader, self.doing)
-        self.projects_router = projects_router(project_reader, self.doing)
+        self.deeds = ProjectDeeds(project_reader, project_commands(self.projects, self.projects))
+        self.project_endpoints = project_endpoints(project_reader, self.deeds)
         self.reader = MemoryReader(
             self.users,
             self.turns,
@@ -243,20 +240,22 @@ class Served:
             apps=AppContext(self.apps),
             **more,
         )
+        self.asked = AskedMemory(self.reader, project_reader, self.deeds)
         access: Access | None = None if settings is None else access_of(settings)
-        self.app: FastAPI = create_api(
+        self.app: Api = create_api(
             ready=lambda: (True, "ready"),
             registry=CollectorRegistry(),
-            routers=[
-                memory_router(self.reader),
-                similar_router(self.turns),
-                index_router(self.turns, topic_prefix="test"),
-                topics_router(self.topics, Policy().topics),
-                self.projects_router,
-                *admin_routers(self.apps, Policy().apps, self.apps, self.erasures),
+            routes=[
+                *endpoints_of(
+                    self.reader,
+                    SessionReader(self.turns, topic_prefix="test"),
+                    TopicReader(self.topics, Policy().topics),
+                ),
+                *self.project_endpoints,
+                *admin_endpoints(self.apps, Policy().apps, self.apps, self.erasures),
             ],
             access=access,
-            endpoints=[McpEndpoint(self.reader, self.project_tools)],
+            endpoints=[McpEndpoint(self.asked)],
             limits=settings,
         )
 

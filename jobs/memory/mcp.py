@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import httpx
 import msgspec
 import typer
 
 from jobs.cli import examples
-from jobs.shared.role_api import path_part
 from models.errors import ConfigurationError, StoreUnavailable
-from streams.api.projects.command_messages import AddMemory, DeedAnswer, PendingDeed
-from streams.api.projects.messages import BuildContext, FoundItems, ProjectContext, SearchProject
-from streams.api.users.messages import AssembleContext, AssembledContext, FactAnswer, Found, SearchMemory, UserFacts
+from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.reading import ProjectReader
+from streams.api.users.reading import MemoryReader
 from streams.http.problems import FieldError, Problem, ProblemDetails
+from streams.http.route import Accepted, Route, route_of
 from streams.settings import load_settings
 
 _ANSWER_WITHIN_S = 15.0
 """Longer than the role's own limit, so that its answer says what took so long."""
-_Answer = TypeVar("_Answer")
+_Routes = TypeVar("_Routes")
 
 
 def mcp(
@@ -54,11 +54,11 @@ def _token(variable: str) -> str | None:
 async def _serve(url: str, token: str | None) -> None:
     from mcp.server.stdio import stdio_server
 
-    from streams.api.mcp.server import memory_server
+    from streams.api.mcp.server import AskedMemory, memory_server
 
     async with client_of(url, token) as client:
-        asked = HttpMemory(client)
-        server = memory_server(asked, asked)
+        asked = (remote(each, client) for each in (MemoryReader, ProjectReader, ProjectDeeds))
+        server = memory_server(AskedMemory(*asked))
         async with stdio_server() as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
 
@@ -76,76 +76,50 @@ def client_of(url: str, token: str | None) -> httpx.AsyncClient:
         raise ConfigurationError(f"--url {url} is no address: say http://host:port") from error
 
 
-class HttpMemory:
-    """A `Memory` and `ProjectMemoryTools` of `streams.api.mcp.tools` that asks a role's HTTP API."""
+def remote(declares: type[_Routes], client: httpx.AsyncClient) -> _Routes:
+    """The routes that a class declares, asked of a role over HTTP: the same methods, the same answers."""
+    return cast("_Routes", _Remote(declares, client))
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
+
+class _Remote:
+    def __init__(self, declares: type, client: httpx.AsyncClient) -> None:
+        self._declares = declares
         self._client = client
 
-    async def search(self, request: SearchMemory) -> Found:
-        """Turns or episodes, best first."""
-        return await self._ask("POST", "/v1/search", Found, content=msgspec.json.encode(request))
+    def __getattr__(self, name: str) -> Any:
+        route = route_of(getattr(self._declares, name))
 
-    async def context(self, request: AssembleContext) -> AssembledContext:
-        """The whole prompt within a budget."""
-        return await self._ask("POST", "/v1/context", AssembledContext, content=msgspec.json.encode(request))
+        async def asking(*given: msgspec.Struct, body: msgspec.Struct | None = None) -> Any:
+            parts = list(given)
+            asked = parts.pop(0) if route.takes is not None else None
+            return await self._ask(route, asked, parts[0] if parts else body)
 
-    async def facts(self, request: UserFacts) -> list[FactAnswer]:
-        """Facts of a user."""
-        given = {"app_id": request.app_id, "category": request.category}
-        params = {field: value for field, value in given.items() if value is not None}
-        return await self._ask("GET", f"/v1/users/{path_part(request.user_id)}/facts", list[FactAnswer], params=params)
+        return asking
 
-    async def project_context(self, app_id: str | None, project_id: str, request: BuildContext) -> ProjectContext:
-        """What a language model is to be told of a project."""
-        return await self._of_project(app_id, project_id, "context", request, ProjectContext)
-
-    async def search_project(self, app_id: str | None, project_id: str, request: SearchProject) -> FoundItems:
-        """What of a project speaks of something."""
-        return await self._of_project(app_id, project_id, "search", request, FoundItems)
-
-    async def add_project_memory(
-        self, app_id: str | None, project_id: str, request: AddMemory
-    ) -> DeedAnswer | PendingDeed:
-        """Have a project know something."""
-        told = await self._of_project(app_id, project_id, "memories", request, dict[str, Any])
-        return msgspec.convert(told, PendingDeed) if "pending" in told else msgspec.convert(told, DeedAnswer)
-
-    async def _of_project(
-        self, app_id: str | None, project_id: str, end: str, request: msgspec.Struct, kind: type[_Answer]
-    ) -> _Answer:
-        params = {} if app_id is None else {"app_id": app_id}
-        path = f"/v1/projects/{path_part(project_id)}/{end}"
-        return await self._ask("POST", path, kind, content=msgspec.json.encode(request), params=params)
-
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        kind: type[_Answer],
-        *,
-        content: bytes | None = None,
-        params: dict[str, str] | None = None,
-    ) -> _Answer:
+    async def _ask(self, route: Route, asked: msgspec.Struct | None, body: msgspec.Struct | None) -> Any:
         """One request.
 
         Raises:
             Problem: The role says what is wrong.
             StoreUnavailable: It does not answer, or not as a role does.
         """
+        path, params = route.target(asked)
+        content = None if body is None else msgspec.json.encode(body)
         try:
-            answer = await self._client.request(method, path, content=content, params=params)
+            answer = await self._client.request(route.method, path, content=content, params=params)
         except httpx.TransportError as error:
             raise StoreUnavailable(
                 f"the index role does not answer at {self._client.base_url}: is `turntide worker index` running there?"
             ) from error
+        status = HTTPStatus(answer.status_code)
         try:
             if answer.is_success:
-                return msgspec.json.decode(answer.content, type=kind)
+                given = msgspec.json.decode(answer.content, type=route.answers[status])
+                return Accepted(given) if status is HTTPStatus.ACCEPTED else given
             told = msgspec.json.decode(answer.content, type=ProblemDetails)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, KeyError) as error:
             raise StoreUnavailable(
                 f"{self._client.base_url} answers with {answer.status_code} and not as an index role does: check --url"
             ) from error
         errors = [FieldError(each.field, each.detail) for each in told.errors]
-        raise Problem(HTTPStatus(answer.status_code), told.code, told.detail, errors=errors)
+        raise Problem(status, told.code, told.detail, errors=errors)

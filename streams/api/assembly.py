@@ -9,28 +9,27 @@ from importlib.util import find_spec
 from typing import NamedTuple
 
 import structlog
-from fastapi import APIRouter
 
 from models.policy import Policy
 from models.policy.app import AppPolicy
 from streams.api.apps import ports as apps_ports
 from streams.api.apps.context import AppContext
-from streams.api.apps.routes import apps_router
-from streams.api.apps.statistics import statistics_router
+from streams.api.apps.routes import AppMemoryAdmin
+from streams.api.apps.statistics import AppStatistics
 from streams.api.commands import SpaceCommands, project_commands
-from streams.api.erase.routes import erase_router
+from streams.api.erase.routes import Erasures
 from streams.api.live.service import LivePage
 from streams.api.projects.accesses import AccessRecorder
-from streams.api.projects.commands import Doing
+from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.routes import projects_router
-from streams.api.projects.tools import ProjectTools
-from streams.api.sessions.topics import topics_router
-from streams.api.sessions.turns import index_router, similar_router
+from streams.api.projects.routes import project_endpoints
+from streams.api.sessions.topics import TopicReader
+from streams.api.sessions.turns import SessionReader
 from streams.api.users.ports import CommandSender, EraseRequests
 from streams.api.users.reading import MemoryReader
-from streams.api.users.routes import memory_router
 from streams.api.users.visibility import MemoryVisibility
+from streams.http.answering import Endpoint as Asked
+from streams.http.answering import endpoints_of
 from streams.http.health import Endpoint
 from streams.http.own_machine import is_loopback
 from streams.http.tenancy import ScopedStore, reads
@@ -51,12 +50,12 @@ class MemoryApi(NamedTuple):
     """What `health.create_api` serves of memory.
 
     Attributes:
-        routers: In the order in which they are asked.
+        routes: In the order in which they are asked.
         endpoints: The MCP tools, if they are wanted and installed, and what writes beside the answers.
         reader: Retrieval as a Python function; it reads for the caller of a request.
     """
 
-    routers: tuple[APIRouter, ...]
+    routes: tuple[Asked, ...]
     endpoints: tuple[Endpoint, ...]
     reader: MemoryReader
 
@@ -106,39 +105,36 @@ def memory_api(
     )
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
     project_reader = ProjectReader(projects, turns, accesses, policy.projects, tokens=token_counter(http.token_counter))
-    doing = Doing(project_reader, project_commands(commands, projects))
-    routers = (
-        memory_router(reader),
-        similar_router(turns),
-        index_router(turns, topic_prefix=topic_prefix),
-        topics_router(topics, policy.topics),
-        projects_router(project_reader, doing),
-        *admin_routers(apps, policy.apps, commands, erasures),
-        *(() if live is None else live.routers(scoped, turns, topics, users, search)),
+    deeds = ProjectDeeds(project_reader, project_commands(commands, projects))
+    routes = (
+        *endpoints_of(reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)),
+        *project_endpoints(project_reader, deeds),
+        *admin_endpoints(apps, policy.apps, commands, erasures),
+        *(() if live is None else live.routes(scoped, turns, topics, users, search)),
     )
-    tools = _tools(reader, ProjectTools(project_reader, doing), http)
+    tools = _tools(reader, project_reader, deeds, http)
     noting = () if audit is None else (audit,)  # closed last: what the others still do is noted
     watched = () if live is None else (live,)
-    return MemoryApi(routers, (*noting, *tools, accesses, *watched), reader)
+    return MemoryApi(routes, (*noting, *tools, accesses, *watched), reader)
 
 
-def admin_routers(
+def admin_endpoints(
     apps: apps_ports.AppMemories, policy: AppPolicy, commands: CommandSender | None, erasures: EraseRequests | None
-) -> tuple[APIRouter, ...]:
+) -> list[Asked]:
     """Routes of admins, in the order in which they must be asked."""
-    return (
-        statistics_router(apps),
-        apps_router(apps, SpaceCommands(commands, apps), policy),
-        erase_router(erasures),
-    )
+    commanding = AppMemoryAdmin(apps, SpaceCommands(commands, apps), policy)
+    return endpoints_of(AppStatistics(apps), commanding, Erasures(erasures))
 
 
-def _tools(reader: MemoryReader, projects: ProjectTools, http: HttpSettings) -> tuple[Endpoint, ...]:
+def _tools(
+    reader: MemoryReader, projects: ProjectReader, deeds: ProjectDeeds, http: HttpSettings
+) -> tuple[Endpoint, ...]:
     if not http.mcp:
         return ()
     if find_spec("mcp") is None:
         log.info("mcp_not_served", reason="the package `mcp` is not installed: install `turntide[mcp]`")
         return ()
-    from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
+    from streams.api.mcp.server import AskedMemory, McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
 
-    return (McpEndpoint(reader, projects, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)
+    memory = AskedMemory(reader, projects, deeds)
+    return (McpEndpoint(memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)

@@ -1,9 +1,9 @@
-"""Audit of requests that read what was said, or change something: dependencies of routes.
+"""Notes of requests that read what was said, or change something.
 
-A route says what it is by `Depends(reads_text)` or `Depends(acts)`; the request's scope keeps it. A tool says it by
-`note_tool`. What the request was about (ids) and how much was given comes from its path, query, body and answer;
-`Auditing` makes the record of it when the answer begins, and hands it to an `AuditLog` (`streams.http.audit_log`).
-Never noted: text, queries, tokens. An erasure's record names nobody: its own request and proof are the record.
+A route declares what it is by `audits` (`streams.http.route`), a tool says it by `note_tool`. What the request was
+about (ids) and how much was given comes from its path, query, body and answer; `Auditing` makes the record of it when
+the answer begins, and hands it to an `AuditLog` (`streams.http.audit_log`). Never noted: text, queries, tokens. A
+record of an `anonymous` route names nobody: an erasure's own request and proof are the record.
 """
 
 from __future__ import annotations
@@ -14,22 +14,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
-from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from streams.http.problems import Problem, unavailable
+from streams.http.route import Audited
 from streams.http.security import Caller, asking, caller
-
-AUDITED = "turntide.audited"
-"""Of a request's ASGI scope: `text_read` or `acted`."""
-Audited = Literal["text_read", "acted"]
-UNNAMED_PATHS = ("/v1/erase",)
-"""Whom a request to these is about is not noted: it would outlive the erasure."""
 
 _IDS = ("app_id", "session_id", "user_id", "project_id")
 _MOST_CHARS = 256
@@ -43,57 +37,47 @@ class Noted:
         kind: What it is; None: nothing that is audited.
         route: Template of its route, or the tool's name.
         ids: Whom it is about, by name of the field.
-        given: How many things are in its answer.
+        anonymous: Whether it is not said whom it is about.
+        given: How many things are in its answer; None: not known yet.
         refused: Status that a route would have answered with, of a tool: its answer is 200 all the same.
     """
 
     kind: Audited | None = None
     route: str = ""
     ids: dict[str, str] = field(default_factory=dict)
-    given: int = 0
+    anonymous: bool = False
+    given: int | None = None
     refused: int | None = None
 
 
 _noted: ContextVar[Noted | None] = ContextVar("noted", default=None)
 
 
-def reads_text(request: Request) -> Caller:
-    """Of a route whose answer holds what was said.
+def begin(route: str, *, anonymous: bool = False) -> None:
+    """Note which route is asked, as it is declared.
+
+    Args:
+        route: Its template.
+        anonymous: Whether it is not to be said whom the request is about.
+    """
+    if (noted := _noted.get()) is not None:
+        noted.route, noted.anonymous = route[:_MOST_CHARS], anonymous
+
+
+def note(kind: Audited) -> Caller:
+    """Note what the request is; who may act is the route's own matter.
 
     Raises:
         Problem: 401 nobody was let in; 403 the token may not read text.
     """
-    _note(request, "text_read")
-    return _text_reader()
-
-
-def acts(request: Request) -> Caller:
-    """Of a route that changes something; who may is the route's own matter.
-
-    Raises:
-        Problem: 401, nobody was let in.
-    """
     found = caller()
-    _note(request, "acted")
-    return found
-
-
-async def _reads_text(request: Request) -> None:
-    reads_text(request)
-
-
-async def _acts(request: Request) -> None:
-    acts(request)
-
-
-READS_TEXT = [Depends(_reads_text)]
-"""`dependencies` of a route whose answer holds what was said; on the loop, a thread would take longer than it does."""
-ACTS = [Depends(_acts)]
-"""Likewise of one that changes something."""
+    if (noted := _noted.get()) is not None:
+        noted.kind = kind
+    return _text_reader() if kind == "text_read" else found
 
 
 def note_tool(tool: str, kind: Audited, arguments: Mapping[str, Any]) -> None:
-    """Of a tool: as `reads_text` and `acts`. Outside of requests (a program that holds the store) nothing is noted.
+    """Of a tool: as `begin` and `note`. Outside of requests (a program that holds the store) nothing is noted.
 
     Raises:
         Problem: 403, the token may not read text.
@@ -115,7 +99,7 @@ def note_ids(of: Callable[[str], Any]) -> None:
         of: Gives the value of `app_id`, `session_id`, `user_id` or `project_id`; None for none.
     """
     noted = _noted.get()
-    if noted is None:
+    if noted is None or noted.anonymous:
         return
     for name in _IDS:
         value = of(name)
@@ -124,9 +108,12 @@ def note_ids(of: Callable[[str], Any]) -> None:
 
 
 def note_given(answer: Any) -> None:
-    """Note how much an answer gives: the items of a list, or of the lists of a message; a single thing is one."""
+    """Note how much an answer gives: the items of a list, or of the lists of a message; a single thing is one.
+
+    The first to say it knows best.
+    """
     noted = _noted.get()
-    if noted is not None:
+    if noted is not None and noted.given is None:
         noted.given = _things(answer)
 
 
@@ -152,23 +139,6 @@ def _text_reader() -> Caller:
             HTTPStatus.FORBIDDEN, "forbidden_text", "this token may not read what was said (http.tokens, text)"
         )
     return found
-
-
-def _note(request: Request, kind: Audited) -> None:
-    request.scope[AUDITED] = kind
-    noted = _noted.get()
-    if noted is None:
-        return
-    noted.kind = kind
-    noted.route = _template(request.scope)
-    note_ids(request.query_params.get)
-    note_ids(request.path_params.get)
-
-
-def _template(scope: Scope) -> str:
-    """The route as it is declared; `:path` says nothing to who reads the record."""
-    path = getattr(scope.get("route"), "path_format", None) or getattr(scope.get("route"), "path", "")
-    return str(path)[:_MOST_CHARS]
 
 
 @runtime_checkable
@@ -249,7 +219,6 @@ class Auditing:
             _noted.reset(token)
 
     def _event(self, noted: Noted, scope: Scope, status: int) -> AccessAudited:
-        named = {} if noted.route.startswith(UNNAMED_PATHS) else noted.ids
         asked_by = asking()
         return AccessAudited(
             id=uuid4().hex,
@@ -259,8 +228,8 @@ class Auditing:
             method=scope["method"][:16],
             route=noted.route,
             status=status,
-            given=noted.given if status < HTTPStatus.BAD_REQUEST else 0,
-            **named,
+            given=(noted.given or 0) if status < HTTPStatus.BAD_REQUEST else 0,
+            **noted.ids,
         )
 
 

@@ -8,19 +8,11 @@ from http import HTTPStatus
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streams.http.answering import reach_of
 from streams.http.own_machine import require_own_page, require_this_machine
 from streams.http.problems import Problem
 from streams.http.rates import Rates
-from streams.http.security import (
-    METRICS_PATH,
-    PROBE_PATHS,
-    Access,
-    Caller,
-    digest_of,
-    is_open,
-    reading_for,
-    unauthorized,
-)
+from streams.http.security import Access, Caller, digest_of, reading_for, unauthorized
 from streams.http.url_secrets import require_no_secret
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
@@ -55,10 +47,10 @@ class Guard:
             # There is none; one that is added must not be open for want of a rule.
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
             return
-        if scope["type"] != "http" or scope["path"] in PROBE_PATHS:
+        if scope["type"] != "http" or reach_of(scope) == "probe":
             await self._app(scope, receive, send)
             return
-        if not is_open(scope["path"]):
+        if reach_of(scope) != "open":
             send = _kept_by_nobody(send)
         try:
             require_no_secret(scope, _header(scope, b"host"))
@@ -76,11 +68,11 @@ class Guard:
 
     def _let_in(self, scope: Scope) -> Caller | None:
         """Who asks; None for what everybody may read."""
-        access, address = self._access, _address(scope)
-        if is_open(scope["path"]):
+        access, address, reach = self._access, _address(scope), reach_of(scope)
+        if reach == "open":
             self._asked(address)
             return None
-        if access is None or (access.loopback and scope["path"] == METRICS_PATH):
+        if access is None or (access.loopback and reach == "metrics"):
             return Caller(role=TokenRole.ADMIN)
         if not access.callers:
             require_this_machine(_header(scope, b"host"))
@@ -89,9 +81,9 @@ class Guard:
             self._asked(address)
             return Caller(role=TokenRole.ADMIN)
         found = self._known(access, address, _header(scope, b"authorization"))
-        if scope["path"] == METRICS_PATH and not found.admin:
+        if reach == "metrics" and not found.admin:
             raise Problem(HTTPStatus.FORBIDDEN, "forbidden", "metrics are of all tenants: this takes an admin token")
-        if scope["path"] != METRICS_PATH:
+        if reach != "metrics":
             self._asked(id(found))  # holders live as long as the settings do
         return found
 

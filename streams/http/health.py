@@ -10,29 +10,31 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
-from enum import Enum
-from importlib import metadata
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+import msgspec
 import uvicorn
-from fastapi import APIRouter, FastAPI
-from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from starlette.routing import Route
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp
 
 from models.errors import ConfigurationError
-from streams.api import openapi
-from streams.api.users import examples
-from streams.http import problems
+from streams.http import openapi, problems
+from streams.http.answering import Endpoint as Asked
+from streams.http.answering import Matching, answer, endpoints_of
 from streams.http.audit import Auditing, AuditLog
 from streams.http.connections import bounded_protocol
+from streams.http.docs_page import HEADERS, page
 from streams.http.guard import Guard
 from streams.http.limits import Limits
 from streams.http.measured import Measured
 from streams.http.own_machine import is_loopback
 from streams.http.rates import Rates
+from streams.http.route import Group
 from streams.http.security import Access
 from streams.settings.http import HttpSettings
 
@@ -44,7 +46,7 @@ _UNREAD_MS = 30_000
 
 
 class Endpoint(Protocol):
-    """A part of an app that is no FastAPI route and has something to keep running while it is served."""
+    """A part of an app that is no declared route and has something to keep running while it is served."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Open while the app is served; may be entered again afterwards."""
@@ -76,89 +78,119 @@ def _always() -> tuple[bool, str]:
     return True, "ok"
 
 
+class Api(Starlette):
+    """An app of declared routes, with everything that stands before them.
+
+    Args:
+        routes: In the order in which they are tried.
+        middleware: Asked from the first on.
+    """
+
+    def __init__(self, routes: Sequence[Asked], middleware: Sequence[Middleware]) -> None:
+        handlers: Any = problems.HANDLERS
+        found = Middleware(Matching, routes=routes)
+        super().__init__(routes=routes, middleware=[found, *middleware], exception_handlers=handlers)
+        self.router.middleware_stack = answer  # the route is found already
+        self._contract: dict[str, Any] | None = None
+
+    def openapi(self) -> dict[str, Any]:
+        """The contract of its routes."""
+        if self._contract is None:
+            self._contract = openapi.document(each for each in self.routes if isinstance(each, Asked))
+        return self._contract
+
+
 def create_api(
     *,
     ready: Callable[[], tuple[bool, str]],
     registry: CollectorRegistry,
-    routers: Sequence[APIRouter] = (),
+    routes: Sequence[Asked] = (),
     alive: Callable[[], tuple[bool, str]] = _always,
     access: Access | None = None,
     endpoints: Sequence[Endpoint] = (),
     limits: HttpSettings | None = None,
-) -> FastAPI:
-    """An app with `/livez`, `/readyz`, `/metrics` and the given routes.
+) -> Api:
+    """An app with `/livez`, `/readyz`, `/metrics`, its contract, and the given routes.
 
     Args:
         ready: Whether the role does its work, and the reason why not, for instance what it still recovers.
         registry: The metrics to show.
-        routers: The role's own routes. A store that does not answer them gives 503.
+        routes: The role's own (`answering.endpoints_of`). A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
         access: Who may read what (`security.access_of`); None: everybody, and `serve` listens on loopback only.
         endpoints: Served beside the routes (`mcp.McpEndpoint`), or only running meanwhile.
         limits: Size, time and number of requests; None: the settings' defaults.
     """
     limits = limits or HttpSettings()
-    # No page of its own: it would load scripts from elsewhere. The contract is at /openapi.json.
-    # No redirects for a slash too many: deleting a memory without its number would delete all of them.
-    app = FastAPI(
-        title="Turntide",
-        version=metadata.version("turntide"),
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
+
+    async def contract(_request: Request) -> Response:
+        return Response(msgspec.json.encode(app.openapi()), media_type="application/json")
+
+    async def docs(_request: Request) -> Response:
+        return Response(page(app.openapi()), headers=HEADERS, media_type="text/html")
+
+    app = Api(
+        [
+            Asked("/openapi.json", contract, ["GET", "HEAD"], reach="open"),
+            Asked("/docs", docs, ["GET"], reach="open"),
+            *endpoints_of(Operations(ready, registry, alive)),
+            *routes,
+            *(Asked(each.path, each.app, ["POST"]) for each in endpoints if isinstance(each, RoutedEndpoint)),
+        ],
+        [
+            Middleware(Measured),
+            Middleware(Guard, access=access, rates=Rates(limits)),
+            Middleware(
+                Limits,
+                max_concurrent_requests=limits.max_concurrent_requests,
+                max_body_bytes=limits.max_body_bytes,
+                request_timeout=limits.request_timeout,
+            ),
+            Middleware(Auditing, log=next((each for each in endpoints if isinstance(each, AuditLog)), None)),
+        ],
     )
-    _add_operations(app, ready, registry, alive)
-    for router in routers:
-        app.include_router(router)
-    for endpoint in endpoints:
-        if isinstance(endpoint, RoutedEndpoint):
-            app.router.routes.append(Route(endpoint.path, endpoint.app, methods=["POST"]))
     app.state.endpoints = tuple(endpoints)
     app.state.everybody_reads = access is None or not access.callers
-    problems.install(app)
-    openapi.describe(app, routers)
     app.state.http = limits
-    app.add_middleware(Auditing, log=next((each for each in endpoints if isinstance(each, AuditLog)), None))
-    app.add_middleware(
-        Limits,
-        max_concurrent_requests=limits.max_concurrent_requests,
-        max_body_bytes=limits.max_body_bytes,
-        request_timeout=limits.request_timeout,
-    )
-    app.add_middleware(Guard, access=access, rates=Rates(limits))
-    app.add_middleware(Measured)  # the last one added is the first one asked
     return app
 
 
-def _add_operations(
-    app: FastAPI,
-    ready: Callable[[], tuple[bool, str]],
-    registry: CollectorRegistry,
-    alive: Callable[[], tuple[bool, str]],
-) -> None:
-    tags: list[str | Enum] = ["operations"]
+_OPERATIONS = Group("operations", "For orchestrators and Prometheus.")
 
-    @app.get("/livez", response_class=PlainTextResponse, tags=tags, responses=openapi.example("ok", _PLAIN))
-    async def livez() -> PlainTextResponse:
+
+class Operations:
+    """Whether a role lives and works, and what it counts.
+
+    Args:
+        ready: Whether it does its work, else why not.
+        registry: What it counts.
+        alive: Whether everything moves, else what stands still.
+    """
+
+    def __init__(
+        self,
+        ready: Callable[[], tuple[bool, str]],
+        registry: CollectorRegistry,
+        alive: Callable[[], tuple[bool, str]],
+    ) -> None:
+        self._ready, self._registry, self._alive = ready, registry, alive
+
+    @_OPERATIONS.get("/livez", "check_liveness", reach="probe", also={_PLAIN: "ok"})
+    async def livez(self) -> Response:
         """200 while the event loop turns and records move, else 503 with what stands still: start the worker again."""
-        is_alive, reason = alive()
+        is_alive, reason = self._alive()
         return PlainTextResponse(reason, 200 if is_alive else _UNAVAILABLE)
 
-    @app.get("/readyz", response_class=PlainTextResponse, tags=tags, responses=openapi.example("ready", _PLAIN))
-    async def readyz() -> PlainTextResponse:
+    @_OPERATIONS.get("/readyz", "check_readiness", reach="probe", also={_PLAIN: "ready"})
+    async def readyz(self) -> Response:
         """200 when the role does its work, else 503 with the reason."""
-        is_ready, reason = ready()
+        is_ready, reason = self._ready()
         return PlainTextResponse(reason, 200 if is_ready else _UNAVAILABLE)
 
-    @app.get(
-        "/metrics",
-        response_class=PlainTextResponse,
-        tags=tags,
-        responses=openapi.example(examples.METRICS, _PLAIN),
-    )
-    async def metrics() -> Response:
+    @_OPERATIONS.get("/metrics", "read_metrics", reach="metrics", also={_PLAIN: "turntide_ready 1.0\n"})
+    async def metrics(self) -> Response:
         """Prometheus text format."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(generate_latest(self._registry), media_type=CONTENT_TYPE_LATEST)
 
 
 class _Server(uvicorn.Server):
@@ -191,7 +223,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _served(app: FastAPI, server: _Server, listener: socket.socket) -> None:
+async def _served(app: Starlette, server: _Server, listener: socket.socket) -> None:
     """Serve with the app's endpoints running, in one task: what they open must be closed where it was opened."""
     async with AsyncExitStack() as stack:
         for endpoint in getattr(app.state, "endpoints", ()):
@@ -200,7 +232,7 @@ async def _served(app: FastAPI, server: _Server, listener: socket.socket) -> Non
 
 
 @asynccontextmanager
-async def serve(app: FastAPI, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
+async def serve(app: Starlette, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[int]:
     """Serve in the running loop while the context is open; yields the port, a free one for 0.
 
     On leaving, open requests have 3 s to finish.

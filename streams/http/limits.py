@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import ContextVar
 from datetime import timedelta
 from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from streams.http.answering import is_lasting, reach_of
 from streams.http.problems import Problem, unavailable
 
-UNLIMITED_PATHS = frozenset({"/livez", "/readyz", "/metrics"})
-"""Asked for by the orchestrator, above all while everything else is slow."""
-
-STREAM_PATHS = frozenset({"/v1/live/stream"})
-"""Answers that last: `streams.api.live.hub` has limits of its own for them."""
-
-_DEADLINE = "turntide.deadline"
+_deadline: ContextVar[asyncio.Timeout | None] = ContextVar("deadline", default=None)
 _BUSY_RETRY_S = 1
 _MOST_DIGITS = 18
 
@@ -42,7 +38,7 @@ class Limits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer within the limits."""
-        if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS | STREAM_PATHS:
+        if scope["type"] != "http" or reach_of(scope) in {"probe", "metrics"} or is_lasting(scope):
             await self._app(scope, receive, send)
             return
         started = False
@@ -68,8 +64,11 @@ class Limits:
         self._under_way += 1
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
-                scope[_DEADLINE] = deadline
-                await self._app(scope, self._counted(receive), send)
+                token = _deadline.set(deadline)
+                try:
+                    await self._app(scope, self._counted(receive), send)
+                finally:
+                    _deadline.reset(token)
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -107,9 +106,9 @@ class Limits:
             )
 
 
-def extend_deadline(scope: Scope, seconds: float) -> None:
-    """Give a request more time, for a wait that its caller asked for."""
-    deadline: asyncio.Timeout | None = scope.get(_DEADLINE)
+def extend_deadline(seconds: float) -> None:
+    """Give the request that is being answered more time, for a wait that its caller asked for."""
+    deadline = _deadline.get()
     if deadline is not None and (when := deadline.when()) is not None:
         deadline.reschedule(when + seconds)
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 import msgspec
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from models.errors import DeliveryFailed, StoreUnavailable
 
@@ -136,10 +135,6 @@ def problem_of(error: Exception) -> Problem:
             return unavailable(
                 f"{error} It may have been written all the same: asking again does no harm.", code="log_unavailable"
             )
-        case RequestValidationError():
-            return invalid_request(
-                [FieldError(".".join(map(str, each["loc"][1:])), str(each["msg"])) for each in error.errors()]
-            )
         case HTTPException():
             status = HTTPStatus(error.status_code)
             code = _CODES.get(status, status.name.lower())
@@ -153,7 +148,5 @@ async def _answer(_request: Request, error: Exception) -> Response:
     return problem_of(error).response()
 
 
-def install(app: FastAPI) -> None:
-    """Answer every error of the app with problem details."""
-    for kind in (Problem, StoreUnavailable, DeliveryFailed, RequestValidationError, HTTPException, Exception):
-        app.add_exception_handler(kind, _answer)
+HANDLERS = dict.fromkeys((Problem, StoreUnavailable, DeliveryFailed, HTTPException, Exception), _answer)
+"""Answers every error of an app with problem details."""

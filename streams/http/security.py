@@ -8,9 +8,9 @@
 
 Each token has a role (`TokenRole`): memories of apps and erasures are for admins, the live page for operators, each for
 the token's apps; one without `text` is shown nothing that was said. Without tokens everybody on this machine is an
-admin, but no page of another site that a browser here has open. `/livez`, `/readyz` and `/openapi.json` need no token:
-they hold no memory. `/metrics` needs none on loopback and an `admin` token elsewhere: counts of all tenants together
-are the operator's.
+admin, but no page of another site that a browser here has open. Routes that hold no memory need no token (`reach` of
+`streams.http.route`): probes, the contract and its page, the live page's files. `/metrics` needs none on loopback and
+an `admin` token elsewhere: counts of all tenants together are the operator's.
 """
 
 from __future__ import annotations
@@ -28,13 +28,6 @@ from models.errors import ConfigurationError
 from streams.http.own_machine import is_loopback
 from streams.http.problems import Problem
 from streams.settings.http import HttpSettings, TokenRole
-from streams.settings.live import LIVE_PAGE, LIVE_PATH
-
-OPEN_PATHS = frozenset({"/livez", "/readyz", "/openapi.json", LIVE_PATH})
-"""What everybody may read. So are the live page's files: they hold no data, a browser asks for them without a token."""
-PROBE_PATHS = frozenset({"/livez", "/readyz"})
-"""What an orchestrator asks, however often."""
-METRICS_PATH = "/metrics"
 
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # RFC 6750, section 2.1
 _REALM = 'Bearer realm="turntide"'
@@ -114,25 +107,12 @@ def caller() -> Caller:
     return found
 
 
-def require_admin() -> Caller:
-    """The admin who sent the request that is being answered. Asked before anything else of the request is looked at.
+def require_role(role: TokenRole) -> Caller:
+    """Whoever sent the request that is being answered. Asked before anything else of the request is looked at.
 
     Raises:
-        Problem: 401 nobody was let in; 403 no admin.
+        Problem: 401 nobody was let in; 403 their role is lower.
     """
-    return _require(TokenRole.ADMIN)
-
-
-def require_operator() -> Caller:
-    """The operator or admin who sent the request that is being answered; asked likewise.
-
-    Raises:
-        Problem: 401 nobody was let in; 403 a reader.
-    """
-    return _require(TokenRole.OPERATOR)
-
-
-def _require(role: TokenRole) -> Caller:
     found = caller()
     if not found.role.may(role):
         raise Problem(HTTPStatus.FORBIDDEN, "forbidden", f"this takes an {role} token")
@@ -151,15 +131,6 @@ def reading_for(reader: Caller) -> Iterator[None]:
         yield
     finally:
         _caller.reset(token)
-
-
-def is_open(path: str) -> bool:
-    """Whether everybody may read what is at a path, which is as it was asked, with nothing resolved.
-
-    >>> is_open("/live/app.js"), is_open("/live"), is_open("/livelihood"), is_open("/v1/live/me")
-    (True, True, False, False)
-    """
-    return path in OPEN_PATHS or path.startswith(LIVE_PAGE)
 
 
 def digest_of(token: str) -> bytes:

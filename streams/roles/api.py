@@ -85,7 +85,7 @@ class ApiRole:
         api = create_api(
             ready=self.ready,
             registry=metrics.registry,
-            routers=served.routers,
+            routes=served.routes,
             access=access_of(http),
             endpoints=served.endpoints,
             limits=http,

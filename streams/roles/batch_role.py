@@ -18,12 +18,12 @@ from time import monotonic
 import faust
 import structlog
 from aiokafka.structs import ConsumerRecord
-from fastapi import APIRouter
 from faust.types import TP
 
 from models.errors import Fenced
 from models.events.topics import Topic
 from models.wire.trace_context import NO_TRACES, Traces
+from streams.http.answering import Endpoint as Asked
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.kafka.app import create_app
@@ -154,7 +154,7 @@ class BatchRole(ABC):
         api = create_api(
             ready=self.ready,
             registry=metrics.registry,
-            routers=self.routers(),
+            routes=self.routes(),
             alive=self.watchdog.alive,
             access=access_of(self.settings.http),
             endpoints=self.endpoints(),
@@ -174,12 +174,12 @@ class BatchRole(ABC):
         finally:
             await self.app.stop()
 
-    def routers(self) -> Sequence[APIRouter]:
+    def routes(self) -> Sequence[Asked]:
         """Further HTTP routes of this role."""
         return ()
 
     def endpoints(self) -> Sequence[Endpoint]:
-        """What it serves that is no route of FastAPI's."""
+        """What it serves that is no declared route."""
         return ()
 
     # --- the agent

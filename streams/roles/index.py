@@ -19,7 +19,6 @@ from typing import TypeVar
 
 import structlog
 from aiokafka.structs import ConsumerRecord
-from fastapi import APIRouter
 from faust.types import TP
 
 from models.entities import INDEXED_TOPICS
@@ -33,6 +32,7 @@ from streams.api.assembly import memory_api
 from streams.api.live.service import LivePage
 from streams.api.users.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
+from streams.http.answering import Endpoint as Asked
 from streams.http.health import Endpoint
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
@@ -135,9 +135,9 @@ class IndexRole(BatchRole):
             return False, "indexing what is in the log already"
         return is_ready, reason
 
-    def routers(self) -> Sequence[APIRouter]:
+    def routes(self) -> Sequence[Asked]:
         """Everything that is read: turns, topics, users' memories."""
-        return self._api.routers
+        return self._api.routes
 
     def endpoints(self) -> Sequence[Endpoint]:
         """Tools of assistants."""

@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from fastapi import FastAPI
 from msgspec import structs
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
@@ -21,7 +20,7 @@ from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.live.hub import Hub
 from streams.api.live.service import LivePage
-from streams.http.health import create_api, serve
+from streams.http.health import Api, create_api, serve
 from streams.http.security import access_of
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
@@ -173,18 +172,18 @@ class LiveServer:
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(_WITHIN_S)
 
-    async def _serve(self, app: FastAPI) -> None:
+    async def _serve(self, app: Api) -> None:
         self._serving = AsyncExitStack()
         self._port = await self._serving.enter_async_context(serve(app, port=self._port))
 
-    def _made(self, tokens: Collection[str]) -> FastAPI:
+    def _made(self, tokens: Collection[str]) -> Api:
         """As a role that starts makes it."""
         http = self._http(tokens)
         made = memory_api(self._store, _embedder(), Policy(), http, topic_prefix="test", live=self._page)
         return create_api(
             ready=lambda: (True, "ready"),
             registry=CollectorRegistry(),
-            routers=made.routers,
+            routes=made.routes,
             access=access_of(http),
             endpoints=[_Ticking(self._page.hub)],
             limits=http,

@@ -10,12 +10,15 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import httpx
-from fastapi import APIRouter, FastAPI, Request
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from streams.http.answering import Endpoint
 from streams.http.connections import bounded_protocol
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
@@ -30,13 +33,12 @@ BOUNDED = HttpSettings(max_connections=8)
 @asynccontextmanager
 async def serving(settings: HttpSettings) -> AsyncIterator[int]:
     """Port of a role that reads bodies."""
-    router = APIRouter(prefix="/v1")
 
-    @router.post("/read")
-    async def read(request: Request) -> int:
-        return len(await request.body())
+    async def read(request: Request) -> Response:
+        return JSONResponse(len(await request.body()))
 
-    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routers=[router], limits=settings)
+    routes = [Endpoint("/v1/read", read, ["POST"])]
+    app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routes=routes, limits=settings)
     async with serve(app) as found:
         yield found
 
@@ -91,7 +93,7 @@ def _connected(settings: HttpSettings, servers: ServerState) -> tuple[Any, Magic
     """A new connection of a server, and its transport, which notes what is done to it."""
     transport = MagicMock(is_closing=lambda: False, get_extra_info=lambda _name, default=None: default)
     made: Any = bounded_protocol(settings.head_timeout, settings.max_connections)
-    protocol = made(Config(FastAPI(), log_config=None), servers, {})
+    protocol = made(Config(Starlette(), log_config=None), servers, {})
     protocol.connection_made(transport)
     return protocol, transport
 

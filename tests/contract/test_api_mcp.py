@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from models.events import Role
-from streams.api.mcp.tools import SHOWN_CHARS, memory_tools
+from streams.api.mcp.tools import SHOWN_CHARS, AskedMemory, tools_of
 from streams.api.users.messages import Found
 from streams.http.health import serve
 from streams.settings.http import HttpSettings
@@ -148,7 +148,7 @@ async def test_what_a_tool_is_asked_for_reaches_the_memory_whole(tool: str) -> N
     memory = AsyncMock()
     memory.search.return_value, memory.facts.return_value = Found(turns=[], episodes=[]), []
     memory.context.return_value.prompt = ""
-    (served,) = (each for each in memory_tools(memory) if each.tool.name == tool)
+    (served,) = (each for each in tools_of(AskedMemory(memory, AsyncMock(), AsyncMock())) if each.tool.name == tool)
     named = {"user_id": "u", "app_id": "a", **({} if tool == "list_facts" else {"query": "x"})}
     await served.call(named)
 

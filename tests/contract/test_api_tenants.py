@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import httpx
 import pytest
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute
 from msgspec import structs
 from prometheus_client import CollectorRegistry
 from starlette.routing import Route
 
 from models.policy import Policy
-from streams.api.assembly import admin_routers, memory_api
+from streams.api.assembly import admin_endpoints, memory_api
 from streams.api.mcp.server import McpEndpoint
-from streams.api.users.routes import memory_router
-from streams.http.health import Endpoint, create_api
+from streams.http.answering import Endpoint as Asked
+from streams.http.answering import endpoints_of
+from streams.http.health import Api, Endpoint, create_api
 from streams.http.security import access_of
 from streams.index.app_memory import AppMemories
 from streams.index.edge import EdgeStore
@@ -51,7 +49,7 @@ from tests.api_tenants import (
     user_events_of,
 )
 
-WITHOUT_A_CASE = {"/openapi.json", "/livez", "/readyz", "/metrics"}
+WITHOUT_A_CASE = {"/openapi.json", "/docs", "/livez", "/readyz", "/metrics"}
 """What everybody may read: it holds no memory."""
 
 
@@ -73,14 +71,12 @@ _EMBEDDER = cache(WordLlamaEmbedder)
 class Role(NamedTuple):
     """A role that has both tenants' memory."""
 
-    app: FastAPI
-    routers: list[APIRouter]
+    app: Api
     endpoint: Endpoint
 
     def paths(self) -> set[str]:
         """Every path that it answers."""
-        routes = chain(self.app.routes, *(each.routes for each in self.routers))
-        return {route.path for route in routes if isinstance(route, APIRoute | Route)}
+        return {route.path for route in self.app.routes if isinstance(route, Route)}
 
 
 async def _real(store: VectorStore) -> Role:
@@ -112,7 +108,7 @@ async def _real(store: VectorStore) -> Role:
         erasures=Erasures(),
     )
     endpoint = next(each for each in made.endpoints if isinstance(each, McpEndpoint))
-    return _role(list(made.routers), endpoint)
+    return _role(list(made.routes), endpoint)
 
 
 async def _careless(served: Served) -> Role:
@@ -127,21 +123,21 @@ async def _careless(served: Served) -> Role:
         served.apps.standings.append(space(app))
         for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
             served.projects.put(app, project, project_items_of(app, session))
-    admins = admin_routers(served.apps, Policy().apps, served.apps, served.erasures)
-    routers = [memory_router(served.reader), served.projects_router, *admins]
-    return _role(routers, McpEndpoint(served.reader, served.project_tools))
+    admins = admin_endpoints(served.apps, Policy().apps, served.apps, served.erasures)
+    routes = [*endpoints_of(served.reader), *served.project_endpoints, *admins]
+    return _role(routes, McpEndpoint(served.asked))
 
 
-def _role(routers: list[APIRouter], endpoint: Endpoint) -> Role:
+def _role(routes: list[Asked], endpoint: Endpoint) -> Role:
     settings = settings_of(*TENANTS, admin=True)  # what only admins may, they may with their own apps
     app = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routers=routers,
+        routes=routes,
         access=access_of(settings),
         endpoints=[endpoint],
     )
-    return Role(app, routers, endpoint)
+    return Role(app, endpoint)
 
 
 @pytest.fixture(params=["real", "careless"])

@@ -16,8 +16,9 @@ from urllib.parse import quote
 import httpx
 import pytest
 from aiokafka import TopicPartition
-from fastapi import APIRouter, FastAPI
 from prometheus_client import CollectorRegistry
+from starlette.requests import Request
+from starlette.responses import Response
 
 from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import State
@@ -28,7 +29,8 @@ from models.events.topics import CONVERSATION_TOPICS, TURNS, Topic
 from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.reading import get_topic_context, list_topics
-from streams.http.health import create_api, serve
+from streams.http.answering import Endpoint
+from streams.http.health import Api, create_api, serve
 from streams.kafka.client import consumer
 from streams.roles.index import IndexRole
 from streams.settings import Settings, load_settings
@@ -39,8 +41,8 @@ from tests.topics_indexed import SUBJECTS
 NOW = datetime.now(UTC)
 
 
-def _api(*routers: APIRouter) -> FastAPI:
-    return create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=routers)
+def _api(*routes: Endpoint) -> Api:
+    return create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
 
 
 async def test_port_0_is_a_free_port_that_answers_at_once_and_closes() -> None:
@@ -74,38 +76,34 @@ async def test_signals_stay_the_roles() -> None:
 
 async def test_an_open_request_is_finished() -> None:
     """Stopping waits for the answer under way."""
-    router = APIRouter()
     entered, release = asyncio.Event(), asyncio.Event()
 
-    @router.get("/slow")
-    async def slow() -> str:
+    async def slow(_request: Request) -> Response:
         entered.set()
         await release.wait()
-        return "done"
+        return Response("done")
 
     async with httpx.AsyncClient() as client:
-        async with serve(_api(router)) as port:
+        async with serve(_api(Endpoint("/slow", slow, ["GET"]))) as port:
             asking = asyncio.create_task(client.get(f"http://127.0.0.1:{port}/slow"))
             await entered.wait()
             asyncio.get_running_loop().call_later(0.2, release.set)
         answer = await asking
 
-    assert answer.json() == "done"
+    assert answer.text == "done"
 
 
 async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """A query is conversation text; an access log would keep it at any level."""
-    router = APIRouter()
 
-    @router.get("/echo")
-    async def echo(q: str) -> str:
-        return q
+    async def echo(request: Request) -> Response:
+        return Response(request.query_params["q"])
 
     with caplog.at_level(logging.DEBUG, "uvicorn"):
-        async with serve(_api(router)) as port, httpx.AsyncClient() as client:
+        async with serve(_api(Endpoint("/echo", echo, ["GET"]))) as port, httpx.AsyncClient() as client:
             answer = await client.get(f"http://127.0.0.1:{port}/echo", params={"q": "something-private"})
 
-    assert answer.json() == "something-private"
+    assert answer.text == "something-private"
     assert [r.name for r in caplog.records if r.name.startswith("uvicorn") and "private" in r.getMessage()] == []
 
 

@@ -80,7 +80,7 @@ async def test_a_session_is_watched_from_its_first_turn_to_its_erasure(
     api = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routers=served.routers,
+        routes=served.routes,
         endpoints=served.endpoints,
         limits=settings.http,
     )

@@ -9,14 +9,14 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter
 from qdrant_client import AsyncQdrantClient
 
 from models.errors import StoreUnavailable
 from models.events import Role, Turn
-from streams.api.sessions.turns import index_router, similar_router
-from streams.http.health import create_api
+from streams.api.sessions.turns import SessionReader
+from streams.http.answering import endpoints_of
+from streams.http.health import Api, create_api
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:U
 SESSIONS = ["plain", "a/b", "/", "..", "a/similar", "x/turns", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", "x" * 256]
 
 
-def client_of(app: FastAPI) -> httpx.AsyncClient:
+def client_of(app: Api) -> httpx.AsyncClient:
     """A client that calls the app directly."""
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role")
 
@@ -62,7 +62,7 @@ async def reader(store: ServerStore) -> AsyncIterator[httpx.AsyncClient]:
     app = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routers=[similar_router(memory), index_router(memory, topic_prefix="test")],
+        routes=endpoints_of(SessionReader(memory, topic_prefix="test")),
     )
     async with client_of(app) as client:
         yield client
@@ -173,8 +173,10 @@ async def test_a_store_that_does_not_answer_gives_503(
 
 
 async def test_no_page_loads_scripts_from_elsewhere(reader: httpx.AsyncClient) -> None:
-    """The contract is there as JSON; the usual pages around it would fetch from a CDN."""
-    contract = await reader.get("/openapi.json")
+    """The contract is there as JSON and as a page of its own; the usual pages around it would fetch from a CDN."""
+    contract, docs = await reader.get("/openapi.json"), await reader.get("/docs")
 
-    assert ((await reader.get("/docs")).status_code, (await reader.get("/redoc")).status_code) == (404, 404)
+    assert docs.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert "<code>GET /v1/sessions/{session_id}/similar</code>" in docs.text
+    assert "<script" not in docs.text
     assert "/v1/sessions/{session_id}/similar" in contract.json()["paths"]

@@ -9,9 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import APIRouter, Request
 from prometheus_client import CollectorRegistry
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 
+from streams.http.answering import Endpoint
 from streams.http.health import create_api
 from streams.http.limits import extend_deadline
 from streams.settings.http import HttpSettings
@@ -23,22 +25,20 @@ class Role:
     def __init__(self, settings: HttpSettings) -> None:
         self.entered, self.release = asyncio.Semaphore(0), asyncio.Event()
         self.read_bytes = -1
-        router = APIRouter(prefix="/v1")
 
-        @router.get("/slow")
-        async def slow(request: Request, more_s: float = 0.0) -> str:
-            extend_deadline(request.scope, more_s)
+        async def slow(request: Request) -> Response:
+            extend_deadline(float(request.query_params.get("more_s", "0")))
             self.entered.release()
             await self.release.wait()
-            return "done"
+            return JSONResponse("done")
 
-        @router.post("/read")
-        async def read(request: Request) -> int:
+        async def read(request: Request) -> Response:
             self.read_bytes = len(await request.body())
-            return self.read_bytes
+            return JSONResponse(self.read_bytes)
 
+        routes = [Endpoint("/v1/slow", slow, ["GET"]), Endpoint("/v1/read", read, ["POST"])]
         self.app = create_api(
-            ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=[router], limits=settings
+            ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes, limits=settings
         )
 
     def client(self) -> httpx.AsyncClient:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import httpx
 import pytest
-from fastapi.routing import APIRoute
 from pydantic import SecretStr
+from starlette.routing import Route
 
 from streams.api.mcp.server import McpEndpoint
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
@@ -33,7 +33,7 @@ class Rule(NamedTuple):
 READS, ACTS, FIGURES = Rule(READER, True, "text_read"), Rule(ADMIN, False, "acted"), Rule(READER)
 ADMIN_READS, ADMIN_FIGURES = Rule(ADMIN, True, "text_read"), Rule(ADMIN)
 RULES: dict[str, Rule] = {
-    **dict.fromkeys(("GET /livez", "GET /readyz", "GET /openapi.json", "GET /metrics"), Rule(OPEN)),
+    **dict.fromkeys(("GET /livez", "GET /readyz", "GET /openapi.json", "GET /docs", "GET /metrics"), Rule(OPEN)),
     **dict.fromkeys(("POST /v1/retrieve", "POST /v1/context", "POST /v1/search"), READS),
     **{f"GET /v1/users/{{user_id}}/{what}": READS for what in ("facts", "episodes", "recent")},
     **dict.fromkeys(("GET /v1/users/{user_id}", "GET /v1/users/{user_id}/standing", "GET /v1/index"), FIGURES),
@@ -61,12 +61,17 @@ RULES: dict[str, Rule] = {
             *(("POST", "pending/{pending_id}/{decision}"), ("PUT", "conversations/{conversation_id}/status")),
         )
     },
-    **{f"GET /apps/{{app_id}}/memories{what}": ADMIN_READS for what in ("", "/export", "/search", "/{memory_id}")},
-    **dict.fromkeys(("GET /apps", "GET /apps/statistics", "GET /apps/{app_id}/memories/stats"), ADMIN_FIGURES),
-    "DELETE /apps/{app_id}/memories": ACTS,
-    "POST /apps/{app_id}/uninstall": ACTS,
-    "PUT /apps/{app_id}/memories/{memory_id}": ACTS,
-    "DELETE /apps/{app_id}/memories/{memory_id}": ACTS,
+    **{
+        f"{method} {version}/apps{what}": rule
+        for version in ("/v1", "")
+        for method, what, rule in (
+            *(("GET", f"/{{app_id}}/memories{end}", ADMIN_READS) for end in ("", "/export", "/search", "/{memory_id}")),
+            *(("GET", what, ADMIN_FIGURES) for what in ("", "/statistics", "/{app_id}/memories/stats")),
+            *(("DELETE", f"/{{app_id}}/memories{end}", ACTS) for end in ("", "/{memory_id}")),
+            ("POST", "/{app_id}/uninstall", ACTS),
+            ("PUT", "/{app_id}/memories/{memory_id}", ACTS),
+        )
+    },
     "POST /v1/erase": ACTS,
     "GET /v1/erase/{request_id}": ADMIN_FIGURES,
     **{f"GET /live{what}": Rule(OPEN) for what in ("", "/{name}")},
@@ -110,15 +115,12 @@ def tokens() -> dict[str, ApiToken]:
     }
 
 
-def routes(of: Iterable[Any], prefix: str = "") -> Iterator[str]:
-    """Method and path of every route, however FastAPI has them."""
+def routes(of: Iterable[Any]) -> Iterator[str]:
+    """Method and path of every route."""
     for route in of:
-        inner = getattr(route, "original_router", None) or getattr(route, "app", None)
-        if isinstance(route, APIRoute) or inner is None or not hasattr(inner, "routes"):
-            for method in sorted((getattr(route, "methods", None) or {"*"}) - {"HEAD"}):
-                yield f"{method} {prefix}{re.sub(r':path}', '}', route.path)}"
-        else:
-            yield from routes(inner.routes, prefix)
+        assert isinstance(route, Route)
+        for method in sorted((route.methods or {"*"}) - {"HEAD"}):
+            yield f"{method} {re.sub(r':path}', '}', route.path)}"
 
 
 class Asked(NamedTuple):
@@ -178,7 +180,14 @@ async def test_nobody_is_let_in_without_a_token() -> None:
         read = await asked.client.get("/v1/users/u/facts", headers=asked.bearer("reader"))
 
     kept = [answer for answer in (*answers.values(), read) if answer.headers.get("cache-control") != "no-store"]
-    assert {answer.url.path for answer in kept} <= {"/livez", "/readyz", "/openapi.json", "/live", "/live/{name}"}
+    assert {answer.url.path for answer in kept} <= {
+        "/livez",
+        "/readyz",
+        "/openapi.json",
+        "/docs",
+        "/live",
+        "/live/{name}",
+    }
     assert (read.status_code, read.headers["x-content-type-options"]) == (200, "nosniff")
     assert {name for name, rule in RULES.items() if rule.role == OPEN} == {
         name for name, answer in answers.items() if answer.status_code != 401

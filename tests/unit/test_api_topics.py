@@ -16,8 +16,9 @@ from qdrant_client import AsyncQdrantClient
 
 from models.events import FeedbackGiven, TopicAdjusted
 from models.session.topics.reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
-from streams.api.sessions.topics import topics_router
-from streams.api.sessions.turns import index_router, similar_router
+from streams.api.sessions.topics import TopicReader
+from streams.api.sessions.turns import SessionReader
+from streams.http.answering import endpoints_of
 from streams.http.health import create_api
 from streams.index.server import ServerStore
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -84,12 +85,11 @@ def session(store: ServerStore, embedder: WordLlamaEmbedder) -> IndexedSession:
 @pytest.fixture
 async def reader(session: IndexedSession) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a role with the index role's routes, in its order."""
-    routers = [
-        similar_router(session.turns),
-        index_router(session.turns, topic_prefix="test"),
-        topics_router(session.memory, session.policy.topics, now=lambda: NOW),
-    ]
-    app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=routers)
+    routes = endpoints_of(
+        SessionReader(session.turns, topic_prefix="test"),
+        TopicReader(session.memory, session.policy.topics, now=lambda: NOW),
+    )
+    app = create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
         yield client
 
@@ -182,7 +182,7 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore, embedder:
     app = create_api(
         ready=lambda: (True, ""),
         registry=CollectorRegistry(),
-        routers=[topics_router(session.memory, policy.topics, now=lambda: NOW)],
+        routes=endpoints_of(TopicReader(session.memory, policy.topics, now=lambda: NOW)),
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
         await assert_as_in_state(client, session)
@@ -232,7 +232,7 @@ async def test_half_lives_are_the_policys(store: ServerStore, embedder: WordLlam
     session = IndexedSession(store, embedder, structs.replace(POLICY, topics=topics))
     await session.talk(*["boats"] * 5)
     app = create_api(
-        ready=lambda: (True, ""), registry=CollectorRegistry(), routers=[topics_router(session.memory, topics)]
+        ready=lambda: (True, ""), registry=CollectorRegistry(), routes=endpoints_of(TopicReader(session.memory, topics))
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
         stats = await got(client, f"{base()}/stats")

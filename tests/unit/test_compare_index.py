@@ -94,8 +94,8 @@ async def test_every_item_of_a_project(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     await projects.add_items([(event, 1) for event in events])
     await projects.add_standings([(stands(app=odd.app_id, project=odd.project_id), 2)])
-    routers = memory_api(store, MatterEmbedder(), Policy(), HttpSettings(mcp=False), topic_prefix="test").routers
-    answering(monkeypatch, create_api(ready=lambda: (True, ""), registry=metrics.registry, routers=routers))
+    routes = memory_api(store, MatterEmbedder(), Policy(), HttpSettings(mcp=False), topic_prefix="test").routes
+    answering(monkeypatch, create_api(ready=lambda: (True, ""), registry=metrics.registry, routes=routes))
     found = await read_projects(settings(), [odd, ProjectId("a", "unknown")], index_url=URL)
     await store.close()
 

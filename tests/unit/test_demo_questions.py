@@ -34,7 +34,10 @@ async def answers(outputs: tuple[OutputEvent, ...], questions: list[Question]) -
         http = HttpSettings(mcp=False)
         served = memory_api(store, embedder(), DEMO_POLICY, http, topic_prefix="demo")
         app = create_api(
-            ready=lambda: (True, "ready"), registry=CollectorRegistry(), routers=served.routers, access=access_of(http)
+            ready=lambda: (True, "ready"),
+            registry=CollectorRegistry(),
+            routes=served.routes,
+            access=access_of(http),
         )
         return await ask(questions, _URL, transport=httpx.ASGITransport(app))
     finally:

@@ -9,11 +9,15 @@ from typing import Any, cast
 import httpx
 import msgspec
 import pytest
-from fastapi import FastAPI, HTTPException
-from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.archive import maintenance
 from streams.archive.maintenance import Maintained
+from streams.http.answering import Endpoint
+from streams.http.health import Api
 from streams.http.measured import Measured
 from streams.inference.llm_client import count_usage
 from streams.observe.telemetry import Metrics, metrics
@@ -28,24 +32,22 @@ def shown(name: str, **labels: str) -> float:
 
 async def test_requests_are_counted_by_route() -> None:
     """Under the template, so that no id becomes a label; a stream's length is not a time of ours."""
-    app = FastAPI()
 
-    @app.get("/test/{session_id:path}/turns")
-    async def turns(session_id: str) -> str:
-        if session_id == "broken":
+    async def turns(request: Request) -> Response:
+        if (session_id := request.path_params["session_id"]) == "broken":
             raise ValueError
         if session_id == "unknown":
             raise HTTPException(404)
-        return session_id
+        return PlainTextResponse(session_id)
 
-    @app.get("/test-stream")
-    async def stream() -> StreamingResponse:
+    async def stream(_request: Request) -> Response:
         async def pieces() -> AsyncIterator[bytes]:
             yield b": ping\n\n"
 
         return StreamingResponse(pieces(), media_type="text/event-stream")
 
-    app.add_middleware(Measured)
+    routes = [Endpoint("/test/{session_id:path}/turns", turns, ["GET"]), Endpoint("/test-stream", stream, ["GET"])]
+    app = Api(routes, [Middleware(Measured)])
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     asked = [
         "/test/a/b/turns",

@@ -93,7 +93,7 @@ async def _serve(folder: Path, stop: asyncio.Event) -> None:
     api = create_api(
         ready=lambda: (True, "ready"),
         registry=metrics.registry,
-        routers=served.routers,
+        routes=served.routes,
         access=access_of(settings.http),
         endpoints=served.endpoints,
         limits=settings.http,

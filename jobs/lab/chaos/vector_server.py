@@ -19,23 +19,19 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import APIRouter, Body, FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
-from prometheus_client import CollectorRegistry
 
 from jobs.operate.worker import run_until_stopped
 from models.retrieval.lexical import SparseVector
-from streams.http.health import create_api, serve
+from streams.http.health import serve
 from streams.index.edge import EdgeStore
 from streams.index.edge_shard import read_info
 from streams.index.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id, stored_payload
 from streams.ports import Condition, Hit, PayloadValue, Point
-from streams.settings.http import HttpSettings
 
 ERRORS_PATH = "/chaos/errors"
 _UNAVAILABLE = 503
 _NOT_FOUND = 404
 _STOP_WITHIN_S = 10.0
-_MAX_BODY_BYTES = 32 * 1024 * 1024
-"""As Qdrant's default."""
 _Json = dict[str, Any]
 _Asked = Annotated[_Json, Body()]
 
@@ -51,12 +47,14 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[FastAPI, EdgeStor
     """
     store = EdgeStore(folder, embedder=embedder)
     failing_until_s = 0.0
-    api = create_api(
-        ready=lambda: (True, "ready"),
-        registry=CollectorRegistry(),
-        routers=[_collection_routes(store, folder), _point_routes(store, _Keys(folder / "keys.txt"))],
-        limits=HttpSettings(max_body_bytes=_MAX_BODY_BYTES),
-    )
+    api = FastAPI(openapi_url=None)
+    api.state.everybody_reads = True
+    api.include_router(_collection_routes(store, folder))
+    api.include_router(_point_routes(store, _Keys(folder / "keys.txt")))
+
+    @api.get("/readyz")
+    async def ready() -> str:
+        return "ready"
 
     @api.post(ERRORS_PATH)
     async def errors(seconds: float) -> None:

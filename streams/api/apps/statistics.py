@@ -1,6 +1,6 @@
 """Statistics of apps' memories: which there are, of one app, of all of them, and as a page to look at.
 
-Include these routes before those of single memories, which would take `stats` for the number of one.
+These routes come before those of single memories, which would take `stats` for the number of one.
 """
 
 from __future__ import annotations
@@ -10,69 +10,87 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import Response
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
-from streams.api import openapi
-from streams.api.apps import examples
 from streams.api.apps.figures import ListedSpace, ListedSpaces, SpaceStats, Statistics, space_stats, statistics
 from streams.api.apps.messages import now_utc
 from streams.api.apps.page import HEADERS, page
 from streams.api.apps.ports import AppMemories, AppSpace
-from streams.api.apps.space import AppIdInPath, AskedSpace, UserIdInQuery
-from streams.http.bodies import json_answer
-from streams.http.security import caller, require_admin
-
-_MOST_LISTED = 10_000
-_MOST_COUNTED = 1_000
-"""Of each the memories are read."""
-
-_Since = Annotated[
-    float | None,
-    Query(ge=0, description="`spentUnits` of the answer before: what was spent since is told.", examples=[40.0]),
-]
-_Listed = Annotated[int, Query(ge=1, le=_MOST_LISTED, description="How many at most.", examples=[1_000])]
-_Counted = Annotated[int, Query(ge=1, le=_MOST_COUNTED, description="How many at most.", examples=[100])]
+from streams.api.apps.routes import APPS
+from streams.api.apps.space import AskedSpace, OfSpace
+from streams.http.route import Answer
+from streams.http.security import caller
 
 
-def statistics_router(memories: AppMemories, *, now: Callable[[], datetime] = now_utc) -> APIRouter:
+class ListSpaces(Struct, frozen=True, kw_only=True):
+    """A request for spaces of memories."""
+
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="How many at most.")] = 1_000
+
+
+class CountSpaces(Struct, frozen=True, kw_only=True):
+    """A request for statistics; of each space the memories are read."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 100
+
+
+class SpaceFigures(OfSpace, frozen=True, kw_only=True):
+    """A request for figures of one space."""
+
+    since_units: (
+        Annotated[float, Meta(ge=0, description="`spentUnits` of the answer before: what was spent since is told.")]
+        | None
+    ) = None
+
+
+class AppStatistics:
     """Routes that count memories of apps; of the caller's apps only.
 
     Args:
         memories: As indexed.
         now: The clock of the answers.
     """
-    router = APIRouter(prefix="/apps", tags=["apps"], dependencies=[Depends(require_admin)])
 
-    @router.get("", responses=openapi.answer(ListedSpaces, examples.SPACES))
-    async def spaces(limit: _Listed = 1_000) -> Response:
+    def __init__(self, memories: AppMemories, *, now: Callable[[], datetime] = now_utc) -> None:
+        self._memories = memories
+        self._now = now
+
+    @APPS.get("/v1/apps", "list_apps", deprecated=("/apps",))
+    async def spaces(self, asked: ListSpaces) -> ListedSpaces:
         """Apps, and users in apps, that have or had memories."""
-        found, more = await _spaces(memories, limit)
+        found, more = await _spaces(self._memories, asked.limit)
         listed = sorted(map(_listed, found), key=lambda space: (space.app_id, space.user_id))
-        return json_answer(ListedSpaces(spaces=listed, more=more))
+        return ListedSpaces(spaces=listed, more=more)
 
-    @router.get(
-        "/statistics",
-        responses=openapi.answer(Statistics, examples.STATISTICS, also={"text/html": examples.PAGE}),
+    @APPS.get(
+        "/v1/apps/statistics",
+        "get_statistics",
+        deprecated=("/apps/statistics",),
+        also={"text/html": "<!doctype html>…"},
     )
-    async def all_spaces(request: Request, limit: _Counted = 100) -> Response:
+    async def all_spaces(self, asked: CountSpaces, request: Request) -> Answer[Statistics] | Response:
         """Statistics of all apps: a page, or JSON for who accepts that and no HTML."""
-        found, more = await _spaces(memories, limit)
-        counted = statistics(now(), await asyncio.gather(*[_counted(memories, space) for space in found]), more=more)
+        found, more = await _spaces(self._memories, asked.limit)
+        figures = await asyncio.gather(*[_counted(self._memories, space) for space in found])
+        counted = statistics(self._now(), figures, more=more)
         accepted = request.headers.get("accept", "")
         if "application/json" in accepted and "text/html" not in accepted:
-            return json_answer(counted, headers={"Vary": "Accept"})
+            return Answer(counted, {"Vary": "Accept"})
         return Response(page(counted), headers=HEADERS, media_type="text/html")
 
-    @router.get("/{app_id:path}/memories/stats", responses=openapi.answer(SpaceStats, examples.STATS))
-    async def stats(app_id: AppIdInPath, user_id: UserIdInQuery = "", since_units: _Since = None) -> Response:
+    @APPS.get(
+        "/v1/apps/{app_id:path}/memories/stats",
+        "get_app_statistics",
+        deprecated=("/apps/{app_id:path}/memories/stats",),
+    )
+    async def stats(self, asked: SpaceFigures) -> SpaceStats:
         """Counts and energy of an app's memories."""
-        asked = AskedSpace(app_id, user_id)
-        standing = await memories.standing(asked.app_id, asked.user_id)
-        found = await memories.memories(asked.app_id, asked.user_id)
-        return json_answer(space_stats(asked.app_id, asked.user_id, standing, found, since_units=since_units))
-
-    return router
+        space = AskedSpace(asked)
+        standing = await self._memories.standing(space.app_id, space.user_id)
+        found = await self._memories.memories(space.app_id, space.user_id)
+        return space_stats(space.app_id, space.user_id, standing, found, since_units=asked.since_units)
 
 
 async def _spaces(memories: AppMemories, limit: int) -> tuple[list[AppSpace], bool]:

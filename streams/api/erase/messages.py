@@ -21,7 +21,7 @@ class Erase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     ] = False
 
 
-class Accepted(Struct, frozen=True, kw_only=True):
+class ErasureAccepted(Struct, frozen=True, kw_only=True):
     """The erasure is in the log and will be carried out, whatever fails meanwhile."""
 
     request_id: str

@@ -8,79 +8,72 @@ from http import HTTPStatus
 from typing import Annotated
 from uuid import uuid4
 
-import msgspec
 import structlog
-from fastapi import APIRouter, Depends, Path, Request
-from fastapi.responses import Response
+from msgspec import Meta, Struct
 
 from models.events.erase import EraseRequested, EraseScope
-from streams.api import openapi
-from streams.api.apps import examples
 from streams.api.apps.messages import now_utc
 from streams.api.commands import read_only
-from streams.api.erase.messages import Accepted, Erase, ErasureStanding
+from streams.api.erase.messages import Erase, ErasureAccepted, ErasureStanding
 from streams.api.users.ports import EraseRequests
-from streams.http.audit import ACTS
-from streams.http.bodies import json_answer, read_body
 from streams.http.problems import Problem, invalid_field
-from streams.http.security import Caller, caller, require_admin
+from streams.http.route import Accepted, Group
+from streams.http.security import Caller, caller
+from streams.settings.http import TokenRole
 
 log = structlog.get_logger(__name__)
 
-_RequestId = Annotated[
-    str, Path(min_length=1, max_length=64, description="As the request was answered.", examples=[examples.REQUEST_ID])
-]
-_ERASE = msgspec.json.Decoder(Erase)
+_ERASURE = Group("erasure", "Forgetting somebody for good, for admins.", role=TokenRole.ADMIN)
 
 
-def erase_router(requests: EraseRequests | None, *, now: Callable[[], datetime] = now_utc) -> APIRouter:
+class OfErasure(Struct, frozen=True, kw_only=True):
+    """A question about an erasure."""
+
+    request_id: Annotated[str, Meta(min_length=1, max_length=64, description="As the request was answered.")]
+
+
+class Erasures:
     """Routes of erasure.
 
     Args:
         requests: Where they go; None: this role takes none.
         now: The clock of requests.
     """
-    router = APIRouter(prefix="/v1/erase", tags=["erasure"], dependencies=[Depends(require_admin)])
 
-    @router.post(
-        "",
-        dependencies=ACTS,
-        status_code=HTTPStatus.ACCEPTED,
-        openapi_extra=openapi.body(Erase, examples.ERASE),
-        responses=openapi.answer(Accepted, examples.ACCEPTED, status=HTTPStatus.ACCEPTED),
-    )
-    async def erase(request: Request) -> Response:
+    def __init__(self, requests: EraseRequests | None, *, now: Callable[[], datetime] = now_utc) -> None:
+        self._requests = requests
+        self._now = now
+
+    @_ERASURE.post("/v1/erase", "request_erasure", audits="acted", anonymous=True)
+    async def erase(self, body: Erase) -> Accepted[ErasureAccepted]:
         """Have everything of a user, a session or an app erased, everywhere; the proof comes later."""
-        asked = await read_body(request, _ERASE)
         asked_by = caller()
-        scope = _scope(asked, asked_by)
-        if requests is None:
+        scope = _scope(body, asked_by)
+        if self._requests is None:
             raise read_only()
         wanted = EraseRequested(
             request_id=uuid4().hex,
-            timestamp=now(),
+            timestamp=self._now(),
             scope=scope,
-            app_id=asked.app_id or "",
-            user_id=asked.user_id or "",
-            session_id=asked.session_id or "",
+            app_id=body.app_id or "",
+            user_id=body.user_id or "",
+            session_id=body.session_id or "",
             by=asked_by.name,
-            purge_logs=asked.purge_logs,
+            purge_logs=body.purge_logs,
         )
-        await requests.request(wanted)
+        await self._requests.request(wanted)
         log.info("erasure_requested", scope=scope, by=asked_by.name, request_id=wanted.request_id)
         place = f"/v1/erase/{wanted.request_id}"
-        accepted = Accepted(request_id=wanted.request_id, scope=scope, status=place)
-        return json_answer(accepted, status=HTTPStatus.ACCEPTED, headers={"Location": place})
+        accepted = ErasureAccepted(request_id=wanted.request_id, scope=scope, status=place)
+        return Accepted(accepted, {"Location": place})
 
-    @router.get("/{request_id}", responses=openapi.answer(ErasureStanding, examples.ERASURE))
-    async def standing(request_id: _RequestId) -> Response:
+    @_ERASURE.get("/v1/erase/{request_id}", "get_erasure", anonymous=True)
+    async def standing(self, asked: OfErasure) -> ErasureStanding:
         """The proof of an erasure: what was looked at and removed, store by store. It names nobody."""
-        if requests is None:
+        if self._requests is None:
             raise read_only()
-        proof = await requests.proof(request_id)
-        return json_answer(ErasureStanding(request_id=request_id, proved=proof is not None, proof=proof))
-
-    return router
+        proof = await self._requests.proof(asked.request_id)
+        return ErasureStanding(request_id=asked.request_id, proved=proof is not None, proof=proof)
 
 
 def _scope(asked: Erase, asked_by: Caller) -> EraseScope:

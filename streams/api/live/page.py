@@ -11,9 +11,10 @@ from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
 
-from fastapi import APIRouter, Request
-from fastapi.responses import RedirectResponse, Response
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 
+from streams.http.answering import Endpoint
 from streams.http.problems import Problem
 from streams.settings.live import LIVE_PAGE, LIVE_PATH
 
@@ -67,17 +68,15 @@ def static_files(folder: Path = STATIC) -> dict[str, StaticFile]:
     return found
 
 
-def page_router(folder: Path = STATIC) -> APIRouter:
+def page_endpoints(folder: Path = STATIC) -> list[Endpoint]:
     """Routes of the page's files; not part of the contract, which is about data."""
-    router, files = APIRouter(include_in_schema=False), static_files(folder)
+    files = static_files(folder)
 
-    @router.api_route(LIVE_PATH, methods=["GET", "HEAD"])
-    async def moved() -> Response:
+    async def moved(_request: Request) -> Response:
         return RedirectResponse(LIVE_PAGE, HTTPStatus.PERMANENT_REDIRECT, headers=dict(HEADERS))
 
-    @router.api_route(LIVE_PAGE + "{name:path}", methods=["GET", "HEAD"])
-    async def file(request: Request, name: str) -> Response:
-        found = files.get(name or _INDEX)
+    async def file(request: Request) -> Response:
+        found = files.get(request.path_params["name"] or _INDEX)
         if found is None:
             raise Problem(HTTPStatus.NOT_FOUND, "not_found", f"the page has no such file: open {LIVE_PAGE}")
         headers = {**HEADERS, "ETag": found.etag}
@@ -85,4 +84,8 @@ def page_router(folder: Path = STATIC) -> APIRouter:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         return Response(found.content, headers=headers, media_type=found.media_type)
 
-    return router
+    methods = ["GET", "HEAD"]
+    return [
+        Endpoint(LIVE_PATH, moved, methods, reach="open"),
+        Endpoint(LIVE_PAGE + "{name:path}", file, methods, reach="open"),
+    ]

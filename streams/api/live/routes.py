@@ -8,58 +8,65 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Annotated, NamedTuple
 
-import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request
-from fastapi.responses import Response
+from msgspec import Meta, Struct
 
-from streams.api import openapi
-from streams.api.live import examples, stream
+from models.events.fields import Identifier
+from streams.api.live import stream
 from streams.api.live.deeds import AlertDeeds
 from streams.api.live.hub import Hub
 from streams.api.live.messages import Acknowledge, Hits, Label, Me, Said, SearchKind, Timeline, Written
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
-from streams.api.users import examples as general
-from streams.http.audit import ACTS, READS_TEXT, reads_text
-from streams.http.bodies import json_answer, read_body
-from streams.http.security import caller, require_operator
+from streams.api.sessions.turns import SessionId
+from streams.api.users.messages import MAX_QUERY_CHARS
+from streams.http.audit import note
+from streams.http.route import Accepted, Group
+from streams.http.security import caller
+from streams.settings.http import TokenRole
 
-PREFIX = "/v1/live"
+_LIVE = Group("live", "Sessions, alerts and roles as they are now, for operators.", role=TokenRole.OPERATOR)
+_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
+_STREAM = 'event: changes\nid: 7\ndata: {"sessions":[],"gone":["order-4711"],"alerts":[]}\n\n'
 
-_SessionId = Annotated[
-    str,
-    Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[general.SESSION_ID]),
-]
-_AlertId = Annotated[
-    str, Path(min_length=1, max_length=256, description="As the stream has it.", examples=[examples.ALERT_ID])
-]
-_AppId = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=256,
-        description="Only of this app; none: of all that the token reads.",
-        examples=[general.APP_ID],
-    ),
-]
-_Text = Annotated[
-    bool,
-    Query(
-        description="Also titles of topics, values of facts, summaries: takes the permission, and is audited.",
-        examples=[False],
-    ),
-]
-_First = Annotated[int, Query(ge=0, le=2**53, description="Number of the first turn.", examples=[0])]
-_Last = Annotated[int, Query(ge=0, le=2**53, description="Number of the last turn, at most 999 on.", examples=[199])]
-_Query = Annotated[
-    str,
-    Query(min_length=1, max_length=8_000, pattern=r"\S", description="What to look for.", examples=[general.QUERY]),
-]
-_Kind = Annotated[SearchKind, Query(description="Among what.", examples=["turns"])]
-_Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.", examples=[20])]
 
-_ACKNOWLEDGE = msgspec.json.Decoder(Acknowledge)
-_LABEL = msgspec.json.Decoder(Label)
+class OfApp(Struct, frozen=True, kw_only=True):
+    """A request about one app or all."""
+
+    app_id: Annotated[Identifier, Meta(description="Only of this app; none: of all that the token reads.")] | None = (
+        None
+    )
+
+
+class SearchLive(OfApp, frozen=True, kw_only=True):
+    """A request for what answers a query."""
+
+    q: Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, pattern=r"\S", description="What to look for.")]
+    kind: Annotated[SearchKind, Meta(description="Among what.")] = "turns"
+    limit: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 20
+
+
+class SaidTurns(Struct, frozen=True, kw_only=True):
+    """A request for what was said."""
+
+    session_id: SessionId
+    first: Annotated[int, Meta(ge=0, le=2**53, description="Number of the first turn.")] = 0
+    last: Annotated[int, Meta(ge=0, le=2**53, description="Number of the last turn, at most 999 on.")] = 199
+
+
+class OfTimeline(Struct, frozen=True, kw_only=True):
+    """A request for a session."""
+
+    session_id: SessionId
+    text: Annotated[
+        bool,
+        Meta(description="Also titles of topics, values of facts, summaries: takes the permission, and is audited."),
+    ] = False
+
+
+class OfAlert(Struct, frozen=True, kw_only=True):
+    """A request about an alert."""
+
+    alert_id: Annotated[Identifier, Meta(description="As the stream has it.")]
 
 
 class LiveParts(NamedTuple):
@@ -76,95 +83,59 @@ class LiveParts(NamedTuple):
     tokens: bool
 
 
-def live_router(parts: LiveParts) -> APIRouter:
-    """Routes of the live page's data."""
-    router = APIRouter(prefix=PREFIX, tags=["live"])
-    _add_standing(router, parts)
-    _add_sessions(router, parts)
-    _add_deeds(router, parts.deeds)
-    return router
+class LiveData:
+    """Routes of the live page's data.
 
+    Args:
+        parts: What they ask.
+    """
 
-def _add_standing(router: APIRouter, parts: LiveParts) -> None:
-    @router.get("/me", responses=openapi.answer(Me, examples.ME))
-    async def me() -> Response:
+    def __init__(self, parts: LiveParts) -> None:
+        self._parts = parts
+
+    @_LIVE.get("/v1/live/me", "describe_caller", role=TokenRole.READER)
+    async def me(self) -> Me:
         """Who asks, and what they may."""
         asked_by = caller()
         apps = None if asked_by.apps is None else sorted(asked_by.apps)
-        answer = Me(name=asked_by.name, role=asked_by.role.value, text=asked_by.text, apps=apps, tokens=parts.tokens)
-        return json_answer(answer)
+        tokens = self._parts.tokens
+        return Me(name=asked_by.name, role=asked_by.role.value, text=asked_by.text, apps=apps, tokens=tokens)
 
-    @router.get(
-        stream.PATH.removeprefix(PREFIX),
-        status_code=HTTPStatus.OK,
-        response_class=stream.LiveStream,
-        responses=openapi.example(examples.STREAM, stream.LiveStream.media_type),
-        dependencies=[Depends(require_operator)],
-    )
-    async def told(app_id: _AppId = None) -> Response:
+    @_LIVE.get(stream.PATH, "stream_changes", lasting=True, also={stream.LiveStream.media_type: _STREAM})
+    async def stream(self, asked: OfApp) -> stream.LiveStream:
         """Sessions, alerts and roles as they are (`snapshot`, in pieces), then what changes (`changes`, `roles`)."""
         asked_by = caller()
-        app = asked_by.app_of(app_id)
+        app = asked_by.app_of(asked.app_id)
         apps = asked_by.apps if app is None else frozenset({app})
-        return stream.LiveStream(parts.hub, apps, token=asked_by.name if parts.tokens else "")
+        return stream.LiveStream(self._parts.hub, apps, token=asked_by.name if self._parts.tokens else "")
 
-    @router.get(
-        "/search",
-        responses=openapi.answer(Hits, examples.HITS),
-        dependencies=[Depends(require_operator), *READS_TEXT],
-    )
-    async def search(q: _Query, app_id: _AppId = None, kind: _Kind = "turns", limit: _Limit = 20) -> Response:
+    @_LIVE.get("/v1/live/search", "search_live", audits="text_read")
+    async def search(self, asked: SearchLive) -> Hits:
         """Turns, episodes, facts of users or memories of apps that answer a query, best first; with their text."""
-        return json_answer(await parts.search.find(caller(), q, kind, app_id, limit))
+        return await self._parts.search.find(caller(), asked.q, asked.kind, asked.app_id, asked.limit)
 
-
-def _add_sessions(router: APIRouter, parts: LiveParts) -> None:
-    guarded = [Depends(require_operator)]
-
-    @router.get(
-        "/texts/{session_id:path}",
-        responses=openapi.answer(Said, examples.SAID),
-        dependencies=[*guarded, *READS_TEXT],
-    )
-    async def text(session_id: _SessionId, first: _First = 0, last: _Last = 199) -> Response:
+    @_LIVE.get("/v1/live/texts/{session_id:path}", "list_session_texts", audits="text_read")
+    async def text(self, asked: SaidTurns) -> Said:
         """What was said in a session; turns that are not indexed (any more) are left out."""
-        return json_answer(await parts.timelines.said(session_id, first, last))
+        return await self._parts.timelines.said(asked.session_id, asked.first, asked.last)
 
-    @router.get(
-        "/sessions/{session_id:path}",
-        responses=openapi.answer(Timeline, examples.TIMELINE),
-        dependencies=guarded,
-    )
-    async def timeline(request: Request, session_id: _SessionId, text: _Text = False) -> Response:
+    @_LIVE.get("/v1/live/sessions/{session_id:path}", "get_session_timeline", errors=_NOT_FOUND)
+    async def timeline(self, asked: OfTimeline) -> Timeline:
         """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds."""
-        asked_by = reads_text(request) if text else caller()
-        return json_answer(await parts.timelines.timeline(asked_by, session_id, text=text))
+        asked_by = note("text_read") if asked.text else caller()
+        return await self._parts.timelines.timeline(asked_by, asked.session_id, text=asked.text)
 
-
-def _add_deeds(router: APIRouter, deeds: AlertDeeds) -> None:
-    guarded = [Depends(require_operator), *ACTS]
-    accepted = openapi.answer(Written, examples.WRITTEN, status=HTTPStatus.ACCEPTED)
-
-    @router.post(
-        "/alerts/{alert_id:path}/acknowledge",
-        status_code=HTTPStatus.ACCEPTED,
-        openapi_extra=openapi.body(Acknowledge, examples.ACKNOWLEDGE),
-        responses=accepted,
-        dependencies=guarded,
+    @_LIVE.post(
+        "/v1/live/alerts/{alert_id:path}/acknowledge",
+        "acknowledge_alert",
+        audits="acted",
+        errors=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
     )
-    async def acknowledge(request: Request, alert_id: _AlertId) -> Response:
+    async def acknowledge(self, asked: OfAlert, body: Acknowledge) -> Accepted[Written]:
         """Say that somebody looks at an alert: it is not repeated until it grows worse or is resolved."""
-        asked = await read_body(request, _ACKNOWLEDGE)
-        return json_answer(await deeds.acknowledge(caller(), alert_id, asked), status=HTTPStatus.ACCEPTED)
+        return Accepted(await self._parts.deeds.acknowledge(caller(), asked.alert_id, body))
 
-    @router.post(
-        "/alerts/{alert_id:path}/label",
-        status_code=HTTPStatus.ACCEPTED,
-        openapi_extra=openapi.body(Label, examples.LABEL),
-        responses=accepted,
-        dependencies=guarded,
-    )
-    async def label(request: Request, alert_id: _AlertId) -> Response:
+    @_LIVE.post("/v1/live/alerts/{alert_id:path}/label", "label_alert", audits="acted", errors=_NOT_FOUND)
+    async def label(self, asked: OfAlert, body: Label) -> Accepted[Written]:
         """Say whether an alert was right; back-tests and calibration measure by it, and the latest label counts."""
-        asked = await read_body(request, _LABEL)
-        return json_answer(await deeds.label(caller(), alert_id, asked), status=HTTPStatus.ACCEPTED)
+        return Accepted(await self._parts.deeds.label(caller(), asked.alert_id, body))

@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from fastapi import APIRouter
 
 from streams.api.live.board import Board
 from streams.api.live.deeds import AlertDeeds, EventWriter
 from streams.api.live.feed import Feed
 from streams.api.live.hub import Hub
-from streams.api.live.page import page_router
+from streams.api.live.page import page_endpoints
 from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
-from streams.api.live.routes import LiveParts, live_router
+from streams.api.live.routes import LiveData, LiveParts
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
+from streams.http.answering import Endpoint, endpoints_of
 from streams.index.hybrid_search import HybridSearch
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
@@ -49,14 +49,14 @@ class LivePage:
         addresses = role_addresses(settings)
         self._roles = RoleWatch(addresses, self.hub, KafkaLags(settings, addresses))
 
-    def routers(
+    def routes(
         self,
         store: VectorStore,
         turns: SessionVectorMemory,
         topics: TopicMemory,
         users: UserMemory,
         search: HybridSearch,
-    ) -> tuple[APIRouter, ...]:
+    ) -> list[Endpoint]:
         """Routes of data and of the page's files.
 
         Args:
@@ -73,7 +73,7 @@ class LivePage:
             deeds=AlertDeeds(self.board, self._writer),
             tokens=self._tokens,
         )
-        return live_router(parts), page_router()
+        return [*endpoints_of(LiveData(parts)), *page_endpoints()]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -27,8 +27,7 @@ from mcp.types import (
 )
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streams.api.mcp.tools import Memory, memory_tools, project_tools
-from streams.api.projects.tools import ProjectMemoryTools
+from streams.api.mcp.tools import AskedMemory, tools_of
 from streams.http.audit import note_given, note_refused, note_tool
 from streams.http.problems import problem_of, unavailable
 
@@ -45,9 +44,9 @@ _INSTRUCTIONS = (
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
-def memory_server(memory: Memory, projects: ProjectMemoryTools) -> Server[dict[str, Any]]:
-    """An MCP server with the tools over both memories."""
-    served = {each.tool.name: each for each in (*memory_tools(memory), *project_tools(projects))}
+def memory_server(memory: AskedMemory) -> Server[dict[str, Any]]:
+    """An MCP server with all tools."""
+    served = {each.tool.name: each for each in tools_of(memory)}
 
     async def list_tools(
         _context: ServerRequestContext[dict[str, Any]], _page: PaginatedRequestParams | None
@@ -87,8 +86,7 @@ class McpEndpoint:
     """The tools at `/mcp`, served while `running`.
 
     Args:
-        memory: What the tools read of users.
-        projects: What they ask of projects.
+        memory: What the tools ask.
         loopback: Whether only this machine can connect. Then the host and origin of a request must be this machine,
             so that no page elsewhere reaches it (DNS rebinding); beyond it the token says who asks.
         max_body_bytes: Of a request.
@@ -98,14 +96,12 @@ class McpEndpoint:
 
     def __init__(
         self,
-        memory: Memory,
-        projects: ProjectMemoryTools,
+        memory: AskedMemory,
         *,
         loopback: bool = True,
         max_body_bytes: int = 64 * 1024,
     ) -> None:
         self._memory = memory
-        self._projects = projects
         self._max_body_bytes = max_body_bytes
         self._security = TransportSecuritySettings(
             enable_dns_rebinding_protection=loopback,
@@ -130,7 +126,7 @@ class McpEndpoint:
     async def running(self) -> AsyncIterator[None]:
         """Serve while open; a manager of the SDK serves once, so each time has its own."""
         manager = StreamableHTTPSessionManager(
-            memory_server(self._memory, self._projects),
+            memory_server(self._memory),
             json_response=True,
             stateless=True,
             security_settings=self._security,

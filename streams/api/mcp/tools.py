@@ -1,81 +1,46 @@
-"""MCP tools over users' memory and over projects': arguments and answers (`streams.api.mcp.server` serves them)."""
+"""Tools of the Model Context Protocol over users' and projects' memory: each asks a declared route.
+
+What a tool takes are fields of the route's own parameters and body, with their limits and descriptions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from mcp.types import Tool, ToolAnnotations
 from msgspec import Meta, Struct, structs
 
-from models.events.fields import Identifier
-from models.events.user import FactCategory
-from models.retrieval.context import MIN_TOKENS
-from streams.api.projects.tools import (
-    AddProjectMemoryArguments,
-    ProjectContextArguments,
-    ProjectMemoryTools,
-    SearchProjectArguments,
-    ToldContext,
-    ToldDeed,
-    ToldItems,
-    told_context,
-    told_deed,
-    told_items,
-)
+from models.retrieval.token_budget import TokenBudget
+from streams.api.projects.command_messages import AddMemory
+from streams.api.projects.commands import ProjectDeeds
+from streams.api.projects.messages import BudgetOverrides, BuildContext, FoundItem, SearchProject
+from streams.api.projects.reading import ProjectReader
+from streams.api.projects.space import OfProject
 from streams.api.users.messages import (
-    MAX_TOKEN_BUDGET,
-    AppId,
     AssembleContext,
     AssembledContext,
     FactAnswer,
     Found,
-    InjectionPoint,
-    QueryText,
     SearchMemory,
-    TopK,
     TurnHit,
     UserFacts,
-    UserId,
-    WithAppMemories,
 )
+from streams.api.users.reading import MemoryReader
 from streams.http.problems import undecodable
+from streams.http.route import Accepted
 
 SHOWN_CHARS = 2_000
 """Characters of a turn that a search shows: a model's context is what is scarce."""
-_Arguments = TypeVar("_Arguments")
+_NOTHING = "nothing is remembered of that"
+_Request = TypeVar("_Request", bound=Struct)
 
 
-class SearchMemoryArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """What was said, by words and likeness: single turns, and episodes of many turns."""
+class _Budgeted(Struct):
+    """What a tool takes of a context's budget."""
 
-    query: QueryText
-    user_id: UserId
-    app_id: AppId | None = None
-    top_k: TopK = 5
-
-
-class GetContextArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """What to know before answering a question: memories of the app, facts, episodes, recent turns, as one prompt."""
-
-    query: QueryText
-    user_id: UserId
-    app_id: AppId | None = None
-    session_id: (
-        Annotated[Identifier, Meta(description="Whose last turns; none: the user's, of all sessions.")] | None
-    ) = None
-    token_budget: Annotated[int, Meta(ge=MIN_TOKENS, le=MAX_TOKEN_BUDGET, description="Of the whole prompt.")] = 2_000
-    app_memories: WithAppMemories | None = None
-    injection_point: InjectionPoint | None = None
-
-
-class ListFactsArguments(Struct, frozen=True, forbid_unknown_fields=True):
-    """What holds of a user: identity, preferences, constraints and standing instructions, the most important first."""
-
-    user_id: UserId
-    app_id: AppId | None = None
-    category: FactCategory | None = None
+    token_budget: Annotated[int, Meta(ge=64, le=1_000_000, description="Of the context.")] = 4_000
 
 
 class ListedFacts(Struct, frozen=True):
@@ -84,20 +49,35 @@ class ListedFacts(Struct, frozen=True):
     facts: list[FactAnswer]
 
 
-class Memory(Protocol):
-    """What the tools read; raises `problems.Problem` or `models.errors.StoreUnavailable`."""
+class ToldContext(Struct, frozen=True):
+    """A context for a model, without what it was made of."""
 
-    async def search(self, request: SearchMemory) -> Found:
-        """Turns or episodes, best first."""
-        ...
+    text: str
+    total_tokens: int
+    budget: TokenBudget
+    warnings: list[str]
 
-    async def context(self, request: AssembleContext) -> AssembledContext:
-        """The whole prompt within a budget."""
-        ...
 
-    async def facts(self, request: UserFacts) -> list[FactAnswer]:
-        """Facts of a user."""
-        ...
+class ToldItem(Struct, frozen=True):
+    """Something found, as far as a model needs it."""
+
+    kind: str
+    id: str
+    text: str
+    score: float
+
+
+class ToldItems(Struct, frozen=True):
+    """What was found, best first."""
+
+    results: list[ToldItem]
+
+
+class ToldDeed(Struct, frozen=True):
+    """What came of a memory that was to be written."""
+
+    outcome: str
+    memory_id: str
 
 
 class Told(NamedTuple):
@@ -112,70 +92,145 @@ class Served(NamedTuple):
 
     tool: Tool
     call: Callable[[Mapping[str, Any]], Awaitable[Told]]
-
-    @property
-    def reads(self) -> bool:
-        """Whether it gives words and changes nothing; else it acts."""
-        return self.tool.annotations is not None and bool(self.tool.annotations.read_only_hint)
+    reads: bool
+    """Whether it gives words and changes nothing; else it acts."""
 
 
-def memory_tools(memory: Memory) -> Sequence[Served]:
-    """Tools over users' memory."""
+class AskedMemory(NamedTuple):
+    """Whose routes the tools ask: those of this process, or of a role over HTTP (`jobs.role_client`)."""
 
-    async def search_memory(given: Mapping[str, Any]) -> Told:
-        asked = _arguments(given, SearchMemoryArguments)
+    users: MemoryReader
+    projects: ProjectReader
+    deeds: ProjectDeeds
+
+
+def tools_of(memory: AskedMemory) -> list[Served]:
+    """Every tool."""
+    users, projects, deeds = memory
+
+    async def search_memory(asked: Any) -> Told:
         # One after the other: a store that serves one request at a time gains nothing from two.
-        turns = await memory.search(_search(asked, "turns"))
-        episodes = await memory.search(_search(asked, "episodes"))
+        turns = await users.search(_as(SearchMemory, asked, kind="turns"))
+        episodes = await users.search(_as(SearchMemory, asked, kind="episodes"))
         found = Found(turns=list(map(_shown, turns.turns)), episodes=episodes.episodes)
         return Told(_found_text(found), found)
 
-    async def get_context(given: Mapping[str, Any]) -> Told:
-        asked = _arguments(given, GetContextArguments)
-        assembled = await memory.context(AssembleContext(**structs.asdict(asked)))
+    async def get_context(asked: Any) -> Told:
+        assembled = await users.context(_as(AssembleContext, asked))
         return Told(assembled.prompt, assembled)
 
-    async def list_facts(given: Mapping[str, Any]) -> Told:
-        asked = _arguments(given, ListFactsArguments)
-        facts = await memory.facts(UserFacts(**structs.asdict(asked)))
+    async def list_facts(asked: Any) -> Told:
+        facts = await users.facts(_as(UserFacts, asked))
         lines = [f"- {fact.category} {fact.key}: {fact.value}" for fact in facts]
         return Told("\n".join(lines) or "nothing is known of this user", ListedFacts(facts))
 
-    return (
-        Served(_tool("search_memory", "Search memory", SearchMemoryArguments, Found), search_memory),
-        Served(_tool("get_context", "Get context", GetContextArguments, AssembledContext), get_context),
-        Served(_tool("list_facts", "List facts", ListFactsArguments, ListedFacts), list_facts),
-    )
+    async def project_context(asked: Any) -> Told:
+        budget = BudgetOverrides(total_tokens=asked.token_budget)
+        built = await projects.context(_as(OfProject, asked), _as(BuildContext, asked, budget=budget, related_depth=1))
+        told = ToldContext(built.text, built.total_tokens, built.budget, built.warnings)
+        return Told(built.text or _NOTHING, told)
+
+    async def search_project(asked: Any) -> Told:
+        found = (await projects.search(_as(OfProject, asked), _as(SearchProject, asked))).results
+        told = [ToldItem(each.kind, each.id, each.text, each.score) for each in found]
+        return Told("\n".join(map(_line, found)) or _NOTHING, ToldItems(told))
+
+    async def add_project_memory(asked: Any) -> Told:
+        done = await deeds.add(_as(OfProject, asked), _as(AddMemory, asked))
+        if isinstance(done, Accepted):
+            return Told("it is noted, and will be known soon", ToldDeed("pending", ""))
+        text = "it was known already" if done.outcome == "unchanged" else "it is known"
+        return Told(f"{text}, as {done.item_id}", ToldDeed(done.outcome, done.item_id))
+
+    return [
+        _served("Search memory", SearchMemoryArguments, Found, search_memory),
+        _served("Get context", GetContextArguments, AssembledContext, get_context),
+        _served("List facts", ListFactsArguments, ListedFacts, list_facts),
+        _served("Get project context", ProjectContextArguments, ToldContext, project_context),
+        _served("Search project", SearchProjectArguments, ToldItems, search_project),
+        _served("Add project memory", AddProjectMemoryArguments, ToldDeed, add_project_memory, reads=False),
+    ]
 
 
-def project_tools(projects: ProjectMemoryTools) -> Sequence[Served]:
-    """Tools over projects' memory."""
+def _taken(name: str, doc: str, *sources: tuple[type[Struct], str], **changed: Any) -> type[Struct]:
+    """What a tool takes: fields of requests, those that must be given first.
 
-    async def project_context(given: Mapping[str, Any]) -> Told:
-        return Told(*await told_context(projects, _arguments(given, ProjectContextArguments)))
+    Args:
+        name: Of the struct.
+        doc: What the tool is for.
+        sources: Requests, and the names of their fields.
+        changed: Other defaults.
+    """
+    taken = []
+    for kind, names in sources:
+        known = {each.name: each for each in structs.fields(kind)}
+        for each in map(known.__getitem__, names.split()):
+            given = () if each.required and each.name not in changed else (changed.get(each.name, each.default),)
+            taken.append((each.name, each.type, *given))
+    taken.sort(key=len)
+    return msgspec.defstruct(name, taken, namespace={"__doc__": doc}, frozen=True, forbid_unknown_fields=True)
 
-    async def search_project(given: Mapping[str, Any]) -> Told:
-        return Told(*await told_items(projects, _arguments(given, SearchProjectArguments)))
 
-    async def add_project_memory(given: Mapping[str, Any]) -> Told:
-        return Told(*await told_deed(projects, _arguments(given, AddProjectMemoryArguments)))
+SearchMemoryArguments = _taken(
+    "SearchMemoryArguments",
+    "What was said, by words and likeness: single turns, and episodes of many turns.",
+    (SearchMemory, "query"),
+    (UserFacts, "user_id app_id"),
+    (SearchMemory, "top_k"),
+    top_k=5,
+)
+GetContextArguments = _taken(
+    "GetContextArguments",
+    "What to know before answering a question: memories of the app, facts, episodes, recent turns, as one prompt.",
+    (AssembleContext, "query user_id app_id session_id token_budget app_memories injection_point"),
+)
+ListFactsArguments = _taken(
+    "ListFactsArguments",
+    "What holds of a user: identity, preferences, constraints and standing instructions, the most important first.",
+    (UserFacts, "user_id app_id category"),
+)
+ProjectContextArguments = _taken(
+    "ProjectContextArguments",
+    "What a project decided, prefers and aims at that bears on a question: memories and messages, as one context.",
+    (OfProject, "project_id"),
+    (SearchProject, "query"),
+    (OfProject, "app_id"),
+    (BuildContext, "conversation_id"),
+    (_Budgeted, "token_budget"),
+)
+SearchProjectArguments = _taken(
+    "SearchProjectArguments",
+    "Decisions, facts, constraints, goals and key moments of a project, by words and likeness.",
+    (OfProject, "project_id"),
+    (SearchProject, "query"),
+    (OfProject, "app_id"),
+    (SearchProject, "top_k"),
+    top_k=5,
+)
+AddProjectMemoryArguments = _taken(
+    "AddProjectMemoryArguments",
+    "Write down what a project should know from now on; an admin's token is needed.",
+    (OfProject, "project_id"),
+    (AddMemory, "content type"),
+    (OfProject, "app_id"),
+    (AddMemory, "subject"),
+)
 
-    adding = _tool("add_project_memory", "Add project memory", AddProjectMemoryArguments, ToldDeed, reads=False)
-    return (
-        Served(_tool("project_context", "Get project context", ProjectContextArguments, ToldContext), project_context),
-        Served(_tool("search_project", "Search project", SearchProjectArguments, ToldItems), search_project),
-        Served(adding, add_project_memory),
-    )
 
-
-def _tool(name: str, title: str, takes: type[Struct], gives: type[Struct], *, reads: bool = True) -> Tool:
-    (_, output), definitions = msgspec.json.schema_components([takes, gives], ref_template="#/$defs/{name}")
-    _ = output
+def _served(
+    title: str,
+    takes: type[Struct],
+    gives: type[Struct],
+    answer: Callable[[Any], Awaitable[Told]],
+    *,
+    reads: bool = True,
+) -> Served:
+    _, definitions = msgspec.json.schema_components([takes, gives], ref_template="#/$defs/{name}")
     described = {
         key: value for key, value in definitions[takes.__name__].items() if key not in {"title", "description"}
     }
-    return Tool(
-        name=name,
+    tool = Tool(
+        name=answer.__name__,
         title=title,
         description=(takes.__doc__ or "").strip(),
         input_schema={**described, "$defs": definitions},
@@ -183,16 +238,20 @@ def _tool(name: str, title: str, takes: type[Struct], gives: type[Struct], *, re
         annotations=ToolAnnotations(read_only_hint=reads, destructive_hint=False, open_world_hint=False),
     )
 
+    async def call(given: Mapping[str, Any]) -> Told:
+        try:
+            asked = msgspec.convert(given, takes)
+        except msgspec.ValidationError as error:
+            raise undecodable(error, takes) from None
+        return await answer(asked)
 
-def _arguments(given: Mapping[str, Any], kind: type[_Arguments]) -> _Arguments:
-    try:
-        return msgspec.convert(given, kind)
-    except msgspec.ValidationError as error:
-        raise undecodable(error, kind) from None
+    return Served(tool, call, reads)
 
 
-def _search(asked: SearchMemoryArguments, kind: str) -> SearchMemory:
-    return msgspec.convert({**structs.asdict(asked), "kind": kind}, SearchMemory)
+def _as(kind: type[_Request], asked: Struct, /, **more: Any) -> _Request:
+    """A request with the fields that a tool took for it."""
+    names = kind.__struct_fields__
+    return kind(**{name: value for name, value in structs.asdict(asked).items() if name in names} | more)
 
 
 def _shown(hit: TurnHit) -> TurnHit:
@@ -210,4 +269,12 @@ def _found_text(found: Found) -> str:
         f"- {t.timestamp:%Y-%m-%d}, session {t.session_id}, turn {t.turn}, {t.role}: {t.content}"
         for t in (hit.turn for hit in found.turns)
     ]
-    return "\n".join(lines) or "nothing is remembered of that"
+    return "\n".join(lines) or _NOTHING
+
+
+def _line(found: FoundItem) -> str:
+    label: str = found.kind
+    if found.memory is not None:
+        label = f"{found.memory.type.value}, {found.memory.valid_from:%Y-%m-%d}"
+    doubt = "" if not found.contradicted_by else " (another memory contradicts this)"
+    return f"- [{label}] {found.text}{doubt}"

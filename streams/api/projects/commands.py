@@ -15,8 +15,7 @@ from http import HTTPStatus
 from typing import Annotated, Literal
 
 import msgspec
-from fastapi import APIRouter, Depends, Path, Query, Request
-from fastapi.responses import Response
+from msgspec import Meta
 
 from models.events.project import (
     ConsolidationAsked,
@@ -30,9 +29,7 @@ from models.events.project import (
     ProjectMemoryEdited,
     RelationshipSet,
 )
-from streams.api import openapi
 from streams.api.commands import Commands
-from streams.api.projects import examples
 from streams.api.projects.command_messages import (
     AddMemory,
     DeedAnswer,
@@ -41,36 +38,37 @@ from streams.api.projects.command_messages import (
     Relate,
     SetStatus,
 )
-from streams.api.projects.items import ConversationInPath, ItemIdInPath
+from streams.api.projects.items import OfConversation, OfMemory
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.space import DONE_OUTCOMES, AppIdInQuery, AskedProject, ProjectIdInPath, no_such, require_done
-from streams.http.audit import ACTS
-from streams.http.bodies import read_body
+from streams.api.projects.space import DONE_OUTCOMES, PROJECTS, AskedProject, OfProject, no_such, require_done
 from streams.http.problems import Problem, invalid_field
-from streams.http.security import caller, require_admin
+from streams.http.route import Accepted, Rules
+from streams.http.security import caller
+from streams.settings.http import TokenRole
 
-ADMINS = [Depends(require_admin), *ACTS]
-OR_PENDING = openapi.answer(PendingDeed, examples.WAITS, status=HTTPStatus.ACCEPTED)
-DONE = openapi.answer(DeedAnswer, examples.DONE) | OR_PENDING
-_ADD = msgspec.json.Decoder(AddMemory)
-_EDIT = msgspec.json.Decoder(EditProjectMemory)
-_RELATE = msgspec.json.Decoder(Relate)
-_STATUS = msgspec.json.Decoder(SetStatus)
+DEED: Rules = {"role": TokenRole.ADMIN, "audits": "acted", "errors": (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)}
+"""What every route declares that changes something."""
 _BEGINNING = (ProjectMemoryAdded, ProjectImported, ConversationStatusSet)
 """What may begin a project."""
-_Decision = Annotated[
-    Literal["promote", "discard"], Path(description="It becomes a memory, or goes.", examples=["promote"])
-]
-_PendingId = Annotated[
-    str, Path(min_length=1, max_length=64, description="As the list has it.", examples=[examples.PENDING_ID])
-]
-_SourceId = Annotated[str, Query(max_length=64, description="Where it goes out.", examples=[examples.MEMORY_ID])]
-_TargetId = Annotated[str, Query(max_length=64, description="Where it leads to.", examples=[examples.OTHER_ID])]
-_Relation = Annotated[str, Query(max_length=64, description="Its type.", examples=["depends_on"])]
 
 
-class Doing:
-    """Deeds to projects, with what is answered of them.
+class OfPending(OfProject, frozen=True, kw_only=True):
+    """A request about a pending fact."""
+
+    pending_id: Annotated[str, Meta(min_length=1, max_length=64, description="As the list has it.")]
+    decision: Annotated[Literal["promote", "discard"], Meta(description="It becomes a memory, or goes.")]
+
+
+class OfRelationship(OfProject, frozen=True, kw_only=True):
+    """A request about a relationship."""
+
+    source_id: Annotated[str, Meta(max_length=64, description="Where it goes out.")]
+    target_id: Annotated[str, Meta(max_length=64, description="Where it leads to.")]
+    relation: Annotated[str, Meta(max_length=64, description="Its type.")]
+
+
+class ProjectDeeds:
+    """Routes that change something, with what is answered of them.
 
     Args:
         reader: Where what they changed shows.
@@ -81,23 +79,87 @@ class Doing:
         self._reader = reader
         self._commands = commands
 
-    async def add(self, asked: AskedProject, body: AddMemory) -> DeedAnswer | PendingDeed:
-        """Have something known.
+    @PROJECTS.post("/v1/projects/{project_id:path}/memories", "add_project_memory", **DEED)
+    async def add(self, asked: OfProject, body: AddMemory) -> DeedAnswer | Accepted[PendingDeed]:
+        """Write a memory by hand; what is known already is strengthened.
 
         Raises:
             Problem: 403 no admin; 422 it ends before it begins.
         """
-        now = self._reader.now()
+        named, now = AskedProject(asked), self._reader.now()
         if body.valid_until is not None and body.valid_until <= (body.valid_from or now):
             raise invalid_field("valid_until", "is not after valid_from, or not after now where that is not given")
         fields = {name: getattr(body, name) for name in body.__struct_fields__ if name != "type"}
-        return await self.done(asked, ProjectMemoryAdded(**asked.command(now), memory_type=body.type, **fields))
+        return await self.do(named, ProjectMemoryAdded(**named.command(now), memory_type=body.type, **fields))
 
-    async def do(self, asked: AskedProject, command: ProjectDeed) -> Response:
-        """`done` as the answer to a request."""
-        return asked.answer(await self.done(asked, command))
+    @PROJECTS.put("/v1/projects/{project_id:path}/memories/{memory_id}", "edit_project_memory", **DEED)
+    async def edit(self, asked: OfMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
+        """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
+        named = AskedProject(asked)
+        _require_sensible(body)
+        fields = {name: getattr(body, name) for name in body.__struct_fields__}
+        command = ProjectMemoryEdited(**named.command(self._reader.now()), memory_id=asked.memory_id, **fields)
+        return await self.do(named, _writable(command, "memory"))
 
-    async def done(self, asked: AskedProject, command: ProjectDeed) -> DeedAnswer | PendingDeed:
+    @PROJECTS.delete("/v1/projects/{project_id:path}/memories/{memory_id}", "delete_project_memory", **DEED)
+    async def delete(self, asked: OfMemory) -> DeedAnswer | Accepted[PendingDeed]:
+        """Delete a memory with all relationships to it; what it had superseded holds again."""
+        named = AskedProject(asked)
+        command = ProjectMemoryDeleted(**named.command(self._reader.now()), memory_id=asked.memory_id)
+        return await self.do(named, _writable(command, "memory"))
+
+    @PROJECTS.post("/v1/projects/{project_id:path}/pending/{pending_id}/{decision}", "decide_pending_fact", **DEED)
+    async def decide(self, asked: OfPending) -> DeedAnswer | Accepted[PendingDeed]:
+        """Promote a pending fact to a memory, or discard it."""
+        named, promoted = AskedProject(asked), asked.decision == "promote"
+        command = PendingFactDecided(
+            **named.command(self._reader.now()), pending_id=asked.pending_id, promoted=promoted
+        )
+        return await self.do(named, _writable(command, "pending fact"))
+
+    @PROJECTS.put("/v1/projects/{project_id:path}/relationships", "set_relationship", **DEED)
+    async def relate(self, asked: OfProject, body: Relate) -> DeedAnswer | Accepted[PendingDeed]:
+        """Relate one memory to another, or give their relationship another strength."""
+        named = AskedProject(asked)
+        fields = {name: getattr(body, name) for name in body.__struct_fields__}
+        return await self.do(named, RelationshipSet(**named.command(self._reader.now()), **fields))
+
+    @PROJECTS.delete("/v1/projects/{project_id:path}/relationships", "delete_relationship", **DEED)
+    async def unrelate(self, asked: OfRelationship) -> DeedAnswer | Accepted[PendingDeed]:
+        """Take a relationship back."""
+        named = AskedProject(asked)
+        command = RelationshipSet(
+            **named.command(self._reader.now()),
+            source_id=asked.source_id,
+            target_id=asked.target_id,
+            relation=asked.relation,
+            strength=None,
+        )
+        return await self.do(named, _writable(command, "relationship"))
+
+    @PROJECTS.put(
+        "/v1/projects/{project_id:path}/conversations/{conversation_id:path}/status", "set_conversation_status", **DEED
+    )
+    async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
+        """Start, pause or end a conversation; its turns come as turns."""
+        named, conversation_id = AskedProject(asked), asked.conversation_id
+        if not conversation_id.isprintable():
+            raise invalid_field("conversation_id", "holds control characters")
+        command = ConversationStatusSet(
+            **named.command(self._reader.now()),
+            conversation_id=conversation_id,
+            status=body.status,
+            summary=body.summary,
+        )
+        return await self.do(named, command)
+
+    @PROJECTS.post("/v1/projects/{project_id:path}/consolidate", "consolidate_project", **DEED)
+    async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:
+        """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
+        named = AskedProject(asked)
+        return await self.do(named, ConsolidationAsked(**named.command(self._reader.now())))
+
+    async def do(self, asked: AskedProject, command: ProjectDeed) -> DeedAnswer | Accepted[PendingDeed]:
         """Carry a command out, and tell what came of it.
 
         Raises:
@@ -131,122 +193,8 @@ def _told(command: ProjectDeed, result: DeedResult) -> DeedResult:
     return require_done(result)
 
 
-def add_deeds(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
-    """Routes that change something."""
-    _add_memories(router, reader, doing)
-    _add_relationships(router, reader, doing)
-    _add_rest(router, reader, doing)
-
-
-def _add_memories(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
-    @router.post(
-        "/{project_id:path}/memories",
-        dependencies=ADMINS,
-        openapi_extra=openapi.body(AddMemory, examples.ADD),
-        responses=DONE,
-    )
-    async def add(request: Request, project_id: ProjectIdInPath, app_id: AppIdInQuery = None) -> Response:
-        """Write a memory by hand; what is known already is strengthened."""
-        asked = AskedProject(app_id, project_id)
-        return asked.answer(await doing.add(asked, await read_body(request, _ADD)))
-
-    @router.put(
-        "/{project_id:path}/memories/{memory_id}",
-        dependencies=ADMINS,
-        openapi_extra=openapi.body(EditProjectMemory, examples.EDIT),
-        responses=DONE,
-    )
-    async def edit(
-        request: Request, project_id: ProjectIdInPath, memory_id: ItemIdInPath, app_id: AppIdInQuery = None
-    ) -> Response:
-        """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
-        asked = AskedProject(app_id, project_id)
-        body = _sensible(await read_body(request, _EDIT))
-        fields = {name: getattr(body, name) for name in body.__struct_fields__}
-        command = ProjectMemoryEdited(**asked.command(reader.now()), memory_id=memory_id, **fields)
-        return await doing.do(asked, _writable(command, "memory"))
-
-    @router.delete("/{project_id:path}/memories/{memory_id}", dependencies=ADMINS, responses=DONE)
-    async def delete(project_id: ProjectIdInPath, memory_id: ItemIdInPath, app_id: AppIdInQuery = None) -> Response:
-        """Delete a memory with all relationships to it; what it had superseded holds again."""
-        asked = AskedProject(app_id, project_id)
-        command = ProjectMemoryDeleted(**asked.command(reader.now()), memory_id=memory_id)
-        return await doing.do(asked, _writable(command, "memory"))
-
-    @router.post("/{project_id:path}/pending/{pending_id}/{decision}", dependencies=ADMINS, responses=DONE)
-    async def decide(
-        project_id: ProjectIdInPath, pending_id: _PendingId, decision: _Decision, app_id: AppIdInQuery = None
-    ) -> Response:
-        """Promote a pending fact to a memory, or discard it."""
-        asked = AskedProject(app_id, project_id)
-        command = PendingFactDecided(
-            **asked.command(reader.now()), pending_id=pending_id, promoted=decision == "promote"
-        )
-        return await doing.do(asked, _writable(command, "pending fact"))
-
-
-def _add_relationships(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
-    @router.put(
-        "/{project_id:path}/relationships",
-        dependencies=ADMINS,
-        openapi_extra=openapi.body(Relate, examples.RELATE),
-        responses=DONE,
-    )
-    async def relate(request: Request, project_id: ProjectIdInPath, app_id: AppIdInQuery = None) -> Response:
-        """Relate one memory to another, or give their relationship another strength."""
-        asked = AskedProject(app_id, project_id)
-        body = await read_body(request, _RELATE)
-        fields = {name: getattr(body, name) for name in body.__struct_fields__}
-        return await doing.do(asked, RelationshipSet(**asked.command(reader.now()), **fields))
-
-    @router.delete("/{project_id:path}/relationships", dependencies=ADMINS, responses=DONE)
-    async def unrelate(
-        project_id: ProjectIdInPath,
-        source_id: _SourceId,
-        target_id: _TargetId,
-        relation: _Relation,
-        app_id: AppIdInQuery = None,
-    ) -> Response:
-        """Take a relationship back."""
-        asked = AskedProject(app_id, project_id)
-        command = RelationshipSet(
-            **asked.command(reader.now()), source_id=source_id, target_id=target_id, relation=relation, strength=None
-        )
-        return await doing.do(asked, _writable(command, "relationship"))
-
-
-def _add_rest(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
-    @router.put(
-        "/{project_id:path}/conversations/{conversation_id:path}/status",
-        dependencies=ADMINS,
-        openapi_extra=openapi.body(SetStatus, examples.STATUS),
-        responses=DONE,
-    )
-    async def set_status(
-        request: Request,
-        project_id: ProjectIdInPath,
-        conversation_id: ConversationInPath,
-        app_id: AppIdInQuery = None,
-    ) -> Response:
-        """Start, pause or end a conversation; its turns come as turns."""
-        asked = AskedProject(app_id, project_id)
-        body = await read_body(request, _STATUS)
-        if not conversation_id.isprintable():
-            raise invalid_field("conversation_id", "holds control characters")
-        command = ConversationStatusSet(
-            **asked.command(reader.now()), conversation_id=conversation_id, status=body.status, summary=body.summary
-        )
-        return await doing.do(asked, command)
-
-    @router.post("/{project_id:path}/consolidate", dependencies=ADMINS, responses=DONE)
-    async def consolidate(project_id: ProjectIdInPath, app_id: AppIdInQuery = None) -> Response:
-        """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
-        asked = AskedProject(app_id, project_id)
-        return await doing.do(asked, ConsolidationAsked(**asked.command(reader.now())))
-
-
-def _sensible(asked: EditProjectMemory) -> EditProjectMemory:
-    """What is to change, once it is known that it can.
+def _require_sensible(asked: EditProjectMemory) -> None:
+    """Let through what can change.
 
     Raises:
         Problem: 422, with the field.
@@ -258,7 +206,6 @@ def _sensible(asked: EditProjectMemory) -> EditProjectMemory:
         raise invalid_field("reopened", "contradicts valid_until")
     if asked.valid_from is not None and asked.valid_until is not None and asked.valid_until <= asked.valid_from:
         raise invalid_field("valid_until", "is not after valid_from")
-    return asked
 
 
 def _writable(command: ProjectDeed, what: str) -> ProjectDeed:

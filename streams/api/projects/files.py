@@ -1,6 +1,6 @@
-"""Saving a project page by page, and bringing one back in pieces (seed 004, Storage Structure).
+"""Saving a project page by page, and bringing one back in pieces.
 
-`turntide project export` and `import` make the seed's four files of it (`models.project.files`).
+`turntide project export` and `import` make four files of it (`models.project.files`).
 """
 
 from __future__ import annotations
@@ -8,27 +8,17 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from msgspec import Meta
 
 from models.events.project import ProjectImported
 from models.events.project_items import ItemKind
 from models.project.view import ProjectView
-from streams.api import openapi
-from streams.api.projects import examples
 from streams.api.projects.answers import EXPORT_FORMAT, EXPORT_VERSION, MAX_PAGE, ExportPage
-from streams.api.projects.command_messages import ImportItems
-from streams.api.projects.commands import ADMINS, DONE, Doing
+from streams.api.projects.command_messages import DeedAnswer, ImportItems, PendingDeed
+from streams.api.projects.commands import DEED, ProjectDeeds
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.space import AppIdInQuery, AskedProject, ProjectIdInPath
-from streams.http.audit import READS_TEXT
-from streams.http.bodies import json_answer, read_body
-
-_IMPORT = msgspec.json.Decoder(ImportItems)
-_Kind = Annotated[ItemKind, Query(description="Of which kind.", examples=["memory"])]
-_After = Annotated[str, Query(max_length=256, description="`next` of the page before.", examples=[examples.MEMORY_ID])]
-_Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Items at most.", examples=[500])]
-
+from streams.api.projects.space import PROJECTS, AskedProject, OfProject
+from streams.http.route import Accepted
 
 _FIELDS: dict[ItemKind, str] = {
     "memory": "memories",
@@ -39,38 +29,41 @@ _FIELDS: dict[ItemKind, str] = {
 }
 
 
-def add_files(router: APIRouter, reader: ProjectReader, doing: Doing) -> None:
-    """Routes that save and bring back."""
+class ExportItems(OfProject, frozen=True, kw_only=True):
+    """A request for a page of a project's items."""
 
-    @router.get(
-        "/{project_id:path}/export", dependencies=READS_TEXT, responses=openapi.answer(ExportPage, examples.EXPORTED)
-    )
-    async def export(
-        project_id: ProjectIdInPath,
-        kind: _Kind,
-        app_id: AppIdInQuery = None,
-        after: _After = "",
-        limit: _Limit = 500,
-    ) -> Response:
+    kind: Annotated[ItemKind, Meta(description="Of which kind.")]
+    after: Annotated[str, Meta(max_length=256, description="`next` of the page before.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE, description="Items at most.")] = 500
+
+
+class ProjectFiles:
+    """Routes that save and bring back.
+
+    Args:
+        reader: Reads for the caller of a request.
+        deeds: Carries out what is written.
+    """
+
+    def __init__(self, reader: ProjectReader, deeds: ProjectDeeds) -> None:
+        self._reader = reader
+        self._deeds = deeds
+
+    @PROJECTS.get("/v1/projects/{project_id:path}/export", "export_project_items", audits="text_read")
+    async def export(self, asked: ExportItems) -> ExportPage:
         """A page of a project's items as they are kept, of one kind; with conversations their messages at hand."""
-        asked = AskedProject(app_id, project_id)
-        page = _page(await reader.view(asked), kind, after, limit)
+        named = AskedProject(asked)
+        page = _page(await self._reader.view(named), asked.kind, asked.after, asked.limit)
         if page.conversations:
-            page = msgspec.structs.replace(page, messages=await reader.messages(asked, *page.conversations))
-        return json_answer(page)
+            page = msgspec.structs.replace(page, messages=await self._reader.messages(named, *page.conversations))
+        return page
 
-    @router.post(
-        "/{project_id:path}/import",
-        dependencies=ADMINS,
-        openapi_extra=openapi.body(ImportItems, examples.IMPORT),
-        responses=DONE,
-    )
-    async def bring_back(request: Request, project_id: ProjectIdInPath, app_id: AppIdInQuery = None) -> Response:
+    @PROJECTS.post("/v1/projects/{project_id:path}/import", "import_project_items", **DEED)
+    async def bring_back(self, asked: OfProject, body: ImportItems) -> DeedAnswer | Accepted[PendingDeed]:
         """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
-        asked = AskedProject(app_id, project_id)
-        body = await read_body(request, _IMPORT)
+        named = AskedProject(asked)
         fields = {name: getattr(body, name) for name in body.__struct_fields__}
-        return await doing.do(asked, ProjectImported(**asked.command(reader.now()), **fields))
+        return await self._deeds.do(named, ProjectImported(**named.command(self._reader.now()), **fields))
 
 
 def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> ExportPage:

@@ -2,98 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
-from fastapi.responses import Response
-from msgspec import structs
+from msgspec import Meta, structs
 
 from models.project.view import ProjectView
-from models.retrieval.relations import dependents, neighbours, path
-from streams.api import openapi
-from streams.api.projects import examples
+from models.retrieval.relations import Neighbour, dependents, neighbours, path
 from streams.api.projects.answers import MAX_PAGE, Edge, GraphAnswer, Node, PathAnswer, RelatedMemories, RelatedNode
 from streams.api.projects.messages import MAX_DEPTH
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.space import AppIdInQuery, AskedProject, ProjectIdInPath, no_such
-from streams.http.audit import READS_TEXT
-from streams.http.bodies import json_answer
+from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 
-_MemoryId = Annotated[str, Query(min_length=1, max_length=64, description="A memory.", examples=[examples.MEMORY_ID])]
-_OtherId = Annotated[str, Query(min_length=1, max_length=64, description="Another.", examples=[examples.OTHER_ID])]
-_Depth = Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Relationships away, at most.", examples=[2])]
-_Relation = Annotated[
-    list[str] | None, Query(max_length=16, description="Only over these; once for each.", examples=[["depends_on"]])
-]
-_Direction = Annotated[
-    Literal["out", "in", "both"], Query(description="As relationships lead, against it, or both.", examples=["both"])
-]
-_Limit = Annotated[int, Query(ge=1, le=10 * MAX_PAGE, description="Relationships at most.", examples=[1_000])]
+_MemoryId = Annotated[str, Meta(min_length=1, max_length=64, description="A memory.")]
+_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 
 
-def add_graph(router: APIRouter, reader: ProjectReader) -> None:
-    """Routes over relationships."""
+class WholeGraph(OfProject, frozen=True, kw_only=True):
+    """A request for a graph."""
 
-    @router.get(
-        "/{project_id:path}/graph", dependencies=READS_TEXT, responses=openapi.answer(GraphAnswer, examples.GRAPH)
-    )
-    async def graph(project_id: ProjectIdInPath, app_id: AppIdInQuery = None, limit: _Limit = MAX_PAGE) -> Response:
+    limit: Annotated[int, Meta(ge=1, le=10 * MAX_PAGE, description="Relationships at most.")] = MAX_PAGE
+
+
+class OfNode(OfProject, frozen=True, kw_only=True):
+    """A request about a memory in the graph."""
+
+    memory_id: _MemoryId
+
+
+class Neighbours(OfNode, frozen=True, kw_only=True):
+    """A request for what is near."""
+
+    depth: Annotated[int, Meta(ge=1, le=MAX_DEPTH, description="Relationships away, at most.")] = 1
+    relation: Annotated[list[str], Meta(max_length=16, description="Only over these; once for each.")] | None = None
+    direction: Annotated[
+        Literal["out", "in", "both"], Meta(description="As relationships lead, against it, or both.")
+    ] = "both"
+
+
+class BetweenNodes(OfProject, frozen=True, kw_only=True):
+    """A request for what leads from one memory to another."""
+
+    source_id: _MemoryId
+    target_id: Annotated[str, Meta(min_length=1, max_length=64, description="Another.")]
+
+
+class ProjectGraph:
+    """Routes over relationships.
+
+    Args:
+        reader: Reads for the caller of a request.
+    """
+
+    def __init__(self, reader: ProjectReader) -> None:
+        self._reader = reader
+
+    @PROJECTS.get("/v1/projects/{project_id:path}/graph", "get_graph", audits="text_read")
+    async def graph(self, asked: WholeGraph) -> GraphAnswer:
         """Memories with relationships, and these; those of the newest memories first."""
-        view = await reader.view(AskedProject(app_id, project_id))
-        edges = [edge for edge, _ in zip(_edges(view), range(limit), strict=False)]
+        view = await self._reader.view(AskedProject(asked))
+        edges = [edge for edge, _ in zip(_edges(view), range(asked.limit), strict=False)]
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
-        return json_answer(GraphAnswer(nodes=[_node(reader, view, each) for each in ends], edges=edges))
+        return GraphAnswer(nodes=[_node(self._reader, view, each) for each in ends], edges=edges)
 
-    @router.get(
-        "/{project_id:path}/graph/neighbours",
-        dependencies=READS_TEXT,
-        responses=openapi.answer(RelatedMemories, examples.RELATED),
+    @PROJECTS.get(
+        "/v1/projects/{project_id:path}/graph/neighbours", "list_neighbours", audits="text_read", errors=_NOT_FOUND
     )
-    async def near(  # noqa: PLR0917 - what a question can be narrowed by
-        project_id: ProjectIdInPath,
-        memory_id: _MemoryId,
-        app_id: AppIdInQuery = None,
-        depth: _Depth = 1,
-        relation: _Relation = None,
-        direction: _Direction = "both",
-    ) -> Response:
+    async def near(self, asked: Neighbours) -> RelatedMemories:
         """Memories a few relationships away, the nearest first."""
-        view = await _view(reader, AskedProject(app_id, project_id), memory_id)
-        found = neighbours(view.graph, memory_id, depth, types=relation, direction=direction)
-        related = [_related(reader, view, each.id, each.distance, each.path_strength) for each in found]
-        return json_answer(RelatedMemories(memory_id=memory_id, related=related))
+        view = await _view(self._reader, AskedProject(asked), asked.memory_id)
+        found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
+        return self._related(view, asked.memory_id, found)
 
-    @router.get(
-        "/{project_id:path}/graph/dependents",
-        dependencies=READS_TEXT,
-        responses=openapi.answer(RelatedMemories, examples.RELATED),
+    @PROJECTS.get(
+        "/v1/projects/{project_id:path}/graph/dependents", "list_dependents", audits="text_read", errors=_NOT_FOUND
     )
-    async def depending(project_id: ProjectIdInPath, memory_id: _MemoryId, app_id: AppIdInQuery = None) -> Response:
+    async def depending(self, asked: OfNode) -> RelatedMemories:
         """What depends on a memory, directly or by way of others."""
-        view = await _view(reader, AskedProject(app_id, project_id), memory_id)
-        found = dependents(view.graph, memory_id)
-        related = [_related(reader, view, each.id, each.distance, each.path_strength) for each in found]
-        return json_answer(RelatedMemories(memory_id=memory_id, related=related))
+        view = await _view(self._reader, AskedProject(asked), asked.memory_id)
+        return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
 
-    @router.get(
-        "/{project_id:path}/graph/path", dependencies=READS_TEXT, responses=openapi.answer(PathAnswer, examples.PATH)
-    )
-    async def way(
-        project_id: ProjectIdInPath, source_id: _MemoryId, target_id: _OtherId, app_id: AppIdInQuery = None
-    ) -> Response:
+    @PROJECTS.get("/v1/projects/{project_id:path}/graph/path", "find_path", audits="text_read", errors=_NOT_FOUND)
+    async def way(self, asked: BetweenNodes) -> PathAnswer:
         """The shortest way from one memory to another, in whichever direction its relationships lead."""
-        view = await _view(reader, AskedProject(app_id, project_id), source_id, target_id)
-        found = path(view.graph, source_id, target_id)
-        return json_answer(
-            PathAnswer(
-                found=found is not None,
-                edges=[
-                    Edge(source_id=each.source, target_id=each.target, type=each.type, strength=each.strength)
-                    for each in found or []
-                ],
+        view = await _view(self._reader, AskedProject(asked), asked.source_id, asked.target_id)
+        found = path(view.graph, asked.source_id, asked.target_id)
+        edges = [
+            Edge(source_id=each.source, target_id=each.target, type=each.type, strength=each.strength)
+            for each in found or []
+        ]
+        return PathAnswer(found=found is not None, edges=edges)
+
+    def _related(self, view: ProjectView, memory_id: str, found: Iterable[Neighbour]) -> RelatedMemories:
+        related = [
+            RelatedNode(
+                **structs.asdict(_node(self._reader, view, each.id)),
+                distance=each.distance,
+                strength=each.path_strength,
             )
-        )
+            for each in found
+        ]
+        return RelatedMemories(memory_id=memory_id, related=related)
 
 
 async def _view(reader: ProjectReader, asked: AskedProject, *memory_ids: str) -> ProjectView:
@@ -120,8 +130,3 @@ def _node(reader: ProjectReader, view: ProjectView, item_id: str) -> Node:
         return Node(id=item_id, kind="episode", type=episode.kind.value, content=episode.title, valid=True)
     memory = view.memories[item_id]
     return Node(id=item_id, kind="memory", type=memory.type.value, content=memory.content, valid=reader.holds(memory))
-
-
-def _related(reader: ProjectReader, view: ProjectView, item_id: str, distance: int, strength: float) -> RelatedNode:
-    node = _node(reader, view, item_id)
-    return RelatedNode(**structs.asdict(node), distance=distance, strength=strength)

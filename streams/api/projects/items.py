@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
-from fastapi.responses import Response
-from pydantic import AwareDatetime
+from msgspec import Meta
 
+from models.events.fields import Identifier, UtcTime
 from models.events.project_items import EpisodeKind, MemoryType, PendingFact, ProjectEpisode
 from models.project.rendering import chunks_of
-from streams.api import openapi
-from streams.api.projects import examples
 from streams.api.projects.answers import (
     MAX_PAGE,
     ArcAnswer,
@@ -27,193 +25,190 @@ from streams.api.projects.answers import (
     ValidMemories,
 )
 from streams.api.projects.reading import ProjectReader, conversation_of
-from streams.api.projects.space import AppIdInQuery, AskedProject, ProjectIdInPath, no_such
-from streams.http.audit import READS_TEXT
-from streams.http.bodies import json_answer
+from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 from streams.http.problems import invalid_field
 
-ItemIdInPath = Annotated[
-    str, Path(min_length=1, max_length=64, description="As lists have it.", examples=[examples.MEMORY_ID])
-]
-ConversationInPath = Annotated[
-    str, Path(min_length=1, max_length=256, description="Id of its session.", examples=[examples.CONVERSATION_ID])
-]
-_OfType = Annotated[MemoryType | None, Query(description="Only of this type.", examples=["decision"])]
-_OfCategory = Annotated[str | None, Query(max_length=64, description="Only of this one.", examples=["architecture"])]
-_WithTag = Annotated[str | None, Query(max_length=64, description="Only with this one.", examples=["postgresql"])]
-_WithArchived = Annotated[bool, Query(description="Also what a consolidation put away.", examples=[False])]
-_Before = Annotated[str, Query(max_length=64, description="`next` of the page before.", examples=[examples.MEMORY_ID])]
-_After = Annotated[
-    str, Query(max_length=100, description="`next` of the page before.", examples=[f"0.5:{examples.PENDING_ID}"])
-]
-_Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many at most.", examples=[100])]
-_At = Annotated[AwareDatetime | None, Query(description="When it held; none: now.", examples=[examples.AT])]
-_KnownAt = Annotated[
-    AwareDatetime | None,
-    Query(description="By what was known then; none: by what is known now.", examples=[examples.AT]),
-]
-_OfConversation = Annotated[
-    str | None, Query(max_length=256, description="Only of this one.", examples=[examples.CONVERSATION_ID])
-]
-_OfKind = Annotated[EpisodeKind | None, Query(description="Only of this kind.", examples=["decision_made"])]
-_Significance = Annotated[float, Query(ge=0, le=1, description="At least.", examples=[0.7])]
+_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
+_Limit = Annotated[int, Meta(ge=1, le=MAX_PAGE, description="How many at most.")]
+_Conversation = Annotated[str, Meta(max_length=256, description="Only of this one.")]
 
 
-def add_items(router: APIRouter, reader: ProjectReader) -> None:
-    """Routes that look up."""
-    _add_memories(router, reader)
-    _add_conversations(router, reader)
-    _add_episodes(router, reader)
+class OfMemory(OfProject, frozen=True, kw_only=True):
+    """A request about one memory."""
+
+    memory_id: Annotated[str, Meta(min_length=1, max_length=64, description="As lists have it.")]
 
 
-def _add_memories(router: APIRouter, reader: ProjectReader) -> None:
-    @router.get(
-        "/{project_id:path}/memories", dependencies=READS_TEXT, responses=openapi.answer(MemoryPage, examples.MEMORIES)
-    )
-    async def memories(  # noqa: PLR0917 - what a list can be narrowed by
-        project_id: ProjectIdInPath,
-        app_id: AppIdInQuery = None,
-        memory_type: _OfType = None,
-        category: _OfCategory = None,
-        tag: _WithTag = None,
-        include_archived: _WithArchived = False,
-        before: _Before = "",
-        limit: _Limit = 100,
-    ) -> Response:
+class OfConversation(OfProject, frozen=True, kw_only=True):
+    """A request about one conversation."""
+
+    conversation_id: Annotated[Identifier, Meta(description="Id of its session.")]
+
+
+class ListMemories(OfProject, frozen=True, kw_only=True):
+    """A request for memories."""
+
+    memory_type: Annotated[MemoryType, Meta(description="Only of this type.")] | None = None
+    category: Annotated[str, Meta(max_length=64, description="Only of this one.")] | None = None
+    tag: Annotated[str, Meta(max_length=64, description="Only with this one.")] | None = None
+    include_archived: Annotated[bool, Meta(description="Also what a consolidation put away.")] = False
+    before: Annotated[str, Meta(max_length=64, description="`next` of the page before.")] = ""
+    limit: _Limit = 100
+
+
+class ValidAt(OfProject, frozen=True, kw_only=True):
+    """A request for what held."""
+
+    at: Annotated[UtcTime, Meta(description="When it held; none: now.")] | None = None
+    known_at: Annotated[UtcTime, Meta(description="By what was known then; none: by what is known now.")] | None = None
+
+
+class ListPending(OfProject, frozen=True, kw_only=True):
+    """A request for pending facts."""
+
+    after: Annotated[str, Meta(max_length=100, description="`next` of the page before.")] = ""
+    limit: _Limit = 100
+
+
+class ListConversations(OfProject, frozen=True, kw_only=True):
+    """A request for conversations."""
+
+    limit: _Limit = 100
+
+
+class ListEpisodes(OfProject, frozen=True, kw_only=True):
+    """A request for key moments."""
+
+    conversation_id: _Conversation | None = None
+    kind: Annotated[EpisodeKind, Meta(description="Only of this kind.")] | None = None
+    min_significance: Annotated[float, Meta(ge=0, le=1, description="At least.")] = 0.0
+
+
+class OfArc(OfProject, frozen=True, kw_only=True):
+    """A request for a narrative arc."""
+
+    conversation_id: _Conversation | None = None
+
+
+class ProjectItems:
+    """Routes that look up.
+
+    Args:
+        reader: Reads for the caller of a request.
+    """
+
+    def __init__(self, reader: ProjectReader) -> None:
+        self._reader = reader
+
+    @PROJECTS.get("/v1/projects/{project_id:path}/memories", "list_project_memories", audits="text_read")
+    async def memories(self, asked: ListMemories) -> MemoryPage:
         """Memories of a project, the newest first, page by page."""
-        view = await reader.view(AskedProject(app_id, project_id))
+        view = await self._reader.view(AskedProject(asked))
         wanted = (
             each
             for memory_id, each in sorted(view.memories.items(), reverse=True)
-            if (not before or memory_id < before)
-            and memory_type in {None, each.type}
-            and category in {None, each.category}
-            and (tag is None or tag in each.tags)
-            and (include_archived or not each.archived)
+            if (not asked.before or memory_id < asked.before)
+            and asked.memory_type in {None, each.type}
+            and asked.category in {None, each.category}
+            and (asked.tag is None or asked.tag in each.tags)
+            and (asked.include_archived or not each.archived)
         )
+        limit = asked.limit
         page = [each for each, _ in zip(wanted, range(limit + 1), strict=False)]
         following = page[limit - 1].id if len(page) > limit else ""
-        return json_answer(MemoryPage(memories=list(map(reader.present, page[:limit])), next=following))
+        return MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
 
-    @router.get(
-        "/{project_id:path}/memories/{memory_id}",
-        dependencies=READS_TEXT,
-        responses=openapi.answer(ProjectMemoryAnswer, examples.MEMORY),
+    @PROJECTS.get(
+        "/v1/projects/{project_id:path}/memories/{memory_id}",
+        "get_project_memory",
+        audits="text_read",
+        errors=_NOT_FOUND,
     )
-    async def memory(project_id: ProjectIdInPath, memory_id: ItemIdInPath, app_id: AppIdInQuery = None) -> Response:
+    async def memory(self, asked: OfMemory) -> ProjectMemoryAnswer:
         """One memory, with its history and what leads to it."""
-        view = await reader.view(AskedProject(app_id, project_id))
-        found = view.memories.get(memory_id)
+        view = await self._reader.view(AskedProject(asked))
+        found = view.memories.get(asked.memory_id)
         if found is None:
             raise no_such("memory", "memories")
         incoming = [
-            Edge(source_id=other.id, target_id=memory_id, type=each.type, strength=each.strength)
+            Edge(source_id=other.id, target_id=found.id, type=each.type, strength=each.strength)
             for other in view.memories.values()
             for each in other.relationships
-            if each.target_id == memory_id
+            if each.target_id == found.id
         ]
-        return json_answer(
-            ProjectMemoryAnswer(memory=reader.present(found), valid=reader.holds(found), incoming=incoming)
+        return ProjectMemoryAnswer(
+            memory=self._reader.present(found), valid=self._reader.holds(found), incoming=incoming
         )
 
-    @router.get(
-        "/{project_id:path}/valid_at", dependencies=READS_TEXT, responses=openapi.answer(ValidMemories, examples.VALID)
-    )
-    async def valid_at(
-        project_id: ProjectIdInPath, app_id: AppIdInQuery = None, at: _At = None, known_at: _KnownAt = None
-    ) -> Response:
+    @PROJECTS.get("/v1/projects/{project_id:path}/valid_at", "list_valid_memories", audits="text_read")
+    async def valid_at(self, asked: ValidAt) -> ValidMemories:
         """What held at a time, and if asked by what was known at another: two time axes.
 
         What a consolidation put away is left out of the present only.
         """
-        view = await reader.view(AskedProject(app_id, project_id))
-        when: datetime = at or reader.now()
-        present = at is None and known_at is None
-        found = [each for each in view.valid_at(when, known_at) if not (present and each.archived)]
-        return json_answer(ValidMemories(at=when, known_at=known_at, memories=found))
+        view = await self._reader.view(AskedProject(asked))
+        when = asked.at or self._reader.now()
+        present = asked.at is None and asked.known_at is None
+        found = [each for each in view.valid_at(when, asked.known_at) if not (present and each.archived)]
+        return ValidMemories(at=when, known_at=asked.known_at, memories=found)
 
-    @router.get(
-        "/{project_id:path}/pending", dependencies=READS_TEXT, responses=openapi.answer(PendingFacts, examples.PENDING)
-    )
-    async def pending(
-        project_id: ProjectIdInPath, app_id: AppIdInQuery = None, after: _After = "", limit: _Limit = 100
-    ) -> Response:
+    @PROJECTS.get("/v1/projects/{project_id:path}/pending", "list_pending_facts", audits="text_read")
+    async def pending(self, asked: ListPending) -> PendingFacts:
         """Facts that are not sure enough to be memories, the surest first, page by page."""
-        last = _place(after)
-        view = await reader.view(AskedProject(app_id, project_id))
+        last = _place(asked.after)
+        view = await self._reader.view(AskedProject(asked))
         waiting = sorted((fact for fact in view.pending.values() if _surest_first(fact) > last), key=_surest_first)
-        page = waiting[:limit]
-        following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > limit else ""
-        return json_answer(PendingFacts(pending=page, next=following))
+        page = waiting[: asked.limit]
+        following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > asked.limit else ""
+        return PendingFacts(pending=page, next=following)
 
-
-def _add_conversations(router: APIRouter, reader: ProjectReader) -> None:
-    @router.get(
-        "/{project_id:path}/conversations",
-        dependencies=READS_TEXT,
-        responses=openapi.answer(Conversations, examples.CONVERSATIONS),
-    )
-    async def conversations(project_id: ProjectIdInPath, app_id: AppIdInQuery = None, limit: _Limit = 100) -> Response:
+    @PROJECTS.get("/v1/projects/{project_id:path}/conversations", "list_conversations", audits="text_read")
+    async def conversations(self, asked: ListConversations) -> Conversations:
         """Conversations of a project, the latest first."""
-        view = await reader.view(AskedProject(app_id, project_id))
+        view = await self._reader.view(AskedProject(asked))
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
-        return json_answer(Conversations(conversations=latest[:limit]))
+        return Conversations(conversations=latest[: asked.limit])
 
-    @router.get(
-        "/{project_id:path}/conversations/{conversation_id:path}",
-        dependencies=READS_TEXT,
-        responses=openapi.answer(ConversationAnswer, examples.CONVERSATION),
+    @PROJECTS.get(
+        "/v1/projects/{project_id:path}/conversations/{conversation_id:path}",
+        "get_conversation",
+        audits="text_read",
+        errors=_NOT_FOUND,
     )
-    async def conversation(
-        project_id: ProjectIdInPath, conversation_id: ConversationInPath, app_id: AppIdInQuery = None
-    ) -> Response:
+    async def conversation(self, asked: OfConversation) -> ConversationAnswer:
         """A conversation with its chunks and its messages at hand."""
-        asked = AskedProject(app_id, project_id)
-        view = await reader.view(asked)
-        found = conversation_of(view, conversation_id)
-        chunks, said = chunks_of(view, found.id), await reader.messages(asked, found)
-        return json_answer(ConversationAnswer(conversation=found, chunks=chunks, recent_messages=said))
+        named = AskedProject(asked)
+        view = await self._reader.view(named)
+        found = conversation_of(view, asked.conversation_id)
+        said = await self._reader.messages(named, found)
+        return ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
 
-
-def _add_episodes(router: APIRouter, reader: ProjectReader) -> None:
-    @router.get(
-        "/{project_id:path}/episodes", dependencies=READS_TEXT, responses=openapi.answer(Episodes, examples.EPISODES)
-    )
-    async def episodes(
-        project_id: ProjectIdInPath,
-        app_id: AppIdInQuery = None,
-        conversation_id: _OfConversation = None,
-        kind: _OfKind = None,
-        min_significance: _Significance = 0.0,
-    ) -> Response:
+    @PROJECTS.get("/v1/projects/{project_id:path}/episodes", "list_project_episodes", audits="text_read")
+    async def episodes(self, asked: ListEpisodes) -> Episodes:
         """Key moments, in order of time."""
-        view = await reader.view(AskedProject(app_id, project_id))
+        view = await self._reader.view(AskedProject(asked))
         found = [
             each
             for each in view.episodes.values()
-            if conversation_id in {None, each.conversation_id}
-            and kind in {None, each.kind}
-            and each.significance >= min_significance
+            if asked.conversation_id in {None, each.conversation_id}
+            and asked.kind in {None, each.kind}
+            and each.significance >= asked.min_significance
         ]
-        return json_answer(Episodes(episodes=sorted(found, key=_by_time)))
+        return Episodes(episodes=sorted(found, key=_by_time))
 
-    @router.get("/{project_id:path}/arc", dependencies=READS_TEXT, responses=openapi.answer(ArcAnswer, examples.ARC))
-    async def arc(
-        project_id: ProjectIdInPath, app_id: AppIdInQuery = None, conversation_id: _OfConversation = None
-    ) -> Response:
+    @PROJECTS.get("/v1/projects/{project_id:path}/arc", "get_narrative_arc", audits="text_read", errors=_NOT_FOUND)
+    async def arc(self, asked: OfArc) -> ArcAnswer:
         """The narrative arc of a conversation or of the whole project: by thirds, and the key moments."""
-        view = await reader.view(AskedProject(app_id, project_id))
-        if conversation_id is not None:
-            conversation_of(view, conversation_id)
-        told = view.arc(conversation_id)
-        return json_answer(
-            ArcAnswer(
-                conversation_id=conversation_id or "",
-                beginning=told.beginning,
-                middle=told.middle,
-                end=told.end,
-                key_moments=told.key_moments,
-            )
+        view = await self._reader.view(AskedProject(asked))
+        if asked.conversation_id is not None:
+            conversation_of(view, asked.conversation_id)
+        told = view.arc(asked.conversation_id)
+        return ArcAnswer(
+            conversation_id=asked.conversation_id or "",
+            beginning=told.beginning,
+            middle=told.middle,
+            end=told.end,
+            key_moments=told.key_moments,
         )
 
 

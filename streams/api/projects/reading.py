@@ -1,4 +1,4 @@
-"""Reading projects' memory (seed 004), as routes and tools do: retrieval, the context window, look-ups."""
+"""Reading projects' memory: routes of retrieval, of the context window and of search, which the MCP tools call too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from streams.api.projects.messages import (
     found_item,
 )
 from streams.api.projects.ports import Accesses, Projects
-from streams.api.projects.space import AskedProject, no_such
+from streams.api.projects.space import PROJECTS, AskedProject, OfProject, no_such
 from streams.api.users.messages import TurnAnswer, turn_answer
 from streams.api.users.ports import Turns
 from streams.http.problems import Problem, invalid_field
@@ -81,60 +81,66 @@ class ProjectReader:
         found = await self._projects.view(asked.app_id, asked.project_id)
         return found or ProjectView(asked.app_id, asked.project_id, self.policy)
 
-    async def retrieve(self, asked: AskedProject, request: RetrieveMemories) -> FoundItems:
-        """The memories and episodes that matter to a question.
+    @PROJECTS.post("/v1/projects/{project_id:path}/retrieve", "retrieve_project_memory", audits="text_read")
+    async def retrieve(self, asked: OfProject, body: RetrieveMemories) -> FoundItems:
+        """The memories and episodes that matter to a question, with what their relevance is made of.
 
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        view = await self.view(asked)
-        query = _query(request, request.query, request.context)
-        found = await self._found(view, query, request.strategy)
-        self._note(asked, accessed(found) if request.record_access else [])
+        named = AskedProject(asked)
+        view = await self.view(named)
+        query = _query(body, body.query, body.context)
+        found = await self._found(view, query, body.strategy)
+        self._note(named, accessed(found) if body.record_access else [])
         return FoundItems(results=list(map(found_item, found)))
 
-    async def search(self, asked: AskedProject, request: SearchProject) -> FoundItems:
-        """Everything that speaks of something.
+    @PROJECTS.post("/v1/projects/{project_id:path}/search", "search_project", audits="text_read")
+    async def search(self, asked: OfProject, body: SearchProject) -> FoundItems:
+        """Memories, episodes and chunks that speak of something, best first.
 
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        view = await self.view(asked)
+        named = AskedProject(asked)
+        view = await self.view(named)
         query = RetrievalQuery(
-            text=request.query, filters=request.filters, top_k=request.top_k, threshold=_any_threshold(request.strategy)
+            text=body.query, filters=body.filters, top_k=body.top_k, threshold=_any_threshold(body.strategy)
         )
-        found = await self._found(view, query, request.strategy)
-        self._note(asked, accessed(found) if request.record_access else [])
+        found = await self._found(view, query, body.strategy)
+        self._note(named, accessed(found) if body.record_access else [])
         return FoundItems(results=list(map(found_item, found)))
 
-    async def context(self, asked: AskedProject, request: BuildContext) -> ProjectContext:
-        """What a language model is to be told, within the budget.
+    @PROJECTS.post("/v1/projects/{project_id:path}/context", "assemble_project_context", audits="text_read")
+    async def context(self, asked: OfProject, body: BuildContext) -> ProjectContext:
+        """What a language model is to be told, within a token budget; warnings name what is not in.
 
         Raises:
             Problem: 422 the budget does not hold the system prompt.
             StoreUnavailable: The store does not answer.
         """
-        policy = _window(self.policy.context, request.budget)
-        view = await self.view(asked)
+        named = AskedProject(asked)
+        policy = _window(self.policy.context, body.budget)
+        view = await self.view(named)
         recent: list[ContextMessage] = []
-        conversation = view.conversations.get(request.conversation_id or "")
+        conversation = view.conversations.get(body.conversation_id or "")
         if conversation is not None:
-            said = await self.messages(asked, conversation)
+            said = await self.messages(named, conversation)
             recent = [ContextMessage(turn=each.turn, role=each.role, content=each.content) for each in said]
-        around = query_of(request.query, recent, policy).context
-        found = await self._found(view, _query(request, request.query, around), request.strategy)
-        telling = Telling(conversation_id=request.conversation_id, recent=recent, system_prompt=request.system_prompt)
+        around = query_of(body.query, recent, policy).context
+        found = await self._found(view, _query(body, body.query, around), body.strategy)
+        telling = Telling(conversation_id=body.conversation_id, recent=recent, system_prompt=body.system_prompt)
         try:
             built, ids = told(view, telling, found, policy, self._tokens)
         except BudgetTooSmall as error:
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "budget_too_small", str(error)) from None
-        self._note(asked, ids if request.record_access else [])
+        self._note(named, ids if body.record_access else [])
         return ProjectContext(
             text=built.text,
             total_tokens=built.total_tokens,
             items=built.items,
             budget=built.budget,
-            warnings=built.warnings + [_NOT_YET] * (conversation is None and request.conversation_id is not None),
+            warnings=built.warnings + [_NOT_YET] * (conversation is None and body.conversation_id is not None),
             retrieval_results=list(map(found_item, found)),
         )
 

@@ -11,34 +11,29 @@ from typing import Annotated, Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from fastapi import Path, Query
-from fastapi.responses import Response
+from msgspec import Meta, Struct
 
+from models.events.fields import Identifier
 from models.events.project import DeedResult
-from streams.api.projects import examples
-from streams.api.projects.command_messages import DeedAnswer, PendingDeed
-from streams.http.bodies import json_answer
+from streams.api.projects.command_messages import PendingDeed
 from streams.http.problems import Problem, invalid_field
-from streams.http.security import caller, require_admin
+from streams.http.route import Accepted, Group
+from streams.http.security import caller, require_role
+from streams.settings.http import TokenRole
 
-ProjectIdInPath = Annotated[
-    str,
-    Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[examples.PROJECT_ID]),
-]
-AppIdInQuery = Annotated[
-    str | None,
-    Query(
-        min_length=1,
-        max_length=256,
-        description="The project's app; none: the token's only one.",
-        examples=[examples.APP_ID],
-    ),
-]
+PROJECTS = Group("projects", "Memory of projects: typed, related, valid in time; commands for admins.")
 DONE_OUTCOMES = frozenset({"done", "unchanged"})
 _REFUSED = {
     "not_found": (HTTPStatus.NOT_FOUND, "not_found", "no such item: it may have been merged, displaced or erased"),
     "too_many": (HTTPStatus.CONFLICT, "too_many", "there are as many as the policy allows"),
 }
+
+
+class OfProject(Struct, frozen=True, kw_only=True):
+    """A request about a project."""
+
+    project_id: Annotated[Identifier, Meta(description="URL-encoded; any character.")]
+    app_id: Annotated[Identifier, Meta(description="The project's app; none: the token's only one.")] | None = None
 
 
 class AskedProject:
@@ -48,8 +43,8 @@ class AskedProject:
         Problem: 403 another tenant's app; 422 no app is named, or a name that no event can have.
     """
 
-    def __init__(self, app_id: str | None, project_id: str) -> None:
-        found = caller().app_of(app_id)
+    def __init__(self, asked: OfProject) -> None:
+        found, project_id = caller().app_of(asked.app_id), asked.project_id
         if found is None:
             raise invalid_field("app_id", "name the project's app: the same project id in two apps is two projects")
         for field, name in (("app_id", found), ("project_id", project_id)):
@@ -68,25 +63,20 @@ class AskedProject:
             "project_id": self.project_id,
             "timestamp": now,
             "request_id": uuid4().hex,
-            "by": require_admin().name,
+            "by": require_role(TokenRole.ADMIN).name,
         }
 
-    def answer(self, told: DeedAnswer | PendingDeed) -> Response:
-        """What came of a command; 202 and where to look if that is not seen yet."""
-        if isinstance(told, DeedAnswer):
-            return json_answer(told)
-        place = f"/v1/projects/{quote(self.project_id, safe='')}/standing?app_id={quote(self.app_id, safe='')}"
-        return json_answer(told, status=HTTPStatus.ACCEPTED, headers={"Location": place})
-
-    def pending(self, request_id: str) -> PendingDeed:
-        """It is written, and will be seen."""
-        return PendingDeed(
+    def pending(self, request_id: str) -> Accepted[PendingDeed]:
+        """It is written, and will be seen; and where to look."""
+        told = PendingDeed(
             success=False,
             pending=True,
             request_id=request_id,
             hint="the command is in the log and will be carried out, once: look again at the project; is the role "
             "memory running, and the role index?",
         )
+        place = f"/v1/projects/{quote(self.project_id, safe='')}/standing?app_id={quote(self.app_id, safe='')}"
+        return Accepted(told, {"Location": place})
 
 
 def require_done(result: DeedResult) -> DeedResult:

@@ -1,4 +1,4 @@
-"""Reading a session's topics: what it is about, and what was said of each (seed 001, API methods).
+"""Reading a session's topics: what it is about, and what was said of each.
 
 A session id may hold slashes, so a path can be read in two ways; the routes that end in a fixed word come first. Who
 has a topic called like one of them asks for it by `topic=`.
@@ -8,44 +8,66 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Query
+from msgspec import Meta, Struct
 
+from models.events.fields import Identifier
 from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from models.session.topics.reading import summary_message
-from streams.api import openapi
-from streams.api.users import examples
-from streams.http.audit import READS_TEXT, note_given
+from streams.api.apps.messages import now_utc
+from streams.api.sessions.turns import SessionId, SoughtText
+from streams.http.audit import note_given
+from streams.http.problems import Problem
+from streams.http.route import Group
 from streams.index.topic_memory import RememberedTopic, TopicMemory
 
-_SessionId = Annotated[
-    str,
-    Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[examples.SESSION_ID]),
-]
-_TopicId = Annotated[
-    str, Path(min_length=1, max_length=256, description="As the list has it.", examples=[examples.TOPIC_ID])
-]
-_Topic = Annotated[
-    str | None,
-    Query(
-        min_length=1, max_length=256, description="Id of a topic; none: the active one.", examples=[examples.TOPIC_ID]
-    ),
-]
-_Text = Annotated[
-    str,
-    Query(min_length=1, max_length=8_000, description="What the topics should be like.", examples=[examples.QUERY]),
-]
-_TopK = Annotated[int, Query(ge=1, le=100, description="How many at most.", examples=[5])]
-_IncludeGone = Annotated[
-    bool, Query(description="Also topics that were evicted or merged into another.", examples=[False])
-]
-_IncludePacked = Annotated[bool, Query(description="Also messages that were packed.", examples=[True])]
+_TOPICS = Group("topics", "What a session is about.")
+_NOT_FOUND = (HTTPStatus.NOT_FOUND,)
+_WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
 _MOST_GONE = 100
 _ZERO = timedelta(0)
+
+
+class OfSession(Struct, frozen=True, kw_only=True):
+    """A question about a session."""
+
+    session_id: SessionId
+
+
+class SessionTopics(OfSession, frozen=True, kw_only=True):
+    """A question for its topics."""
+
+    include_gone: _WithGone = False
+
+
+class SimilarTopics(OfSession, frozen=True, kw_only=True):
+    """A question for topics like a text."""
+
+    q: SoughtText
+    top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
+    include_gone: _WithGone = False
+
+
+class OfTopic(OfSession, frozen=True, kw_only=True):
+    """A question about one of its topics."""
+
+    topic: Annotated[Identifier, Meta(description="Id of a topic; none: the active one.")] | None = None
+
+
+class TopicHistory(OfTopic, frozen=True, kw_only=True):
+    """A question for what was said of it."""
+
+    include_packed: Annotated[bool, Meta(description="Also messages that were packed.")] = True
+
+
+class NamedTopic(OfSession, frozen=True, kw_only=True):
+    """A question for one of its topics."""
+
+    topic: Annotated[Identifier, Meta(description="As the list has it.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,93 +130,81 @@ class TimedMessage:
     timestamp: float
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def topics_router(memory: TopicMemory, policy: TopicPolicy, *, now: Callable[[], datetime] = _utc_now) -> APIRouter:
-    """Routes over one topic memory; include it last, since its last route takes any word behind `/topics/`.
+class TopicReader:
+    """Routes over one topic memory; the last one takes any word behind `/topics/`.
 
     Args:
         memory: What is indexed.
         policy: Half-lives.
         now: The clock that ages are measured by.
     """
-    router = APIRouter(prefix="/v1/sessions", tags=["topics"])
-    _add_lists(router, memory, policy, now)
-    _add_messages(router, memory)
-    _add_single(router, memory, policy, now)
-    return router
 
+    def __init__(self, memory: TopicMemory, policy: TopicPolicy, *, now: Callable[[], datetime] = now_utc) -> None:
+        self._memory = memory
+        self._policy = policy
+        self._now = now
 
-def _add_lists(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now: Callable[[], datetime]) -> None:
-    @router.get("/{session_id:path}/topics", dependencies=READS_TEXT, responses=openapi.example([examples.TOPIC]))
-    async def topics(session_id: _SessionId, include_gone: _IncludeGone = False) -> list[TopicAnswer]:
+    @_TOPICS.get("/v1/sessions/{session_id:path}/topics", "list_topics", audits="text_read")
+    async def topics(self, asked: SessionTopics) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
-        found = await memory.topics(session_id)
-        gone = await memory.gone(session_id, found, _MOST_GONE) if include_gone else []
-        return _answers([*found.kept, *gone], policy, now())
+        found = await self._memory.topics(asked.session_id)
+        gone = await self._memory.gone(asked.session_id, found, _MOST_GONE) if asked.include_gone else []
+        return self._answers([*found.kept, *gone])
 
-    @router.get(
-        "/{session_id:path}/topics/search",
-        dependencies=READS_TEXT,
-        responses=openapi.example([{**examples.TOPIC, "similarity": 0.62}]),
-    )
-    async def search(
-        session_id: _SessionId, q: _Text, top_k: _TopK = 5, include_gone: _IncludeGone = False
-    ) -> list[TopicAnswer]:
+    @_TOPICS.get("/v1/sessions/{session_id:path}/topics/search", "search_topics", audits="text_read")
+    async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first."""
-        found = await memory.find_similar(q, session_id, top_k, include_gone=include_gone)
-        return _answers(found, policy, now())
+        found = await self._memory.find_similar(asked.q, asked.session_id, asked.top_k, include_gone=asked.include_gone)
+        return self._answers(found)
 
-
-def _add_messages(router: APIRouter, memory: TopicMemory) -> None:
-    @router.get("/{session_id:path}/context", dependencies=READS_TEXT, responses=openapi.example(examples.MESSAGES))
-    async def context(session_id: _SessionId, topic: _Topic = None) -> list[ChatMessage]:
+    @_TOPICS.get(
+        "/v1/sessions/{session_id:path}/context", "assemble_topic_context", audits="text_read", errors=_NOT_FOUND
+    )
+    async def context(self, asked: OfTopic) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first."""
-        found = await _found(memory, session_id, topic)
+        found = await _found(self._memory, asked.session_id, asked.topic)
         if found is None:
             return []
-        note_given(turns := await memory.messages(found, include_packed=False))
+        note_given(turns := await self._memory.messages(found, include_packed=False))
         said = [ChatMessage(turn.role, turn.content) for turn in turns]
         return said if found.summary is None else [ChatMessage(**summary_message(found.summary)), *said]
 
-    @router.get("/{session_id:path}/history", dependencies=READS_TEXT, responses=openapi.example(examples.HISTORY))
-    async def history(
-        session_id: _SessionId, topic: _Topic = None, include_packed: _IncludePacked = True
-    ) -> list[TimedMessage]:
+    @_TOPICS.get("/v1/sessions/{session_id:path}/history", "list_topic_messages", audits="text_read", errors=_NOT_FOUND)
+    async def history(self, asked: TopicHistory) -> list[TimedMessage]:
         """Every message of a topic that is still indexed, in order of time; the archive has those before."""
-        found = await _found(memory, session_id, topic)
+        found = await _found(self._memory, asked.session_id, asked.topic)
         if found is None:
             return []
-        turns = await memory.messages(found, include_packed=include_packed)
-        note_given(turns)
+        turns = await self._memory.messages(found, include_packed=asked.include_packed)
         return [TimedMessage(turn.role, turn.content, turn.timestamp.timestamp()) for turn in turns]
 
-
-def _add_single(router: APIRouter, memory: TopicMemory, policy: TopicPolicy, now: Callable[[], datetime]) -> None:
-    @router.get("/{session_id:path}/stats", dependencies=READS_TEXT, responses=openapi.example(examples.STATS))
-    async def stats(session_id: _SessionId, topic: _Topic = None) -> TopicStats:
-        """Statistics of a topic under the seed's names."""
-        found = await _found(memory, session_id, topic)
+    @_TOPICS.get("/v1/sessions/{session_id:path}/stats", "get_topic_statistics", audits="text_read", errors=_NOT_FOUND)
+    async def stats(self, asked: OfTopic) -> TopicStats:
+        """Statistics of a topic."""
+        found = await _found(self._memory, asked.session_id, asked.topic)
         if found is None:
-            raise HTTPException(HTTPStatus.NOT_FOUND, "the session has no active topic (yet): ask again after a turn")
-        return _stats(found, policy, now())
+            detail = "the session has no active topic (yet): ask again after a turn"
+            raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+        return _stats(found, self._policy, self._now())
 
-    @router.get("/{session_id:path}/topics/{topic}", dependencies=READS_TEXT, responses=openapi.example(examples.TOPIC))
-    async def one(session_id: _SessionId, topic: _TopicId) -> TopicAnswer:
+    @_TOPICS.get("/v1/sessions/{session_id:path}/topics/{topic}", "get_topic", audits="text_read", errors=_NOT_FOUND)
+    async def one(self, asked: NamedTopic) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
-        found = await memory.topic(session_id, topic)
+        found = await self._memory.topic(asked.session_id, asked.topic)
         if found is None:
             raise _unknown_topic()
-        return _answer(found, policy, now())
+        return _answer(found, self._policy, self._now())
+
+    def _answers(self, topics: Sequence[RememberedTopic]) -> list[TopicAnswer]:
+        now = self._now()
+        return [_answer(topic, self._policy, now) for topic in topics]
 
 
 async def _found(memory: TopicMemory, session_id: str, topic: str | None) -> RememberedTopic | None:
     """A topic, or the active one; None where there is no active one.
 
     Raises:
-        HTTPException: 404, the named topic is not known.
+        Problem: 404, the named topic is not known.
     """
     found = await memory.topic(session_id, topic)
     if found is None and topic is not None:
@@ -202,9 +212,10 @@ async def _found(memory: TopicMemory, session_id: str, topic: str | None) -> Rem
     return found
 
 
-def _unknown_topic() -> HTTPException:
-    return HTTPException(
+def _unknown_topic() -> Problem:
+    return Problem(
         HTTPStatus.NOT_FOUND,
+        "not_found",
         "no such topic in this session: GET /v1/sessions/{id}/topics?include_gone=true lists its topics; "
         "older ones are in the archive (`turntide query`)",
     )
@@ -225,11 +236,6 @@ def _stats(topic: RememberedTopic, policy: TopicPolicy, now: datetime) -> TopicS
         age_seconds=max(now - topic.created_at, _ZERO).total_seconds(),
         inactive_seconds=max(now - topic.last_active_at, _ZERO).total_seconds(),
     )
-
-
-def _answers(topics: Sequence[RememberedTopic], policy: TopicPolicy, now: datetime) -> list[TopicAnswer]:
-    note_given(topics)
-    return [_answer(topic, policy, now) for topic in topics]
 
 
 def _answer(topic: RememberedTopic, policy: TopicPolicy, now: datetime) -> TopicAnswer:

@@ -1,63 +1,72 @@
-"""Reading a session's turns: the ones like a text, and the last ones (seed 000, layer 4)."""
+"""Reading a session's turns: the ones like a text, and the last ones.
+
+A session id is any 1-256 characters: paths let an encoded slash through.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from msgspec import Meta, Struct
 
-from streams.api import openapi
-from streams.api.users import examples
-from streams.http.audit import READS_TEXT, note_given
+from models.events.fields import Identifier
+from streams.api.users.messages import MAX_QUERY_CHARS
+from streams.http.route import Group
 from streams.index.session_memory import RememberedTurn, SessionVectorMemory
 
-# A session id is any 1-256 characters: `:path` lets an encoded slash through.
-_SessionId = Annotated[
-    str,
-    Path(min_length=1, max_length=256, description="URL-encoded; any character.", examples=[examples.SESSION_ID]),
-]
-_Text = Annotated[
-    str,
-    Query(min_length=1, max_length=8_000, description="What the turns should be like.", examples=[examples.QUERY]),
-]
-_TopK = Annotated[int, Query(ge=1, le=100, description="How many at most.", examples=[5])]
-_Last = Annotated[int, Query(ge=1, le=1_000, description="How many at most.", examples=[10])]
+_SESSIONS = Group("sessions", "Turns of one session.")
+
+SessionId = Annotated[Identifier, Meta(description="URL-encoded; any character.")]
+SoughtText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, description="What is looked for.")]
 
 
-def index_router(memory: SessionVectorMemory, *, topic_prefix: str) -> APIRouter:
-    """The route that says what this index is: two roles on one machine are told apart by the prefix."""
-    router = APIRouter(prefix="/v1/index", tags=["memory"])
+class SimilarTurns(Struct, frozen=True, kw_only=True):
+    """A question for turns like a text."""
 
-    @router.get("", responses=openapi.example(examples.INDEX))
-    async def index() -> dict[str, str | int]:
-        """How many turns are indexed, of all sessions that the caller may read, and of which topics."""
-        return {"topic_prefix": topic_prefix, "turns": await memory.count()}
-
-    return router
+    session_id: SessionId
+    q: SoughtText
+    top_k: Annotated[int, Meta(ge=1, le=100, description="How many at most.")] = 5
 
 
-def similar_router(memory: SessionVectorMemory) -> APIRouter:
-    """Routes over one vector memory. An unknown session has no turns; it is no error."""
-    router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
+class LastTurns(Struct, frozen=True, kw_only=True):
+    """A question for the newest turns."""
 
-    @router.get(
-        "/{session_id:path}/similar", dependencies=READS_TEXT, responses=openapi.example([examples.SIMILAR_TURN])
-    )
-    async def similar(session_id: _SessionId, q: _Text, top_k: _TopK = 5) -> list[RememberedTurn]:
+    session_id: SessionId
+    last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10
+
+
+class IndexAnswer(Struct, frozen=True, kw_only=True):
+    """What an index holds: two roles on one machine are told apart by the prefix."""
+
+    topic_prefix: str
+    """Of the topics that are indexed."""
+    turns: int
+    """Of all sessions that the caller may read."""
+
+
+class SessionReader:
+    """Routes over one vector memory. An unknown session has no turns; it is no error.
+
+    Args:
+        memory: What is indexed.
+        topic_prefix: Of the topics that are.
+    """
+
+    def __init__(self, memory: SessionVectorMemory, *, topic_prefix: str) -> None:
+        self._memory = memory
+        self._topic_prefix = topic_prefix
+
+    @_SESSIONS.get("/v1/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
+    async def similar(self, asked: SimilarTurns) -> list[RememberedTurn]:
         """Turns of the session most like `q`, best first."""
-        found = await memory.find_similar(q, session_id, top_k)
-        note_given(found)
-        return found
+        return await self._memory.find_similar(asked.q, asked.session_id, asked.top_k)
 
-    @router.get(
-        "/{session_id:path}/turns",
-        dependencies=READS_TEXT,
-        responses=openapi.example([{**examples.SIMILAR_TURN, "similarity": None}]),
-    )
-    async def turns(session_id: _SessionId, last: _Last = 10) -> list[RememberedTurn]:
+    @_SESSIONS.get("/v1/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
+    async def turns(self, asked: LastTurns) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
-        found = await memory.last_turns(session_id, last)
-        note_given(found)
-        return found
+        return await self._memory.last_turns(asked.session_id, asked.last)
 
-    return router
+    @_SESSIONS.get("/v1/index", "describe_index")
+    async def index(self) -> IndexAnswer:
+        """How many turns are indexed, of all sessions that the caller may read, and of which topics."""
+        return IndexAnswer(topic_prefix=self._topic_prefix, turns=await self._memory.count())

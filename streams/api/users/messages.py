@@ -87,6 +87,32 @@ class SearchMemory(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     top_k: TopK = 10
 
 
+class OfUser(Struct, frozen=True, kw_only=True):
+    """A question about a user."""
+
+    user_id: UserId
+    app_id: AppId | None = None
+
+
+class UserFacts(OfUser, frozen=True, kw_only=True):
+    """A question for a user's facts."""
+
+    category: Annotated[FactCategory, Meta(description="Only facts of this kind.")] | None = None
+    include_past: Annotated[bool, Meta(description="Also values that no longer hold.")] = False
+
+
+class UserEpisodes(OfUser, frozen=True, kw_only=True):
+    """A question for a user's episodes."""
+
+    limit: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 20
+
+
+class RecentTurns(OfUser, frozen=True, kw_only=True):
+    """A question for a user's last turns."""
+
+    last: Annotated[int, Meta(ge=1, le=MAX_RECENT, description="How many at most.")] = 10
+
+
 # --- answers
 
 
@@ -226,16 +252,6 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     short_term: list[TurnRef] = []
     facts: int = 0
     episodes: int = 0
-
-
-class UserFacts(Struct, frozen=True, kw_only=True):
-    """A question for a user's facts."""
-
-    user_id: UserId
-    app_id: AppId | None = None
-    category: FactCategory | None = None
-    include_past: bool = False
-    min_importance: Ratio = 0.0
 
 
 def fact_answer(fact: Fact) -> FactAnswer:

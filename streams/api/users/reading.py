@@ -1,4 +1,7 @@
-"""Reading a user's memory (seed 002, flow 3): what the HTTP routes and the MCP tools both call.
+"""Reading users' memory: routes of retrieval, the whole prompt, search and look-ups, which the MCP tools call too.
+
+A user id may hold slashes, so the routes that end in a fixed word come first; who has a user called like one of them
+asks for its standing by `/standing`.
 
 Everything is read for the caller of the request (`streams.http.security`): an app that is not the caller's is refused,
 the stores below give only the caller's apps (`streams.http.tenancy`), and what comes back is looked through once more.
@@ -25,11 +28,14 @@ from streams.api.users.messages import (
     FactAnswer,
     Found,
     LeftOut,
+    OfUser,
+    RecentTurns,
     Retrieve,
     Retrieved,
     SearchMemory,
     StandingAnswer,
     TurnAnswer,
+    UserEpisodes,
     UserFacts,
     episode_answer,
     fact_answer,
@@ -38,11 +44,14 @@ from streams.api.users.messages import (
 )
 from streams.api.users.ports import Search, Turns, Users, Visibility
 from streams.api.users.visibility import Waiting
+from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
+from streams.http.route import Group
 from streams.http.security import Caller, caller
 from streams.index.scope import Scope
 from streams.index.session_memory import RememberedTurn
 
+_USERS = Group("memory", "What is remembered of users, and finding it.")
 CONTEXT_MIN_IMPORTANCE = 0.5
 """Of facts that go into a prompt (seed 002, stage 1)."""
 CONTEXT_EPISODES = 3
@@ -112,42 +121,46 @@ class MemoryReader:
         self._episode_distance = episode_distance
         self._apps = apps or AppContext()
 
-    async def retrieve(self, request: Retrieve) -> Retrieved:
-        """Facts by exact filter, episodes by vector search, and both as text: the seed's three stages.
+    @_USERS.post("/v1/retrieve", "retrieve_memory", audits="text_read")
+    async def retrieve(self, body: Retrieve) -> Retrieved:
+        """What is known of a user that matters to a question: facts, near episodes, and both as text for a prompt.
 
         Raises:
             Problem: 403 another tenant's app; 504 the turn to wait for did not come.
             StoreUnavailable: The store does not answer.
         """
-        whose = _Whose.asked(request.user_id, request.app_id)
-        await self._wait(request.after)
-        distance = self._episode_distance if request.max_distance is None else request.max_distance
+        whose = _Whose.asked(body.user_id, body.app_id)
+        await self._wait(body.after)
+        distance = self._episode_distance if body.max_distance is None else body.max_distance
         facts, episodes = await asyncio.gather(
-            self._facts(whose, request.min_importance),
-            self._near_episodes(whose, request.query, distance, request.top_k_episodes),
+            self._facts(whose, body.min_importance),
+            self._near_episodes(whose, body.query, distance, body.top_k_episodes),
         )
-        injection = format_for_injection(facts, episodes) if request.format else None
+        injection = format_for_injection(facts, episodes) if body.format else None
         return Retrieved(structured_facts=facts, episodic_context=episodes, injection=injection)
 
-    async def context(self, request: AssembleContext) -> AssembledContext:
-        """The seed's whole prompt within the budget, behind the memories of the app if they are wanted.
+    @_USERS.post("/v1/context", "assemble_context", audits="text_read")
+    async def context(self, body: AssembleContext) -> AssembledContext:
+        """The whole prompt for a question within a token budget: facts first, then last turns, then episodes.
+
+        If they are wanted, memories of the app come before all of it.
 
         Raises:
             Problem: 403 another tenant's app; 422 memories of no app in particular; 504 the turn to wait for did not
                 come.
             StoreUnavailable: The store does not answer.
         """
-        whose = _Whose.asked(request.user_id, request.app_id)
-        wanted = wanted_app(request, whose.app_id)
-        await self._wait(request.after)
+        whose = _Whose.asked(body.user_id, body.app_id)
+        wanted = wanted_app(body, whose.app_id)
+        await self._wait(body.after)
         remembered, facts, episodes, recent = await asyncio.gather(
-            self._apps.preface(wanted, whose.user_id, request.token_budget),
+            self._apps.preface(wanted, whose.user_id, body.token_budget),
             self._facts(whose, CONTEXT_MIN_IMPORTANCE),
-            self._near_episodes(whose, request.query, self._episode_distance, CONTEXT_EPISODES),
-            self._conversation(whose, request.session_id, request.recent_turns),
+            self._near_episodes(whose, body.query, self._episode_distance, CONTEXT_EPISODES),
+            self._conversation(whose, body.session_id, body.recent_turns),
         )
         text = "" if remembered is None else remembered.text
-        fitted = fit_prompt(facts, episodes, recent, token_budget=request.token_budget, preface=text)
+        fitted = fit_prompt(facts, episodes, recent, token_budget=body.token_budget, preface=text)
         return AssembledContext(
             prompt=fitted.prompt,
             tokens=fitted.tokens,
@@ -163,24 +176,25 @@ class MemoryReader:
             ),
             app_memories=UNSET if remembered is None else remembered.memories,
             app_memories_text=UNSET if remembered is None else text,
-            injection_point=request.injection_point or UNSET,
+            injection_point=body.injection_point or UNSET,
         )
 
-    async def search(self, request: SearchMemory) -> Found:
-        """Turns or episodes by words and likeness, best first.
+    @_USERS.post("/v1/search", "search_memory", audits="text_read")
+    async def search(self, body: SearchMemory) -> Found:
+        """Turns or episodes of a user, a session or an app, by words and likeness together, best first.
 
         Raises:
             Problem: 403 another tenant's app; 422 neither a user nor a session nor an app is named.
             StoreUnavailable: The store does not answer.
         """
         asked_by = caller()
-        if request.user_id is None and request.session_id is None and request.app_id is None:
+        if body.user_id is None and body.session_id is None and body.app_id is None:
             raise invalid_field("user_id", "name a user_id, a session_id or an app_id to search in")
-        if request.kind == "episodes" and request.session_id is not None:
+        if body.kind == "episodes" and body.session_id is not None:
             raise invalid_field("session_id", "episodes are of a user, across sessions: name a user_id or an app_id")
-        scope = Scope(asked_by.apps_of(request.app_id), request.user_id, request.session_id)
-        if request.kind == "episodes":
-            ranked = await self._search.episodes(request.query, scope, request.top_k)
+        scope = Scope(asked_by.apps_of(body.app_id), body.user_id, body.session_id)
+        if body.kind == "episodes":
+            ranked = await self._search.episodes(body.query, scope, body.top_k)
             return Found(
                 episodes=[
                     EpisodeHit(score=score, episode=episode_answer(episode))
@@ -188,53 +202,56 @@ class MemoryReader:
                     if asked_by.may_read(episode.app_id)
                 ]
             )
-        found = await self._search.turns(request.query, scope, request.top_k)
+        found = await self._search.turns(body.query, scope, body.top_k)
         return Found(turns=[turn_hit(each) for each in found if asked_by.may_read(each.turn.app_id)])
 
-    async def facts(self, request: UserFacts) -> list[FactAnswer]:
-        """Facts of a user: active ones first, the most important first.
+    @_USERS.get("/v1/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
+    async def facts(self, asked: UserFacts) -> list[FactAnswer]:
+        """Facts of a user, those that hold first, the most important first.
 
         Raises:
             Problem: 403 another tenant's app.
         """
-        whose = _Whose.asked(request.user_id, request.app_id)
+        whose = _Whose.asked(asked.user_id, asked.app_id)
         found = await self._users.facts(
             whose.app_id,
             whose.user_id,
-            min_importance=request.min_importance,
-            category=request.category,
-            include_past=request.include_past,
+            category=asked.category,
+            include_past=asked.include_past,
         )
         return list(map(fact_answer, whose.readable(found)))
 
-    async def episodes(self, user_id: str, app_id: str | None, limit: int) -> list[EpisodeAnswer]:
+    @_USERS.get("/v1/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read")
+    async def episodes(self, asked: UserEpisodes) -> list[EpisodeAnswer]:
         """Episodes of a user, the latest first.
 
         Raises:
             Problem: 403 another tenant's app.
         """
-        whose = _Whose.asked(user_id, app_id)
-        found = await self._users.episodes(whose.app_id, user_id, limit=limit)
+        whose = _Whose.asked(asked.user_id, asked.app_id)
+        found = await self._users.episodes(whose.app_id, whose.user_id, limit=asked.limit)
         return list(map(episode_answer, whose.readable(found)))
 
-    async def recent(self, user_id: str, app_id: str | None, last: int) -> list[TurnAnswer]:
+    @_USERS.get("/v1/users/{user_id:path}/recent", "list_recent_turns", audits="text_read")
+    async def recent(self, asked: RecentTurns) -> list[TurnAnswer]:
         """The last turns of a user across sessions, in order of arrival: the short-term tier.
 
         Raises:
             Problem: 403 another tenant's app.
         """
-        return await self._conversation(_Whose.asked(user_id, app_id), None, last)
+        return await self._conversation(_Whose.asked(asked.user_id, asked.app_id), None, asked.last)
 
-    async def standing(self, user_id: str, app_id: str | None) -> StandingAnswer:
-        """How far a user's memory is; zeros for one that nothing is known of.
+    @_USERS.get("/v1/users/{user_id:path}/standing", "get_user_standing", "/v1/users/{user_id:path}")
+    async def standing(self, asked: OfUser) -> StandingAnswer:
+        """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none.
 
         Raises:
             Problem: 403 another tenant's app.
         """
-        whose = _Whose.asked(user_id, app_id)
-        found = await self._users.standing(whose.app_id, user_id)
+        whose = _Whose.asked(asked.user_id, asked.app_id)
+        found = await self._users.standing(whose.app_id, whose.user_id)
         if found is None or not whose.caller.may_read(found.app_id):
-            return StandingAnswer(user_id=user_id, app_id=whose.app_id, known=False)
+            return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, known=False)
         return StandingAnswer(
             user_id=found.user_id,
             app_id=found.app_id,
@@ -250,6 +267,7 @@ class MemoryReader:
 
     async def _wait(self, after: After | None) -> None:
         if after is not None:
+            extend_deadline(after.timeout_ms / 1_000)  # what a caller waits for is none of the time an answer may take
             await self._waiting.until(after)
 
     async def _facts(self, whose: _Whose, min_importance: float) -> list[FactAnswer]:

@@ -1,0 +1,207 @@
+"""Serving declared routes: what is asked is decoded, and what is answered encoded, by msgspec, once.
+
+Who asks is looked at first (the role, then the permission to read text), then parameters, then the body. A wrong one is
+refused with 422 that names the field and never what it held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+from math import isfinite
+from typing import Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.routing import Route as StarletteRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from streams.http.audit import begin, note, note_given, note_ids
+from streams.http.problems import invalid_field, undecodable
+from streams.http.route import Answer, Reach, Route, declared, template
+from streams.http.security import require_role
+
+_encode = msgspec.json.Encoder().encode
+_BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fromkeys(
+    ("0", "false", "f", "no", "n", "off"), False
+)
+"""Words for booleans in a query."""
+_MATCHED = "turntide.matched"
+
+
+class Endpoint(StarletteRoute):
+    """What is asked at one path: a declared route, or an ASGI app that is no part of the contract.
+
+    Attributes:
+        reach: Who is let in.
+        lasting: Whether its answers last.
+        declared: What it declares; None for what is no part of the contract.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        answers: Callable[[Request], Awaitable[Response]] | ASGIApp,
+        methods: Sequence[str],
+        *,
+        reach: Reach = "token",
+        declared: Route | None = None,
+    ) -> None:
+        super().__init__(path, answers, methods=methods)
+        self.methods = set(methods)  # a GET is no HEAD unless it says so
+        self.path_format = template(path)
+        self.reach = reach
+        self.declared = declared
+        self.lasting = declared is not None and declared.lasting
+
+
+def endpoints_of(*owners: object) -> list[Endpoint]:
+    """Every route that the classes of some objects declare, in their order: the first that fits is asked."""
+    return [
+        Endpoint(path, _answering(route, method), [route.method], reach=route.reach, declared=route)
+        for owner in owners
+        for route, method in declared(owner)
+        for path in route.paths
+    ]
+
+
+class Matching:
+    """ASGI middleware, outermost: finds the route once, for everything that stands before it.
+
+    Args:
+        app: What stands behind, at its end `answer`.
+        routes: In the order in which they are tried.
+    """
+
+    def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
+        self._app = app
+        self._routes = list(routes)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with what was found."""
+        if scope["type"] == "http":
+            scope[_MATCHED] = self._match(scope)
+        await self._app(scope, receive, send)
+
+    def _match(self, scope: Scope) -> tuple[Match, BaseRoute | None, Scope]:
+        found: tuple[Match, BaseRoute | None, Scope] = (Match.NONE, None, {})
+        for route in self._routes:
+            match, child = route.matches(scope)
+            if match is Match.FULL:
+                return match, route, child
+            if match is Match.PARTIAL and found[1] is None:
+                found = (match, route, child)
+        return found
+
+
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """ASGI app, innermost: ask the route that was found.
+
+    Raises:
+        HTTPException: 404, there is none; 405, none with this method.
+    """
+    match, route, child = scope[_MATCHED]
+    if route is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    scope.update(child)
+    if match is Match.FULL:
+        scope["route"] = route
+    await route.handle(scope, receive, send)
+
+
+def reach_of(scope: Scope) -> Reach:
+    """Who is let in to what a request asks; what fits no route is told to holders of tokens only."""
+    route = scope[_MATCHED][1] if _MATCHED in scope else None
+    return route.reach if isinstance(route, Endpoint) else "token"
+
+
+def is_lasting(scope: Scope) -> bool:
+    """Whether the answer to a request lasts."""
+    route = scope[_MATCHED][1] if _MATCHED in scope else None
+    return isinstance(route, Endpoint) and route.lasting
+
+
+def _answering(route: Route, method: Callable[..., Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:
+    bind = None if route.takes is None else _Binding(route.takes)
+    decoder = None if route.body is None else msgspec.json.Decoder(route.body)
+
+    async def endpoint(request: Request) -> Response:
+        if route.reach == "token":
+            require_role(route.role)
+            begin(template(request.scope["route"].path), anonymous=route.anonymous)
+            note_ids(request.query_params.get)
+            note_ids(request.path_params.get)
+            if route.audits is not None:
+                note(route.audits)
+        given: list[Any] = [] if bind is None else [bind(request)]
+        named: dict[str, Any] = {"request": request} if route.wants_request else {}
+        if decoder is not None:
+            named["body"] = _decoded(await request.body(), decoder)
+        answered = await method(*given, **named)
+        if isinstance(answered, Response):
+            return answered
+        if not isinstance(answered, Answer):
+            answered = Answer(answered)
+        note_given(answered.body)
+        return Response(_encode(answered.body), answered.status, answered.headers, media_type="application/json")
+
+    return endpoint
+
+
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """The request's body.
+
+    Raises:
+        Problem: 422, with the field and without what it held.
+    """
+    try:
+        asked = decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise undecodable(error, decoder.type) from None
+    note_ids(lambda name: getattr(asked, name, None))
+    return asked
+
+
+class _Binding:
+    """Parameters of a path and a query as a struct; the last of several counts, but for lists."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._kind = kind
+        fields = msgspec.structs.fields(kind)
+        info = {each.name: each for each in msgspec.inspect.type_info(kind).fields}  # type: ignore[attr-defined]
+        self._names = {each.name: each.encode_name for each in fields}
+        self._required = [each.encode_name for each in fields if each.required]
+        self._lists = {name for name in self._names if _has(info[name].type, msgspec.inspect.ListType)}
+        self._booleans = {name for name in self._names if _has(info[name].type, msgspec.inspect.BoolType)}
+        self._floats = {name for name in self._names if _has(info[name].type, msgspec.inspect.FloatType)}
+
+    def __call__(self, request: Request) -> msgspec.Struct:
+        """The struct.
+
+        Raises:
+            Problem: 422, with the parameter and without what it held.
+        """
+        query, given = request.query_params, dict[str, Any](request.path_params)
+        for name, told in self._names.items():
+            if told in query and told not in given:
+                value: Any = query.getlist(told) if name in self._lists else query[told]
+                given[told] = _BOOLEANS.get(value.lower(), value) if name in self._booleans else value
+        for name in self._required:
+            if name not in given:
+                raise invalid_field(name, "is missing")
+        try:
+            asked = msgspec.convert(given, self._kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise undecodable(error, self._kind) from None
+        for name in self._floats:
+            if (number := getattr(asked, name)) is not None and not isfinite(number):
+                raise invalid_field(name, "Expected a finite number")
+        return asked
+
+
+def _has(kind: msgspec.inspect.Type, wanted: type[msgspec.inspect.Type]) -> bool:
+    inner: Mapping[str, Any] = {"kinds": kind.types} if isinstance(kind, msgspec.inspect.UnionType) else {}
+    return isinstance(kind, wanted) or any(isinstance(each, wanted) for each in inner.get("kinds", ()))

@@ -1,0 +1,131 @@
+"""Examples in the contract, made of the types: one small conversation, whichever struct it is told in.
+
+A field gives its own by `Meta(examples=[…])`; else its name says what stands there, else its type.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from msgspec import inspect
+
+_SAID, _LATER = "2026-03-01T12:00:00Z", "2026-03-01T12:19:00Z"
+_EARLY = ("started_at", "created_at", "valid_from", "recorded_at", "said_at", "requested_at", "date_from", "born")
+_ITEM, _OTHER_ITEM = "mjuohs00-9c1d22ab", "mjuohs00-1f0e77cd"
+_QUERY = "What did we discuss about databases?"
+_TEXT = "We decided to use PostgreSQL."
+_NAMED: dict[str, Any] = {
+    "app_id": "support",
+    "user_id": "user-17",
+    "session_id": "order-4711",
+    "conversation_id": "planning-1",
+    "source_conversation_id": "planning-1",
+    "related_conversations": "planning-1",
+    "project_id": "web",
+    "topic": "6f1a3c50-4c4e-5a57-9f6e-0a8f3f6f2d11",
+    "topic_id": "6f1a3c50-4c4e-5a57-9f6e-0a8f3f6f2d11",
+    "alert_id": "1b4e28ba-2fa1-51d2-883f-0016d3cca427",
+    "request_id": "5b0f9a2c7d1e4c63a8f20b94e6d3c718",
+    "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    "subject": "database",
+    "target_id": _OTHER_ITEM,
+    "shared_with": "sales",
+    "q": _QUERY,
+    "query": _QUERY,
+    "key": "name",
+    "value": "Alex",
+    "content": _TEXT,
+    "text": _TEXT,
+    "title": "PostgreSQL it is",
+    "topic_title": "Which database fits our vectors?",
+    "summary": "User asked about vector databases. Discussed FAISS vs pgvector.",
+    "injection": "## User Profile\n- name: Alex",
+    "turn_range": "turns 1-20",
+    "turn": 20,
+    "last": 20,
+    "last_turn": 20,
+    "turn_end": 20,
+    "turn_count": 21,
+    "importance": 0.7,
+    "tags": "pgvector",
+    "tag": "pgvector",
+    "category": "architecture",
+    "key_topics": "databases",
+    "relation": "depends_on",
+    "summarised_by": "extractive",
+    "extracted_by": "rules",
+    "made_by": "rules",
+    "cause": "raised",
+    "severity": "critical",
+    "mode": "critical",
+    "state": "ready",
+    "topic_prefix": "turntide",
+    "by": "local",
+    "store": "archive turns",
+    "format": "turntide.memories",
+    "status": "active",
+    "after": f"0.5:{_ITEM}",
+    "before": _ITEM,
+    "next": "",
+}
+"""Values by the names of fields; of a list those of its items."""
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def example_of(kind: Any, name: str = "") -> Any:
+    """An example of a type as it stands in JSON.
+
+    Args:
+        kind: Any that msgspec knows.
+        name: Of the field that holds it.
+
+    >>> example_of(int, "turn"), example_of(list[str], "keyTopics")
+    (20, ['databases'])
+    """
+    return _example(_info(kind), name)
+
+
+@cache
+def _info(kind: Any) -> inspect.Type:
+    return inspect.type_info(kind)
+
+
+def _example(info: inspect.Type, name: str) -> Any:
+    word = _WORD.sub("_", name).lower()
+    match info:
+        case inspect.Metadata(extra_json_schema={"examples": [first, *_]}):
+            return first
+        case inspect.Metadata():
+            return _example(info.type, name)
+        case inspect.StructType() | inspect.DataclassType():
+            tag = {info.tag_field: info.tag} if isinstance(info, inspect.StructType) and info.tag_field else {}
+            return tag | {each.encode_name: _example(each.type, each.encode_name) for each in info.fields}
+        case inspect.UnionType():
+            return _example(next(each for each in info.types if not isinstance(each, inspect.NoneType)), name)
+        case inspect.ListType() | inspect.SetType() | inspect.VarTupleType():
+            return [_example(info.item_type, name)]
+        case inspect.DictType():
+            return {_example(info.key_type, "key"): _example(info.value_type, "")}
+        case inspect.EnumType():
+            values = [each.value for each in info.cls]
+            return _NAMED[word] if _NAMED.get(word) in values else values[0]
+        case inspect.LiteralType():
+            return _NAMED[word] if _NAMED.get(word) in info.values else info.values[0]
+        case inspect.DateTimeType():
+            return _SAID if word in _EARLY else _LATER
+        case inspect.BoolType():
+            return False
+        case inspect.IntType() | inspect.FloatType():
+            return _number(info, _NAMED.get(word))
+        case inspect.StrType():
+            likely = (_NAMED.get(word), _ITEM if word.endswith("id") else "…", _ITEM, "depends_on")
+            return next(each for each in likely if isinstance(each, str) and re.search(info.pattern or "", each))
+    return None
+
+
+def _number(info: inspect.IntType | inspect.FloatType, named: Any) -> float:
+    wanted = named if isinstance(named, int | float) else 1 if isinstance(info, inspect.IntType) else 0.5
+    least = wanted if info.ge is None else max(wanted, info.ge)
+    return least if info.le is None else min(least, info.le)

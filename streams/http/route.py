@@ -1,0 +1,250 @@
+"""Declared HTTP routes: method, path, parameters, body, answer and errors, each said once at the method that answers.
+
+    class UserMemory:
+        @USERS.get("/v1/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
+        async def facts(self, asked: UserFacts) -> list[FactAnswer]: ...
+
+The first argument is a `msgspec.Struct` whose fields are taken from the path and the query; one that is called `body`
+is the body. What the method returns is the answer: a struct or a list of them with 200, `Accepted` with 202. OpenAPI
+(`streams.http.openapi`), serving (`streams.http.answering`), MCP tools and the clients of the command line read the
+same declaration (`route_of`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from http import HTTPStatus
+from types import UnionType
+from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, Union, Unpack, get_args, get_origin
+from typing import get_type_hints as hints_of
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+from starlette.responses import Response
+
+from streams.settings.http import TokenRole
+
+Audited = Literal["text_read", "acted"]
+"""What is noted of a request: its answer holds what was said, or it changes something."""
+Reach = Literal["token", "open", "probe", "metrics"]
+"""Who is let in: holders of a token; everybody; orchestrators, however often; who may read counts of all tenants."""
+
+_Answer = TypeVar("_Answer")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+_DECLARED = "__route__"
+_PARAMETER = re.compile(r"{(\w+)(?::\w+)?}")
+_SECTIONS = re.compile(r"\n\s*(?:Args|Returns|Raises):\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[_Answer]):
+    """An answer with headers of its own."""
+
+    body: _Answer
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def status(self) -> HTTPStatus:
+        """With which it comes."""
+        return HTTPStatus.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted(Answer[_Answer]):
+    """It is in the log and will be carried out; what comes of it is not seen yet."""
+
+    @property
+    def status(self) -> HTTPStatus:
+        """With which it comes."""
+        return HTTPStatus.ACCEPTED
+
+
+class Rules(TypedDict, total=False):
+    """What else a route declares; see `Route`."""
+
+    role: TokenRole
+    audits: Audited
+    anonymous: bool
+    reach: Reach
+    lasting: bool
+    errors: tuple[HTTPStatus, ...]
+    deprecated: tuple[str, ...]
+    also: Mapping[str, str]
+
+
+class _Parts(NamedTuple):
+    takes: type[Struct] | None
+    body: type[Struct] | None
+    request: bool
+    answers: Mapping[HTTPStatus, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """One route.
+
+    Attributes:
+        group: What it belongs to.
+        method: Of HTTP.
+        paths: As Starlette has them; `{name:path}` may hold slashes. The first is told to clients.
+        operation: Its id, `snake_case`: what it does to what.
+        function: What answers it, as the class has it.
+        role: Least role of a token that may ask it.
+        audits: What is noted of each request; None: nothing.
+        anonymous: Whether the note does not say whom the request is about: it would outlive an erasure.
+        reach: Who is let in at all.
+        lasting: Whether its answers last; neither time nor number of these are limited as of others.
+        errors: Statuses of problems besides those of every route (`streams.http.openapi`).
+        deprecated: Of its paths those that are kept for older clients.
+        also: Other forms of its answer: an example by media type.
+    """
+
+    group: Group
+    method: str
+    paths: tuple[str, ...]
+    operation: str
+    function: Callable[..., Any]
+    role: TokenRole = TokenRole.READER
+    audits: Audited | None = None
+    anonymous: bool = False
+    reach: Reach = "token"
+    lasting: bool = False
+    errors: tuple[HTTPStatus, ...] = ()
+    deprecated: tuple[str, ...] = ()
+    also: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def description(self) -> str:
+        """What it does, in sentences."""
+        text = _SECTIONS.split(self.function.__doc__ or "")[0]
+        return "\n\n".join(" ".join(each.split()) for each in text.split("\n\n")).strip()
+
+    @property
+    def takes(self) -> type[Struct] | None:
+        """Parameters of its path and query; None for none."""
+        return self._parts.takes
+
+    @property
+    def body(self) -> type[Struct] | None:
+        """Its body; None for none."""
+        return self._parts.body
+
+    @property
+    def wants_request(self) -> bool:
+        """Whether the method takes the request itself."""
+        return self._parts.request
+
+    @property
+    def answers(self) -> Mapping[HTTPStatus, Any]:
+        """Types of its answers by status; none where only other forms are given."""
+        return self._parts.answers
+
+    def target(self, asked: Struct | None) -> tuple[str, dict[str, Any]]:
+        """Path and query with which a client asks it; parameters that are None or empty are left out."""
+        given = {} if asked is None else msgspec.to_builtins(asked)
+        path = _PARAMETER.sub(lambda found: path_part(str(given.pop(found[1]))), self.paths[0])
+        return path, {name: value for name, value in given.items() if value not in (None, "")}
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        hints = hints_of(self.function, include_extras=True)
+        answers = dict(_answers(hints.pop("return")))
+        body, request = hints.pop("body", None), hints.pop("request", None)
+        takes = next(iter(hints.values()), None)
+        return _Parts(takes, body, request is not None, answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Routes that belong together.
+
+    Attributes:
+        tag: Their name in the contract.
+        about: What they are.
+        role: Least role of a token that may ask them; a route may ask for another.
+    """
+
+    tag: str
+    about: str
+    role: TokenRole = TokenRole.READER
+
+    def get(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+        """Declare a route that reads; `others` are further paths to it."""
+        return self._declared("GET", path, operation, others, rules)
+
+    def post(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+        """Declare a route that asks with a body, or does something."""
+        return self._declared("POST", path, operation, others, rules)
+
+    def put(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+        """Declare a route that replaces something."""
+        return self._declared("PUT", path, operation, others, rules)
+
+    def delete(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
+        """Declare a route that takes something away."""
+        return self._declared("DELETE", path, operation, others, rules)
+
+    def _declared(
+        self, method: str, path: str, operation: str, others: tuple[str, ...], rules: Rules
+    ) -> Callable[[_Method], _Method]:
+        def declare(function: _Method) -> _Method:
+            told: Rules = {"role": self.role, **rules}
+            paths = (path, *others, *told.get("deprecated", ()))
+            route = Route(group=self, method=method, paths=paths, operation=operation, function=function, **told)
+            setattr(function, _DECLARED, route)
+            return function
+
+        return declare
+
+
+def route_of(method: Callable[..., Any]) -> Route:
+    """What a method declares.
+
+    Raises:
+        AttributeError: It is no route.
+    """
+    route: Route = getattr(method, _DECLARED)
+    return route
+
+
+def declared(owner: object) -> Iterator[tuple[Route, Callable[..., Any]]]:
+    """Routes of an object's class in the order of its methods, each with what answers it."""
+    for name, member in vars(type(owner)).items():
+        if (route := getattr(member, _DECLARED, None)) is not None:
+            yield route, getattr(owner, name)
+
+
+def path_part(name: str) -> str:
+    """A name as one part of a path, whatever it holds; clients would take `.` and `..` for steps.
+
+    >>> path_part("shop/eu ü"), path_part("..")
+    ('shop%2Feu%20%C3%BC', '%2E%2E')
+    """
+    return quote(name, safe="").replace(".", "%2E")
+
+
+def template(path: str) -> str:
+    """A path as it is written down: `{name:path}` says nothing to who reads it."""
+    return _PARAMETER.sub(r"{\1}", path)
+
+
+def path_names(path: str) -> list[str]:
+    """Names of a path's parameters."""
+    return _PARAMETER.findall(path)
+
+
+def _answers(returned: Any) -> Iterator[tuple[HTTPStatus, Any]]:
+    origin = get_origin(returned)
+    if origin in {Union, UnionType}:
+        for each in get_args(returned):
+            yield from _answers(each)
+    elif origin is Accepted:
+        yield HTTPStatus.ACCEPTED, get_args(returned)[0]
+    elif origin is Answer:
+        yield HTTPStatus.OK, get_args(returned)[0]
+    elif not (isinstance(returned, type) and issubclass(returned, Response)):
+        yield HTTPStatus.OK, returned
