@@ -26,7 +26,8 @@ from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
 from streams.api.assembly import admin_endpoints
 from streams.api.commands import project_commands
-from streams.api.mcp.server import AskedMemory, McpEndpoint
+from streams.api.mcp.server import McpEndpoint
+from streams.api.mcp.tools import AskedMemory
 from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_endpoints

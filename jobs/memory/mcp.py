@@ -54,11 +54,12 @@ def _token(variable: str) -> str | None:
 async def _serve(url: str, token: str | None) -> None:
     from mcp.server.stdio import stdio_server
 
-    from streams.api.mcp.server import AskedMemory, memory_server
+    from streams.api.mcp.server import memory_server
+    from streams.api.mcp.tools import AskedMemory
 
     async with client_of(url, token) as client:
-        asked = (remote(each, client) for each in (MemoryReader, ProjectReader, ProjectDeeds))
-        server = memory_server(AskedMemory(*asked))
+        asked = AskedMemory(remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectDeeds, client))
+        server = memory_server(asked)
         async with stdio_server() as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())
 

@@ -134,7 +134,8 @@ def _tools(
     if find_spec("mcp") is None:
         log.info("mcp_not_served", reason="the package `mcp` is not installed: install `turntide[mcp]`")
         return ()
-    from streams.api.mcp.server import AskedMemory, McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
+    from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
+    from streams.api.mcp.tools import AskedMemory  # noqa: PLC0415 - likewise
 
     memory = AskedMemory(reader, projects, deeds)
     return (McpEndpoint(memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)

@@ -39,7 +39,8 @@ def page(contract: Mapping[str, Any]) -> str:
 
 
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<details><summary><b>{escape(operation['summary'])}</b> <code>{method.upper()} {escape(path)}</code></summary>"
+    asked = f"<code>{method.upper()} {escape(path)}</code>"
+    yield f"<details><summary><b>{escape(operation['summary'])}</b> {asked}</summary>"
     yield f"<p>{escape(operation['description'])}</p><table>"
     for each in operation.get("parameters", ()):
         needed = " (required)" if each["required"] else ""

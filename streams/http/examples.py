@@ -93,12 +93,10 @@ def _info(kind: Any) -> inspect.Type:
 
 
 def _example(info: inspect.Type, name: str) -> Any:
-    word = _WORD.sub("_", name).lower()
     match info:
-        case inspect.Metadata(extra_json_schema={"examples": [first, *_]}):
-            return first
         case inspect.Metadata():
-            return _example(info.type, name)
+            given = (info.extra_json_schema or {}).get("examples", [])
+            return given[0] if given else _example(info.type, name)
         case inspect.StructType() | inspect.DataclassType():
             tag = {info.tag_field: info.tag} if isinstance(info, inspect.StructType) and info.tag_field else {}
             return tag | {each.encode_name: _example(each.type, each.encode_name) for each in info.fields}
@@ -108,24 +106,22 @@ def _example(info: inspect.Type, name: str) -> Any:
             return [_example(info.item_type, name)]
         case inspect.DictType():
             return {_example(info.key_type, "key"): _example(info.value_type, "")}
-        case inspect.EnumType():
-            values = [each.value for each in info.cls]
-            return _NAMED[word] if _NAMED.get(word) in values else values[0]
-        case inspect.LiteralType():
-            return _NAMED[word] if _NAMED.get(word) in info.values else info.values[0]
+    return _single(info, _WORD.sub("_", name).lower())
+
+
+def _single(info: inspect.Type, word: str) -> Any:
+    named = _NAMED.get(word)
+    match info:
+        case inspect.EnumType() | inspect.LiteralType():
+            values = [each.value for each in info.cls] if isinstance(info, inspect.EnumType) else info.values
+            return named if named in values else values[0]
         case inspect.DateTimeType():
             return _SAID if word in _EARLY else _LATER
-        case inspect.BoolType():
-            return False
         case inspect.IntType() | inspect.FloatType():
-            return _number(info, _NAMED.get(word))
+            wanted = named if isinstance(named, int | float) else 1 if isinstance(info, inspect.IntType) else 0.5
+            least = wanted if info.ge is None else max(wanted, info.ge)
+            return least if info.le is None else min(least, info.le)
         case inspect.StrType():
-            likely = (_NAMED.get(word), _ITEM if word.endswith("id") else "…", _ITEM, "depends_on")
+            likely = (named, _ITEM if word.endswith("id") else "…", _ITEM, "depends_on")
             return next(each for each in likely if isinstance(each, str) and re.search(info.pattern or "", each))
-    return None
-
-
-def _number(info: inspect.IntType | inspect.FloatType, named: Any) -> float:
-    wanted = named if isinstance(named, int | float) else 1 if isinstance(info, inspect.IntType) else 0.5
-    least = wanted if info.ge is None else max(wanted, info.ge)
-    return least if info.le is None else min(least, info.le)
+    return False if isinstance(info, inspect.BoolType) else None

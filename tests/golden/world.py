@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 from aiokafka.partitioner import murmur2
 from aiokafka.structs import ConsumerRecord
-from fastapi import FastAPI
 from faust.types import TP
 from prometheus_client import CollectorRegistry
 
@@ -39,7 +38,7 @@ from streams.archive.progress import Move, Place
 from streams.archive.writer import LakeWriter
 from streams.erase.record import recorded
 from streams.http.audit_log import BatchedAudit
-from streams.http.health import create_api
+from streams.http.health import Api, create_api
 from streams.http.security import access_of
 from streams.inference.episode_embeddings import episode_vectors
 from streams.inference.llm_memories import MemoryWriter
@@ -286,7 +285,7 @@ class World:
         return found
 
     @asynccontextmanager
-    async def served(self) -> AsyncIterator[FastAPI]:
+    async def served(self) -> AsyncIterator[Api]:
         """What the index role serves over everything there is."""
         self.store, self.live = vector_store_of(self.settings, self.embedder), LivePage(self.settings, self)
         asked: dict[str, Any] = {
@@ -300,7 +299,7 @@ class World:
         app = create_api(
             ready=lambda: (True, "ready"),
             registry=CollectorRegistry(),
-            routers=self._index.routers(),
+            routes=self._index.routes(),
             access=access_of(self.settings.http),
             endpoints=self._index.endpoints(),
             limits=self.settings.http,

@@ -8,16 +8,19 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp
 
 from jobs.replay.index_read import read_index, read_projects, read_users
 from models.errors import StoreUnavailable
 from models.events import ProjectItem, ProjectItemChanged
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.http.health import create_api
+from streams.http.answering import Endpoint
+from streams.http.health import Api, create_api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.observe.telemetry import metrics
@@ -41,7 +44,7 @@ def settings(**more: Any) -> Settings:
     return load_settings(topic_prefix="test", **more)
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, app: FastAPI) -> None:
+def answering(monkeypatch: pytest.MonkeyPatch, app: ASGIApp) -> None:
     """Let this app answer all clients of a comparison."""
     client = partial(httpx.AsyncClient, transport=httpx.ASGITransport(app))
     monkeypatch.setattr(httpx, "AsyncClient", client)
@@ -113,9 +116,11 @@ async def test_another_prefix_is_nobody(served: Served, monkeypatch: pytest.Monk
 
 async def test_a_role_without_these_routes_is_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """One of an older release answers 404: why nothing was compared is said."""
-    app = FastAPI()
-    app.get("/v1/index")(lambda: {"topic_prefix": "test", "turns": 0})
-    answering(monkeypatch, app)
+
+    async def index(_request: Request) -> Response:
+        return JSONResponse({"topic_prefix": "test", "turns": 0})
+
+    answering(monkeypatch, Api([Endpoint("/v1/index", index, ["GET"])], []))
     found = await read_users(settings(), [ODD], index_url=URL)
 
     assert isinstance(found, str)

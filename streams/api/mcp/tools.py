@@ -37,9 +37,10 @@ _NOTHING = "nothing is remembered of that"
 _Request = TypeVar("_Request", bound=Struct)
 
 
-class _Budgeted(Struct):
-    """What a tool takes of a context's budget."""
+class _ForModels(Struct, kw_only=True):
+    """What tools take in a form of their own."""
 
+    content: Annotated[str, Meta(min_length=1, max_length=1_000, pattern=r"\S")]
     token_budget: Annotated[int, Meta(ge=64, le=1_000_000, description="Of the context.")] = 4_000
 
 
@@ -196,7 +197,7 @@ ProjectContextArguments = _taken(
     (SearchProject, "query"),
     (OfProject, "app_id"),
     (BuildContext, "conversation_id"),
-    (_Budgeted, "token_budget"),
+    (_ForModels, "token_budget"),
 )
 SearchProjectArguments = _taken(
     "SearchProjectArguments",
@@ -211,7 +212,8 @@ AddProjectMemoryArguments = _taken(
     "AddProjectMemoryArguments",
     "Write down what a project should know from now on; an admin's token is needed.",
     (OfProject, "project_id"),
-    (AddMemory, "content type"),
+    (_ForModels, "content"),
+    (AddMemory, "type"),
     (OfProject, "app_id"),
     (AddMemory, "subject"),
 )

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from models.events.fields import Identifier
+from models.events.fields import Identifier, UtcTime
 from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from models.session.topics.reading import summary_message
@@ -105,8 +105,8 @@ class TopicAnswer(TopicStats):
     kept: bool
     summary: str | None
     tags: list[str]
-    created_at: datetime
-    last_active_at: datetime
+    created_at: UtcTime
+    last_active_at: UtcTime
     cause: str
     detail: str
     released_messages: int
