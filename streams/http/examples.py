@@ -69,6 +69,12 @@ _NAMED: dict[str, Any] = {
     "after": f"0.5:{_ITEM}",
     "before": _ITEM,
     "next": "",
+    "active": True,
+    "known": True,
+    "success": True,
+    "pending": True,
+    "proved": True,
+    "complete": True,
 }
 """Values by the names of fields; of a list those of its items."""
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -118,10 +124,16 @@ def _single(info: inspect.Type, word: str) -> Any:
         case inspect.DateTimeType():
             return _SAID if word in _EARLY else _LATER
         case inspect.IntType() | inspect.FloatType():
-            wanted = named if isinstance(named, int | float) else 1 if isinstance(info, inspect.IntType) else 0.5
+            wanted = (
+                named
+                if isinstance(named, int | float) and not isinstance(named, bool)
+                else 1
+                if isinstance(info, inspect.IntType)
+                else 0.5
+            )
             least = wanted if info.ge is None else max(wanted, info.ge)
             return least if info.le is None else min(least, info.le)
         case inspect.StrType():
             likely = (named, _ITEM if word.endswith("id") else "…", _ITEM, "depends_on")
             return next(each for each in likely if isinstance(each, str) and re.search(info.pattern or "", each))
-    return False if isinstance(info, inspect.BoolType) else None
+    return named is True if isinstance(info, inspect.BoolType) else None

@@ -7,7 +7,13 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import msgspec
 import pytest
+from openapi_spec_validator import validate
 
+from streams.api.apps.messages import Exported
+from streams.api.erase.messages import ErasureStanding
+from streams.api.projects.messages import ProjectContext
+from streams.api.users.messages import AssembledContext, Found, Retrieve
+from streams.http.examples import example_of
 from tests.api_doubles import Served
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -93,3 +99,29 @@ def test_examples_fit_their_schemas(contract: dict[str, Any]) -> None:
             for each in content.values():
                 schema = {**each.get("schema", {}), "components": contract["components"]}
                 jsonschema.validate(each["example"], schema)
+
+
+def test_the_document_is_openapi(contract: dict[str, Any]) -> None:
+    """By its own schema; each operation has an id of its own, and clients know where to ask."""
+    validate(contract)
+    ids = [operation["operationId"] for operation in operations(contract).values()]
+
+    assert len(ids) == len({*ids})
+    assert [each["url"] for each in contract["servers"]] == ["/"]
+
+
+def test_what_is_accepted_has_a_schema(contract: dict[str, Any]) -> None:
+    """Clients that are generated would leave out what comes of a command that is not seen yet."""
+    answers = [each["responses"]["202"] for each in operations(contract).values() if "202" in each["responses"]]
+
+    assert len(answers) == 18
+    assert all(each["content"]["application/json"]["schema"] for each in answers)
+
+
+@pytest.mark.parametrize("kind", [Retrieve, AssembledContext, Found, Exported, ErasureStanding, ProjectContext])
+def test_examples_are_whole_messages(kind: type) -> None:
+    """They decode, and have every field."""
+    example = example_of(kind)
+    decoded: Any = msgspec.json.decode(msgspec.json.encode(example), type=kind)
+
+    assert example.items() <= msgspec.to_builtins(decoded).items()

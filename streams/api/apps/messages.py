@@ -6,7 +6,7 @@ Importance is 0-10 here and 0-1 everywhere else. Times are UTC, RFC 3339.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -129,8 +129,8 @@ class Uninstalled(Struct, frozen=True, kw_only=True, rename="camel"):
 class Pending(Struct, frozen=True, kw_only=True, rename="camel"):
     """The command is in the log; readers do not see yet what came of it."""
 
-    success: Literal[False]
-    pending: Literal[True]
+    success: Annotated[bool, Meta(description="Not yet.", examples=[False])]
+    pending: bool
     request_id: str
     hint: str
 

@@ -103,7 +103,7 @@ class DeedAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class PendingDeed(Struct, frozen=True, kw_only=True):
     """It is in the log, and what comes of it is not seen yet."""
 
-    success: bool
+    success: Annotated[bool, Meta(description="Not yet.", examples=[False])]
     pending: bool
     request_id: str
     hint: str
