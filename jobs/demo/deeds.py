@@ -10,8 +10,8 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from jobs.shared.role_api import path_part
 from models.events import ErasedStore, ErasureProved
+from streams.http.route import path_part
 
 PURGED_APP = "isp-support"
 ERASED_USER, ERASED_USERS_APP = "user-edith", "assistant"

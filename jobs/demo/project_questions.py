@@ -14,10 +14,10 @@ import msgspec
 from msgspec import Struct
 
 from jobs.demo.conversations import Act, load_play, schedule
-from jobs.memory.project_asking import place
 from models.events.project_items import SUPERSEDES
 from streams.api.projects.answers import ArcAnswer, ConversationAnswer, GraphAnswer, MemoryPage, PendingFacts
 from streams.api.projects.messages import FoundItems, ProjectContext
+from streams.http.route import path_part
 
 _ANSWER_WITHIN_S = 15.0
 _Answer = TypeVar("_Answer")
@@ -197,7 +197,8 @@ class _Asking:
     ) -> tuple[_Answer, float]:
         """An answer, and the milliseconds that it took."""
         named = {"app_id": self._questions.app_id, **(params or {})}
-        response = await self._client.request(method, place(self._questions.project_id, end), params=named, json=body)
+        path = f"/v1/projects/{path_part(self._questions.project_id)}/{end}"
+        response = await self._client.request(method, path, params=named, json=body)
         response.raise_for_status()
         answer = msgspec.json.decode(response.content, type=kind)
         return answer, round(response.elapsed.total_seconds() * 1_000, 1)

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from jobs.cli import examples
-from jobs.memory.project_asking import EXIT_PENDING, OutputOption, place
+from jobs.shared import role_api as roles
 from jobs.shared.output import Output, OutputFormat
-from jobs.shared.role_api import TOKEN_VARIABLE, RoleApi, TokenOption, UrlOption, role_api
+from jobs.shared.role_api import EXIT_PENDING, TOKEN_VARIABLE, OutputOption, RoleApi, TokenOption, UrlOption
 from models.errors import ConfigurationError
 from streams.settings import load_settings
 
@@ -42,7 +42,7 @@ def consolidate(
     if folder is not None:
         Output(output).record(_of_folder(folder))
         return
-    with role_api(url, token) as role:
+    with roles.role_api(url, token) as role:
         told = _of_role(role, app_id, project, _progress(output))
     Output(output).record(told)
     if not told["done"]:
@@ -61,10 +61,10 @@ def _of_role(role: RoleApi, app_id: str, project: str, progress: Callable[[float
     """Ask for one and wait for its end; what it came to is what the fold says."""
 
     def standing() -> dict[str, Any]:
-        return role.ask("GET", place(project, "standing"), params={"app_id": app_id}).body
+        return role.ask("get_project_standing", app_id=app_id, project_id=project).body
 
     before, begun = _run(standing()), monotonic()
-    answer = role.ask("POST", place(project, "consolidate"), params={"app_id": app_id})
+    answer = role.ask("consolidate_project", app_id=app_id, project_id=project)
     after = standing()
     while answer.pending and _run(after) == before and (waited := monotonic() - begun) < _WAIT_S:
         progress(waited)

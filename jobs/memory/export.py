@@ -12,8 +12,9 @@ import msgspec
 import typer
 
 from jobs.cli import examples
+from jobs.shared import role_api as roles
 from jobs.shared.output import Output, OutputFormat
-from jobs.shared.role_api import TOKEN_VARIABLE, RoleApi, TokenOption, UrlOption, path_part, role_api
+from jobs.shared.role_api import TOKEN_VARIABLE, RoleApi, TokenOption, UrlOption
 from models.errors import ConfigurationError
 
 _MOST_SPACES = 10_000
@@ -34,7 +35,7 @@ def export(
     """Save memories of apps as JSON: their texts, importance, tags, sources and conflicts."""
     if every == (app_id is not None):
         raise ConfigurationError("name an app, or say --all")
-    with role_api(url, token) as role:
+    with roles.role_api(url, token) as role:
         exported = _all(role) if app_id is None else _one(role, app_id, user)
     text = msgspec.json.format(msgspec.json.encode(exported), indent=2) + b"\n"
     if to is None:
@@ -54,7 +55,7 @@ export.epilog = examples(  # type: ignore[attr-defined] # read by jobs.cli
 
 
 def _one(role: RoleApi, app_id: str, user_id: str) -> dict[str, Any]:
-    return role.ask("GET", f"/apps/{path_part(app_id)}/memories/export", params={"user_id": user_id}).body
+    return role.ask("export_app_memories", app_id=app_id, user_id=user_id).body
 
 
 def _all(role: RoleApi) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def _all(role: RoleApi) -> dict[str, Any]:
     Raises:
         ConfigurationError: There are more than can be listed: half an export is none.
     """
-    found = role.ask("GET", "/apps", params={"limit": _MOST_SPACES}).body
+    found = role.ask("list_apps", limit=_MOST_SPACES).body
     if found["more"]:
         raise ConfigurationError(
             f"there are more than {_MOST_SPACES} apps with memories: export them one by one, or "

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from jobs.memory.project_asking import AppArgument, OutputOption, ProjectArgument, Target, finish
-from jobs.shared.output import Output, OutputFormat
-from jobs.shared.role_api import TOKEN_VARIABLE, TokenOption, UrlOption
+from jobs.memory.project_asking import AppArgument, ProjectArgument, app, flat
+from jobs.shared.role_api import Asked, role_command
 
-GRAPH_EXAMPLES = (
+
+@role_command(
+    app,
     "turntide project graph shop web",
     "turntide project graph shop web --of mjuohs00-9c1d22ab --depth 2",
     "turntide project graph shop web --of mjuohs00-9c1d22ab --to mjuohs00-1f0e77cd",
     "turntide project graph shop web --of mjuohs00-9c1d22ab --dependents",
 )
-RELATE_EXAMPLES = (
-    "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --strength 0.8",
-    "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --off",
-)
-
-
 def graph(
+    role: Asked,
     app_id: AppArgument,
     project: ProjectArgument,
     *,
@@ -30,29 +26,25 @@ def graph(
     depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Relationships away.")] = 1,
     to: Annotated[str, typer.Option("--to", metavar="ID", help="The way from --of to this memory.")] = "",
     dependents: Annotated[bool, typer.Option("--dependents", help="What depends on --of.")] = False,
-    url: UrlOption = None,
-    token: TokenOption = TOKEN_VARIABLE,
-    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Print relationships: all of them, what is near a memory, a way between two, or what depends on one."""
+    named = {"app_id": app_id, "project_id": project}
     if (to or dependents) and not of:
         raise typer.BadParameter("--to and --dependents need --of ID")
     if to:
-        params: dict[str, Any] = {"source_id": of, "target_id": to}
-        found = Target(app_id, project, url, token).ask("GET", "graph/path", params=params).body
-        Output(output).rows(f"from {of} to {to}", found["edges"])
+        found = role.ask("find_path", **named, source_id=of, target_id=to).body
+        role.output.rows(f"from {of} to {to}", found["edges"])
         if not found["found"]:
-            Output(output).message("there is no way")
+            role.output.message("there is no way")
         return
     if of:
-        end = "graph/dependents" if dependents else "graph/neighbours"
-        params = {"memory_id": of} | ({} if dependents else {"depth": depth})
-        related = Target(app_id, project, url, token).ask("GET", end, params=params).body["related"]
-        Output(output).rows(f"related to {of}", related)
+        near = {} if dependents else {"depth": depth}
+        found = role.ask("list_dependents" if dependents else "list_neighbours", **named, memory_id=of, **near).body
+        role.output.rows(f"related to {of}", found["related"])
         return
-    whole = Target(app_id, project, url, token).ask("GET", "graph").body
-    if output is OutputFormat.JSON:
-        Output(output).record(whole)
+    whole = role.ask("get_graph", **named).body
+    if role.whole:
+        role.output.record(whole)
         return
     told = {node["id"]: node["content"] for node in whole["nodes"]}
     rows = [
@@ -64,10 +56,16 @@ def graph(
         }
         for each in whole["edges"]
     ]
-    Output(output).rows(f"relationships of {project}", rows)
+    role.output.rows(f"relationships of {project}", rows)
 
 
-def relate(
+@role_command(
+    app,
+    "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --strength 0.8",
+    "turntide project relate shop web mjuohs00-9c1d22ab depends_on mjuohs00-1f0e77cd --off",
+)
+def relate(  # noqa: PLR0917 - as it is said: one memory, how, another
+    role: Asked,
     app_id: AppArgument,
     project: ProjectArgument,
     source: Annotated[str, typer.Argument(metavar="ID", help="The memory it goes out from.")],
@@ -76,14 +74,13 @@ def relate(
     *,
     strength: Annotated[float, typer.Option("--strength", min=0, max=1, help="0-1.")] = 1.0,
     off: Annotated[bool, typer.Option("--off", help="Take it back.")] = False,
-    url: UrlOption = None,
-    token: TokenOption = TOKEN_VARIABLE,
-    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Relate one memory to another, or take that back."""
-    named: dict[str, Any] = {"source_id": source, "target_id": target, "relation": relation}
+    named, edge = (
+        {"app_id": app_id, "project_id": project},
+        {"source_id": source, "target_id": target, "relation": relation},
+    )
     if off:
-        done = Target(app_id, project, url, token).ask("DELETE", "relationships", params=named)
+        role.finish(role.ask("delete_relationship", **named, **edge), flat)
     else:
-        done = Target(app_id, project, url, token).ask("PUT", "relationships", body=named | {"strength": strength})
-    finish(done, output)
+        role.finish(role.ask("set_relationship", {**edge, "strength": strength}, **named), flat)

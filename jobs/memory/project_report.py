@@ -10,16 +10,14 @@ from typing import Annotated
 
 import typer
 
-from jobs.memory.project_asking import AppArgument, OutputOption, ProjectArgument
+from jobs.memory.project_asking import AppArgument, ProjectArgument, app
 from jobs.memory.project_saving import exported
-from jobs.shared.output import Output, OutputFormat
-from jobs.shared.role_api import TOKEN_VARIABLE, TokenOption, UrlOption, role_api
+from jobs.shared.role_api import Asked, role_command
 from models.errors import ConfigurationError
 from models.events.project_items import ProjectEpisode, ProjectMemory
 from models.project.saved import SavedProject
 from streams.embedded.project_folder import replace_file
 
-REPORT_EXAMPLES = ("turntide project report shop web -o web.html",)
 _COUNTED = (
     ("memories", "memories"),
     ("episodes", "episodes"),
@@ -37,24 +35,22 @@ _STYLE = (
 _ONLY_IN_FILES = re.compile(r"<metadata>.*?</metadata>|\sxmlns(?::\w+)?=\"[^\"]*\"", re.DOTALL)
 
 
+@role_command(app, "turntide project report shop web -o web.html")
 def report(
+    role: Asked,
     app_id: AppArgument,
     project: ProjectArgument,
     *,
     to: Annotated[Path, typer.Option("-o", "--file", help="Where to.")] = Path("project.html"),
-    url: UrlOption = None,
-    token: TokenOption = TOKEN_VARIABLE,
-    output: OutputOption = OutputFormat.TABLE,
 ) -> None:
     """Draw a project: narrative arcs, the graph of its memories, chunks, and all memories as a table."""
-    with role_api(url, token) as role:
-        saved, _ = exported(role, app_id, project)
+    saved, _ = exported(role.api, app_id, project)
     page = report_page(project, saved)
     try:
         replace_file(to, page)
     except OSError as error:
         raise ConfigurationError(f"cannot write {to}: {error.strerror}. Name another file with -o") from error
-    Output(output).record({"file": str(to), "memories": len(saved.memories), "bytes": len(page.encode())})
+    role.output.record({"file": str(to), "memories": len(saved.memories), "bytes": len(page.encode())})
 
 
 def report_page(project: str, saved: SavedProject) -> str:

@@ -1,4 +1,4 @@
-"""`turntide project export` and `import`: a project as seed 004's four JSON files, and back."""
+"""`turntide project export` and `import`: a project as four JSON files, and back."""
 
 from __future__ import annotations
 
@@ -10,25 +10,15 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from jobs.memory.project_asking import EXIT_PENDING, AppArgument, OutputOption, ProjectArgument, place
+from jobs.memory.project_asking import AppArgument, ProjectArgument, app
 from jobs.shared.output import Output, OutputFormat
-from jobs.shared.role_api import (
-    TOKEN_VARIABLE,
-    RequestTooLargeError,
-    RoleAnswer,
-    RoleApi,
-    TokenOption,
-    UrlOption,
-    role_api,
-)
+from jobs.shared.role_api import EXIT_PENDING, Asked, RequestTooLargeError, RoleAnswer, RoleApi, role_command
 from models.errors import ConfigurationError, StoreUnavailable
 from models.project.files import read, written
 from models.project.saved import FILES, Batch, SavedMessage, SavedProject, batches
 from streams.api.projects.answers import EXPORT_FORMAT, EXPORT_VERSION, ExportPage
 from streams.embedded.project_folder import read_folder, replace_file
 
-EXPORT_EXAMPLES = ("turntide project export shop web .project-memory",)
-IMPORT_EXAMPLES = ("turntide project import shop web .project-memory",)
 _KINDS = ("memory", "episode", "conversation", "chunk", "pending")
 _FIELDS = ("memories", "episodes", "conversations", "chunks", "pending")
 _BATCH_ITEMS = 200
@@ -38,18 +28,10 @@ _BATCH_BYTES = 48 * 1024
 DirArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the four files.")]
 
 
-def export(
-    app_id: AppArgument,
-    project: ProjectArgument,
-    folder: DirArgument,
-    *,
-    url: UrlOption = None,
-    token: TokenOption = TOKEN_VARIABLE,
-    output: OutputOption = OutputFormat.TABLE,
-) -> None:
+@role_command(app, "turntide project export shop web .project-memory")
+def export(role: Asked, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
     """Save a project as four JSON files that people can read; files that are there are replaced, each whole."""
-    with role_api(url, token) as role:
-        saved, unchanged = exported(role, app_id, project)
+    saved, unchanged = exported(role.api, app_id, project)
     files = written(saved, project)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -57,7 +39,7 @@ def export(
             replace_file(folder / name, text)
     except OSError as error:
         raise ConfigurationError(f"cannot write {folder}: {error.strerror}. Name another folder") from error
-    printed = Output(output)
+    printed = role.output
     printed.record(
         {"folder": str(folder), **_counts(saved), "bytes": sum(len(each.encode()) for each in files.values())}
     )
@@ -65,15 +47,8 @@ def export(
         printed.message("the project went on meanwhile: export it again for a picture of one moment")
 
 
-def bring_back(
-    app_id: AppArgument,
-    project: ProjectArgument,
-    folder: DirArgument,
-    *,
-    url: UrlOption = None,
-    token: TokenOption = TOKEN_VARIABLE,
-    output: OutputOption = OutputFormat.TABLE,
-) -> None:
+@role_command(app, "turntide project import shop web .project-memory", name="import")
+def bring_back(role: Asked, app_id: AppArgument, project: ProjectArgument, folder: DirArgument) -> None:
     """Bring a saved project in. Items that are there already are replaced, so a repeat gives the same.
 
     All files are read and checked first: of a damaged or newer one nothing is imported. What the role's policy has no
@@ -83,19 +58,18 @@ def bring_back(
     if not texts:
         raise ConfigurationError(f"{folder} has none of {', '.join(FILES)}: name the folder of an export")
     saved = read(texts)
-    printed, refused, waiting = Output(output), set[str](), 0
+    printed, refused, waiting = role.output, set[str](), 0
     pieces = list(batches(saved, _BATCH_ITEMS, _BATCH_BYTES))
-    shown = sys.stderr if output is OutputFormat.TABLE and sys.stderr.isatty() else None
-    with role_api(url, token) as role:
-        for done, items in enumerate(pieces, start=1):
-            for answer in _brought(role, app_id, project, items):
-                waiting += answer.pending
-                if not answer.pending and answer.body.get("detail"):
-                    refused.add(answer.body["detail"])
-            if shown is not None:
-                shown.write(f"\rimported {done} of {len(pieces)} pieces")
-                shown.flush()
-        standing = role.ask("GET", place(project, "standing"), params={"app_id": app_id}).body
+    shown = sys.stderr if printed.form is OutputFormat.TABLE and sys.stderr.isatty() else None
+    for done, items in enumerate(pieces, start=1):
+        for answer in _brought(role.api, app_id, project, items):
+            waiting += answer.pending
+            if not answer.pending and answer.body.get("detail"):
+                refused.add(answer.body["detail"])
+        if shown is not None:
+            shown.write(f"\rimported {done} of {len(pieces)} pieces")
+            shown.flush()
+    standing = role.ask("get_project_standing", app_id=app_id, project_id=project).body
     if shown is not None:
         shown.write("\n")
     kept = {f"kept_{name}": standing[name] for name in _FIELDS}
@@ -114,7 +88,7 @@ def _brought(role: RoleApi, app_id: str, project: str, items: Batch) -> Iterator
     """
     body = {name: msgspec.to_builtins(each) for name, each in items.items()}
     try:
-        yield role.ask("POST", place(project, "import"), params={"app_id": app_id}, body=body)
+        yield role.ask("import_project_items", body, app_id=app_id, project_id=project)
     except RequestTooLargeError as error:
         sequence = [(name, item) for name, each in items.items() for item in each]
         if len(sequence) == 1:
@@ -138,8 +112,8 @@ def exported(role: RoleApi, app_id: str, project: str) -> tuple[SavedProject, bo
     for kind in _KINDS:
         after = ""
         while True:
-            params = {"app_id": app_id, "kind": kind, "after": after}
-            page = _page(role.ask("GET", place(project, "export"), params=params).body)
+            named = {"app_id": app_id, "project_id": project, "kind": kind, "after": after}
+            page = _page(role.ask("export_project_items", **named).body)
             revisions.add(page.revision)
             for name in _FIELDS:
                 items[name] += getattr(page, name)

@@ -13,7 +13,6 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from jobs.shared.role_api import path_part
 from models.errors import StoreUnavailable
 from models.events import (
     ConversationChunk,
@@ -24,6 +23,7 @@ from models.events import (
     ProjectMemory,
 )
 from models.events.project_items import ItemKind
+from streams.http.route import path_part
 from streams.oracle.followers import Indexed, IndexedUser, ProjectId
 from streams.oracle.tiers import UserId
 from streams.settings import Settings

@@ -1,22 +1,33 @@
-"""Asking a running role over HTTP, for commands: one client, and errors that say what to do."""
+"""Asking a running role over HTTP, for commands: by the operations that its routes declare.
+
+Errors say what to do. A command that asks a role is declared by `role_command`: where the role is, its token and the
+form of what is printed come with it.
+"""
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from http import HTTPStatus
-from typing import Annotated, Any, NamedTuple
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import httpx
 import msgspec
 import typer
 
+from jobs.cli import examples
+from jobs.shared.output import Output, OutputFormat
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
 from streams.http.problems import ProblemDetails
 from streams.settings import load_settings
 
+if TYPE_CHECKING:
+    from streams.http.route import Route
+
+EXIT_PENDING = 1
 _ANSWER_WITHIN_S = 30.0
 """Longer than the role's own limit, so that its answer says what took so long."""
 _DO = {
@@ -30,7 +41,14 @@ UrlOption = Annotated[
 TokenOption = Annotated[
     str, typer.Option("--token-env", help="Environment variable with an admin token; may be unset.")
 ]
+OutputOption = Annotated[OutputFormat, typer.Option("--output", help="How the result is printed.")]
 TOKEN_VARIABLE = "TURNTIDE_TOKEN"  # noqa: S105 - the name of a variable
+
+_SHARED: Mapping[str, tuple[Any, Any]] = {
+    "url": (UrlOption, None),
+    "token": (TokenOption, TOKEN_VARIABLE),
+    "output": (OutputOption, OutputFormat.TABLE),
+}
 
 
 class RoleAnswer(NamedTuple):
@@ -54,25 +72,23 @@ class RoleApi:
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
 
-    def ask(
-        self, method: str, path: str, *, params: Mapping[str, Any] | None = None, body: Mapping[str, Any] | None = None
-    ) -> RoleAnswer:
+    def ask(self, operation: str, body: Mapping[str, Any] | None = None, /, **asked: Any) -> RoleAnswer:
         """One request.
 
         Args:
-            method: Of HTTP.
-            path: With its parts quoted (`path_part`).
-            params: Of the query; those that are None or empty are left out.
+            operation: Id of what is asked (`streams.http.route`).
             body: As JSON.
+            asked: Parameters of its path and query; those that are None or empty are left out.
 
         Raises:
             RequestTooLargeError: The body is larger than the role takes.
             ConfigurationError: The role refuses; the message says why and what to do.
             StoreUnavailable: It does not answer, or not as a role does.
         """
-        given = {name: value for name, value in (params or {}).items() if value not in (None, "")}
+        route = operations()[operation]
+        path, params = route.target(asked)
         try:
-            response = self._client.request(method, path, params=given, json=body)
+            response = self._client.request(route.method, path, params=params, json=body)
         except httpx.TransportError as error:
             raise StoreUnavailable(
                 f"no role answers at {self._client.base_url}: is `turntide worker index` running there? Else say --url"
@@ -98,6 +114,25 @@ class RoleApi:
         if response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return StoreUnavailable(text)
         return ConfigurationError(text)
+
+
+@cache
+def operations() -> Mapping[str, Route]:
+    """Routes that commands ask, by their ids; importing what declares them takes a while."""
+    from streams.api.apps.routes import AppMemoryAdmin
+    from streams.api.apps.statistics import AppStatistics
+    from streams.api.projects.commands import ProjectDeeds
+    from streams.api.projects.files import ProjectFiles
+    from streams.api.projects.graph import ProjectGraph
+    from streams.api.projects.items import ProjectItems
+    from streams.api.projects.reading import ProjectReader
+    from streams.api.projects.routes import ProjectStandings
+    from streams.api.users.reading import MemoryReader
+    from streams.http.route import routes_of
+
+    apps, users = (AppMemoryAdmin, AppStatistics), (MemoryReader,)
+    projects = (ProjectReader, ProjectStandings, ProjectDeeds, ProjectFiles, ProjectGraph, ProjectItems)
+    return {route.operation: route for kind in (*apps, *users, *projects) for route in routes_of(kind)}
 
 
 @contextmanager
@@ -128,10 +163,73 @@ def role_api(
         yield RoleApi(client)
 
 
-def path_part(name: str) -> str:
-    """A name as one part of a path, whatever it holds; clients would take `.` and `..` for steps.
+class Asked(NamedTuple):
+    """What a command has: the role that it asks, and where it prints."""
 
-    >>> path_part("shop/eu ü"), path_part("..")
-    ('shop%2Feu%20%C3%BC', '%2E%2E')
+    api: RoleApi
+    output: Output
+
+    def ask(self, operation: str, body: Mapping[str, Any] | None = None, /, **asked: Any) -> RoleAnswer:
+        """One request, as of `RoleApi`."""
+        return self.api.ask(operation, body, **asked)
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything is printed as it is answered, for programs."""
+        return self.output.form is OutputFormat.JSON
+
+    def rows(
+        self, title: str, found: Iterable[Mapping[str, Any]], row: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
+        """Print a row for each that can be read; for programs all of it."""
+        self.output.rows(title, found if self.whole else map(row, found))
+
+    def record(
+        self, body: Mapping[str, Any], flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda body: body
+    ) -> None:
+        """Print one thing, its inner objects laid flat for people."""
+        self.output.record(body if self.whole else flat(body))
+
+    def finish(
+        self, answer: RoleAnswer, flat: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda body: body
+    ) -> None:
+        """Print what came of a command; exit code 1 if that is not known yet."""
+        self.record(answer.body, flat)
+        if answer.pending:
+            raise typer.Exit(EXIT_PENDING)
+
+
+def role_command(
+    app: typer.Typer, *lines: str, name: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declare a command whose first argument is `Asked`; `--url`, `--token-env` and `--output` are added to its own.
+
+    Args:
+        app: What it belongs to.
+        lines: Examples of it.
+        name: Of the command; None: the function's.
     """
-    return quote(name, safe="").replace(".", "%2E")
+
+    def declare(function: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        kind = inspect.Parameter.KEYWORD_ONLY
+        shared = [
+            inspect.Parameter(word, kind, annotation=of, default=default) for word, (of, default) in _SHARED.items()
+        ]
+
+        def command(*, url: str | None, token: str, output: OutputFormat, **given: Any) -> None:
+            with role_api(url, token) as role:
+                function(Asked(role, Output(output)), **given)
+
+        command.__name__, command.__doc__ = function.__name__, function.__doc__
+        command.__annotations__ = {each.name: each.annotation for each in (*own, *shared)}
+        command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined] # what typer reads
+        app.command(name, epilog=examples(*lines))(command)
+        return function
+
+    return declare
+
+
+def columns(*names: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    """A row of these fields."""
+    return lambda found: {name: found[name] for name in names}

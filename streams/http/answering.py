@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streams.http.audit import begin, note, note_given, note_ids
 from streams.http.problems import invalid_field, undecodable
-from streams.http.route import Answer, Reach, Route, declared, template
+from streams.http.route import Answer, Reach, Route, routes_of, template
 from streams.http.security import require_role
 
 _encode = msgspec.json.Encoder().encode
@@ -61,9 +61,15 @@ class Endpoint(StarletteRoute):
 def endpoints_of(*owners: object) -> list[Endpoint]:
     """Every route that the classes of some objects declare, in their order: the first that fits is asked."""
     return [
-        Endpoint(path, _answering(route, method), [route.method], reach=route.reach, declared=route)
+        Endpoint(
+            path,
+            _answering(route, getattr(owner, route.function.__name__)),
+            [route.method],
+            reach=route.reach,
+            declared=route,
+        )
         for owner in owners
-        for route, method in declared(owner)
+        for route in routes_of(type(owner))
         for path in route.paths
     ]
 

@@ -143,9 +143,15 @@ class Route:
         """Types of its answers by status; none where only other forms are given."""
         return self._parts.answers
 
-    def target(self, asked: Struct | None) -> tuple[str, dict[str, Any]]:
-        """Path and query with which a client asks it; parameters that are None or empty are left out."""
-        given = {} if asked is None else msgspec.to_builtins(asked)
+    def target(self, asked: Struct | Mapping[str, Any] | None) -> tuple[str, dict[str, Any]]:
+        """Path and query with which a client asks it; parameters that are None or empty are left out.
+
+        Raises:
+            TypeError: It has no such parameter.
+        """
+        given = msgspec.to_builtins(asked or {})
+        if unknown := given.keys() - {*(() if self.takes is None else self.takes.__struct_encode_fields__)}:
+            raise TypeError(f"{self.operation} takes no {', '.join(sorted(unknown))}")
         path = _PARAMETER.sub(lambda found: path_part(str(given.pop(found[1]))), self.paths[0])
         return path, {name: value for name, value in given.items() if value not in (None, "")}
 
@@ -211,11 +217,11 @@ def route_of(method: Callable[..., Any]) -> Route:
     return route
 
 
-def declared(owner: object) -> Iterator[tuple[Route, Callable[..., Any]]]:
-    """Routes of an object's class in the order of its methods, each with what answers it."""
-    for name, member in vars(type(owner)).items():
+def routes_of(kind: type) -> Iterator[Route]:
+    """What a class declares, in the order of its methods."""
+    for member in vars(kind).values():
         if (route := getattr(member, _DECLARED, None)) is not None:
-            yield route, getattr(owner, name)
+            yield route
 
 
 def path_part(name: str) -> str:

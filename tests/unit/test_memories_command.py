@@ -44,8 +44,7 @@ class InProcess(httpx.BaseTransport):
 def reached(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the commands reach a role without a socket."""
     transport = InProcess(served)
-    for module in ("memories", "export"):
-        monkeypatch.setattr(f"jobs.memory.{module}.role_api", partial(role_api, transport=transport))
+    monkeypatch.setattr("jobs.shared.role_api.role_api", partial(role_api, transport=transport))
 
 
 @pytest.fixture
@@ -175,7 +174,7 @@ def test_a_role_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     for answers in (refuse, lambda _request: httpx.Response(200, text="<html>")):
         transport = httpx.MockTransport(answers)
-        monkeypatch.setattr("jobs.memory.memories.role_api", partial(role_api, transport=transport))
+        monkeypatch.setattr("jobs.shared.role_api.role_api", partial(role_api, transport=transport))
         result = turntide("memories", "list", "a", "--url", "http://elsewhere:9")
         assert isinstance(result.exception, StoreUnavailable)
         told.append(str(result.exception))

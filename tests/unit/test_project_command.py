@@ -28,8 +28,7 @@ WEB = ("a", "web/2 ü")
 
 def reached(transport: httpx.BaseTransport, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the commands reach a role without a socket."""
-    for module in ("project_asking", "project_saving", "project_report", "consolidate"):
-        monkeypatch.setattr(f"jobs.memory.{module}.role_api", partial(role_api, transport=transport))
+    monkeypatch.setattr("jobs.shared.role_api.role_api", partial(role_api, transport=transport))
 
 
 @pytest.fixture
