@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from streams.http.health import serve
 
@@ -41,14 +44,20 @@ class StandIn:
         self._collections: dict[str, dict[str, Any]] = {}
         self._fault = Fault.DOWN
         self._serving = AsyncExitStack()
-        self._api = FastAPI()
-        self._api.middleware("http")(self._fail)
-        self._api.get("/collections/{name}/exists")(self._exists)
-        self._api.get("/collections/{name}")(self._describe)
-        self._api.put("/collections/{name}")(self._create)
-        self._api.put("/collections/{name}/index")(self._index)
-        self._api.put("/collections/{name}/points")(self._upsert)
-        self._api.post("/collections/{name}/points/count")(self._count)
+        calls = (
+            ("GET", "/exists", self._exists),
+            ("GET", "", self._describe),
+            ("PUT", "", self._create),
+            ("PUT", "/index", self._index),
+            ("PUT", "/points", self._upsert),
+            ("POST", "/points/count", self._count),
+        )
+        self._api = Starlette(
+            routes=[
+                Route(f"/collections/{{name}}{end}", partial(self._answer, call), methods=[method])
+                for method, end, call in calls
+            ]
+        )
 
     @property
     def url(self) -> str:
@@ -63,19 +72,18 @@ class StandIn:
         elif was_down:
             await self._serving.enter_async_context(serve(self._api, HOST, self.port))
 
-    async def _fail(self, request: Request, call_next: Any) -> Response:
+    async def _answer(self, call: Callable[[str, Request], Awaitable[dict[str, Any]]], request: Request) -> Response:
         if self._fault is Fault.NONE:
-            answer: Response = await call_next(request)
-            return answer
+            return JSONResponse(await call(request.path_params["name"], request))
         self.refused += 1
         if self._fault is Fault.SLOW:
             await asyncio.sleep(SLOW_S)
         return JSONResponse({"status": {"error": "as told"}, "time": 0.0}, 503)
 
-    async def _exists(self, name: str) -> dict[str, Any]:
+    async def _exists(self, name: str, _request: Request) -> dict[str, Any]:
         return _result({"exists": name in self._collections})
 
-    async def _describe(self, name: str) -> dict[str, Any]:
+    async def _describe(self, name: str, _request: Request) -> dict[str, Any]:
         wanted = self._collections[name]
         config = {
             "params": {"vectors": wanted["vectors"], "sparse_vectors": wanted.get("sparse_vectors")},
@@ -91,7 +99,7 @@ class StandIn:
         self._collections[name] = await request.json()
         return _result(True)
 
-    async def _index(self, name: str) -> dict[str, Any]:
+    async def _index(self, name: str, _request: Request) -> dict[str, Any]:
         assert name in self._collections
         return _result({"operation_id": 0, "status": "completed"})
 
@@ -100,7 +108,7 @@ class StandIn:
         self.points |= {str(point["id"]): point["payload"] for point in (await request.json())["points"]}
         return _result({"operation_id": 0, "status": "completed"})
 
-    async def _count(self, name: str) -> dict[str, Any]:
+    async def _count(self, name: str, _request: Request) -> dict[str, Any]:
         assert name in self._collections
         return _result({"count": len(self.points)})
 

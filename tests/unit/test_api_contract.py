@@ -69,7 +69,7 @@ def test_every_operation_is_described(contract: dict[str, Any]) -> None:
 
 
 def test_errors_are_problems(contract: dict[str, Any]) -> None:
-    """No operation promises FastAPI's own form of an error."""
+    """No operation promises another form of an error."""
     told = {
         media
         for operation in operations(contract).values()

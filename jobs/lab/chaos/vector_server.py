@@ -14,15 +14,19 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from fastapi import APIRouter, Body, FastAPI, HTTPException, Request
-from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobs.operate.worker import run_until_stopped
 from models.retrieval.lexical import SparseVector
-from streams.http.health import serve
+from streams.http.answering import Endpoint
+from streams.http.health import Api, serve
 from streams.index.edge import EdgeStore
 from streams.index.edge_shard import read_info
 from streams.index.points import KEY_FIELD, LEXICAL, CollectionInfo, given_payload, point_id, stored_payload
@@ -33,10 +37,10 @@ _UNAVAILABLE = 503
 _NOT_FOUND = 404
 _STOP_WITHIN_S = 10.0
 _Json = dict[str, Any]
-_Asked = Annotated[_Json, Body()]
+_Call = Callable[[str, _Json], Awaitable[_Json]]
 
 
-def create_vector_api(folder: Path, *, embedder: str) -> tuple[FastAPI, EdgeStore]:
+def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
     """The app and its store; close the store when the app has ended.
 
     Beside Qdrant's calls there is `POST /chaos/errors?seconds=S`: for so long, each of them is answered with 503.
@@ -47,54 +51,64 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[FastAPI, EdgeStor
     """
     store = EdgeStore(folder, embedder=embedder)
     failing_until_s = 0.0
-    api = FastAPI(openapi_url=None)
-    api.state.everybody_reads = True
-    api.include_router(_collection_routes(store, folder))
-    api.include_router(_point_routes(store, _Keys(folder / "keys.txt")))
 
-    @api.get("/readyz")
-    async def ready() -> str:
-        return "ready"
+    async def ready(_request: Request) -> Response:
+        return PlainTextResponse("ready")
 
-    @api.post(ERRORS_PATH)
-    async def errors(seconds: float) -> None:
+    async def errors(request: Request) -> Response:
         nonlocal failing_until_s
-        failing_until_s = monotonic() + seconds
+        failing_until_s = monotonic() + float(request.query_params["seconds"])
+        return JSONResponse(None)
 
-    @api.middleware("http")
-    async def fail_if_told(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-        if monotonic() < failing_until_s and request.url.path.startswith("/collections"):
-            return JSONResponse({"status": {"error": "told to fail"}}, _UNAVAILABLE)
-        return await answer(request)
+    def failing(app: ASGIApp) -> ASGIApp:
+        async def fail_if_told(scope: Scope, receive: Receive, send: Send) -> None:
+            answers = app
+            if monotonic() < failing_until_s and scope.get("path", "").startswith("/collections"):
+                answers = JSONResponse({"status": {"error": "told to fail"}}, _UNAVAILABLE)
+            await answers(scope, receive, send)
 
+        return fail_if_told
+
+    routes = [Endpoint("/readyz", ready, ["GET"]), Endpoint(ERRORS_PATH, errors, ["POST"])]
+    routes += [*_collection_routes(store, folder), *_point_routes(store, _Keys(folder / "keys.txt"))]
+    api = Api(routes, [Middleware(failing)])
+    api.state.everybody_reads = True
     return api, store
 
 
-def _collection_routes(store: EdgeStore, folder: Path) -> APIRouter:
-    router = APIRouter(prefix="/collections/{name}")
+def _route(method: str, end: str, call: _Call) -> Endpoint:
+    """A call about a collection."""
 
-    @router.get("/exists")
-    async def exists(name: str) -> _Json:
+    async def answer(request: Request) -> Response:
+        body = await request.body()
+        return JSONResponse(await call(request.path_params["name"], json.loads(body) if body else {}))
+
+    return Endpoint(f"/collections/{{name}}{end}", answer, [method])
+
+
+def _collection_routes(store: EdgeStore, folder: Path) -> list[Endpoint]:
+    async def exists(name: str, _asked: _Json) -> _Json:
         return _result({"exists": read_info(folder / name) is not None})
 
-    @router.get("")
-    async def described(name: str) -> _Json:
+    async def described(name: str, _asked: _Json) -> _Json:
         info = read_info(folder / name)
         if info is None:
             raise HTTPException(_NOT_FOUND)
         return _result(_description(info))
 
-    @router.put("")
-    async def create(name: str, asked: _Asked) -> _Json:
+    async def create(name: str, asked: _Json) -> _Json:
         await store.ensure(name, asked["vectors"]["size"])
         return _result(True)
 
-    @router.put("/index")
-    async def index(name: str) -> _Json:
-        _ = name  # Edge has made its indexes with the collection
-        return _result(_COMPLETED)
+    async def index(_name: str, _asked: _Json) -> _Json:
+        return _result(_COMPLETED)  # Edge has made its indexes with the collection
 
-    return router
+    return [
+        _route("GET", "/exists", exists),
+        _route("GET", "", described),
+        _route("PUT", "", create),
+        _route("PUT", "/index", index),
+    ]
 
 
 class _Keys:
@@ -120,29 +134,23 @@ class _Keys:
         return [self._keys[each] for each in ids if each in self._keys]
 
 
-def _point_routes(store: EdgeStore, keys: _Keys) -> APIRouter:
-    router = APIRouter(prefix="/collections/{name}/points")
-
-    @router.put("")
-    async def upsert(name: str, asked: _Asked) -> _Json:
+def _point_routes(store: EdgeStore, keys: _Keys) -> list[Endpoint]:
+    async def upsert(name: str, asked: _Json) -> _Json:
         points = [_point(each) for each in asked["points"]]
         keys.note(point.key for point in points)
         await store.upsert(name, points)
         return _result(_COMPLETED)
 
-    @router.post("/count")
-    async def count(name: str, asked: _Asked) -> _Json:
+    async def count(name: str, asked: _Json) -> _Json:
         where, _ = _where(asked)
         return _result({"count": await store.count(name, where=where)})
 
-    @router.post("/delete")
-    async def delete(name: str, asked: _Asked) -> _Json:
+    async def delete(name: str, asked: _Json) -> _Json:
         where, below = _where(asked)
         await store.delete(name, where=where, below=below)
         return _result(_COMPLETED)
 
-    @router.post("/scroll")
-    async def scroll(name: str, asked: _Asked) -> _Json:
+    async def scroll(name: str, asked: _Json) -> _Json:
         where, _ = _where(asked)
         if (ids := _ids(asked)) is not None:
             found = await store.read(name, keys.of(ids), where=where)
@@ -156,8 +164,7 @@ def _point_routes(store: EdgeStore, keys: _Keys) -> APIRouter:
         points = [{"id": point_id(f"{n}"), "payload": _with_key(payload)} for n, payload in enumerate(payloads)]
         return _result({"points": points, "next_page_offset": None})
 
-    @router.post("/query")
-    async def query(name: str, asked: _Asked) -> _Json:
+    async def query(name: str, asked: _Json) -> _Json:
         where, _ = _where(asked)
         nearest, top_k = asked["query"]["nearest"], asked["limit"]
         if asked.get("using") == LEXICAL:
@@ -166,7 +173,9 @@ def _point_routes(store: EdgeStore, keys: _Keys) -> APIRouter:
             hits = await store.search(name, np.array(nearest, dtype=np.float32), where=where, top_k=top_k)
         return _result({"points": [_scored(hit) for hit in hits]})
 
-    return router
+    calls = {"count": count, "delete": delete, "scroll": scroll, "query": query}
+    posts = [_route("POST", f"/points/{name}", call) for name, call in calls.items()]
+    return [_route("PUT", "/points", upsert), *posts]
 
 
 _COMPLETED = {"operation_id": 0, "status": "completed"}
