@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from http import HTTPStatus
+from urllib.parse import parse_qsl
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,7 +14,6 @@ from streams.http.own_machine import require_own_page, require_this_machine
 from streams.http.problems import Problem
 from streams.http.rates import Rates
 from streams.http.security import Access, Caller, digest_of, reading_for, unauthorized
-from streams.http.url_secrets import require_no_secret
 from streams.observe.telemetry import metrics
 from streams.settings.http import TokenRole
 
@@ -24,6 +24,11 @@ _REFUSALS = {
     "secret_in_url": "secret_in_url",
 }
 """Codes of problems that are counted, and under which word."""
+SECRET_PARAMETERS = frozenset({
+    "token", "access_token", "auth_token", "api_key", "apikey", "api-key", "authorization", "password", "secret",
+})  # fmt: skip
+"""Names of query parameters that no route has, in any case."""
+_MOST_FIELDS = 1_000
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -103,6 +108,31 @@ class Guard:
     def _asked(self, who: str | int) -> None:
         if self._rates is not None:
             self._rates.asked(who)
+
+
+def require_no_secret(scope: Scope, host: str) -> None:
+    """Refuse a request whose address holds what looks like a secret, unused: proxies, browsers and logs keep addresses.
+
+    Args:
+        scope: Of the request.
+        host: Its `Host` header.
+
+    Raises:
+        Problem: 400.
+    """
+    try:
+        fields = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise Problem(HTTPStatus.BAD_REQUEST, "bad_query", f"a query has {_MOST_FIELDS} fields at most") from None
+    in_query = any(name.lower() in SECRET_PARAMETERS for name, _ in fields)
+    target: bytes = scope.get("raw_path") or b""
+    authority = b"" if target.startswith(b"/") else target.partition(b"://")[2].partition(b"/")[0]
+    if in_query or b"@" in authority or "@" in host:
+        raise Problem(
+            HTTPStatus.BAD_REQUEST,
+            "secret_in_url",
+            "send it as a header, `Authorization: Bearer …`: addresses are logged on the way. Take this one out of use",
+        )
 
 
 def _kept_by_nobody(send: Send) -> Send:

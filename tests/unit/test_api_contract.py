@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from streams.api.apps.messages import Exported
-from streams.api.erase.messages import ErasureStanding
+from streams.api.erase.routes import ErasureStanding
 from streams.api.projects.messages import ProjectContext
 from streams.api.users.messages import AssembledContext, Found, Retrieve
 from streams.http.examples import example_of

@@ -12,10 +12,10 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from models.events.project import (
     ConsolidationAsked,
@@ -86,94 +86,81 @@ class ProjectDeeds:
         Raises:
             Problem: 403 no admin; 422 it ends before it begins.
         """
-        named, now = AskedProject(asked), self._reader.now()
-        if body.valid_until is not None and body.valid_until <= (body.valid_from or now):
+        if body.valid_until is not None and body.valid_until <= (body.valid_from or self._reader.now()):
             raise invalid_field("valid_until", "is not after valid_from, or not after now where that is not given")
-        fields = {name: getattr(body, name) for name in body.__struct_fields__ if name != "type"}
-        return await self.do(named, ProjectMemoryAdded(**named.command(now), memory_type=body.type, **fields))
+        fields = structs.asdict(body)
+        return await self.do(asked, ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
 
     @PROJECTS.put("/v1/projects/{project_id:path}/memories/{memory_id}", "edit_project_memory", **DEED)
     async def edit(self, asked: OfMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
-        named = AskedProject(asked)
         _require_sensible(body)
-        fields = {name: getattr(body, name) for name in body.__struct_fields__}
-        command = ProjectMemoryEdited(**named.command(self._reader.now()), memory_id=asked.memory_id, **fields)
-        return await self.do(named, _writable(command, "memory"))
+        return await self.do(asked, ProjectMemoryEdited, "memory", memory_id=asked.memory_id, **structs.asdict(body))
 
     @PROJECTS.delete("/v1/projects/{project_id:path}/memories/{memory_id}", "delete_project_memory", **DEED)
     async def delete(self, asked: OfMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Delete a memory with all relationships to it; what it had superseded holds again."""
-        named = AskedProject(asked)
-        command = ProjectMemoryDeleted(**named.command(self._reader.now()), memory_id=asked.memory_id)
-        return await self.do(named, _writable(command, "memory"))
+        return await self.do(asked, ProjectMemoryDeleted, "memory", memory_id=asked.memory_id)
 
     @PROJECTS.post("/v1/projects/{project_id:path}/pending/{pending_id}/{decision}", "decide_pending_fact", **DEED)
     async def decide(self, asked: OfPending) -> DeedAnswer | Accepted[PendingDeed]:
         """Promote a pending fact to a memory, or discard it."""
-        named, promoted = AskedProject(asked), asked.decision == "promote"
-        command = PendingFactDecided(
-            **named.command(self._reader.now()), pending_id=asked.pending_id, promoted=promoted
-        )
-        return await self.do(named, _writable(command, "pending fact"))
+        decided = {"pending_id": asked.pending_id, "promoted": asked.decision == "promote"}
+        return await self.do(asked, PendingFactDecided, "pending fact", **decided)
 
     @PROJECTS.put("/v1/projects/{project_id:path}/relationships", "set_relationship", **DEED)
     async def relate(self, asked: OfProject, body: Relate) -> DeedAnswer | Accepted[PendingDeed]:
         """Relate one memory to another, or give their relationship another strength."""
-        named = AskedProject(asked)
-        fields = {name: getattr(body, name) for name in body.__struct_fields__}
-        return await self.do(named, RelationshipSet(**named.command(self._reader.now()), **fields))
+        return await self.do(asked, RelationshipSet, **structs.asdict(body))
 
     @PROJECTS.delete("/v1/projects/{project_id:path}/relationships", "delete_relationship", **DEED)
     async def unrelate(self, asked: OfRelationship) -> DeedAnswer | Accepted[PendingDeed]:
         """Take a relationship back."""
-        named = AskedProject(asked)
-        command = RelationshipSet(
-            **named.command(self._reader.now()),
-            source_id=asked.source_id,
-            target_id=asked.target_id,
-            relation=asked.relation,
-            strength=None,
-        )
-        return await self.do(named, _writable(command, "relationship"))
+        edge = {name: getattr(asked, name) for name in ("source_id", "target_id", "relation")}
+        return await self.do(asked, RelationshipSet, "relationship", **edge, strength=None)
 
     @PROJECTS.put(
         "/v1/projects/{project_id:path}/conversations/{conversation_id:path}/status", "set_conversation_status", **DEED
     )
     async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
         """Start, pause or end a conversation; its turns come as turns."""
-        named, conversation_id = AskedProject(asked), asked.conversation_id
-        if not conversation_id.isprintable():
+        if not asked.conversation_id.isprintable():
             raise invalid_field("conversation_id", "holds control characters")
-        command = ConversationStatusSet(
-            **named.command(self._reader.now()),
-            conversation_id=conversation_id,
-            status=body.status,
-            summary=body.summary,
-        )
-        return await self.do(named, command)
+        told = structs.asdict(body)
+        return await self.do(asked, ConversationStatusSet, conversation_id=asked.conversation_id, **told)
 
     @PROJECTS.post("/v1/projects/{project_id:path}/consolidate", "consolidate_project", **DEED)
     async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:
         """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
-        named = AskedProject(asked)
-        return await self.do(named, ConsolidationAsked(**named.command(self._reader.now())))
+        return await self.do(asked, ConsolidationAsked)
 
-    async def do(self, asked: AskedProject, command: ProjectDeed) -> DeedAnswer | Accepted[PendingDeed]:
+    async def do(
+        self, asked: OfProject, kind: type[ProjectDeed], named: str = "", **fields: Any
+    ) -> DeedAnswer | Accepted[PendingDeed]:
         """Carry a command out, and tell what came of it.
+
+        Args:
+            asked: To which project.
+            kind: Of the command.
+            named: What its path names, which may be no more than a text; empty: nothing.
+            fields: Of the command.
 
         Raises:
             Problem: What the fold refused; 404 for a project that nothing is known of.
         """
-        if not isinstance(command, _BEGINNING) and not await self._reader.known(asked):
+        project = AskedProject(asked)
+        command: ProjectDeed = kind(**project.command(self._reader.now()), **fields)
+        if named:
+            _require_writable(command, named)
+        if kind not in _BEGINNING and not await self._reader.known(project):
             raise Problem(
                 HTTPStatus.NOT_FOUND, "not_found", "nothing is known of this project: GET /v1/projects lists them"
             )
         result = await self._commands.carry_out(command)
         if result is None:
-            return asked.pending(command.request_id)
+            return project.pending(command.request_id)
         done = _told(command, result)
-        memory = (await self._reader.view(asked)).memories.get(done.item_id) if caller().text else None
+        memory = (await self._reader.view(project)).memories.get(done.item_id) if caller().text else None
         return DeedAnswer(
             success=isinstance(command, ProjectMemoryDeleted) or done.outcome in DONE_OUTCOMES,
             outcome=done.outcome,
@@ -208,14 +195,13 @@ def _require_sensible(asked: EditProjectMemory) -> None:
         raise invalid_field("valid_until", "is not after valid_from")
 
 
-def _writable(command: ProjectDeed, what: str) -> ProjectDeed:
-    """The command, if it can stand in the log: an id in a path is no more than a text.
+def _require_writable(command: ProjectDeed, named: str) -> None:
+    """Let through a command that can stand in the log: an id in a path is no more than a text.
 
     Raises:
         Problem: 404, no item can be called so.
     """
     try:
-        return msgspec.convert(command, type(command), from_attributes=True)
+        msgspec.convert(command, type(command), from_attributes=True)
     except msgspec.ValidationError:
-        where = "pending" if what == "pending fact" else "graph" if what == "relationship" else "memories"
-        raise no_such(what, where) from None
+        raise no_such(named, {"pending fact": "pending", "relationship": "graph"}.get(named, "memories")) from None

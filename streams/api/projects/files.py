@@ -61,9 +61,7 @@ class ProjectFiles:
     @PROJECTS.post("/v1/projects/{project_id:path}/import", "import_project_items", **DEED)
     async def bring_back(self, asked: OfProject, body: ImportItems) -> DeedAnswer | Accepted[PendingDeed]:
         """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
-        named = AskedProject(asked)
-        fields = {name: getattr(body, name) for name in body.__struct_fields__}
-        return await self._deeds.do(named, ProjectImported(**named.command(self._reader.now()), **fields))
+        return await self._deeds.do(asked, ProjectImported, **msgspec.structs.asdict(body))
 
 
 def _page(view: ProjectView, kind: ItemKind, after: str, limit: int) -> ExportPage:
