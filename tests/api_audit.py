@@ -11,13 +11,13 @@ from prometheus_client import CollectorRegistry
 from models.errors import DeliveryFailed
 from models.events import AccessAudited
 from models.policy import Policy
-from streams.api.assembly import admin_endpoints
-from streams.api.live.page import page_endpoints
+from streams.api.assembly import admin_routes
+from streams.api.live.page import page_routes
 from streams.api.live.routes import LiveData
 from streams.api.mcp.server import McpEndpoint
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
-from streams.http.answering import endpoints_of
+from streams.http.answering import served_routes
 from streams.http.health import Api, create_api
 from streams.http.security import access_of
 from streams.settings.http import HttpSettings
@@ -59,15 +59,15 @@ def audited_app(settings: HttpSettings, log: Log) -> tuple[Api, Served]:
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
         routes=[
-            *endpoints_of(
+            *served_routes(
                 served.reader,
                 SessionReader(served.turns, topic_prefix="test"),
                 TopicReader(served.topics, Policy().topics),
             ),
-            *served.project_endpoints,
-            *admin_endpoints(served.apps, Policy().apps, served.apps, served.erasures),
-            *endpoints_of(LiveData(MagicMock())),
-            *page_endpoints(),
+            *served.project_routes,
+            *admin_routes(served.apps, Policy().apps, served.apps, served.erasures),
+            *served_routes(LiveData(MagicMock())),
+            *page_routes(),
         ],
         access=access_of(settings),
         endpoints=[log, McpEndpoint(served.asked)],

@@ -24,19 +24,19 @@ from models.events.user import FactCategory, TurnRef
 from models.policy import Policy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
-from streams.api.assembly import admin_endpoints
+from streams.api.assembly import admin_routes
 from streams.api.commands import project_commands
 from streams.api.mcp.server import McpEndpoint
 from streams.api.mcp.tools import AskedMemory
 from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.routes import project_endpoints
+from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.ports import Episode
 from streams.api.users.reading import MemoryReader
 from streams.api.users.visibility import MemoryVisibility
-from streams.http.answering import endpoints_of
+from streams.http.answering import served_routes
 from streams.http.health import Api, create_api
 from streams.http.security import Access, access_of
 from streams.http.tenancy import ScopedStore
@@ -231,7 +231,7 @@ class Served:
             self.projects, self.turns, self.projects, self.projects.policy.projects, now=self.projects.clock
         )
         self.deeds = ProjectDeeds(project_reader, project_commands(self.projects, self.projects))
-        self.project_endpoints = project_endpoints(project_reader, self.deeds)
+        self.project_routes = project_routes(project_reader, self.deeds)
         self.reader = MemoryReader(
             self.users,
             self.turns,
@@ -247,13 +247,13 @@ class Served:
             ready=lambda: (True, "ready"),
             registry=CollectorRegistry(),
             routes=[
-                *endpoints_of(
+                *served_routes(
                     self.reader,
                     SessionReader(self.turns, topic_prefix="test"),
                     TopicReader(self.topics, Policy().topics),
                 ),
-                *self.project_endpoints,
-                *admin_endpoints(self.apps, Policy().apps, self.apps, self.erasures),
+                *self.project_routes,
+                *admin_routes(self.apps, Policy().apps, self.apps, self.erasures),
             ],
             access=access,
             endpoints=[McpEndpoint(self.asked)],

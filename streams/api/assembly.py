@@ -22,14 +22,13 @@ from streams.api.live.service import LivePage
 from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.reading import ProjectReader
-from streams.api.projects.routes import project_endpoints
+from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.api.users.ports import CommandSender, EraseRequests
 from streams.api.users.reading import MemoryReader
 from streams.api.users.visibility import MemoryVisibility
-from streams.http.answering import Endpoint as Asked
-from streams.http.answering import endpoints_of
+from streams.http.answering import ServedRoute, served_routes
 from streams.http.health import Endpoint
 from streams.http.own_machine import is_loopback
 from streams.http.tenancy import ScopedStore, reads
@@ -55,7 +54,7 @@ class MemoryApi(NamedTuple):
         reader: Retrieval as a Python function; it reads for the caller of a request.
     """
 
-    routes: tuple[Asked, ...]
+    routes: tuple[ServedRoute, ...]
     endpoints: tuple[Endpoint, ...]
     reader: MemoryReader
 
@@ -107,9 +106,9 @@ def memory_api(
     project_reader = ProjectReader(projects, turns, accesses, policy.projects, tokens=token_counter(http.token_counter))
     deeds = ProjectDeeds(project_reader, project_commands(commands, projects))
     routes = (
-        *endpoints_of(reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)),
-        *project_endpoints(project_reader, deeds),
-        *admin_endpoints(apps, policy.apps, commands, erasures),
+        *served_routes(reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)),
+        *project_routes(project_reader, deeds),
+        *admin_routes(apps, policy.apps, commands, erasures),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
     )
     tools = _tools(reader, project_reader, deeds, http)
@@ -118,12 +117,12 @@ def memory_api(
     return MemoryApi(routes, (*noting, *tools, accesses, *watched), reader)
 
 
-def admin_endpoints(
+def admin_routes(
     apps: apps_ports.AppMemories, policy: AppPolicy, commands: CommandSender | None, erasures: EraseRequests | None
-) -> list[Asked]:
+) -> list[ServedRoute]:
     """Routes of admins, in the order in which they must be asked."""
     commanding = AppMemoryAdmin(apps, SpaceCommands(commands, apps), policy)
-    return endpoints_of(AppStatistics(apps), commanding, Erasures(erasures))
+    return served_routes(AppStatistics(apps), commanding, Erasures(erasures))
 
 
 def _tools(

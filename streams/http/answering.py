@@ -32,7 +32,7 @@ _BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fro
 _MATCHED = "turntide.matched"
 
 
-class Endpoint(StarletteRoute):
+class ServedRoute(StarletteRoute):
     """What is asked at one path: a declared route, or an ASGI app that is no part of the contract.
 
     Attributes:
@@ -58,10 +58,10 @@ class Endpoint(StarletteRoute):
         self.lasting = declared is not None and declared.lasting
 
 
-def endpoints_of(*owners: object) -> list[Endpoint]:
+def served_routes(*owners: object) -> list[ServedRoute]:
     """Every route that the classes of some objects declare, in their order: the first that fits is asked."""
     return [
-        Endpoint(
+        ServedRoute(
             path,
             _answering(route, getattr(owner, route.function.__name__)),
             [route.method],
@@ -121,13 +121,13 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
 def reach_of(scope: Scope) -> Reach:
     """Who is let in to what a request asks; what fits no route is told to holders of tokens only."""
     route = scope[_MATCHED][1] if _MATCHED in scope else None
-    return route.reach if isinstance(route, Endpoint) else "token"
+    return route.reach if isinstance(route, ServedRoute) else "token"
 
 
 def is_lasting(scope: Scope) -> bool:
     """Whether the answer to a request lasts."""
     route = scope[_MATCHED][1] if _MATCHED in scope else None
-    return isinstance(route, Endpoint) and route.lasting
+    return isinstance(route, ServedRoute) and route.lasting
 
 
 def _answering(route: Route, method: Callable[..., Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:

@@ -24,8 +24,7 @@ from starlette.types import ASGIApp
 
 from models.errors import ConfigurationError
 from streams.http import openapi, problems
-from streams.http.answering import Endpoint as Asked
-from streams.http.answering import Matching, answer, endpoints_of
+from streams.http.answering import Matching, ServedRoute, answer, served_routes
 from streams.http.audit import Auditing, AuditLog
 from streams.http.connections import bounded_protocol
 from streams.http.docs_page import HEADERS, page
@@ -86,7 +85,7 @@ class Api(Starlette):
         middleware: Asked from the first on.
     """
 
-    def __init__(self, routes: Sequence[Asked], middleware: Sequence[Middleware]) -> None:
+    def __init__(self, routes: Sequence[ServedRoute], middleware: Sequence[Middleware]) -> None:
         handlers: Any = problems.HANDLERS
         found = Middleware(Matching, routes=routes)
         super().__init__(routes=routes, middleware=[found, *middleware], exception_handlers=handlers)
@@ -96,7 +95,7 @@ class Api(Starlette):
     def openapi(self) -> dict[str, Any]:
         """The contract of its routes."""
         if self._contract is None:
-            self._contract = openapi.document(each for each in self.routes if isinstance(each, Asked))
+            self._contract = openapi.document(each for each in self.routes if isinstance(each, ServedRoute))
         return self._contract
 
 
@@ -104,7 +103,7 @@ def create_api(
     *,
     ready: Callable[[], tuple[bool, str]],
     registry: CollectorRegistry,
-    routes: Sequence[Asked] = (),
+    routes: Sequence[ServedRoute] = (),
     alive: Callable[[], tuple[bool, str]] = _always,
     access: Access | None = None,
     endpoints: Sequence[Endpoint] = (),
@@ -115,7 +114,7 @@ def create_api(
     Args:
         ready: Whether the role does its work, and the reason why not, for instance what it still recovers.
         registry: The metrics to show.
-        routes: The role's own (`answering.endpoints_of`). A store that does not answer them gives 503.
+        routes: The role's own (`answering.served_routes`). A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
         access: Who may read what (`security.access_of`); None: everybody, and `serve` listens on loopback only.
         endpoints: Served beside the routes (`mcp.McpEndpoint`), or only running meanwhile.
@@ -131,11 +130,11 @@ def create_api(
 
     app = Api(
         [
-            Asked("/openapi.json", contract, ["GET", "HEAD"], reach="open"),
-            Asked("/docs", docs, ["GET"], reach="open"),
-            *endpoints_of(Operations(ready, registry, alive)),
+            ServedRoute("/openapi.json", contract, ["GET", "HEAD"], reach="open"),
+            ServedRoute("/docs", docs, ["GET"], reach="open"),
+            *served_routes(Operations(ready, registry, alive)),
             *routes,
-            *(Asked(each.path, each.app, ["POST"]) for each in endpoints if isinstance(each, RoutedEndpoint)),
+            *(ServedRoute(each.path, each.app, ["POST"]) for each in endpoints if isinstance(each, RoutedEndpoint)),
         ],
         [
             Middleware(Measured),

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from streams.http import problems
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.examples import example_of
 from streams.http.route import Route, path_names, template
 
@@ -42,7 +42,7 @@ _PROBLEM_EXAMPLE = {
 }
 
 
-def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+def document(endpoints: Iterable[ServedRoute]) -> dict[str, Any]:
     """The whole contract.
 
     Args:
@@ -78,7 +78,9 @@ def _components(routes: Iterable[Route]) -> dict[str, Any]:
         types += [route.body] if route.body is not None else []
         types += route.answers.values()
         types += [] if route.takes is None else [each.type for each in msgspec.structs.fields(route.takes)]
-    return msgspec.json.schema_components(types, ref_template=_SCHEMAS)[1]
+    schemas = msgspec.json.schema_components(types, ref_template=_SCHEMAS)[1]
+    schemas[problems.ProblemDetails.__name__]["examples"] = [_PROBLEM_EXAMPLE]
+    return schemas
 
 
 def _schema(kind: Any) -> dict[str, Any]:
@@ -134,6 +136,6 @@ def _responses(route: Route) -> Iterator[tuple[str, dict[str, Any]]]:
     if route.reach == "token":
         meanings: Mapping[HTTPStatus, str] = _PROBLEMS | {each: _MORE_PROBLEMS[each] for each in route.errors}
         schema = {"$ref": _SCHEMAS.format(name=problems.ProblemDetails.__name__)}
-        content = {problems.MEDIA_TYPE: {"schema": schema, "example": _PROBLEM_EXAMPLE}}
+        content = {problems.MEDIA_TYPE: {"schema": schema}}
         for status, meaning in meanings.items():
             yield str(status.value), {"description": meaning, "content": content}

@@ -23,7 +23,7 @@ from faust.types import TP
 from models.errors import Fenced
 from models.events.topics import Topic
 from models.wire.trace_context import NO_TRACES, Traces
-from streams.http.answering import Endpoint as Asked
+from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
 from streams.kafka.app import create_app
@@ -174,7 +174,7 @@ class BatchRole(ABC):
         finally:
             await self.app.stop()
 
-    def routes(self) -> Sequence[Asked]:
+    def routes(self) -> Sequence[ServedRoute]:
         """Further HTTP routes of this role."""
         return ()
 

@@ -32,7 +32,7 @@ from streams.api.assembly import memory_api
 from streams.api.live.service import LivePage
 from streams.api.users.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
-from streams.http.answering import Endpoint as Asked
+from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
@@ -135,7 +135,7 @@ class IndexRole(BatchRole):
             return False, "indexing what is in the log already"
         return is_ready, reason
 
-    def routes(self) -> Sequence[Asked]:
+    def routes(self) -> Sequence[ServedRoute]:
         """Everything that is read: turns, topics, users' memories."""
         return self._api.routes
 

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.connections import bounded_protocol
 from streams.http.health import create_api, serve
 from streams.http.security import access_of
@@ -37,7 +37,7 @@ async def serving(settings: HttpSettings) -> AsyncIterator[int]:
     async def read(request: Request) -> Response:
         return JSONResponse(len(await request.body()))
 
-    routes = [Endpoint("/v1/read", read, ["POST"])]
+    routes = [ServedRoute("/v1/read", read, ["POST"])]
     app = create_api(ready=lambda: (True, ""), registry=CollectorRegistry(), routes=routes, limits=settings)
     async with serve(app) as found:
         yield found

@@ -17,10 +17,9 @@ from prometheus_client import CollectorRegistry
 from starlette.routing import Route
 
 from models.policy import Policy
-from streams.api.assembly import admin_endpoints, memory_api
+from streams.api.assembly import admin_routes, memory_api
 from streams.api.mcp.server import McpEndpoint
-from streams.http.answering import Endpoint as Asked
-from streams.http.answering import endpoints_of
+from streams.http.answering import ServedRoute, served_routes
 from streams.http.health import Api, Endpoint, create_api
 from streams.http.security import access_of
 from streams.index.app_memory import AppMemories
@@ -123,12 +122,12 @@ async def _careless(served: Served) -> Role:
         served.apps.standings.append(space(app))
         for project, session in ((f"project-{app}", f"session-{app}"), (SHARED, SHARED)):
             served.projects.put(app, project, project_items_of(app, session))
-    admins = admin_endpoints(served.apps, Policy().apps, served.apps, served.erasures)
-    routes = [*endpoints_of(served.reader), *served.project_endpoints, *admins]
+    admins = admin_routes(served.apps, Policy().apps, served.apps, served.erasures)
+    routes = [*served_routes(served.reader), *served.project_routes, *admins]
     return _role(routes, McpEndpoint(served.asked))
 
 
-def _role(routes: list[Asked], endpoint: Endpoint) -> Role:
+def _role(routes: list[ServedRoute], endpoint: Endpoint) -> Role:
     settings = settings_of(*TENANTS, admin=True)  # what only admins may, they may with their own apps
     app = create_api(
         ready=lambda: (True, "ready"),

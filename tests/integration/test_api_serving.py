@@ -29,7 +29,7 @@ from models.events.topics import CONVERSATION_TOPICS, TURNS, Topic
 from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
 from models.session.topics.reading import get_topic_context, list_topics
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.health import Api, create_api, serve
 from streams.kafka.client import consumer
 from streams.roles.index import IndexRole
@@ -41,7 +41,7 @@ from tests.topics_indexed import SUBJECTS
 NOW = datetime.now(UTC)
 
 
-def _api(*routes: Endpoint) -> Api:
+def _api(*routes: ServedRoute) -> Api:
     return create_api(ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes)
 
 
@@ -84,7 +84,7 @@ async def test_an_open_request_is_finished() -> None:
         return Response("done")
 
     async with httpx.AsyncClient() as client:
-        async with serve(_api(Endpoint("/slow", slow, ["GET"]))) as port:
+        async with serve(_api(ServedRoute("/slow", slow, ["GET"]))) as port:
             asking = asyncio.create_task(client.get(f"http://127.0.0.1:{port}/slow"))
             await entered.wait()
             asyncio.get_running_loop().call_later(0.2, release.set)
@@ -100,7 +100,7 @@ async def test_queries_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
         return Response(request.query_params["q"])
 
     with caplog.at_level(logging.DEBUG, "uvicorn"):
-        async with serve(_api(Endpoint("/echo", echo, ["GET"]))) as port, httpx.AsyncClient() as client:
+        async with serve(_api(ServedRoute("/echo", echo, ["GET"]))) as port, httpx.AsyncClient() as client:
             answer = await client.get(f"http://127.0.0.1:{port}/echo", params={"q": "something-private"})
 
     assert answer.text == "something-private"

@@ -15,7 +15,7 @@ from qdrant_client import AsyncQdrantClient
 from models.errors import StoreUnavailable
 from models.events import Role, Turn
 from streams.api.sessions.turns import SessionReader
-from streams.http.answering import endpoints_of
+from streams.http.answering import served_routes
 from streams.http.health import Api, create_api
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
@@ -62,7 +62,7 @@ async def reader(store: ServerStore) -> AsyncIterator[httpx.AsyncClient]:
     app = create_api(
         ready=lambda: (True, "ready"),
         registry=CollectorRegistry(),
-        routes=endpoints_of(SessionReader(memory, topic_prefix="test")),
+        routes=served_routes(SessionReader(memory, topic_prefix="test")),
     )
     async with client_of(app) as client:
         yield client

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from models.events.erase import ErasureProved
 from models.policy.app import AppPolicy
-from streams.api.assembly import admin_endpoints
+from streams.api.assembly import admin_routes
 from streams.http.health import create_api
 from streams.observe.telemetry import Metrics
 from tests.api_apps import AT, Apps
@@ -122,7 +122,7 @@ async def test_the_proof(served: Served) -> None:
 async def test_a_role_that_only_reads() -> None:
     """503 for whatever writes, and who does it; reading goes on."""
     apps = Apps()
-    routes = admin_endpoints(apps, AppPolicy(), None, None)
+    routes = admin_routes(apps, AppPolicy(), None, None)
     app = create_api(ready=lambda: (True, ""), registry=Metrics().registry, routes=routes)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:

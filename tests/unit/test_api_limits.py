@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.health import create_api
 from streams.http.limits import extend_deadline
 from streams.settings.http import HttpSettings
@@ -36,7 +36,7 @@ class Role:
             self.read_bytes = len(await request.body())
             return JSONResponse(self.read_bytes)
 
-        routes = [Endpoint("/v1/slow", slow, ["GET"]), Endpoint("/v1/read", read, ["POST"])]
+        routes = [ServedRoute("/v1/slow", slow, ["GET"]), ServedRoute("/v1/read", read, ["POST"])]
         self.app = create_api(
             ready=lambda: (True, "ready"), registry=CollectorRegistry(), routes=routes, limits=settings
         )

@@ -18,7 +18,7 @@ from models.events import FeedbackGiven, TopicAdjusted
 from models.session.topics.reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
-from streams.http.answering import endpoints_of
+from streams.http.answering import served_routes
 from streams.http.health import create_api
 from streams.index.server import ServerStore
 from streams.inference.wordllama import WordLlamaEmbedder
@@ -85,7 +85,7 @@ def session(store: ServerStore, embedder: WordLlamaEmbedder) -> IndexedSession:
 @pytest.fixture
 async def reader(session: IndexedSession) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a role with the index role's routes, in its order."""
-    routes = endpoints_of(
+    routes = served_routes(
         SessionReader(session.turns, topic_prefix="test"),
         TopicReader(session.memory, session.policy.topics, now=lambda: NOW),
     )
@@ -182,7 +182,7 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore, embedder:
     app = create_api(
         ready=lambda: (True, ""),
         registry=CollectorRegistry(),
-        routes=endpoints_of(TopicReader(session.memory, policy.topics, now=lambda: NOW)),
+        routes=served_routes(TopicReader(session.memory, policy.topics, now=lambda: NOW)),
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
         await assert_as_in_state(client, session)
@@ -232,7 +232,9 @@ async def test_half_lives_are_the_policys(store: ServerStore, embedder: WordLlam
     session = IndexedSession(store, embedder, structs.replace(POLICY, topics=topics))
     await session.talk(*["boats"] * 5)
     app = create_api(
-        ready=lambda: (True, ""), registry=CollectorRegistry(), routes=endpoints_of(TopicReader(session.memory, topics))
+        ready=lambda: (True, ""),
+        registry=CollectorRegistry(),
+        routes=served_routes(TopicReader(session.memory, topics)),
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
         stats = await got(client, f"{base()}/stats")

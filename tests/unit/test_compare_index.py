@@ -19,7 +19,7 @@ from models.errors import StoreUnavailable
 from models.events import ProjectItem, ProjectItemChanged
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.health import Api, create_api
 from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
@@ -120,7 +120,7 @@ async def test_a_role_without_these_routes_is_not_compared(monkeypatch: pytest.M
     async def index(_request: Request) -> Response:
         return JSONResponse({"topic_prefix": "test", "turns": 0})
 
-    answering(monkeypatch, Api([Endpoint("/v1/index", index, ["GET"])], []))
+    answering(monkeypatch, Api([ServedRoute("/v1/index", index, ["GET"])], []))
     found = await read_users(settings(), [ODD], index_url=URL)
 
     assert isinstance(found, str)

@@ -21,7 +21,7 @@ from models.events import AlertAcknowledged, AlertLabelled, AlertStatus, Mode, P
 from models.policy import Policy
 from models.wire.codec import encode
 from streams.api.assembly import memory_api
-from streams.api.live.page import page_endpoints
+from streams.api.live.page import page_routes
 from streams.api.live.service import LivePage
 from streams.http.health import Api, create_api
 from streams.http.security import access_of
@@ -437,7 +437,7 @@ async def test_only_files_that_were_there_are_served(tmp_path: Path) -> None:
     (folder / "index.html").write_text("page")
     (folder / "views" / "list.js").write_text("list")
     (folder / "notes.txt").write_text("of whoever made it")
-    app = Api(page_endpoints(folder), [])
+    app = Api(page_routes(folder), [])
     (folder / "later.js").write_text("later")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://role") as client:
         found = [(await client.get(f"/live/{name}")).text for name in ("", "index.html", "views/list.js")]

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.archive import maintenance
 from streams.archive.maintenance import Maintained
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.health import Api
 from streams.http.measured import Measured
 from streams.inference.llm_client import count_usage
@@ -46,7 +46,10 @@ async def test_requests_are_counted_by_route() -> None:
 
         return StreamingResponse(pieces(), media_type="text/event-stream")
 
-    routes = [Endpoint("/test/{session_id:path}/turns", turns, ["GET"]), Endpoint("/test-stream", stream, ["GET"])]
+    routes = [
+        ServedRoute("/test/{session_id:path}/turns", turns, ["GET"]),
+        ServedRoute("/test-stream", stream, ["GET"]),
+    ]
     app = Api(routes, [Middleware(Measured)])
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     asked = [

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jobs.operate.worker import run_until_stopped
 from models.retrieval.lexical import SparseVector
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.health import Api, serve
 from streams.index.edge import EdgeStore
 from streams.index.edge_shard import read_info
@@ -69,24 +69,24 @@ def create_vector_api(folder: Path, *, embedder: str) -> tuple[Api, EdgeStore]:
 
         return fail_if_told
 
-    routes = [Endpoint("/readyz", ready, ["GET"]), Endpoint(ERRORS_PATH, errors, ["POST"])]
+    routes = [ServedRoute("/readyz", ready, ["GET"]), ServedRoute(ERRORS_PATH, errors, ["POST"])]
     routes += [*_collection_routes(store, folder), *_point_routes(store, _Keys(folder / "keys.txt"))]
     api = Api(routes, [Middleware(failing)])
     api.state.everybody_reads = True
     return api, store
 
 
-def _route(method: str, end: str, call: _Call) -> Endpoint:
+def _route(method: str, end: str, call: _Call) -> ServedRoute:
     """A call about a collection."""
 
     async def answer(request: Request) -> Response:
         body = await request.body()
         return JSONResponse(await call(request.path_params["name"], json.loads(body) if body else {}))
 
-    return Endpoint(f"/collections/{{name}}{end}", answer, [method])
+    return ServedRoute(f"/collections/{{name}}{end}", answer, [method])
 
 
-def _collection_routes(store: EdgeStore, folder: Path) -> list[Endpoint]:
+def _collection_routes(store: EdgeStore, folder: Path) -> list[ServedRoute]:
     async def exists(name: str, _asked: _Json) -> _Json:
         return _result({"exists": read_info(folder / name) is not None})
 
@@ -134,7 +134,7 @@ class _Keys:
         return [self._keys[each] for each in ids if each in self._keys]
 
 
-def _point_routes(store: EdgeStore, keys: _Keys) -> list[Endpoint]:
+def _point_routes(store: EdgeStore, keys: _Keys) -> list[ServedRoute]:
     async def upsert(name: str, asked: _Json) -> _Json:
         points = [_point(each) for each in asked["points"]]
         keys.note(point.key for point in points)

@@ -14,7 +14,7 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from streams.http.answering import Endpoint
+from streams.http.answering import ServedRoute
 from streams.http.problems import Problem
 from streams.settings.live import LIVE_PAGE, LIVE_PATH
 
@@ -68,7 +68,7 @@ def static_files(folder: Path = STATIC) -> dict[str, StaticFile]:
     return found
 
 
-def page_endpoints(folder: Path = STATIC) -> list[Endpoint]:
+def page_routes(folder: Path = STATIC) -> list[ServedRoute]:
     """Routes of the page's files; not part of the contract, which is about data."""
     files = static_files(folder)
 
@@ -86,6 +86,6 @@ def page_endpoints(folder: Path = STATIC) -> list[Endpoint]:
 
     methods = ["GET", "HEAD"]
     return [
-        Endpoint(LIVE_PATH, moved, methods, reach="open"),
-        Endpoint(LIVE_PAGE + "{name:path}", file, methods, reach="open"),
+        ServedRoute(LIVE_PATH, moved, methods, reach="open"),
+        ServedRoute(LIVE_PAGE + "{name:path}", file, methods, reach="open"),
     ]

@@ -12,12 +12,12 @@ from streams.api.live.board import Board
 from streams.api.live.deeds import AlertDeeds, EventWriter
 from streams.api.live.feed import Feed
 from streams.api.live.hub import Hub
-from streams.api.live.page import page_endpoints
+from streams.api.live.page import page_routes
 from streams.api.live.roles import KafkaLags, RoleWatch, role_addresses
 from streams.api.live.routes import LiveData, LiveParts
 from streams.api.live.searching import LiveSearch
 from streams.api.live.timeline import TimelineReader
-from streams.http.answering import Endpoint, endpoints_of
+from streams.http.answering import ServedRoute, served_routes
 from streams.index.hybrid_search import HybridSearch
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
@@ -56,7 +56,7 @@ class LivePage:
         topics: TopicMemory,
         users: UserMemory,
         search: HybridSearch,
-    ) -> list[Endpoint]:
+    ) -> list[ServedRoute]:
         """Routes of data and of the page's files.
 
         Args:
@@ -73,7 +73,7 @@ class LivePage:
             deeds=AlertDeeds(self.board, self._writer),
             tokens=self._tokens,
         )
-        return [*endpoints_of(LiveData(parts)), *page_endpoints()]
+        return [*served_routes(LiveData(parts)), *page_routes()]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -88,7 +88,7 @@ class Told(NamedTuple):
     structured: Struct
 
 
-class Served(NamedTuple):
+class ServedTool(NamedTuple):
     """A tool and what it does."""
 
     tool: Tool
@@ -105,7 +105,7 @@ class AskedMemory(NamedTuple):
     deeds: ProjectDeeds
 
 
-def tools_of(memory: AskedMemory) -> list[Served]:
+def tools_of(memory: AskedMemory) -> list[ServedTool]:
     """Every tool."""
     users, projects, deeds = memory
 
@@ -226,7 +226,7 @@ def _served(
     answer: Callable[[Any], Awaitable[Told]],
     *,
     reads: bool = True,
-) -> Served:
+) -> ServedTool:
     _, definitions = msgspec.json.schema_components([takes, gives], ref_template="#/$defs/{name}")
     described = {
         key: value for key, value in definitions[takes.__name__].items() if key not in {"title", "description"}
@@ -247,7 +247,7 @@ def _served(
             raise undecodable(error, takes) from None
         return await answer(asked)
 
-    return Served(tool, call, reads)
+    return ServedTool(tool, call, reads)
 
 
 def _as(kind: type[_Request], asked: Struct, /, **more: Any) -> _Request:

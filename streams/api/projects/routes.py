@@ -18,7 +18,7 @@ from streams.api.projects.graph import ProjectGraph
 from streams.api.projects.items import ProjectItems
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject
-from streams.http.answering import Endpoint, endpoints_of
+from streams.http.answering import ServedRoute, served_routes
 
 
 class ListProjects(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class ProjectStandings:
         return await self._reader.projects(asked.app_id, asked.limit)
 
 
-def project_endpoints(reader: ProjectReader, deeds: ProjectDeeds) -> list[Endpoint]:
+def project_routes(reader: ProjectReader, deeds: ProjectDeeds) -> list[ServedRoute]:
     """Routes over projects' memory; ids may hold slashes, so those that end in a fixed word come first.
 
     Args:
@@ -57,4 +57,4 @@ def project_endpoints(reader: ProjectReader, deeds: ProjectDeeds) -> list[Endpoi
         deeds: Carries out what is written.
     """
     looking = (ProjectItems(reader), ProjectGraph(reader), ProjectStandings(reader))
-    return endpoints_of(reader, ProjectFiles(reader, deeds), deeds, *looking)
+    return served_routes(reader, ProjectFiles(reader, deeds), deeds, *looking)
