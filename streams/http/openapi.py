@@ -96,7 +96,7 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
         "operationId": f"{route.operation}_{further + 1}" if further else route.operation,
         "responses": dict(_responses(route)),
     }
-    if path in route.deprecated:
+    if route.group.formerly and further and not route.kept:
         told["deprecated"] = True
     if route.takes is not None:
         told["parameters"] = list(_parameters(route.takes, path))

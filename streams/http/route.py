@@ -1,7 +1,7 @@
 """Declared HTTP routes: method, path, parameters, body, answer and errors, each said once at the method that answers.
 
-    class UserMemory:
-        @USERS.get("/v1/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
+    class MemoryReader:
+        @USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
         async def facts(self, asked: UserFacts) -> list[FactAnswer]: ...
 
 The first argument is a `msgspec.Struct` whose fields are taken from the path and the query; one that is called `body`
@@ -72,7 +72,7 @@ class Rules(TypedDict, total=False):
     reach: Reach
     lasting: bool
     errors: tuple[HTTPStatus, ...]
-    deprecated: tuple[str, ...]
+    kept: bool
     also: Mapping[str, str]
 
 
@@ -99,7 +99,7 @@ class Route:
         reach: Who is let in at all.
         lasting: Whether its answers last; neither time nor number of these are limited as of others.
         errors: Statuses of problems besides those of every route (`streams.http.openapi`).
-        deprecated: Of its paths those that are kept for older clients.
+        kept: Whether its path for older clients is no less right than the others.
         also: Other forms of its answer: an example by media type.
     """
 
@@ -114,7 +114,7 @@ class Route:
     reach: Reach = "token"
     lasting: bool = False
     errors: tuple[HTTPStatus, ...] = ()
-    deprecated: tuple[str, ...] = ()
+    kept: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -171,11 +171,15 @@ class Group:
     Attributes:
         tag: Their name in the contract.
         about: What they are.
+        prefix: With what their paths begin.
+        formerly: With what paths of older clients begin that are still served; empty: there are none.
         role: Least role of a token that may ask them; a route may ask for another.
     """
 
     tag: str
     about: str
+    prefix: str = ""
+    formerly: str = ""
     role: TokenRole = TokenRole.READER
 
     def get(self, path: str, operation: str, *others: str, **rules: Unpack[Rules]) -> Callable[[_Method], _Method]:
@@ -199,8 +203,11 @@ class Group:
     ) -> Callable[[_Method], _Method]:
         def declare(function: _Method) -> _Method:
             told: Rules = {"role": self.role, **rules}
-            paths = (path, *others, *told.get("deprecated", ()))
-            route = Route(group=self, method=method, paths=paths, operation=operation, function=function, **told)
+            paths = [f"{self.prefix}{each}" for each in (path, *others)]
+            old = (f"{self.formerly}{path}",) if self.formerly else ()
+            route = Route(
+                group=self, method=method, paths=(*paths, *old), operation=operation, function=function, **told
+            )
             setattr(function, _DECLARED, route)
             return function
 

@@ -44,7 +44,7 @@ from streams.http.route import Accepted, Answer, Group
 from streams.http.security import caller
 from streams.settings.http import TokenRole
 
-APPS = Group("apps", "Memories of apps, for admins.", role=TokenRole.ADMIN)
+APPS = Group("apps", "Memories of apps, for admins.", prefix="/v1/apps", formerly="/apps", role=TokenRole.ADMIN)
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 
 
@@ -91,9 +91,7 @@ class AppMemoryAdmin:
         self._policy = policy
         self._now = now
 
-    @APPS.get(
-        "/v1/apps/{app_id:path}/memories", "list_app_memories", "/apps/{app_id:path}/memories", audits="text_read"
-    )
+    @APPS.get("/{app_id:path}/memories", "list_app_memories", audits="text_read", kept=True)
     async def listed(self, asked: ListedMemories) -> Memories:
         """Memories of an app, the latest updated first; those that others share with it after its own."""
         space = AskedSpace(asked)
@@ -103,12 +101,7 @@ class AppMemoryAdmin:
         await self._commands.note(space.read(self._now(), "list", found))
         return Memories(memories=list(map(memory_answer, found)))
 
-    @APPS.get(
-        "/v1/apps/{app_id:path}/memories/export",
-        "export_app_memories",
-        audits="text_read",
-        deprecated=("/apps/{app_id:path}/memories/export",),
-    )
+    @APPS.get("/{app_id:path}/memories/export", "export_app_memories", audits="text_read")
     async def export(self, asked: OfSpace) -> Answer[Exported]:
         """All memories of an app as a file, with what conflicts with what."""
         space = AskedSpace(asked)
@@ -126,12 +119,7 @@ class AppMemoryAdmin:
         headers = {"Content-Disposition": f"attachment; filename=\"memories.json\"; filename*=UTF-8''{name}"}
         return Answer(exported, headers)
 
-    @APPS.get(
-        "/v1/apps/{app_id:path}/memories/search",
-        "search_app_memories",
-        audits="text_read",
-        deprecated=("/apps/{app_id:path}/memories/search",),
-    )
+    @APPS.get("/{app_id:path}/memories/search", "search_app_memories", audits="text_read")
     async def search(self, asked: SoughtMemories) -> FoundMemories:
         """Memories of an app that speak of something, best first."""
         space = AskedSpace(asked)
@@ -139,9 +127,7 @@ class AppMemoryAdmin:
         await self._commands.note(space.read(self._now(), "search", found))
         return FoundMemories(memories=[found_memory(*each) for each in found])
 
-    @APPS.delete(
-        "/v1/apps/{app_id:path}/memories", "purge_app_memories", "/apps/{app_id:path}/memories", audits="acted"
-    )
+    @APPS.delete("/{app_id:path}/memories", "purge_app_memories", audits="acted", kept=True)
     async def purge(self, asked: OfSpace) -> Purged | Accepted[Pending]:
         """Delete all memories of an app, and conversations that wait to become one."""
         space = AskedSpace(asked)
@@ -150,12 +136,7 @@ class AppMemoryAdmin:
         result = await self._commands.carry_out(command)
         return space.pending(command.request_id) if result is None else Purged(success=True, deleted_count=result.count)
 
-    @APPS.post(
-        "/v1/apps/{app_id:path}/uninstall",
-        "uninstall_app",
-        audits="acted",
-        deprecated=("/apps/{app_id:path}/uninstall",),
-    )
+    @APPS.post("/{app_id:path}/uninstall", "uninstall_app", audits="acted")
     async def uninstall(self, asked: OfSpace, body: UninstallApp) -> Uninstalled | Accepted[Pending]:
         """Note that an app is gone. Its memories stay, unless they are to be purged with it."""
         space = AskedSpace(asked)
@@ -168,13 +149,7 @@ class AppMemoryAdmin:
         deleted = result.count if body.purge_memories else 0
         return Uninstalled(success=True, purged=body.purge_memories, deleted_count=deleted)
 
-    @APPS.get(
-        "/v1/apps/{app_id:path}/memories/{memory_id}",
-        "get_app_memory",
-        audits="text_read",
-        errors=_NOT_FOUND,
-        deprecated=("/apps/{app_id:path}/memories/{memory_id}",),
-    )
+    @APPS.get("/{app_id:path}/memories/{memory_id}", "get_app_memory", audits="text_read", errors=_NOT_FOUND)
     async def one(self, asked: OfMemory) -> MemoryAnswer:
         """One memory of an app."""
         space = AskedSpace(asked)
@@ -185,11 +160,10 @@ class AppMemoryAdmin:
         return found
 
     @APPS.put(
-        "/v1/apps/{app_id:path}/memories/{memory_id}",
+        "/{app_id:path}/memories/{memory_id}",
         "edit_app_memory",
         audits="acted",
         errors=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
-        deprecated=("/apps/{app_id:path}/memories/{memory_id}",),
     )
     async def edit(self, asked: OfMemory, body: EditMemory) -> Edited | Accepted[Pending]:
         """Put a memory right by hand, pin it, or share it with other apps."""
@@ -210,12 +184,7 @@ class AppMemoryAdmin:
         _require_done(result, self._policy)
         return Edited(success=True, memory=await self._one_of(space, asked.memory_id) if caller().text else None)
 
-    @APPS.delete(
-        "/v1/apps/{app_id:path}/memories/{memory_id}",
-        "delete_app_memory",
-        "/apps/{app_id:path}/memories/{memory_id}",
-        audits="acted",
-    )
+    @APPS.delete("/{app_id:path}/memories/{memory_id}", "delete_app_memory", audits="acted", kept=True)
     async def delete(self, asked: OfMemory) -> Deleted | Accepted[Pending]:
         """Delete one memory. One that is gone already is no error, and said so."""
         space = AskedSpace(asked)

@@ -57,19 +57,14 @@ class AppStatistics:
         self._memories = memories
         self._now = now
 
-    @APPS.get("/v1/apps", "list_apps", deprecated=("/apps",))
+    @APPS.get("", "list_apps")
     async def spaces(self, asked: ListSpaces) -> ListedSpaces:
         """Apps, and users in apps, that have or had memories."""
         found, more = await _spaces(self._memories, asked.limit)
         listed = sorted(map(_listed, found), key=lambda space: (space.app_id, space.user_id))
         return ListedSpaces(spaces=listed, more=more)
 
-    @APPS.get(
-        "/v1/apps/statistics",
-        "get_statistics",
-        deprecated=("/apps/statistics",),
-        also={"text/html": "<!doctype html>…"},
-    )
+    @APPS.get("/statistics", "get_statistics", also={"text/html": "<!doctype html>…"})
     async def all_spaces(self, asked: CountSpaces, request: Request) -> Answer[Statistics] | Response:
         """Statistics of all apps: a page, or JSON for who accepts that and no HTML."""
         found, more = await _spaces(self._memories, asked.limit)
@@ -80,11 +75,7 @@ class AppStatistics:
             return Answer(counted, {"Vary": "Accept"})
         return Response(page(counted), headers=HEADERS, media_type="text/html")
 
-    @APPS.get(
-        "/v1/apps/{app_id:path}/memories/stats",
-        "get_app_statistics",
-        deprecated=("/apps/{app_id:path}/memories/stats",),
-    )
+    @APPS.get("/{app_id:path}/memories/stats", "get_app_statistics")
     async def stats(self, asked: SpaceFigures) -> SpaceStats:
         """Counts and energy of an app's memories."""
         space = AskedSpace(asked)

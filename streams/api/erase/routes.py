@@ -23,7 +23,7 @@ from streams.settings.http import TokenRole
 
 log = structlog.get_logger(__name__)
 
-_ERASURE = Group("erasure", "Forgetting somebody for good, for admins.", role=TokenRole.ADMIN)
+_ERASURE = Group("erasure", "Forgetting somebody for good, for admins.", prefix="/v1/erase", role=TokenRole.ADMIN)
 
 
 class Erase(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -73,7 +73,7 @@ class Erasures:
         self._requests = requests
         self._now = now
 
-    @_ERASURE.post("/v1/erase", "request_erasure", audits="acted", anonymous=True)
+    @_ERASURE.post("", "request_erasure", audits="acted", anonymous=True)
     async def erase(self, body: Erase) -> Accepted[ErasureAccepted]:
         """Have everything of a user, a session or an app erased, everywhere; the proof comes later."""
         asked_by = caller()
@@ -96,7 +96,7 @@ class Erasures:
         accepted = ErasureAccepted(request_id=wanted.request_id, scope=scope, status=place)
         return Accepted(accepted, {"Location": place})
 
-    @_ERASURE.get("/v1/erase/{request_id}", "get_erasure", anonymous=True)
+    @_ERASURE.get("/{request_id}", "get_erasure", anonymous=True)
     async def standing(self, asked: OfErasure) -> ErasureStanding:
         """The proof of an erasure: what was looked at and removed, store by store. It names nobody."""
         if self._requests is None:

@@ -24,7 +24,9 @@ from streams.http.route import Accepted, Group
 from streams.http.security import caller
 from streams.settings.http import TokenRole
 
-_LIVE = Group("live", "Sessions, alerts and roles as they are now, for operators.", role=TokenRole.OPERATOR)
+_LIVE = Group(
+    "live", "Sessions, alerts and roles as they are now, for operators.", prefix="/v1/live", role=TokenRole.OPERATOR
+)
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 _STREAM = 'event: changes\nid: 7\ndata: {"sessions":[],"gone":["order-4711"],"alerts":[]}\n\n'
 
@@ -93,7 +95,7 @@ class LiveData:
     def __init__(self, parts: LiveParts) -> None:
         self._parts = parts
 
-    @_LIVE.get("/v1/live/me", "describe_caller", role=TokenRole.READER)
+    @_LIVE.get("/me", "describe_caller", role=TokenRole.READER)
     async def me(self) -> Me:
         """Who asks, and what they may."""
         asked_by = caller()
@@ -101,7 +103,7 @@ class LiveData:
         tokens = self._parts.tokens
         return Me(name=asked_by.name, role=asked_by.role.value, text=asked_by.text, apps=apps, tokens=tokens)
 
-    @_LIVE.get(stream.PATH, "stream_changes", lasting=True, also={stream.LiveStream.media_type: _STREAM})
+    @_LIVE.get("/stream", "stream_changes", lasting=True, also={stream.LiveStream.media_type: _STREAM})
     async def stream(self, asked: OfApp) -> stream.LiveStream:
         """Sessions, alerts and roles as they are (`snapshot`, in pieces), then what changes (`changes`, `roles`)."""
         asked_by = caller()
@@ -109,24 +111,24 @@ class LiveData:
         apps = asked_by.apps if app is None else frozenset({app})
         return stream.LiveStream(self._parts.hub, apps, token=asked_by.name if self._parts.tokens else "")
 
-    @_LIVE.get("/v1/live/search", "search_live", audits="text_read")
+    @_LIVE.get("/search", "search_live", audits="text_read")
     async def search(self, asked: SearchLive) -> Hits:
         """Turns, episodes, facts of users or memories of apps that answer a query, best first; with their text."""
         return await self._parts.search.find(caller(), asked.q, asked.kind, asked.app_id, asked.limit)
 
-    @_LIVE.get("/v1/live/texts/{session_id:path}", "list_session_texts", audits="text_read")
+    @_LIVE.get("/texts/{session_id:path}", "list_session_texts", audits="text_read")
     async def text(self, asked: SaidTurns) -> Said:
         """What was said in a session; turns that are not indexed (any more) are left out."""
         return await self._parts.timelines.said(asked.session_id, asked.first, asked.last)
 
-    @_LIVE.get("/v1/live/sessions/{session_id:path}", "get_session_timeline", errors=_NOT_FOUND)
+    @_LIVE.get("/sessions/{session_id:path}", "get_session_timeline", errors=_NOT_FOUND)
     async def timeline(self, asked: OfTimeline) -> Timeline:
         """One session: turns, modes, segments, topics, facts, episodes, alerts with their grounds."""
         asked_by = note("text_read") if asked.text else caller()
         return await self._parts.timelines.timeline(asked_by, asked.session_id, text=asked.text)
 
     @_LIVE.post(
-        "/v1/live/alerts/{alert_id:path}/acknowledge",
+        "/alerts/{alert_id:path}/acknowledge",
         "acknowledge_alert",
         audits="acted",
         errors=(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT),
@@ -135,7 +137,7 @@ class LiveData:
         """Say that somebody looks at an alert: it is not repeated until it grows worse or is resolved."""
         return Accepted(await self._parts.deeds.acknowledge(caller(), asked.alert_id, body))
 
-    @_LIVE.post("/v1/live/alerts/{alert_id:path}/label", "label_alert", audits="acted", errors=_NOT_FOUND)
+    @_LIVE.post("/alerts/{alert_id:path}/label", "label_alert", audits="acted", errors=_NOT_FOUND)
     async def label(self, asked: OfAlert, body: Label) -> Accepted[Written]:
         """Say whether an alert was right; back-tests and calibration measure by it, and the latest label counts."""
         return Accepted(await self._parts.deeds.label(caller(), asked.alert_id, body))

@@ -79,7 +79,7 @@ class ProjectDeeds:
         self._reader = reader
         self._commands = commands
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/memories", "add_project_memory", **DEED)
+    @PROJECTS.post("/memories", "add_project_memory", **DEED)
     async def add(self, asked: OfProject, body: AddMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Write a memory by hand; what is known already is strengthened.
 
@@ -91,37 +91,35 @@ class ProjectDeeds:
         fields = structs.asdict(body)
         return await self.do(asked, ProjectMemoryAdded, memory_type=fields.pop("type"), **fields)
 
-    @PROJECTS.put("/v1/projects/{project_id:path}/memories/{memory_id}", "edit_project_memory", **DEED)
+    @PROJECTS.put("/memories/{memory_id}", "edit_project_memory", **DEED)
     async def edit(self, asked: OfMemory, body: EditProjectMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Put a memory right, expire or reopen it, put it away or restore it; what was known before stays known."""
         _require_sensible(body)
         return await self.do(asked, ProjectMemoryEdited, "memory", memory_id=asked.memory_id, **structs.asdict(body))
 
-    @PROJECTS.delete("/v1/projects/{project_id:path}/memories/{memory_id}", "delete_project_memory", **DEED)
+    @PROJECTS.delete("/memories/{memory_id}", "delete_project_memory", **DEED)
     async def delete(self, asked: OfMemory) -> DeedAnswer | Accepted[PendingDeed]:
         """Delete a memory with all relationships to it; what it had superseded holds again."""
         return await self.do(asked, ProjectMemoryDeleted, "memory", memory_id=asked.memory_id)
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/pending/{pending_id}/{decision}", "decide_pending_fact", **DEED)
+    @PROJECTS.post("/pending/{pending_id}/{decision}", "decide_pending_fact", **DEED)
     async def decide(self, asked: OfPending) -> DeedAnswer | Accepted[PendingDeed]:
         """Promote a pending fact to a memory, or discard it."""
         decided = {"pending_id": asked.pending_id, "promoted": asked.decision == "promote"}
         return await self.do(asked, PendingFactDecided, "pending fact", **decided)
 
-    @PROJECTS.put("/v1/projects/{project_id:path}/relationships", "set_relationship", **DEED)
+    @PROJECTS.put("/relationships", "set_relationship", **DEED)
     async def relate(self, asked: OfProject, body: Relate) -> DeedAnswer | Accepted[PendingDeed]:
         """Relate one memory to another, or give their relationship another strength."""
         return await self.do(asked, RelationshipSet, **structs.asdict(body))
 
-    @PROJECTS.delete("/v1/projects/{project_id:path}/relationships", "delete_relationship", **DEED)
+    @PROJECTS.delete("/relationships", "delete_relationship", **DEED)
     async def unrelate(self, asked: OfRelationship) -> DeedAnswer | Accepted[PendingDeed]:
         """Take a relationship back."""
         edge = {name: getattr(asked, name) for name in ("source_id", "target_id", "relation")}
         return await self.do(asked, RelationshipSet, "relationship", **edge, strength=None)
 
-    @PROJECTS.put(
-        "/v1/projects/{project_id:path}/conversations/{conversation_id:path}/status", "set_conversation_status", **DEED
-    )
+    @PROJECTS.put("/conversations/{conversation_id:path}/status", "set_conversation_status", **DEED)
     async def set_status(self, asked: OfConversation, body: SetStatus) -> DeedAnswer | Accepted[PendingDeed]:
         """Start, pause or end a conversation; its turns come as turns."""
         if not asked.conversation_id.isprintable():
@@ -129,7 +127,7 @@ class ProjectDeeds:
         told = structs.asdict(body)
         return await self.do(asked, ConversationStatusSet, conversation_id=asked.conversation_id, **told)
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/consolidate", "consolidate_project", **DEED)
+    @PROJECTS.post("/consolidate", "consolidate_project", **DEED)
     async def consolidate(self, asked: OfProject) -> DeedAnswer | Accepted[PendingDeed]:
         """Have the project consolidated now; it also happens by itself. The standing says when it has ended."""
         return await self.do(asked, ConsolidationAsked)

@@ -49,7 +49,7 @@ class ProjectFiles:
         self._reader = reader
         self._deeds = deeds
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/export", "export_project_items", audits="text_read")
+    @PROJECTS.get("/export", "export_project_items", audits="text_read")
     async def export(self, asked: ExportItems) -> ExportPage:
         """A page of a project's items as they are kept, of one kind; with conversations their messages at hand."""
         named = AskedProject(asked)
@@ -58,7 +58,7 @@ class ProjectFiles:
             page = msgspec.structs.replace(page, messages=await self._reader.messages(named, *page.conversations))
         return page
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/import", "import_project_items", **DEED)
+    @PROJECTS.post("/import", "import_project_items", **DEED)
     async def bring_back(self, asked: OfProject, body: ImportItems) -> DeedAnswer | Accepted[PendingDeed]:
         """Bring items of a saved project in; one that is there is replaced, so a repeat changes nothing."""
         return await self._deeds.do(asked, ProjectImported, **msgspec.structs.asdict(body))

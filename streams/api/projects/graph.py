@@ -58,7 +58,7 @@ class ProjectGraph:
     def __init__(self, reader: ProjectReader) -> None:
         self._reader = reader
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/graph", "get_graph", audits="text_read")
+    @PROJECTS.get("/graph", "get_graph", audits="text_read")
     async def graph(self, asked: WholeGraph) -> GraphAnswer:
         """Memories with relationships, and these; those of the newest memories first."""
         view = await self._reader.view(AskedProject(asked))
@@ -66,24 +66,20 @@ class ProjectGraph:
         ends = sorted({end for edge in edges for end in (edge.source_id, edge.target_id)})
         return GraphAnswer(nodes=[_node(self._reader, view, each) for each in ends], edges=edges)
 
-    @PROJECTS.get(
-        "/v1/projects/{project_id:path}/graph/neighbours", "list_neighbours", audits="text_read", errors=_NOT_FOUND
-    )
+    @PROJECTS.get("/graph/neighbours", "list_neighbours", audits="text_read", errors=_NOT_FOUND)
     async def near(self, asked: Neighbours) -> RelatedMemories:
         """Memories a few relationships away, the nearest first."""
         view = await _view(self._reader, AskedProject(asked), asked.memory_id)
         found = neighbours(view.graph, asked.memory_id, asked.depth, types=asked.relation, direction=asked.direction)
         return self._related(view, asked.memory_id, found)
 
-    @PROJECTS.get(
-        "/v1/projects/{project_id:path}/graph/dependents", "list_dependents", audits="text_read", errors=_NOT_FOUND
-    )
+    @PROJECTS.get("/graph/dependents", "list_dependents", audits="text_read", errors=_NOT_FOUND)
     async def depending(self, asked: OfNode) -> RelatedMemories:
         """What depends on a memory, directly or by way of others."""
         view = await _view(self._reader, AskedProject(asked), asked.memory_id)
         return self._related(view, asked.memory_id, dependents(view.graph, asked.memory_id))
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/graph/path", "find_path", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/graph/path", "find_path", audits="text_read", errors=_NOT_FOUND)
     async def way(self, asked: BetweenNodes) -> PathAnswer:
         """The shortest way from one memory to another, in whichever direction its relationships lead."""
         view = await _view(self._reader, AskedProject(asked), asked.source_id, asked.target_id)

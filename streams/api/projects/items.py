@@ -100,7 +100,7 @@ class ProjectItems:
     def __init__(self, reader: ProjectReader) -> None:
         self._reader = reader
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/memories", "list_project_memories", audits="text_read")
+    @PROJECTS.get("/memories", "list_project_memories", audits="text_read")
     async def memories(self, asked: ListMemories) -> MemoryPage:
         """Memories of a project, the newest first, page by page."""
         view = await self._reader.view(AskedProject(asked))
@@ -118,12 +118,7 @@ class ProjectItems:
         following = page[limit - 1].id if len(page) > limit else ""
         return MemoryPage(memories=list(map(self._reader.present, page[:limit])), next=following)
 
-    @PROJECTS.get(
-        "/v1/projects/{project_id:path}/memories/{memory_id}",
-        "get_project_memory",
-        audits="text_read",
-        errors=_NOT_FOUND,
-    )
+    @PROJECTS.get("/memories/{memory_id}", "get_project_memory", audits="text_read", errors=_NOT_FOUND)
     async def memory(self, asked: OfMemory) -> ProjectMemoryAnswer:
         """One memory, with its history and what leads to it."""
         view = await self._reader.view(AskedProject(asked))
@@ -140,7 +135,7 @@ class ProjectItems:
             memory=self._reader.present(found), valid=self._reader.holds(found), incoming=incoming
         )
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/valid_at", "list_valid_memories", audits="text_read")
+    @PROJECTS.get("/valid_at", "list_valid_memories", audits="text_read")
     async def valid_at(self, asked: ValidAt) -> ValidMemories:
         """What held at a time, and if asked by what was known at another: two time axes.
 
@@ -152,7 +147,7 @@ class ProjectItems:
         found = [each for each in view.valid_at(when, asked.known_at) if not (present and each.archived)]
         return ValidMemories(at=when, known_at=asked.known_at, memories=found)
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/pending", "list_pending_facts", audits="text_read")
+    @PROJECTS.get("/pending", "list_pending_facts", audits="text_read")
     async def pending(self, asked: ListPending) -> PendingFacts:
         """Facts that are not sure enough to be memories, the surest first, page by page."""
         last = _place(asked.after)
@@ -162,19 +157,14 @@ class ProjectItems:
         following = f"{page[-1].confidence!r}:{page[-1].id}" if len(waiting) > asked.limit else ""
         return PendingFacts(pending=page, next=following)
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/conversations", "list_conversations", audits="text_read")
+    @PROJECTS.get("/conversations", "list_conversations", audits="text_read")
     async def conversations(self, asked: ListConversations) -> Conversations:
         """Conversations of a project, the latest first."""
         view = await self._reader.view(AskedProject(asked))
         latest = sorted(view.conversations.values(), key=lambda each: (each.last_at, each.id), reverse=True)
         return Conversations(conversations=latest[: asked.limit])
 
-    @PROJECTS.get(
-        "/v1/projects/{project_id:path}/conversations/{conversation_id:path}",
-        "get_conversation",
-        audits="text_read",
-        errors=_NOT_FOUND,
-    )
+    @PROJECTS.get("/conversations/{conversation_id:path}", "get_conversation", audits="text_read", errors=_NOT_FOUND)
     async def conversation(self, asked: OfConversation) -> ConversationAnswer:
         """A conversation with its chunks and its messages at hand."""
         named = AskedProject(asked)
@@ -183,7 +173,7 @@ class ProjectItems:
         said = await self._reader.messages(named, found)
         return ConversationAnswer(conversation=found, chunks=chunks_of(view, found.id), recent_messages=said)
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/episodes", "list_project_episodes", audits="text_read")
+    @PROJECTS.get("/episodes", "list_project_episodes", audits="text_read")
     async def episodes(self, asked: ListEpisodes) -> Episodes:
         """Key moments, in order of time."""
         view = await self._reader.view(AskedProject(asked))
@@ -196,7 +186,7 @@ class ProjectItems:
         ]
         return Episodes(episodes=sorted(found, key=_by_time))
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/arc", "get_narrative_arc", audits="text_read", errors=_NOT_FOUND)
+    @PROJECTS.get("/arc", "get_narrative_arc", audits="text_read", errors=_NOT_FOUND)
     async def arc(self, asked: OfArc) -> ArcAnswer:
         """The narrative arc of a conversation or of the whole project: by thirds, and the key moments."""
         view = await self._reader.view(AskedProject(asked))

@@ -81,7 +81,7 @@ class ProjectReader:
         found = await self._projects.view(asked.app_id, asked.project_id)
         return found or ProjectView(asked.app_id, asked.project_id, self.policy)
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/retrieve", "retrieve_project_memory", audits="text_read")
+    @PROJECTS.post("/retrieve", "retrieve_project_memory", audits="text_read")
     async def retrieve(self, asked: OfProject, body: RetrieveMemories) -> FoundItems:
         """The memories and episodes that matter to a question, with what their relevance is made of.
 
@@ -95,7 +95,7 @@ class ProjectReader:
         self._note(named, accessed(found) if body.record_access else [])
         return FoundItems(results=list(map(found_item, found)))
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/search", "search_project", audits="text_read")
+    @PROJECTS.post("/search", "search_project", audits="text_read")
     async def search(self, asked: OfProject, body: SearchProject) -> FoundItems:
         """Memories, episodes and chunks that speak of something, best first.
 
@@ -111,7 +111,7 @@ class ProjectReader:
         self._note(named, accessed(found) if body.record_access else [])
         return FoundItems(results=list(map(found_item, found)))
 
-    @PROJECTS.post("/v1/projects/{project_id:path}/context", "assemble_project_context", audits="text_read")
+    @PROJECTS.post("/context", "assemble_project_context", audits="text_read")
     async def context(self, asked: OfProject, body: BuildContext) -> ProjectContext:
         """What a language model is to be told, within a token budget; warnings name what is not in.
 

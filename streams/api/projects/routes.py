@@ -6,6 +6,7 @@ an empty memory; it is no error.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -19,6 +20,8 @@ from streams.api.projects.items import ProjectItems
 from streams.api.projects.reading import ProjectReader
 from streams.api.projects.space import PROJECTS, AskedProject, OfProject
 from streams.http.answering import ServedRoute, served_routes
+
+_ALL = replace(PROJECTS, prefix="/v1/projects")
 
 
 class ListProjects(Struct, frozen=True, kw_only=True):
@@ -38,12 +41,12 @@ class ProjectStandings:
     def __init__(self, reader: ProjectReader) -> None:
         self._reader = reader
 
-    @PROJECTS.get("/v1/projects/{project_id:path}/standing", "get_project_standing", "/v1/projects/{project_id:path}")
+    @PROJECTS.get("/standing", "get_project_standing", "")
     async def standing(self, asked: OfProject) -> ProjectStanding:
         """How much is remembered of a project, and how much may be."""
         return await self._reader.standing(AskedProject(asked))
 
-    @PROJECTS.get("/v1/projects", "list_projects")
+    @_ALL.get("", "list_projects")
     async def listed(self, asked: ListProjects) -> ProjectList:
         """Projects that the token reads, those that changed last first."""
         return await self._reader.projects(asked.app_id, asked.limit)

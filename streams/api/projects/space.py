@@ -21,7 +21,11 @@ from streams.http.route import Accepted, Group
 from streams.http.security import caller, require_role
 from streams.settings.http import TokenRole
 
-PROJECTS = Group("projects", "Memory of projects: typed, related, valid in time; commands for admins.")
+PROJECTS = Group(
+    "projects",
+    "Memory of projects: typed, related, valid in time; commands for admins.",
+    prefix="/v1/projects/{project_id:path}",
+)
 DONE_OUTCOMES = frozenset({"done", "unchanged"})
 _REFUSED = {
     "not_found": (HTTPStatus.NOT_FOUND, "not_found", "no such item: it may have been merged, displaced or erased"),

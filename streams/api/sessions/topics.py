@@ -25,7 +25,7 @@ from streams.http.problems import Problem
 from streams.http.route import Group
 from streams.index.topic_memory import RememberedTopic, TopicMemory
 
-_TOPICS = Group("topics", "What a session is about.")
+_TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
 _WithGone = Annotated[bool, Meta(description="Also topics that were evicted or merged into another.")]
 _MOST_GONE = 100
@@ -144,22 +144,20 @@ class TopicReader:
         self._policy = policy
         self._now = now
 
-    @_TOPICS.get("/v1/sessions/{session_id:path}/topics", "list_topics", audits="text_read")
+    @_TOPICS.get("/topics", "list_topics", audits="text_read")
     async def topics(self, asked: SessionTopics) -> list[TopicAnswer]:
         """Topics of the session, the latest active first; an unknown session has none."""
         found = await self._memory.topics(asked.session_id)
         gone = await self._memory.gone(asked.session_id, found, _MOST_GONE) if asked.include_gone else []
         return self._answers([*found.kept, *gone])
 
-    @_TOPICS.get("/v1/sessions/{session_id:path}/topics/search", "search_topics", audits="text_read")
+    @_TOPICS.get("/topics/search", "search_topics", audits="text_read")
     async def search(self, asked: SimilarTopics) -> list[TopicAnswer]:
         """Topics of the session most like `q` by title and summary, best first."""
         found = await self._memory.find_similar(asked.q, asked.session_id, asked.top_k, include_gone=asked.include_gone)
         return self._answers(found)
 
-    @_TOPICS.get(
-        "/v1/sessions/{session_id:path}/context", "assemble_topic_context", audits="text_read", errors=_NOT_FOUND
-    )
+    @_TOPICS.get("/context", "assemble_topic_context", audits="text_read", errors=_NOT_FOUND)
     async def context(self, asked: OfTopic) -> list[ChatMessage]:
         """Summary and messages at hand of a topic, as chat messages, oldest first."""
         found = await _found(self._memory, asked.session_id, asked.topic)
@@ -169,7 +167,7 @@ class TopicReader:
         said = [ChatMessage(turn.role, turn.content) for turn in turns]
         return said if found.summary is None else [ChatMessage(**summary_message(found.summary)), *said]
 
-    @_TOPICS.get("/v1/sessions/{session_id:path}/history", "list_topic_messages", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/history", "list_topic_messages", audits="text_read", errors=_NOT_FOUND)
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:
         """Every message of a topic that is still indexed, in order of time; the archive has those before."""
         found = await _found(self._memory, asked.session_id, asked.topic)
@@ -178,7 +176,7 @@ class TopicReader:
         turns = await self._memory.messages(found, include_packed=asked.include_packed)
         return [TimedMessage(turn.role, turn.content, turn.timestamp.timestamp()) for turn in turns]
 
-    @_TOPICS.get("/v1/sessions/{session_id:path}/stats", "get_topic_statistics", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/stats", "get_topic_statistics", audits="text_read", errors=_NOT_FOUND)
     async def stats(self, asked: OfTopic) -> TopicStats:
         """Statistics of a topic."""
         found = await _found(self._memory, asked.session_id, asked.topic)
@@ -187,7 +185,7 @@ class TopicReader:
             raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
         return _stats(found, self._policy, self._now())
 
-    @_TOPICS.get("/v1/sessions/{session_id:path}/topics/{topic}", "get_topic", audits="text_read", errors=_NOT_FOUND)
+    @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read", errors=_NOT_FOUND)
     async def one(self, asked: NamedTopic) -> TopicAnswer:
         """One topic, also one that was evicted or merged away."""
         found = await self._memory.topic(asked.session_id, asked.topic)

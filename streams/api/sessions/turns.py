@@ -14,7 +14,7 @@ from streams.api.users.messages import MAX_QUERY_CHARS
 from streams.http.route import Group
 from streams.index.session_memory import RememberedTurn, SessionVectorMemory
 
-_SESSIONS = Group("sessions", "Turns of one session.")
+_SESSIONS = Group("sessions", "Turns of one session.", prefix="/v1")
 
 SessionId = Annotated[Identifier, Meta(description="URL-encoded; any character.")]
 SoughtText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARS, description="What is looked for.")]
@@ -56,17 +56,17 @@ class SessionReader:
         self._memory = memory
         self._topic_prefix = topic_prefix
 
-    @_SESSIONS.get("/v1/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
+    @_SESSIONS.get("/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
     async def similar(self, asked: SimilarTurns) -> list[RememberedTurn]:
         """Turns of the session most like `q`, best first."""
         return await self._memory.find_similar(asked.q, asked.session_id, asked.top_k)
 
-    @_SESSIONS.get("/v1/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
+    @_SESSIONS.get("/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
     async def turns(self, asked: LastTurns) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
         return await self._memory.last_turns(asked.session_id, asked.last)
 
-    @_SESSIONS.get("/v1/index", "describe_index")
+    @_SESSIONS.get("/index", "describe_index")
     async def index(self) -> IndexAnswer:
         """How many turns are indexed, of all sessions that the caller may read, and of which topics."""
         return IndexAnswer(topic_prefix=self._topic_prefix, turns=await self._memory.count())

@@ -51,7 +51,7 @@ from streams.http.security import Caller, caller
 from streams.index.scope import Scope
 from streams.index.session_memory import RememberedTurn
 
-_USERS = Group("memory", "What is remembered of users, and finding it.")
+_USERS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1")
 CONTEXT_MIN_IMPORTANCE = 0.5
 """Of facts that go into a prompt (seed 002, stage 1)."""
 CONTEXT_EPISODES = 3
@@ -121,7 +121,7 @@ class MemoryReader:
         self._episode_distance = episode_distance
         self._apps = apps or AppContext()
 
-    @_USERS.post("/v1/retrieve", "retrieve_memory", audits="text_read")
+    @_USERS.post("/retrieve", "retrieve_memory", audits="text_read")
     async def retrieve(self, body: Retrieve) -> Retrieved:
         """What is known of a user that matters to a question: facts, near episodes, and both as text for a prompt.
 
@@ -139,7 +139,7 @@ class MemoryReader:
         injection = format_for_injection(facts, episodes) if body.format else None
         return Retrieved(structured_facts=facts, episodic_context=episodes, injection=injection)
 
-    @_USERS.post("/v1/context", "assemble_context", audits="text_read")
+    @_USERS.post("/context", "assemble_context", audits="text_read")
     async def context(self, body: AssembleContext) -> AssembledContext:
         """The whole prompt for a question within a token budget: facts first, then last turns, then episodes.
 
@@ -179,7 +179,7 @@ class MemoryReader:
             injection_point=body.injection_point or UNSET,
         )
 
-    @_USERS.post("/v1/search", "search_memory", audits="text_read")
+    @_USERS.post("/search", "search_memory", audits="text_read")
     async def search(self, body: SearchMemory) -> Found:
         """Turns or episodes of a user, a session or an app, by words and likeness together, best first.
 
@@ -205,7 +205,7 @@ class MemoryReader:
         found = await self._search.turns(body.query, scope, body.top_k)
         return Found(turns=[turn_hit(each) for each in found if asked_by.may_read(each.turn.app_id)])
 
-    @_USERS.get("/v1/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
+    @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
     async def facts(self, asked: UserFacts) -> list[FactAnswer]:
         """Facts of a user, those that hold first, the most important first.
 
@@ -221,7 +221,7 @@ class MemoryReader:
         )
         return list(map(fact_answer, whose.readable(found)))
 
-    @_USERS.get("/v1/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read")
+    @_USERS.get("/users/{user_id:path}/episodes", "list_user_episodes", audits="text_read")
     async def episodes(self, asked: UserEpisodes) -> list[EpisodeAnswer]:
         """Episodes of a user, the latest first.
 
@@ -232,7 +232,7 @@ class MemoryReader:
         found = await self._users.episodes(whose.app_id, whose.user_id, limit=asked.limit)
         return list(map(episode_answer, whose.readable(found)))
 
-    @_USERS.get("/v1/users/{user_id:path}/recent", "list_recent_turns", audits="text_read")
+    @_USERS.get("/users/{user_id:path}/recent", "list_recent_turns", audits="text_read")
     async def recent(self, asked: RecentTurns) -> list[TurnAnswer]:
         """The last turns of a user across sessions, in order of arrival: the short-term tier.
 
@@ -241,7 +241,7 @@ class MemoryReader:
         """
         return await self._conversation(_Whose.asked(asked.user_id, asked.app_id), None, asked.last)
 
-    @_USERS.get("/v1/users/{user_id:path}/standing", "get_user_standing", "/v1/users/{user_id:path}")
+    @_USERS.get("/users/{user_id:path}/standing", "get_user_standing", "/users/{user_id:path}")
     async def standing(self, asked: OfUser) -> StandingAnswer:
         """How many turns, facts and episodes are remembered of a user, and which turns are at hand; zeros for none.
 
