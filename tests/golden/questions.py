@@ -34,7 +34,7 @@ _WRONG: tuple[Any, ...] = (
 )
 _KINDS = ("memory", "episode", "chunk", "conversation", "pending")
 
-_OPERATIONS = """/livez /readyz /metrics /v1/index /v1/nothing /docs /v1/projects /v1/projects?app_id=workshop&limit=1
+_OPERATIONS = """/livez /readyz /metrics /v1/index /v1/nothing /v1/projects /v1/projects?app_id=workshop&limit=1
 /apps /apps?limit=1 /apps/statistics /apps/assistant/memories/999 /v1/projects/tool-library"""
 _OF_USER = "/v1/users/{1}?app_id={0} " + " ".join(
     f"/v1/users/{{1}}/{end}?app_id={{0}}" for end in ("facts", "episodes", "recent", "standing")

@@ -183,6 +183,7 @@ class TopicReader:
         if found is None:
             detail = "the session has no active topic (yet): ask again after a turn"
             raise Problem(HTTPStatus.NOT_FOUND, "not_found", detail)
+        note_given([])  # a single topic is no item of a list: the audit counts none
         return _stats(found, self._policy, self._now())
 
     @_TOPICS.get("/topics/{topic}", "get_topic", audits="text_read", errors=_NOT_FOUND)
@@ -191,6 +192,7 @@ class TopicReader:
         found = await self._memory.topic(asked.session_id, asked.topic)
         if found is None:
             raise _unknown_topic()
+        note_given([])
         return _answer(found, self._policy, self._now())
 
     def _answers(self, topics: Sequence[RememberedTopic]) -> list[TopicAnswer]:
