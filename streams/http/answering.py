@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from math import isfinite
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -17,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streams.http.audit import begin, note, note_given, note_ids
 from streams.http.problems import invalid_field, undecodable
 from streams.http.route import Answer, Reach, Route, routes_of, template
 from streams.http.security import require_role
+from streams.observe.telemetry import metrics
 
 _encode = msgspec.json.Encoder().encode
 _BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fromkeys(
@@ -30,6 +32,10 @@ _BOOLEANS = dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True) | dict.fro
 )
 """Words for booleans in a query."""
 _MATCHED = "turntide.matched"
+OTHER = "other"
+"""What fits no route, or was refused before one was looked for."""
+_FAILED = 500
+_STREAM = b"text/event-stream"
 
 
 class ServedRoute(StarletteRoute):
@@ -92,15 +98,15 @@ class Matching:
             scope[_MATCHED] = self._match(scope)
         await self._app(scope, receive, send)
 
-    def _match(self, scope: Scope) -> tuple[Match, BaseRoute | None, Scope]:
-        found: tuple[Match, BaseRoute | None, Scope] = (Match.NONE, None, {})
+    def _match(self, scope: Scope) -> tuple[BaseRoute | None, Scope]:
+        other: tuple[BaseRoute | None, Scope] = (None, {})
         for route in self._routes:
             match, child = route.matches(scope)
             if match is Match.FULL:
-                return match, route, child
-            if match is Match.PARTIAL and found[1] is None:
-                found = (match, route, child)
-        return found
+                return route, child
+            if match is Match.PARTIAL and other[0] is None:
+                other = (route, child)
+        return other
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,25 +115,64 @@ async def answer(scope: Scope, receive: Receive, send: Send) -> None:
     Raises:
         HTTPException: 404, there is none; 405, none with this method.
     """
-    match, route, child = scope[_MATCHED]
+    route, child = scope[_MATCHED]
     if route is None:
         raise HTTPException(HTTPStatus.NOT_FOUND)
-    scope.update(child)
-    if match is Match.FULL:
-        scope["route"] = route
+    scope.update(child, route=route)
     await route.handle(scope, receive, send)
 
 
 def reach_of(scope: Scope) -> Reach:
     """Who is let in to what a request asks; what fits no route is told to holders of tokens only."""
-    route = scope[_MATCHED][1] if _MATCHED in scope else None
+    route = scope[_MATCHED][0] if _MATCHED in scope else None
     return route.reach if isinstance(route, ServedRoute) else "token"
 
 
 def is_lasting(scope: Scope) -> bool:
     """Whether the answer to a request lasts."""
-    route = scope[_MATCHED][1] if _MATCHED in scope else None
+    route = scope[_MATCHED][0] if _MATCHED in scope else None
     return isinstance(route, ServedRoute) and route.lasting
+
+
+class Measured:
+    """ASGI middleware around everything else: how many requests came, and how long they took.
+
+    By the template of their route: a path holds ids.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and count it when its answer has ended."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, streamed, began_s = _FAILED, False, perf_counter()
+
+        async def sent(message: Message) -> None:
+            nonlocal status, streamed
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                streamed = any(
+                    name.lower() == b"content-type" and value.startswith(_STREAM)
+                    for name, value in message.get("headers", ())
+                )
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        finally:
+            route = route_of(scope)
+            metrics.counter("http_requests_total", route=route, status=f"{status // 100}xx").inc()
+            if not streamed:
+                metrics.histogram("http_request_seconds", route=route).observe(perf_counter() - began_s)
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that answered, for instance `/v1/sessions/{session_id}/turns`."""
+    found = getattr(scope.get("route"), "path", None)
+    return found if isinstance(found, str) else OTHER
 
 
 def _answering(route: Route, method: Callable[..., Awaitable[Any]]) -> Callable[[Request], Awaitable[Response]]:

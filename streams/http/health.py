@@ -24,13 +24,12 @@ from starlette.types import ASGIApp
 
 from models.errors import ConfigurationError
 from streams.http import openapi, problems
-from streams.http.answering import Matching, ServedRoute, answer, served_routes
+from streams.http.answering import Matching, Measured, ServedRoute, answer, served_routes
 from streams.http.audit import Auditing, AuditLog
 from streams.http.connections import bounded_protocol
 from streams.http.docs_page import HEADERS, page
 from streams.http.guard import Guard
 from streams.http.limits import Limits
-from streams.http.measured import Measured
 from streams.http.own_machine import is_loopback
 from streams.http.rates import Rates
 from streams.http.route import Group

@@ -20,12 +20,12 @@ from multiprocessing.connection import Connection
 import httpx
 import psutil
 
-from streams.api.live.stream import PATH
 from streams.observe.telemetry import configure_logging
 from tests.browser.live_server import LiveServer, token_of
 from tests.browser.made_up import session
 
 _SESSIONS, _PER_SECOND, _SESSIONS_PER_FRAME = 10_000, 20, 3
+PATH = "/v1/live/stream"
 _AT_ONCE = 100
 _LOOK_EVERY_S = 5.0
 _RECEIVED_BYTES = 4_096

@@ -16,9 +16,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from streams.archive import maintenance
 from streams.archive.maintenance import Maintained
-from streams.http.answering import ServedRoute
+from streams.http.answering import Measured, ServedRoute
 from streams.http.health import Api
-from streams.http.measured import Measured
 from streams.inference.llm_client import count_usage
 from streams.observe.telemetry import Metrics, metrics
 from streams.settings.archive import ArchiveSettings

@@ -16,7 +16,6 @@ from streams.observe.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
-PATH = "/v1/live/stream"
 PING_S = 15.0
 SEND_BYTES = 64 * 1024
 """Handed to the socket at once; then it is waited for."""
