@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
+from models.entities import owner_of
 from models.events.app import (
     AdminCommand,
+    AppMemoriesChanged,
+    AppMemoryChanged,
     AppUninstalled,
     CommandResult,
     MemoriesPurged,
@@ -21,51 +26,33 @@ from models.events.erase import EraseRequested, ErasureProved
 from models.events.project import ProjectCommand
 from models.events.topics import COMMANDS
 from models.text.words import fold_text, words_of
-from streams.index.app_memory import RememberedMemory, RememberedSpace
+from streams.index.collections import MEMORIES, SPACES
 
 AT = datetime(2025, 10, 10, 14, 30, tzinfo=UTC)
 
 
-def memory(memory_id: int, content: str, *, app: str = "a", user: str = "", **more: Any) -> RememberedMemory:
+def memory(memory_id: int, content: str, *, app: str = "a", user: str = "", **more: Any) -> AppMemoryChanged:
     """A memory of an app, or of a user in it."""
     given: dict[str, Any] = {
-        "space": "user" if user else "app",
         "slot": memory_id - 1,
         "importance": 0.75,
         "tags": ["time"],
         "session_id": f"s-{memory_id}",
-        "said_by": "u",
-        "related_conversations": [],
+        "user_id": user or "u",
         "created_at": AT,
         "updated_at": AT,
-        "pinned": False,
-        "shared_with": [],
-        "conflicts_with": [],
         "made_by": "rules",
     }
-    return RememberedMemory(app_id=app, space_user_id=user, memory_id=memory_id, content=content, **{**given, **more})
+    found = MEMORIES.event_of({"space": "user" if user else "app", "content": content, "memory_id": memory_id})
+    return replace(found, app_id=app, **{**given, **more})
 
 
-def space(app: str = "a", user: str = "", **more: Any) -> RememberedSpace:
+def space(app: str = "a", user: str = "", **more: Any) -> AppMemoriesChanged:
     """How far a space of memories is."""
-    given: dict[str, Any] = {
-        "space": "user" if user else "app",
-        "timestamp": AT,
-        "memories": 0,
-        "created": 0,
-        "compactions": 0,
-        "skipped": 0,
-        "edited": 0,
-        "waiting": 0,
-        "energy_units": 9_000.0,
-        "energy_capacity_units": 10_000.0,
-        "spent_units": 0.0,
-        "uninstalled": False,
-        "results": [],
-        "partition": 0,
-        "offset": -1,
-    }
-    return RememberedSpace(app_id=app, user_id=user, **{**given, **more})
+    given: dict[str, Any] = {"timestamp": AT, "energy_units": 9_000.0, "energy_capacity_units": 10_000.0}
+    given["source"] = Position(COMMANDS.name, more.pop("partition", 0), more.pop("offset", -1))
+    found = SPACES.event_of({"space": "user" if user else "app"})
+    return replace(found, app_id=app, user_id=user, **{**given, **more})
 
 
 @dataclass
@@ -76,8 +63,8 @@ class Apps:
     unless `away`; a result can be set in advance.
     """
 
-    known: list[RememberedMemory] = field(default_factory=list)
-    standings: list[RememberedSpace] = field(default_factory=list)
+    known: list[AppMemoryChanged] = field(default_factory=list)
+    standings: list[AppMemoriesChanged] = field(default_factory=list)
     sent: list[AdminCommand] = field(default_factory=list)
     reads: list[MemoriesRead] = field(default_factory=list)
     away: bool = False
@@ -85,18 +72,18 @@ class Apps:
     """Outcome of the next command, instead of carrying it out."""
     fails: Exception | None = None
 
-    async def memories(self, app_id: str, user_id: str = "") -> list[RememberedMemory]:
+    async def memories(self, app_id: str, user_id: str = "") -> list[AppMemoryChanged]:
         """As the port says."""
-        mine = [each for each in self.known if (each.app_id, each.space_user_id) == (app_id, user_id)]
+        mine = [each for each in self.known if (each.app_id, owner_of(each)) == (app_id, user_id)]
         return sorted(mine, key=lambda each: each.updated_at, reverse=True)
 
-    async def shared_with(self, app_id: str, user_id: str = "") -> list[RememberedMemory]:
+    async def shared_with(self, app_id: str, user_id: str = "") -> list[AppMemoryChanged]:
         """As the port says."""
-        return [each for each in self.known if app_id in each.shared_with and each.space_user_id == user_id]
+        return [each for each in self.known if app_id in each.shared_with and owner_of(each) == user_id]
 
     async def find(
         self, app_id: str, user_id: str, query: str, *, mode: str, top_k: int
-    ) -> list[tuple[RememberedMemory, float]]:
+    ) -> list[tuple[AppMemoryChanged, float]]:
         """By shared words; the mode is the score's decimals."""
         wanted = set(words_of(fold_text(query)))
         scored = [
@@ -105,11 +92,11 @@ class Apps:
         ]
         return sorted((each for each in scored if each[1] >= 1), key=lambda pair: -pair[1])[:top_k]
 
-    async def standing(self, app_id: str, user_id: str = "") -> RememberedSpace | None:
+    async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
         """As the port says."""
         return next((each for each in self.standings if (each.app_id, each.user_id) == (app_id, user_id)), None)
 
-    async def spaces(self, limit: int) -> Sequence[RememberedSpace]:
+    async def spaces(self, limit: int) -> Sequence[AppMemoriesChanged]:
         """As the port says."""
         return self.standings[:limit]
 
@@ -128,9 +115,9 @@ class Apps:
         return Position(COMMANDS.name, 0, offset)
 
     def _carry_out(self, command: AdminCommand, offset: int) -> None:
-        mine = [each for each in self.known if (each.app_id, each.space_user_id) == (command.app_id, command.user_id)]
-        wanted: list[RememberedMemory] = []
-        changed: list[RememberedMemory] = []
+        mine = [each for each in self.known if (each.app_id, owner_of(each)) == (command.app_id, command.user_id)]
+        wanted: list[AppMemoryChanged] = []
+        changed: list[AppMemoryChanged] = []
         match command:
             case MemoryDeleted() | MemoryEdited():
                 wanted = [each for each in mine if each.memory_id == command.memory_id]
@@ -151,7 +138,10 @@ class Apps:
         )
         result = CommandResult(request_id=command.request_id, outcome=outcome, count=len(wanted))  # type: ignore[arg-type]
         kept = [each for each in self.standings if each is not old]
-        self.standings = [*kept, replace(old, results=[*old.results, result], offset=offset)]
+        self.standings = [
+            *kept,
+            replace(old, results=[*old.results, result], source=Position(COMMANDS.name, 0, offset)),
+        ]
 
 
 @dataclass

@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
 import httpx
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
 
 from models.events import Position, Role, Turn
-from models.events.user import FactCategory, TurnRef
+from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
 from models.policy import Policy
 from models.text.words import fold_text, words_of
 from streams.api.apps.context import AppContext
@@ -33,19 +35,18 @@ from streams.api.projects.reading import ProjectReader
 from streams.api.projects.routes import project_routes
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader
-from streams.api.users.ports import Episode
 from streams.api.users.reading import MemoryReader
 from streams.api.users.visibility import MemoryVisibility
 from streams.http.answering import served_routes
 from streams.http.health import Api, create_api
 from streams.http.security import Access, access_of
 from streams.http.tenancy import ScopedStore
+from streams.index.collections import EPISODES, FACTS, USERS
 from streams.index.hybrid_search import FoundTurn
 from streams.index.scope import Scope
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.topic_memory import TopicMemory
-from streams.index.user_memory import RememberedEpisode, RememberedFact, RememberedUser
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import Apps, Erasures
@@ -71,43 +72,28 @@ def bearer(app: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token_of(app)}"}
 
 
-def fact(key: str, value: str, *, app: str = "a", user: str = "u", **more: Any) -> RememberedFact:
+def fact(key: str, value: str, *, app: str = "a", user: str = "u", **more: Any) -> FactChanged:
     """A fact that holds."""
-    given = {
-        "category": FactCategory.IDENTITY,
-        "confidence": 1.0,
-        "importance": 0.8,
-        "active": True,
-        "valid_from": AT,
-        "valid_until": None,
-        "session_id": "s",
-        "turn": 0,
-        "extracted_by": "rules",
-    }
-    return RememberedFact(app_id=app, user_id=user, key=key, value=value, **{**given, **more})
+    given = {"confidence": 1.0, "importance": 0.8, "active": True, "valid_from": AT, "session_id": "s", "turn": 0}
+    given |= {"extracted_by": "rules"}
+    found = FACTS.event_of({"category": "identity"})
+    return replace(found, app_id=app, user_id=user, key=key, value=value, **{**given, **more})
 
 
-def episode(number: int, summary: str, *, app: str = "a", user: str = "u", **more: Any) -> RememberedEpisode:
+def episode(number: int, summary: str, *, app: str = "a", user: str = "u", **more: Any) -> EpisodeCompressed:
     """The user's episode of this number, of 20 turns."""
     first, last = 20 * number - 19, 20 * number
-    given = {
-        "first_turn": first,
-        "last_turn": last,
-        "turn_range": f"turns {first}-{last}",
-        "summarised_by": "extractive",
-        "key_topics": [],
-        "started_at": AT,
-        "ended_at": AT,
-        "turns": [],
-        "distance": None,
-    }
-    return RememberedEpisode(app_id=app, user_id=user, episode=number, summary=summary, **{**given, **more})
+    given = {"first_turn": first, "last_turn": last, "turn_range": f"turns {first}-{last}"}
+    given |= {"summarised_by": "extractive", "started_at": AT, "ended_at": AT}
+    found = EPISODES.event_of({"episode": number, "summary": summary})
+    return replace(found, app_id=app, user_id=user, **{**given, **more})
 
 
-def standing(*refs: tuple[str, int], app: str = "a", user: str = "u", **more: Any) -> RememberedUser:
+def standing(*refs: tuple[str, int], app: str = "a", user: str = "u", **more: Any) -> UserMemoryChanged:
     """A user whose last turns are these."""
-    given = {"turn_count": len(refs), "compressed_turns": 0, "facts": 0, "episodes": 0, "seen": {}}
-    return RememberedUser(app_id=app, user_id=user, short_term=[TurnRef(*ref) for ref in refs], **{**given, **more})
+    found = USERS.event_of({"turn_count": len(refs)})
+    turns = [SessionTurns(session, [turn]) for session, turn in refs]
+    return replace(found, app_id=app, user_id=user, short_term=turns, **more)
 
 
 def said(turn: int, content: str, *, app: str = "a", user: str = "u", session: str = "s", **more: Any) -> Turn:
@@ -125,9 +111,9 @@ def _overlap(query: str, text: str) -> float:
 class Users:
     """Doubles `streams.api.users.ports.Users`."""
 
-    known_facts: list[RememberedFact] = field(default_factory=list)
-    known_episodes: list[RememberedEpisode] = field(default_factory=list)
-    known_users: list[RememberedUser] = field(default_factory=list)
+    known_facts: list[FactChanged] = field(default_factory=list)
+    known_episodes: list[EpisodeCompressed] = field(default_factory=list)
+    known_users: list[UserMemoryChanged] = field(default_factory=list)
 
     async def facts(
         self,
@@ -137,7 +123,7 @@ class Users:
         min_importance: float = 0.0,
         category: FactCategory | None = None,
         include_past: bool = False,
-    ) -> list[RememberedFact]:
+    ) -> list[FactChanged]:
         """As the port says."""
         found = [
             each
@@ -149,23 +135,19 @@ class Users:
         ]
         return sorted(found, key=lambda each: (not each.active, -each.importance, each.key))
 
-    async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[RememberedEpisode]:
+    async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[EpisodeCompressed]:
         """As the port says."""
         return [each for each in self.known_episodes if _is_of(each, app_id, user_id)][::-1][:limit]
 
     async def find_episodes(
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
-    ) -> list[RememberedEpisode]:
+    ) -> list[tuple[EpisodeCompressed, float]]:
         """As the port says; the distance is the share of the query's words that the summary lacks."""
-        far = [
-            replace(each, distance=1 - _overlap(query, each.summary))
-            for each in self.known_episodes
-            if _is_of(each, app_id, user_id)
-        ]
-        near = [(each.distance, each) for each in far if each.distance is not None and each.distance <= max_distance]
-        return [each for _, each in sorted(near, key=lambda pair: pair[0])][:top_k]
+        mine = [each for each in self.known_episodes if _is_of(each, app_id, user_id)]
+        far = [(each, 1 - _overlap(query, each.summary)) for each in mine]
+        return sorted((each for each in far if each[1] <= max_distance), key=itemgetter(1))[:top_k]
 
-    async def standing(self, app_id: str | None, user_id: str) -> RememberedUser | None:
+    async def standing(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
         """As the port says."""
         return next((each for each in self.known_users if _is_of(each, app_id, user_id)), None)
 
@@ -189,11 +171,11 @@ class Search:
         hits = [FoundTurn(turn, _overlap(query, turn.content)) for turn in mine]
         return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
 
-    async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[Episode, float]]:
+    async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
         """Episodes of every app, whatever the scope says of apps."""
         self.asked.append(scope)
         mine = [each for each in self.users.known_episodes if scope.user_id in {None, each.user_id}]
-        hits: list[tuple[Episode, float]] = [(each, _overlap(query, each.summary)) for each in mine]
+        hits: list[tuple[EpisodeCompressed, float]] = [(each, _overlap(query, each.summary)) for each in mine]
         return sorted((hit for hit in hits if hit[1] > 0), key=lambda hit: -hit[1])[:top_k]
 
 
@@ -277,7 +259,7 @@ class Served:
         await self.store.close()
 
 
-def _is_of(record: RememberedFact | RememberedEpisode | RememberedUser, app_id: str | None, user_id: str) -> bool:
+def _is_of(record: FactChanged | EpisodeCompressed | UserMemoryChanged, app_id: str | None, user_id: str) -> bool:
     return record.user_id == user_id and app_id in {None, record.app_id}
 
 

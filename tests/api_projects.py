@@ -8,8 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from models.events import ProjectTurnAdded
+from models.events import ProjectChanged, ProjectTurnAdded
 from models.events.app import AdminCommand
 from models.events.base import Position, Role
 from models.events.project import ProjectCommand, ProjectImported
@@ -27,7 +28,6 @@ from models.project.folded import FoldedProject
 from models.project.saved import SavedProject, batches
 from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery, Retrieved
-from streams.index.project_points import RememberedProject
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SAID = (
@@ -43,8 +43,6 @@ _KINDS: dict[type, str] = {
     ProjectConversation: "conversations",
     PendingFact: "pending",
 }
-_EVENT = {"app_id", "project_id", "revision", "born", "turn_count", "conversations", "memories", "archived"}
-_EVENT |= {"episodes", "pending", "chunks", "created", "consolidated_at", "results", "timestamp"}
 
 
 @dataclass
@@ -107,16 +105,15 @@ class Projects:
 
     # --- as the ports say
 
-    async def standing(self, app_id: str, project_id: str) -> RememberedProject | None:
+    async def standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
         """As the port says."""
         folded = self.folded.get((app_id, project_id))
         told = None if folded is None else folded.view.standing
         if folded is None or told is None:
             return None
-        fields = {name: getattr(told, name) for name in _EVENT}
-        return RememberedProject(**fields, partition=0, offset=folded.offset)
+        return structs.replace(told, source=Position(COMMANDS.name, 0, folded.offset))
 
-    async def projects(self, app_id: str | None, limit: int) -> list[RememberedProject]:
+    async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
         """As the port says; of every app where none is named."""
         found = [await self.standing(*key) for key in self.folded if app_id in {None, key[0]}]
         return [each for each in found if each is not None][:limit]

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from models.errors import StoreUnavailable
+from streams.index.collections import TURNS, turn_key
 from streams.index.edge import EdgeStore
-from streams.index.session_memory import COLLECTION, turn_key
 from streams.ports import Point
 
 DIM = 64
@@ -32,14 +32,14 @@ def point(turn: int) -> Point:
 async def main(folder: Path, first: int, last: int, file_limit: int) -> int:
     """Index turn by turn; gives the exit code."""
     store = EdgeStore(folder, embedder="test")
-    await store.upsert(COLLECTION, [point(first)])
+    await store.upsert(TURNS.name, [point(first)])
     print(first, flush=True)  # noqa: T201 - the parent reads it
     if file_limit:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
     try:
         for turn in range(first + 1, last):
-            await store.upsert(COLLECTION, [point(turn)])
+            await store.upsert(TURNS.name, [point(turn)])
             print(turn, flush=True)  # noqa: T201
     except StoreUnavailable as error:
         print(error, file=sys.stderr, flush=True)  # noqa: T201

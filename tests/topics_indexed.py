@@ -11,7 +11,7 @@ from models.policy import Policy
 from models.policy.topic import TopicPolicy
 from models.session.topics.conversation_topics import ConversationTopics
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.topic_memory import TopicMemory
 from streams.inference.intake import topic_text
 from streams.ports import VectorStore
 from tests.session_driver import Session, said
@@ -48,10 +48,10 @@ class IndexedSession(Session):
         return self.state.topics(self.policy)
 
     @property
-    def changes(self) -> list[LoggedChange]:
+    def changes(self) -> list[tuple[TopicChanged, int]]:
         """Every topic event so far; its place in the log is its place among them."""
         found = [output for output in self.outputs if isinstance(output, TopicChanged)]
-        return [LoggedChange(event, offset) for offset, event in enumerate(found)]
+        return [(event, offset) for offset, event in enumerate(found)]
 
     async def ask(self, turn: int, subject: str, **more: Any) -> list[OutputEvent]:
         """A user's turn on a subject, folded and indexed."""
@@ -80,6 +80,6 @@ class IndexedSession(Session):
         """Index the topic events that were not yet."""
         fresh = self.changes[self.indexed :]
         self.indexed += len(fresh)
-        latest = list({change.event.topic_id: change for change in fresh}.values())
+        latest = list({change[0].topic_id: change for change in fresh}.values())
         vectors = self.embedder.embed([topic_text(event.title, event.summary) for event, _ in latest])
         await self.memory.add_changes(latest, vectors)

@@ -18,8 +18,9 @@ from jobs.cli import examples
 from jobs.shared.output import Output, OutputFormat
 from models.entities import INDEXED_TOPICS
 from models.errors import ConfigurationError
+from streams.index.collections import COLLECTIONS
 from streams.index.generations import FIRST, GenerationRecord, generation_name
-from streams.index.reindex import RECIPES, Copied, Report, Source, copy_collections
+from streams.index.reindex import Copied, Report, Source, copy_collections
 from streams.kafka.client import admin, consumer, require_topic
 from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of
@@ -142,7 +143,7 @@ class _Places(NamedTuple):
             raise ConfigurationError(
                 "--switch: only a Qdrant server has aliases; Edge needs none, set vectors.generation"
             )
-        return await self.source.switch_aliases(RECIPES, generation)
+        return await self.source.switch_aliases(COLLECTIONS, generation)
 
 
 @asynccontextmanager

@@ -6,25 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from models.events.app import AppMemoryChanged
 
 _ABOUT = "The following are memories from previous conversations with this app:"
 _CLOSING = "Use these memories to provide context-aware responses."
-
-
-class Memory(Protocol):
-    """A memory as far as a prompt shows it."""
-
-    @property
-    def content(self) -> str:
-        """What is remembered."""
-        ...
-
-    @property
-    def created_at(self) -> datetime:
-        """When it was made, UTC."""
-        ...
 
 
 class FittedMemories(NamedTuple):
@@ -34,7 +21,7 @@ class FittedMemories(NamedTuple):
     memories: int
 
 
-def format_app_memories(app_name: str, memories: Sequence[Memory]) -> str:
+def format_app_memories(app_name: str, memories: Sequence[AppMemoryChanged]) -> str:
     r"""Memories in the order given, exactly as the seed writes them; nothing for none.
 
     A memory takes one line, whatever it holds: what was remembered must not look like another memory, or like the
@@ -50,7 +37,7 @@ def format_app_memories(app_name: str, memories: Sequence[Memory]) -> str:
 
 
 def fit_app_memories(
-    app_name: str, memories: Sequence[Memory], *, most: int, contents_chars: int, text_chars: int
+    app_name: str, memories: Sequence[AppMemoryChanged], *, most: int, contents_chars: int, text_chars: int
 ) -> FittedMemories:
     """The first memories that fit, whole and without gaps.
 
@@ -70,5 +57,5 @@ def fit_app_memories(
     return FittedMemories("", 0)
 
 
-def _line(memory: Memory) -> str:
+def _line(memory: AppMemoryChanged) -> str:
     return f"[Created: {memory.created_at:%Y-%m-%d}] {' '.join(memory.content.split())}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from models.events.user import EpisodeCompressed, FactChanged
 from models.text.words import CHARS_PER_TOKEN, estimate_tokens
 
 SUMMARY_CHARS = 150
@@ -27,34 +28,6 @@ _PROFILE = "## User Profile"
 _EPISODES = "\n## Recent Context"
 _CONVERSATION = "\n# Recent Conversation"
 _CLOSING = "\nAnswer consistently using the memory and conversation above."
-
-
-class Fact(Protocol):
-    """A fact as far as a prompt shows it."""
-
-    @property
-    def key(self) -> str:
-        """What it is about."""
-        ...
-
-    @property
-    def value(self) -> str:
-        """What holds."""
-        ...
-
-
-class Episode(Protocol):
-    """An episode as far as a prompt shows it."""
-
-    @property
-    def turn_range(self) -> str:
-        """As the seed writes it: `turns 1-20`."""
-        ...
-
-    @property
-    def summary(self) -> str:
-        """What was said."""
-        ...
 
 
 class Said(Protocol):
@@ -92,7 +65,7 @@ class Fitted:
     last_turn_cut: bool
 
 
-def format_for_injection(facts: Sequence[Fact], episodes: Sequence[Episode]) -> str:
+def format_for_injection(facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed]) -> str:
     r"""Facts and episodes in the order given, exactly as the seed writes them (stage 3, `format_for_injection`).
 
     >>> format_for_injection([], [])
@@ -101,7 +74,9 @@ def format_for_injection(facts: Sequence[Fact], episodes: Sequence[Episode]) -> 
     return "\n".join([_PROFILE, *map(_fact_line, facts), _EPISODES, *map(_episode_line, episodes)])
 
 
-def long_term_prompt(facts: Sequence[Fact], episodes: Sequence[Episode], recent: Sequence[Said]) -> str:
+def long_term_prompt(
+    facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed], recent: Sequence[Said]
+) -> str:
     """The whole prompt (seed 002, "Final Prompt Injection"); turns in order of time."""
     said = [_said_line(turn.role, turn.content) for turn in recent]
     return "\n".join([_MEMORY, format_for_injection(facts, episodes), _CONVERSATION, *said, _CLOSING])
@@ -118,8 +93,8 @@ def preface_room(token_budget: int) -> int:
 
 
 def fit_prompt(
-    facts: Sequence[Fact],
-    episodes: Sequence[Episode],
+    facts: Sequence[FactChanged],
+    episodes: Sequence[EpisodeCompressed],
     recent: Sequence[Said],
     *,
     token_budget: int,
@@ -158,11 +133,11 @@ def fit_prompt(
     return Fitted(prompt, estimate_tokens(prompt), n_facts, n_episodes, len(said), cut)
 
 
-def _fact_line(fact: Fact) -> str:
+def _fact_line(fact: FactChanged) -> str:
     return f"- {fact.key}: {fact.value}"
 
 
-def _episode_line(episode: Episode) -> str:
+def _episode_line(episode: EpisodeCompressed) -> str:
     return f"- {episode.turn_range}: {episode.summary[:SUMMARY_CHARS]}..."
 
 

@@ -87,12 +87,10 @@ class _Standing(Protocol[_Told_co]):
     """How far what a command changes is, as readers see it."""
 
     @property
-    def partition(self) -> int:
-        """Of the last command that it knows, like `offset`."""
+    def source(self) -> Position:
+        """Of the last command that it knows."""
         ...
 
-    @property
-    def offset(self) -> int: ...
     @property
     def results(self) -> Sequence[_Told_co]:
         """Of the last commands."""
@@ -156,7 +154,7 @@ class Commands(Generic[_Command, _Result]):
                 for result in standing.results:
                     if result.request_id == command.request_id:
                         return result
-                if standing.partition == written.partition and standing.offset >= written.offset:
+                if standing.source.partition == written.partition and standing.source.offset >= written.offset:
                     return None  # others came so quickly that its result is told no more
             left_s = end_s - self._clock()
             if left_s <= 0:

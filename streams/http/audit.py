@@ -20,7 +20,7 @@ from uuid import uuid4
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from models.errors import DeliveryFailed
-from models.events import AccessAudited
+from models.events import AccessAudited, Output
 from streams.http.problems import Problem, unavailable
 from streams.http.route import Audited
 from streams.http.security import Caller, asking, caller
@@ -127,6 +127,8 @@ def note_refused(status: HTTPStatus) -> None:
 def _things(answer: Any) -> int:
     if isinstance(answer, list | tuple):
         return len(answer)
+    if isinstance(answer, Output):
+        return 1  # whatever lists it has
     names: tuple[str, ...] = getattr(answer, "__struct_fields__", ())
     lists = [value for name in names if isinstance(value := getattr(answer, name), list | dict)]
     return sum(map(len, lists)) or 1

@@ -4,35 +4,31 @@
 |---|---|
 | an event again | replaces the points it wrote; the log's last event of a slot counts |
 | a memory that went | its points go, also those in other apps' names |
+| a memory that is shared | a point more for each app that may read it, filed under that app; it tells neither of
+conversations and users nor of conflicts and other apps |
 | sharing taken back | the points of all apps go before those of the present ones are written |
 | another app's memory of the same number | another memory; a look-up names one app |
+
+So the condition that keeps each caller to its own apps (`streams.http.tenancy`) lets through what was shared, and
+nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
+from msgspec.structs import replace
 
+from models.entities import owner_of
 from models.events import AppMemoriesChanged, AppMemoryChanged, space_key
-from streams.index.app_points import (
-    RememberedMemory,
-    RememberedSpace,
-    memory_points,
-    remembered_memory,
-    remembered_space,
-    space_point,
-)
+from streams.index.collections import MEMORIES, SPACES
+from streams.index.event_points import point_key
 from streams.index.hybrid_search import HybridSearch, Ranking
-from streams.index.user_points import point_key
-from streams.ports import Condition, Embedder, VectorStore
+from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 
-__all__ = ["AppMemories", "RememberedMemory", "RememberedSpace"]
-
-MEMORIES = "memories"
-SPACES = "spaces"
 _MOST_MEMORIES = 1_000
 """Of a space with what is shared with it; the policy keeps fifty at the most."""
 
@@ -60,28 +56,22 @@ class AppMemories:
         """
         present = [(event, offset) for event, offset in events if event.active]
         if gone := tuple(point_key(event) for event, _ in events if not event.active):
-            await self._store.delete(MEMORIES, where={"owner_key": gone})
+            await self._store.delete(MEMORIES.name, where={"owner_key": gone})
         if not present:
             return
         vectors = await asyncio.to_thread(self._embedder.embed, [event.content for event, _ in present])
         keys = tuple(point_key(event) for event, _ in present)
-        await self._store.delete(MEMORIES, where={"owner_key": keys, "owned": 0})
-        points = [
-            point
-            for (event, offset), row in zip(present, vectors, strict=True)
-            for point in memory_points(event, offset, row)
-        ]
-        await self._store.upsert(MEMORIES, points)
+        await self._store.delete(MEMORIES.name, where={"owner_key": keys, "owned": 0})
+        points = [point for event, row in zip(present, vectors, strict=True) for point in _points(*event, row)]
+        await self._store.upsert(MEMORIES.name, points)
 
     async def add_standings(self, events: Sequence[tuple[AppMemoriesChanged, int]]) -> None:
         """Note how far spaces are. Call it after their memories: who waits for it will read them."""
-        if events:
-            blank = np.zeros(self._embedder.dim, dtype=np.float32)
-            await self._store.upsert(SPACES, [space_point(event, offset, blank) for event, offset in events])
+        await SPACES.write(self._store, events, np.zeros((len(events), self._embedder.dim), dtype=np.float32))
 
     # --- reading
 
-    async def memories(self, app_id: str, user_id: str = "", *, shared: bool = False) -> list[RememberedMemory]:
+    async def memories(self, app_id: str, user_id: str = "", *, shared: bool = False) -> list[AppMemoryChanged]:
         """Memories of a space, the latest changed first.
 
         Args:
@@ -91,7 +81,7 @@ class AppMemories:
         """
         return await self._latest(_of(app_id, user_id, shared=shared))
 
-    async def shared_with(self, app_id: str, user_id: str = "") -> list[RememberedMemory]:
+    async def shared_with(self, app_id: str, user_id: str = "") -> list[AppMemoryChanged]:
         """Memories of other apps' spaces that are shared with this one: of the apps' own, or of the same user's."""
         return await self._latest({**_of(app_id, user_id, shared=True), "owned": 0})
 
@@ -104,33 +94,40 @@ class AppMemories:
         mode: Literal["keyword", "semantic", "hybrid"] = "hybrid",
         top_k: int = 5,
         shared: bool = False,
-    ) -> list[tuple[RememberedMemory, float]]:
+    ) -> list[tuple[AppMemoryChanged, float]]:
         """Memories of a space that answer the query, best first, each with its score.
 
         The score is BM25, the cosine, or both fused; comparable within one answer only.
         """
         where = _of(app_id, user_id, shared=shared)
-        best = await self._search.keys(MEMORIES, query, where, top_k, by=Ranking(mode))
-        payloads = await self._store.read(MEMORIES, [key for key, _ in best], where=where)
-        return [(remembered_memory(payloads[key]), score) for key, score in best if key in payloads]
+        return await self._search.events(MEMORIES, query, where, top_k, by=Ranking(mode))
 
-    async def standing(self, app_id: str, user_id: str = "") -> RememberedSpace | None:
+    async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
         """As last indexed; None for a space that nothing happened to."""
         key = space_key(app_id, user_id)
-        found = await self._store.read(SPACES, [key], where={"app_id": app_id})
-        return remembered_space(found[key]) if key in found else None
+        return (await SPACES.read(self._store, [key], {"app_id": app_id})).get(key)
 
-    async def spaces(self, limit: int) -> list[RememberedSpace]:
+    async def spaces(self, limit: int) -> list[AppMemoriesChanged]:
         """Standings of all spaces, at most `limit`."""
-        found = await self._store.latest(SPACES, where={}, by="event_offset", limit=limit)
-        return [remembered_space(payload) for payload in found]
+        return await SPACES.latest(self._store, {}, limit)
 
-    async def _latest(self, where: dict[str, Condition]) -> list[RememberedMemory]:
-        found = await self._store.latest(MEMORIES, where=where, by="event_offset", limit=_MOST_MEMORIES)
-        memories = [remembered_memory(payload) for payload in found]
+    async def _latest(self, where: dict[str, Condition]) -> list[AppMemoryChanged]:
+        memories = await MEMORIES.latest(self._store, where, _MOST_MEMORIES)
         return sorted(memories, key=lambda memory: (memory.updated_at, memory.memory_id), reverse=True)
 
 
 def _of(app_id: str, user_id: str, *, shared: bool) -> dict[str, Condition]:
     where: dict[str, Condition] = {"app_id": app_id, "user_id": user_id}
     return where if shared else {**where, "owned": 1}
+
+
+def _points(event: AppMemoryChanged, offset: int, vector: Vectors) -> Iterable[Point]:
+    """A memory that is there, and one point more for each app it is shared with."""
+    yield MEMORIES.point(event, offset, vector)
+    told = replace(event, session_id="", user_id="", related_conversations=[], conflicts_with=[])
+    key = point_key(event)
+    filed: dict[str, PayloadValue] = {"owned": 0, "owner_key": key, "user_id": owner_of(event)}
+    for app in dict.fromkeys(event.shared_with):
+        if app != event.app_id:
+            shared = replace(told, shared_with=[app])
+            yield MEMORIES.point(shared, offset, vector, key=f"{key}@{app}", told={**filed, "app_id": app})

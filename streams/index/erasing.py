@@ -16,38 +16,16 @@ Collections of all generations are gone through, whichever serves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-
-import msgspec
+from collections.abc import Iterator, Sequence
 
 from models.events.erase import ErasedStore, VectorsErasureDue
-from models.events.user import SessionTurns
-from streams.index import app_memory, project_points, session_memory, topic_memory, user_memory
+from streams.index.collections import COLLECTIONS, FACTS, MEMORIES, TOPICS, TURNS
 from streams.index.generations import GenerationStore
-from streams.index.reindex import PAGE_POINTS, RECIPES
-from streams.ports import Condition, PayloadValue, VectorStore
+from streams.index.reindex import PAGE_POINTS
+from streams.ports import Condition, VectorStore
 
 _SESSIONS_AT_ONCE = 500
-Payload = Mapping[str, PayloadValue]
 Where = dict[str, Condition]
-
-
-def _runs(field: str) -> Callable[[Payload], list[str]]:
-    return lambda payload: [run.session_id for run in msgspec.json.decode(str(payload[field]), type=list[SessionTurns])]
-
-
-def _of_memory(payload: Payload) -> list[str]:
-    return [str(payload["session_id"]), *msgspec.json.decode(str(payload["related_conversations"]), type=list[str])]
-
-
-_NAMED: Mapping[str, tuple[Callable[[Payload], list[str]], tuple[str, ...]]] = {
-    user_memory.EPISODES: (_runs("turns"), ("user_id", "app_id", "turn")),
-    user_memory.USERS: (_runs("short_term"), ("user_id", "app_id")),
-    app_memory.MEMORIES: (_of_memory, ("owner_key",)),
-    project_points.PROJECT_ITEMS: (project_points.sessions_of, ("app_id", "owner_key", "kind", "slot")),
-    project_points.PROJECTS: (project_points.sessions_of, ("app_id", "owner_key", "kind", "slot")),
-}
-"""Which sessions a point's payload names where no condition can tell, and by which fields it is removed."""
 
 
 def base_of(collection: str) -> str | None:
@@ -57,7 +35,7 @@ def base_of(collection: str) -> str | None:
     ('turns', None)
     """
     base = collection.partition("-")[0]
-    return base if base in RECIPES else None
+    return base if base in COLLECTIONS else None
 
 
 class VectorErasing:
@@ -106,9 +84,9 @@ class VectorErasing:
 
     async def _naming(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
         """One condition for each point that names one of the sessions."""
-        if base not in _NAMED or not due.session_ids:
+        sessions_of, fields = COLLECTIONS[base].names, COLLECTIONS[base].erased_by
+        if sessions_of is None or not due.session_ids:
             return []
-        sessions_of, fields = _NAMED[base]
         sessions, found, after, more = frozenset(due.session_ids), list[Where](), "", True
         while more:
             stored, after = await self._store.page(collection, after, PAGE_POINTS)
@@ -122,11 +100,11 @@ def _conditions(base: str, due: VectorsErasureDue) -> Iterator[Where]:
     """Conditions by what points are filed under."""
     if due.scope == "app":
         yield {"app_id": due.app_id}
-        if base == app_memory.MEMORIES:
+        if base == MEMORIES.name:
             yield {"owner_app_id": due.app_id}
     if due.scope == "user":
         yield {"user_id": due.user_id, "app_id": due.app_id} if due.app_id else {"user_id": due.user_id}
-    if base in (session_memory.COLLECTION, topic_memory.COLLECTION, user_memory.FACTS):
+    if base in (TURNS.name, TOPICS.name, FACTS.name):
         ids = sorted(set(due.session_ids))
         for start in range(0, len(ids), _SESSIONS_AT_ONCE):
             yield {"session_id": tuple(ids[start : start + _SESSIONS_AT_ONCE])}

@@ -7,16 +7,15 @@ role in a consumer group of its own, so that both follow the log until readers h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from models.errors import ConfigurationError
-from models.retrieval.lexical import SparseVector
-from streams.ports import Condition, Hit, PayloadValue, Point, Stored, VectorStore
+from streams.index.wrapped import WrappedStore
+from streams.ports import Point, VectorStore
 
 FIRST = ""
 """Generation of collections without a suffix: the one there is before any `turntide reindex`."""
@@ -105,7 +104,7 @@ async def require_finished(store: VectorStore, generation: str) -> None:
         )
 
 
-class GenerationStore:
+class GenerationStore(WrappedStore):
     """A `streams.ports.VectorStore` in which every collection is that of one generation.
 
     Args:
@@ -114,88 +113,18 @@ class GenerationStore:
     """
 
     def __init__(self, store: VectorStore, generation: str) -> None:
-        self._store = store
+        super().__init__(store)
         self._generation = generation
 
-    async def ensure(self, collection: str, dim: int) -> None:
-        """Create the collection, or check that it takes vectors of this size from this embedder."""
-        await self._store.ensure(self._name(collection), dim)
-
-    async def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        """Write by key; the same key again replaces, also within the batch. Durable on return."""
-        await self._store.upsert(self._name(collection), points)
-
-    async def search(
-        self,
-        collection: str,
-        vector: NDArray[np.float32],
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
-        """Nearest by cosine among the points that match every entry of `where`."""
-        return await self._store.search(self._name(collection), vector, where=where, top_k=top_k, fields=fields)
-
-    async def search_lexical(
-        self,
-        collection: str,
-        query: SparseVector,
-        *,
-        where: Mapping[str, Condition],
-        top_k: int,
-        fields: Sequence[str] | None = None,
-    ) -> list[Hit]:
-        """Best by BM25 among the points that match every entry of `where` and have a term of the query."""
-        name = self._name(collection)
-        return await self._store.search_lexical(name, query, where=where, top_k=top_k, fields=fields)
-
-    async def read(
-        self, collection: str, keys: Sequence[str], *, where: Mapping[str, Condition]
-    ) -> dict[str, dict[str, PayloadValue]]:
-        """Payloads by key; keys of points that are not there, or do not match `where`, are missing."""
-        return await self._store.read(self._name(collection), keys, where=where)
-
-    async def latest(
-        self, collection: str, *, where: Mapping[str, Condition], by: str, limit: int
-    ) -> list[dict[str, PayloadValue]]:
-        """Payloads of the matching points with the highest integer field `by`, highest first."""
-        return await self._store.latest(self._name(collection), where=where, by=by, limit=limit)
-
-    async def count(self, collection: str, *, where: Mapping[str, Condition] | None = None) -> int:
-        """Exact number of matching points."""
-        return await self._store.count(self._name(collection), where=where)
-
-    async def delete(
-        self,
-        collection: str,
-        *,
-        where: Mapping[str, Condition],
-        below: tuple[str, int] | None = None,
-    ) -> None:
-        """Delete what matches `where` and, if given, whose integer field `below[0]` is less than `below[1]`."""
-        await self._store.delete(self._name(collection), where=where, below=below)
+    def name(self, collection: str) -> str:
+        """Name of the generation's collection."""
+        return generation_name(collection, self._generation)
 
     async def collections(self) -> list[str]:
         """Names of all of this generation that were written, in order."""
-        ending = self._name("")
+        ending = self.name("")
         return [name.removesuffix(ending) for name in await self._store.collections() if name.endswith(ending)]
-
-    async def page(self, collection: str, after: str, limit: int) -> tuple[list[Stored], str]:
-        """Points in order of ids, from the one named `after` on; and where the next page begins, empty at the end."""
-        return await self._store.page(self._name(collection), after, limit)
-
-    async def forget(self, collection: str) -> None:
-        """Give up the bytes of what was deleted or replaced."""
-        await self._store.forget(self._name(collection))
-
-    async def close(self) -> None:
-        """Flush and release."""
-        await self._store.close()
 
     def all_generations(self) -> VectorStore:
         """The store with the collections of all of them, under their whole names."""
         return self._store
-
-    def _name(self, collection: str) -> str:
-        return generation_name(collection, self._generation)

@@ -16,16 +16,21 @@ from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import itemgetter
+from typing import TypeVar
 
+from msgspec import Struct
+
+from models.events import EpisodeCompressed
 from models.policy.retrieval import RetrievalPolicy
 from models.retrieval import fusion
 from models.retrieval.fusion import Place, speaker_bonuses
 from models.retrieval.lexical import query_vector
-from streams.index import session_memory, user_memory
+from streams.index.collections import EPISODES, TURNS, RememberedTurn, turn_key, turn_of_key
+from streams.index.event_points import Collection
 from streams.index.scope import Scope
-from streams.index.session_memory import RememberedTurn, remembered_turn, turn_key, turn_of_key
-from streams.index.user_memory import RememberedEpisode, remembered_episode
 from streams.ports import Condition, Embedder, Hit, PayloadValue, VectorStore
+
+_Event = TypeVar("_Event", bound=Struct)
 
 
 class Ranking(StrEnum):
@@ -73,7 +78,7 @@ class HybridSearch:
         # Some places beside a turn that was found are empty: a session has an end.
         while len(payloads) < wanted and asked < len(best):
             keys = [turn_key(*place) for place, _ in best[asked : asked + wanted + self._policy.neighbour_reach]]
-            payloads |= await self._store.read(session_memory.COLLECTION, keys, where=scope.where())
+            payloads |= await self._store.read(TURNS.name, keys, where=scope.where())
             asked += len(keys)
         read = ((payloads.get(turn_key(*place)), score) for place, score in best[:asked])
         found = [(str(payload["content"]), score, payload) for payload, score in read if payload is not None]
@@ -83,7 +88,7 @@ class HybridSearch:
             key=itemgetter(0),
             reverse=True,
         )
-        return [FoundTurn(remembered_turn(payload), score) for score, payload in reranked[:top_k]]
+        return [FoundTurn(TURNS.event_of(payload), score) for score, payload in reranked[:top_k]]
 
     async def sessions(self, query: str, scope: Scope, top_k: int) -> list[tuple[str, float]]:
         """Sessions that speak of the query, best first, each with its score.
@@ -95,16 +100,31 @@ class HybridSearch:
         of_turns = {place: scores[place] for place in own}
         return fusion.ranked(fusion.of_sessions(of_turns, self._policy))[:top_k]
 
-    async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[RememberedEpisode, float]]:
+    async def episodes(self, query: str, scope: Scope, top_k: int) -> list[tuple[EpisodeCompressed, float]]:
         """Episodes that speak of the query, best first, each with its fused score.
 
         Raises:
             StoreUnavailable: The store does not answer.
         """
-        collection, where = user_memory.EPISODES, scope.where()
-        best = await self.keys(collection, query, where, top_k)
-        payloads = await self._store.read(collection, [key for key, _ in best], where=where)
-        return [(remembered_episode(payloads[key]), score) for key, score in best if key in payloads]
+        return await self.events(EPISODES, query, scope.where(), top_k)
+
+    async def events(
+        self,
+        collection: Collection[_Event],
+        query: str,
+        where: Mapping[str, Condition],
+        top_k: int,
+        *,
+        by: Ranking = Ranking.HYBRID,
+    ) -> list[tuple[_Event, float]]:
+        """Events of a collection that answer the query, best first, each with its score: fused, or that of the one.
+
+        Raises:
+            StoreUnavailable: The store does not answer.
+        """
+        best = await self.keys(collection.name, query, where, top_k, by=by)
+        found = await collection.read(self._store, [key for key, _ in best], where)
+        return [(found[key], score) for key, score in best if key in found]
 
     async def keys(
         self,
@@ -129,7 +149,7 @@ class HybridSearch:
         self, query: str, scope: Scope, top_k: int
     ) -> tuple[dict[Place, float], dict[Place, float]]:
         """Scores of turns with what their neighbours give, and those without of the turns that a ranking has."""
-        lexical, dense = await self._rankings(session_memory.COLLECTION, query, scope.where(), top_k)
+        lexical, dense = await self._rankings(TURNS.name, query, scope.where(), top_k)
         fused, average = fusion.fuse(_by_place(lexical), _by_place(dense), self._policy)
         return fusion.carried(fused, average, self._policy), fused
 

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
+from typing import cast
 from weakref import WeakValueDictionary
 
 from msgspec import structs
@@ -29,27 +30,12 @@ from models.events import ProjectChanged, ProjectItemChanged, project_key
 from models.policy.project import ProjectPolicy
 from models.project.view import ProjectView
 from models.retrieval.lexical import terms
-from models.retrieval.relevance import RetrievalQuery, Retrieved
+from models.retrieval.relevance import FoundKind, RetrievalQuery, Retrieved
+from streams.index.collections import EMBEDDED, PROJECT_ITEMS, PROJECT_PARTS, PROJECTS, STANDINGS, item_of, item_text
 from streams.index.hybrid_search import HybridSearch
-from streams.index.project_points import (
-    EMBEDDED,
-    PROJECT_ITEMS,
-    PROJECTS,
-    STANDINGS,
-    RememberedProject,
-    embedded_text,
-    item_event,
-    item_point,
-    remembered_project,
-    slot_of_key,
-    standing_event,
-    standing_point,
-)
 from streams.index.project_questions import ranked, retrieved
 from streams.index.recent_vectors import RecentVectors
 from streams.ports import Condition, Embedder, PayloadValue, VectorStore
-
-__all__ = ["PROJECTS", "PROJECT_ITEMS", "ProjectMemories", "RememberedProject"]
 
 _PAGE_ITEMS = 500
 """Read at once. With 100 a first reading takes half as long again and stalls the loop no less; with 1,000 for 80 ms."""
@@ -119,34 +105,30 @@ class ProjectMemories:
         Args:
             events: The last of each slot, with the offsets of their records.
         """
-        if found := [each for each in events if each[0].kind in EMBEDDED]:
-            rows = await self._vectors.of([embedded_text(event) for event, _ in found])
-            points = [item_point(event, offset, row) for (event, offset), row in zip(found, rows, strict=True)]
-            await self._store.upsert(PROJECT_ITEMS, points)
-        if rest := [each for each in events if each[0].kind not in EMBEDDED]:
-            blank = self._vectors.blank
-            await self._store.upsert(PROJECTS, [item_point(event, offset, blank) for event, offset in rest])
+        items = [(_unnamed(event), offset) for event, offset in events]
+        if found := [each for each in items if each[0].kind in EMBEDDED]:
+            rows = await self._vectors.of([item_text(event) for event, _ in found])
+            await PROJECT_ITEMS.write(self._store, found, rows)
+        rest = [each for each in items if each[0].kind not in EMBEDDED]
+        await PROJECT_PARTS.write(self._store, rest, [self._vectors.blank] * len(rest))
 
     async def add_standings(self, events: Sequence[tuple[ProjectChanged, int]]) -> None:
         """Note how far projects are. Call it after their items: who waits for it will read them."""
-        if events:
-            blank = self._vectors.blank
-            await self._store.upsert(PROJECTS, [standing_point(event, offset, blank) for event, offset in events])
+        await PROJECTS.write(self._store, events, [self._vectors.blank] * len(events))
 
     # --- reading
 
-    async def standing(self, app_id: str, project_id: str) -> RememberedProject | None:
+    async def standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
         """As last indexed; None for a project that nothing happened to."""
-        found = await self._standing(app_id, project_id)
-        return None if found is None else remembered_project(found)
+        key = project_key(app_id, project_id)
+        return (await PROJECTS.read(self._store, [key], {"app_id": app_id})).get(key)
 
-    async def projects(self, app_id: str | None, limit: int) -> list[RememberedProject]:
+    async def projects(self, app_id: str | None, limit: int) -> list[ProjectChanged]:
         """Standings of an app's projects, or of all that may be read, the latest written first."""
         where: dict[str, Condition] = {"owner_key": STANDINGS}
         if app_id is not None:
             where["app_id"] = app_id
-        found = await self._store.latest(PROJECTS, where=where, by="event_offset", limit=limit)
-        return [remembered_project(standing_event(payload)) for payload in found]
+        return await PROJECTS.latest(self._store, where, limit)
 
     async def view(self, app_id: str, project_id: str) -> ProjectView | None:
         """Everything of a project, as of its standing in the store; None for one that nothing happened to.
@@ -157,7 +139,7 @@ class ProjectMemories:
         if not self._reads(app_id):
             return None
         key = project_key(app_id, project_id)
-        standing = await self._standing(app_id, project_id)
+        standing = await self.standing(app_id, project_id)
         if standing is not None and (held := self._held.get(key)) is not None and held.knows(standing):
             self._keep(key, held)
             return held.view
@@ -186,12 +168,12 @@ class ProjectMemories:
         hits_only = structs.replace(query, related_depth=0)
         looked_at = max(top_k, _FEWEST_CANDIDATES)
         while True:
-            best = dict(await self._search.keys(PROJECT_ITEMS, text, where, looked_at))
+            best = dict(await self._search.keys(PROJECT_ITEMS.name, text, where, looked_at))
             if around:
-                for key, score in await self._search.keys(PROJECT_ITEMS, around, where, looked_at):
+                for key, score in await self._search.keys(PROJECT_ITEMS.name, around, where, looked_at):
                     if key in best:
                         best[key] += retrieval.context_weight * score
-            places = ((slot_of_key(key), score) for key, score in best.items())
+            places = ((_slot_of_key(key), score) for key, score in best.items())
             scores = {(kind, name): score for (kind, slot), score in places if (name := view.item_in(kind, slot))}
             hits = await ranked(view, scores, hits_only, at)
             if len(best) < looked_at or len(hits) >= top_k:
@@ -200,7 +182,7 @@ class ProjectMemories:
 
     async def _read(self, key: str, app_id: str, project_id: str) -> ProjectView | None:
         """Bring the view up to date; one reader of a project at a time."""
-        standing = await self._standing(app_id, project_id)  # it may have changed while others read
+        standing = await self.standing(app_id, project_id)  # it may have changed while others read
         if standing is None:
             self._held.pop(key, None)
             return None
@@ -235,18 +217,13 @@ class ProjectMemories:
             _, gone = self._held.popitem(last=False)
             items -= gone.view.size
 
-    async def _standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
-        key = project_key(app_id, project_id)
-        found = await self._store.read(PROJECTS, [key], where={"app_id": app_id})
-        return standing_event(found[key]) if key in found else None
-
     async def _events(self, key: str, where: Mapping[str, Condition], *, after: int = -1) -> list[ProjectItemChanged]:
         """Events of a project's points that changed after a revision, in the order in which they came."""
         of_project: dict[str, Condition] = {"owner_key": key, **where}
         payloads = [
             payload
-            for collection in (PROJECT_ITEMS, PROJECTS)
-            for payload in await self._changed(collection, of_project, after)
+            for collection in (PROJECT_ITEMS, PROJECT_PARTS)
+            for payload in await self._changed(collection.name, of_project, after)
         ]
         return await asyncio.to_thread(_in_order, payloads)
 
@@ -267,10 +244,28 @@ class ProjectMemories:
 
 
 def _in_order(payloads: Iterable[dict[str, PayloadValue]]) -> list[ProjectItemChanged]:
-    events = ((int(payload["event_offset"] or 0), item_event(payload)) for payload in payloads)
+    events = ((int(payload["event_offset"] or 0), PROJECT_ITEMS.event_of(payload)) for payload in payloads)
     return [event for _, event in sorted(events, key=lambda each: (each[1].revision, each[0]))]
 
 
 def _apply(view: ProjectView, events: Iterable[ProjectItemChanged]) -> None:
     for event in events:
         view.apply(event)
+
+
+def _unnamed(event: ProjectItemChanged) -> ProjectItemChanged:
+    """What went is kept without names; the id of a conversation is that of a session."""
+    if item_of(event) is not None:
+        return event
+    item_id = "" if event.kind == "conversation" else event.item_id
+    return structs.replace(event, session_id="", user_id="", item_id=item_id)
+
+
+def _slot_of_key(key: str) -> tuple[FoundKind, int]:
+    """Kind and slot of a point that a search found.
+
+    >>> _slot_of_key("project:a/web/memory/7")
+    ('memory', 7)
+    """
+    _, kind, slot = key.rsplit("/", 2)
+    return cast("FoundKind", kind), int(slot)

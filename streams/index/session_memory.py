@@ -4,64 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from models.events import Position, Turn
-from models.retrieval.lexical import date_words, document_vector
+from models.events import Position, TopicChanged, Turn
+from streams.index.collections import TURNS, RememberedTurn
+from streams.index.event_points import Collection
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
 
-COLLECTION = "turns"
-_MILLISECONDS = 1_000
 _LARGEST_TURN = 2**53
 _NEAR_TURNS = 8
 """Numbers this near are read in one go, with what lies between them: a call costs more than a few turns."""
-
-
-@dataclass(frozen=True, slots=True)
-class RememberedTurn:
-    """A turn as the vector store has it.
-
-    Attributes:
-        similarity: Cosine to the query, -1 to 1; None where there was no query.
-        risk: 0-1; None where neither the producer nor the caller gave one.
-        partition: Of `turns.v1` where its record stands, and …
-        event_offset: … at which offset; None for turns indexed without their places.
-    """
-
-    session_id: str
-    user_id: str
-    app_id: str
-    turn: int
-    role: str
-    timestamp: datetime
-    content: str
-    risk: float | None
-    similarity: float | None = None
-    partition: int | None = None
-    event_offset: int | None = None
-
-
-def turn_key(session_id: str, turn: int) -> str:
-    """Readable id of a turn's point, `session_turn`. The last `_` divides, so no two turns share one."""
-    return f"{session_id}_{turn}"
-
-
-def turn_of_key(key: str) -> tuple[str, int]:
-    """Session and number that a turn's key was made of.
-
-    >>> turn_of_key(turn_key("a_1", 2))
-    ('a_1', 2)
-    """
-    session_id, _, turn = key.rpartition("_")
-    return session_id, int(turn)
-
-
-def turn_words(content: str, timestamp: datetime) -> str:
-    """What a turn is found by, beside its meaning: its content, and its date as people name it."""
-    return f"{content}\n{date_words(timestamp)}"
 
 
 class SessionVectorMemory:
@@ -105,22 +59,19 @@ class SessionVectorMemory:
         if not turns:
             return
         missing = [None] * len(turns)
-        points = [_point(*parts) for parts in zip(turns, vectors, risks or missing, places or missing, strict=True)]
-        await self._store.upsert(COLLECTION, points)
-        await self._forget_old(turns)
+        parts = zip(turns, vectors, risks or missing, places or missing, strict=True)
+        await self._store.upsert(TURNS.name, [_point(*each) for each in parts])
+        await forget_older(self._store, TURNS, turns, self._keep_turns, {})
 
     async def find_similar(self, query: str, session_id: str, top_k: int = 5) -> list[RememberedTurn]:
         """Past turns of the session most like the query, best first; none for a query without words."""
-        vectors = await asyncio.to_thread(self._embedder.embed, [query])
-        if not vectors.any():
-            return []
-        hits = await self._store.search(COLLECTION, vectors[0], where={"session_id": session_id}, top_k=top_k)
-        return [remembered_turn(hit.payload, hit.score) for hit in hits]
+        where = {"session_id": session_id}
+        near = await TURNS.nearest(self._store, self._embedder, query, where, top_k)
+        return [replace(turn, similarity=cosine) for turn, cosine in near]
 
     async def last_turns(self, session_id: str, last: int = 10) -> list[RememberedTurn]:
         """The newest turns of the session, oldest first."""
-        payloads = await self._store.latest(COLLECTION, where={"session_id": session_id}, by="turn", limit=last)
-        return [remembered_turn(payload) for payload in reversed(payloads)]
+        return (await TURNS.latest(self._store, {"session_id": session_id}, last, by="turn"))[::-1]
 
     async def turns_numbered(self, session_id: str, numbers: Iterable[int]) -> list[RememberedTurn]:
         """These turns of the session, in order of number; those that are not here are left out."""
@@ -135,30 +86,40 @@ class SessionVectorMemory:
     async def _between(self, session_id: str, low: int, high: int) -> list[RememberedTurn]:
         where: dict[str, Condition] = {"session_id": session_id, "turn": (low, high)}
         limit = min(high - low + 1, self._keep_turns)
-        payloads = await self._store.latest(COLLECTION, where=where, by="turn", limit=limit)
-        return [remembered_turn(payload) for payload in reversed(payloads)]
+        return (await TURNS.latest(self._store, where, limit, by="turn"))[::-1]
 
     async def forget_before(self, erased: Mapping[str, int]) -> None:
         """Remove turns of sessions that were erased, by the offset of the erasure: what came later is of a new life."""
-        for session_id, offset in erased.items():
-            await self._store.delete(COLLECTION, where={"session_id": session_id}, below=("event_offset", offset))
+        await forget_before(self._store, TURNS, erased, "event_offset")
 
     async def count(self) -> int:
         """Turns of all sessions."""
-        return await self._store.count(COLLECTION)
+        return await self._store.count(TURNS.name)
 
-    async def _forget_old(self, turns: Sequence[Turn]) -> None:
-        newest: dict[str, int] = {}
-        for turn in turns:
-            newest[turn.session_id] = max(turn.turn, newest.get(turn.session_id, 0))
-        deletions = (
-            self._store.delete(
-                COLLECTION, where={"session_id": session_id}, below=("turn", turn - self._keep_turns + 1)
-            )
-            for session_id, turn in newest.items()
-            if turn >= self._keep_turns
-        )
-        await asyncio.gather(*deletions)
+
+async def forget_before(store: VectorStore, collection: Collection[Any], erased: Mapping[str, int], by: str) -> None:
+    """Remove what a collection has of sessions, of each what lies below an offset in the field `by`."""
+    for session_id, offset in erased.items():
+        await store.delete(collection.name, where={"session_id": session_id}, below=(by, offset))
+
+
+async def forget_older(
+    store: VectorStore,
+    collection: Collection[Any],
+    events: Iterable[Turn | TopicChanged],
+    keep_turns: int,
+    where: Mapping[str, Condition],
+) -> None:
+    """Remove what a collection has of the events' sessions below the newest turn numbers of each."""
+    newest: dict[str, int] = {}
+    for event in events:
+        newest[event.session_id] = max(event.turn, newest.get(event.session_id, 0))
+    deletions = (
+        store.delete(collection.name, where={"session_id": session_id, **where}, below=("turn", turn - keep_turns + 1))
+        for session_id, turn in newest.items()
+        if turn >= keep_turns
+    )
+    await asyncio.gather(*deletions)
 
 
 def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
@@ -177,24 +138,7 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _point(turn: Turn, vector: Vectors, risk: float | None, place: Position | None) -> Point:
-    payload: dict[str, PayloadValue] = {
-        "session_id": turn.session_id,
-        "user_id": turn.user_id,
-        "app_id": turn.app_id,
-        "turn": turn.turn,
-        "role": turn.role.value,
-        "timestamp": turn.timestamp.isoformat(),
-        "event_time_ms": int(turn.timestamp.timestamp() * _MILLISECONDS),
-        "content": turn.content,
-        "risk": turn.risk if turn.risk is not None else risk,
-    }
-    if place is not None:
-        payload |= {"partition": place.partition, "event_offset": place.offset}
-    return Point(
-        turn_key(turn.session_id, turn.turn), vector, payload, document_vector(turn_words(turn.content, turn.timestamp))
-    )
-
-
-def remembered_turn(payload: Mapping[str, PayloadValue], similarity: float | None = None) -> RememberedTurn:
-    """A turn from what the store has of it."""
-    return msgspec.convert({**payload, "similarity": similarity}, RememberedTurn)
+    told: dict[str, PayloadValue] = {"risk": turn.risk if turn.risk is not None else risk}
+    if place is None:
+        return TURNS.point(turn, None, vector, told=told)
+    return TURNS.point(turn, place.offset, vector, told={**told, "partition": place.partition})

@@ -12,36 +12,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from math import hypot
 
 import numpy as np
+from msgspec.structs import asdict, replace
 
-from models.events import EpisodeCompressed, FactCategory, FactChanged, UserMemoryChanged
-from models.events.user import SessionTurns
-from streams.index.session_memory import COLLECTION as TURNS
-from streams.index.session_memory import turn_key
-from streams.index.user_points import (
-    PERMILLE,
-    RememberedEpisode,
-    RememberedFact,
-    RememberedUser,
-    episode_point,
-    fact_points,
-    remembered_episode,
-    remembered_fact,
-    remembered_user,
-    user_point,
-)
+from models.events import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, UserMemoryChanged
+from streams.index.collections import EPISODES, FACTS, TURNS, USERS, permille, turn_key
+from streams.index.event_points import point_key
 from streams.inference.episode_embeddings import episode_vectors
-from streams.ports import Condition, Embedder, Vectors, VectorStore
+from streams.ports import Condition, Embedder, Point, Vectors, VectorStore
 
-__all__ = ["RememberedEpisode", "RememberedFact", "RememberedUser", "UserMemory", "episode_rows", "remembered_episode"]
-
-EPISODES = "episodes"
-FACTS = "facts"
-USERS = "users"
 _MOST_FACTS = 1_000
 _MOST_PAST = 10_000
 _MOST_APPS = 1_000
@@ -87,32 +69,29 @@ class UserMemory:
         if not events:
             return
         vectors = await self._vectors([event for event, _ in events])
-        points = [episode_point(event, offset, row) for (event, offset), row in zip(events, vectors, strict=True)]
-        await self._store.upsert(EPISODES, points)
+        await EPISODES.write(self._store, events, vectors)
 
     async def add_facts(self, events: Sequence[tuple[FactChanged, int]]) -> None:
         """Index facts with their earlier values; durable on return, and repeating it changes nothing."""
         if not events:
             return
         blank = np.zeros(self._embedder.dim, dtype=np.float32)
-        await self._store.upsert(FACTS, [point for event in events for point in fact_points(*event, blank)])
+        await self._store.upsert(FACTS.name, [point for event in events for point in _points(*event, blank)])
         for event, offset in events:
             if event.cause == "erased":
                 # Earlier values that it no longer names are to be forgotten; of a fact that went, all.
                 where: dict[str, Condition] = {"user_id": event.user_id, "app_id": event.app_id, "key": event.key}
                 below = ("event_offset", offset if event.active else offset + 1)
-                await self._store.delete(FACTS, where=where | {"category": event.category.value}, below=below)
+                await self._store.delete(FACTS.name, where=where | {"category": event.category.value}, below=below)
 
     async def add_standings(self, events: Sequence[tuple[UserMemoryChanged, int]]) -> None:
         """Note how far users are. Call it after their facts: who waits for it will read them."""
-        if events:
-            blank = np.zeros(self._embedder.dim, dtype=np.float32)
-            await self._store.upsert(USERS, [user_point(event, offset, blank) for event, offset in events])
+        await USERS.write(self._store, events, np.zeros((len(events), self._embedder.dim), dtype=np.float32))
 
     async def _vectors(self, events: Sequence[EpisodeCompressed]) -> list[Vectors]:
         ready = [self._ready(event) for event in events]
         missing = [(event.turns, event.summary) for event, row in zip(events, ready, strict=True) if row is None]
-        made = iter(await episode_rows(self._store, TURNS, self._embedder, missing) if missing else ())
+        made = iter(await episode_rows(self._store, TURNS.name, self._embedder, missing) if missing else ())
         return [next(made) if row is None else row for row in ready]
 
     def _ready(self, event: EpisodeCompressed) -> Vectors | None:
@@ -133,47 +112,48 @@ class UserMemory:
         min_importance: float = 0.0,
         category: FactCategory | None = None,
         include_past: bool = False,
-    ) -> list[RememberedFact]:
+    ) -> list[FactChanged]:
         """Facts by exact filter (seed 002, stage 1): active ones first, by importance, the highest first."""
         where = _of(app_id, user_id)
         if not include_past:
             where["active"] = 1
         if min_importance > 0:
-            where["importance_permille"] = (-(-round(min_importance * 1_000_000) // PERMILLE), PERMILLE)
+            where["importance_permille"] = (-permille(-min_importance), permille(1))
         if category is not None:
             where["category"] = category.value
-        limit = _MOST_PAST if include_past else _MOST_FACTS
-        found = [
-            remembered_fact(p) for p in await self._store.latest(FACTS, where=where, by="event_offset", limit=limit)
-        ]
+        found = await FACTS.latest(self._store, where, _MOST_PAST if include_past else _MOST_FACTS)
         return sorted(found, key=lambda fact: (not fact.active, -fact.importance, fact.key, fact.valid_from))
 
-    async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[RememberedEpisode]:
+    async def episodes(self, app_id: str | None, user_id: str, *, limit: int) -> list[EpisodeCompressed]:
         """The latest first."""
-        found = await self._store.latest(EPISODES, where=_of(app_id, user_id), by="turn", limit=limit)
-        return [remembered_episode(payload) for payload in found]
+        return await EPISODES.latest(self._store, _of(app_id, user_id), limit, by="turn")
 
     async def find_episodes(
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
-    ) -> list[RememberedEpisode]:
-        """Episodes by likeness of their summary (seed 002, stage 2), nearest first; none for a query without words."""
-        vectors = await asyncio.to_thread(self._embedder.embed, [query])
-        if not vectors.any():
-            return []
-        hits = await self._store.search(EPISODES, vectors[0], where=_of(app_id, user_id), top_k=top_k)
-        return [
-            replace(remembered_episode(hit.payload), distance=1.0 - hit.score)
-            for hit in hits
-            if 1.0 - hit.score < max_distance
-        ]
+    ) -> list[tuple[EpisodeCompressed, float]]:
+        """Episodes by likeness (seed 002, stage 2), nearest first, each with its cosine distance, 0-2.
 
-    async def standing(self, app_id: str | None, user_id: str) -> RememberedUser | None:
+        None for a query without words.
+        """
+        near = await EPISODES.nearest(self._store, self._embedder, query, _of(app_id, user_id), top_k)
+        return [(episode, 1.0 - cosine) for episode, cosine in near if 1.0 - cosine < max_distance]
+
+    async def standing(self, app_id: str | None, user_id: str) -> UserMemoryChanged | None:
         """As last indexed; of several apps' users the one that spoke last. None for a user nothing is known of."""
-        limit = _MOST_APPS if app_id is None else 1
-        found = await self._store.latest(USERS, where=_of(app_id, user_id), by="event_offset", limit=limit)
+        found = await USERS.latest(self._store, _of(app_id, user_id), _MOST_APPS if app_id is None else 1)
         # Offsets of different partitions say nothing of who came first.
-        latest = max(found, key=lambda payload: int(payload.get("event_time_ms") or 0), default=None)
-        return None if latest is None else remembered_user(latest)
+        return max(found, key=lambda user: user.timestamp, default=None)
+
+
+def _points(event: FactChanged, offset: int, blank: Vectors) -> Iterable[Point]:
+    """A fact and its earlier values; facts are not searched, so the vector `(dim,)` is zero."""
+    yield FACTS.point(event, offset, blank)
+    for past in event.history:
+        # Which turn said it and who understood it, the event no longer says.
+        then = replace(event, **asdict(past), active=False, session_id="", turn=-1, extracted_by="")
+        # The times alone do not tell values apart that were said at the same time.
+        place = f"{past.valid_from.isoformat()}/{past.valid_until.isoformat()}/{past.value}"
+        yield FACTS.point(then, offset, blank, key=f"{point_key(event)}@{place}")
 
 
 def _of(app_id: str | None, user_id: str) -> dict[str, Condition]:

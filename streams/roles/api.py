@@ -16,7 +16,7 @@ from streams.api.live.service import LivePage
 from streams.api.users.ports import CommandSender, EraseRequests
 from streams.http.health import Endpoint, create_api, serve
 from streams.http.security import access_of
-from streams.index.session_memory import COLLECTION
+from streams.index.collections import TURNS
 from streams.observe.telemetry import metrics
 from streams.ports import Embedder, VectorStore
 from streams.settings import Settings
@@ -102,7 +102,7 @@ class ApiRole:
     async def _look(self) -> None:
         while True:
             try:
-                await self._store.latest(COLLECTION, where={"session_id": ""}, by="turn", limit=1)
+                await self._store.latest(TURNS.name, where={"session_id": ""}, by="turn", limit=1)
                 self._reason = ""
             except StoreUnavailable as error:
                 self._reason = str(error)

@@ -23,7 +23,7 @@ from faust.types import TP
 
 from models.entities import INDEXED_TOPICS
 from models.errors import StoreUnavailable
-from models.events import SessionErased, Turn
+from models.events import SessionErased, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
 from models.events.topics import CONVERSATION_TOPICS, ERASURES, TURNS, Topic
 from models.partition.sessions import Arrival
@@ -34,10 +34,12 @@ from streams.api.users.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint
+from streams.index import collections as index
 from streams.index.erasing import VectorErasing
 from streams.index.generations import generation_name
-from streams.index.session_memory import COLLECTION, SessionVectorMemory
-from streams.index.topic_memory import TopicMemory, latest_changes
+from streams.index.latest import latest_of
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import TopicMemory
 from streams.inference.intake import decode, score_turns, topic_text
 from streams.kafka.producer import Producer, acknowledged
 from streams.masking.records import masker_of
@@ -156,8 +158,9 @@ class IndexRole(BatchRole):
         said = [(each.event, each.position) for each in arrivals if isinstance(each.event, Turn)]
         said = [(turn, place) for turn, place in said if self._stays(turn.session_id, place.offset)]
         turns = [turn for turn, _ in said]
-        changes = latest_changes(self._of(CONVERSATION_TOPICS, batches))
-        changes = [each for each in changes if self._stays(each.event.session_id, each.event.source.offset)]
+        known = self._of(CONVERSATION_TOPICS, batches)
+        changes = latest_of(CONVERSATION_TOPICS, known, TopicChanged, key=index.TOPICS.key)
+        changes = [each for each in changes if self._stays(each[0].session_id, each[0].source.offset)]
         texts = [turn.content for turn in turns]
         vectors = await self._embedded(texts + [topic_text(event.title, event.summary) for event, _ in changes])
         of_turns, of_topics = vectors[: len(turns)], vectors[len(turns) :]
@@ -257,7 +260,7 @@ class IndexRole(BatchRole):
         self._beats += 1
         if self._beats % COUNT_EVERY_BEATS == 1:
             with suppress(StoreUnavailable):
-                metrics.gauge("index_points").set(await self._store.count(COLLECTION))
+                metrics.gauge("index_points").set(await self._store.count(index.TURNS.name))
 
     def show_lags(self, lags: Mapping[TP, int]) -> None:
         """As every role, and by topic: what a reader may miss."""

@@ -24,7 +24,7 @@ from streams.http.health import Api, create_api, serve
 from streams.http.security import access_of
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import load_settings
@@ -194,9 +194,7 @@ class LiveServer:
         turns = SessionVectorMemory(self._store, embedder)
         users = UserMemory(self._store, embedder)
         await turns.add_turns(spoken, embedder.embed([each.content for each in spoken]))
-        await TopicMemory(self._store, embedder, turns).add_changes(
-            [LoggedChange(topic, 0)], embedder.embed([topic.title])
-        )
+        await TopicMemory(self._store, embedder, turns).add_changes([(topic, 0)], embedder.embed([topic.title]))
         await users.add_facts(list(zip(made_up.facts(profile), (0, 1), strict=True)))
         await users.add_episodes([(episode, 0)])
         modes = [transition(len(spoken) * n // 10, mode) for n, mode in ((4, Mode.WATCH), (5, Mode.CRITICAL))]

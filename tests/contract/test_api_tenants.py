@@ -26,7 +26,7 @@ from streams.index.app_memory import AppMemories
 from streams.index.edge import EdgeStore
 from streams.index.project_memory import ProjectMemories
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import VectorStore
@@ -90,8 +90,8 @@ async def _real(store: VectorStore) -> Role:
         await apps.add_changes([(app_memory_of(app), offset)])
         await apps.add_standings([(app_space_of(app), offset)])
         await index_projects(projects, app)
-        changes = [LoggedChange(topic_of(app, session), offset) for session in (SHARED, f"session-{app}")]
-        await topics.add_changes(changes, embedder.embed([change.event.title for change in changes]))
+        changes = [(topic_of(app, session), offset) for session in (SHARED, f"session-{app}")]
+        await topics.add_changes(changes, embedder.embed([topic.title for topic, _ in changes]))
         for user, session in ((SHARED, SHARED), (f"user-{app}", f"session-{app}")):
             changed, compressed, stands = user_events_of(app, user, session)
             await users.add_facts([(changed, offset)])

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 import pytest
 from qdrant_client import AsyncQdrantClient
 
@@ -15,7 +14,8 @@ from models.events import AppMemoryChanged
 from streams.http import security
 from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore
-from streams.index.app_memory import MEMORIES, AppMemories
+from streams.index.app_memory import AppMemories
+from streams.index.collections import MEMORIES
 from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.ports import VectorStore
@@ -72,20 +72,6 @@ async def test_nothing_is_known_of_an_app_that_never_spoke(apps: AppMemories) ->
     assert await apps.spaces(10) == []
 
 
-async def test_a_memory_reads_as_it_was_told(apps: AppMemories) -> None:
-    """Every field of the event that readers see."""
-    event = memory(
-        2, pinned=True, related_conversations=["s7"], conflicts_with=[1], shared_with=["b"], session_id="s/2"
-    )
-    await index(apps, event)
-    (found,) = await apps.memories("a")
-    told = {field: getattr(event, field) for field in event.__struct_fields__ if hasattr(found, field)}
-
-    assert {**told, "space_user_id": "", "said_by": "u"} == msgspec.structs.asdict(
-        msgspec.convert(found, msgspec.defstruct("Told", list(found.__slots__)), from_attributes=True)
-    )
-
-
 async def test_the_latest_changed_come_first(apps: AppMemories) -> None:
     """Whatever the order of slots and of the log."""
     await index(apps, memory(1), memory(0, updated_at=NOW.replace(hour=23)), memory(2))
@@ -136,7 +122,7 @@ async def test_a_shared_memory_is_read_where_it_is_shared(apps: AppMemories) -> 
         await numbers(apps, "d", shared=True),
     ]
     assert ("a", event.content, ["b"]) == (seen.app_id, seen.content, seen.shared_with)
-    assert ("", "", [], []) == (seen.session_id, seen.said_by, seen.related_conversations, seen.conflicts_with)
+    assert ("", "", [], []) == (seen.session_id, seen.user_id, seen.related_conversations, seen.conflicts_with)
     assert [2, 1] == await numbers(apps, "a", shared=True)
 
 
@@ -154,7 +140,7 @@ async def test_sharing_ends(apps: AppMemories, store: VectorStore, later: AppMem
     await apps.add_changes([(later, 5)])
 
     assert [2] == await numbers(apps, "b", shared=True)
-    assert 2 + later.active * (1 + len(later.shared_with)) == await store.count(MEMORIES)
+    assert 2 + later.active * (1 + len(later.shared_with)) == await store.count(MEMORIES.name)
 
 
 async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, apps: AppMemories) -> None:
@@ -171,7 +157,7 @@ async def test_a_caller_reads_what_is_shared_with_its_app(store: VectorStore, ap
             await scoped.standing("a"),
         ]
         spaces = [space.app_id for space in await scoped.spaces(10)]
-        page, _ = await ScopedStore(store).page(MEMORIES, "", 10)
+        page, _ = await ScopedStore(store).page(MEMORIES.name, "", 10)
 
     assert (listed, found, spaces) == ([1], [1], ["b"])
     assert owners == [[], [], None]
@@ -213,7 +199,7 @@ async def test_the_standing_is_the_last_one(apps: AppMemories) -> None:
     assert other is not None
     assert of_user is not None
 
-    assert (own.memories, own.partition, own.offset, own.results) == (3, 3, 70, standing().results)
+    assert (own.memories, own.source.partition, own.source.offset, own.results) == (3, 3, 70, standing().results)
     assert [(own.user_id, own.uninstalled), (other.user_id, other.uninstalled)] == [("", False), ("", True)]
     assert (of_user.user_id, await apps.standing("a", "v")) == ("u", None)
     assert {("a", ""), ("b", ""), ("a", "u")} == {(each.app_id, each.user_id) for each in await apps.spaces(10)}
@@ -229,4 +215,4 @@ async def test_indexing_again_changes_nothing(apps: AppMemories, store: VectorSt
     await apps.add_changes([(event, 2 + offset) for offset, event in enumerate(last)])
 
     assert before == [await apps.memories(app, shared=True) for app in "abc"]
-    assert await store.count(MEMORIES) == 2
+    assert await store.count(MEMORIES.name) == 2

@@ -15,9 +15,10 @@ from models.policy import Policy
 from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
 from streams.index import project_memory, project_questions
+from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.edge import EdgeStore
 from streams.index.hybrid_search import HybridSearch
-from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.ports import VectorStore
 from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
@@ -135,7 +136,7 @@ async def test_the_standing_is_the_last_one(projects: ProjectMemories) -> None:
     found = await projects.standing("a", "web")
     assert found is not None
 
-    assert (found.revision, found.memories, found.partition, found.offset) == (7, 3, PARTITION, 7)
+    assert (found.revision, found.memories, found.source.partition, found.source.offset) == (7, 3, PARTITION, 7)
     assert stands().results == found.results
     assert [("a", "web"), ("a", "a/web"), ("b", "web")] == [
         (each.app_id, each.project_id) for each in await projects.projects(None, 10)
@@ -161,7 +162,7 @@ async def test_what_went_names_nobody(projects: ProjectMemories, store: VectorSt
     """Of a memory, and of how far a project is: no text, no session, no user."""
     await index(projects, changed(remembered(1), 0, 1))
     await index(projects, went(remembered(1), 0, 2), stands(2))
-    pages = [(await store.page(name, "", 9))[0] for name in (PROJECT_ITEMS, PROJECTS)]
+    pages = [(await store.page(name, "", 9))[0] for name in (PROJECT_ITEMS.name, PROJECTS.name)]
     told = "".join(str(point.payload) for page in pages for point in page)
 
     assert [1, 1] == [len(page) for page in pages]
@@ -171,7 +172,7 @@ async def test_what_went_names_nobody(projects: ProjectMemories, store: VectorSt
 async def test_indexing_again_changes_nothing(projects: ProjectMemories, store: VectorStore) -> None:
     """A batch that comes again after a crash."""
     await index(projects, *EVERYTHING, stands(3))
-    before = [await store.page(name, "", 99) for name in (PROJECT_ITEMS, PROJECTS)]
+    before = [await store.page(name, "", 99) for name in (PROJECT_ITEMS.name, PROJECTS.name)]
     await index(projects, *EVERYTHING, stands(3))
 
-    assert before == [await store.page(name, "", 99) for name in (PROJECT_ITEMS, PROJECTS)]
+    assert before == [await store.page(name, "", 99) for name in (PROJECT_ITEMS.name, PROJECTS.name)]

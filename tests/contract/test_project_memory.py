@@ -21,8 +21,9 @@ from streams.http import security
 from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore, reads
 from streams.index import project_memory
+from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.edge import EdgeStore
-from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.index.project_memory import ProjectMemories
 from streams.index.server import ServerStore
 from streams.ports import Condition, PayloadValue, VectorStore
 from tests.projects_indexed import (
@@ -159,7 +160,7 @@ async def test_only_what_changed_is_read(projects: ProjectMemories, noting: Noti
     view = await view_of(projects)
 
     assert view is first
-    assert [(PROJECT_ITEMS, 4), (PROJECTS, 4)] == [
+    assert [(PROJECT_ITEMS.name, 4), (PROJECTS.name, 4)] == [
         (name, asked[0]) for name, asked in noting.asked if isinstance(asked, tuple)
     ]
     assert {remembered(1).id: "We use two boats.", remembered(3).id: "We use boats."} == {
@@ -248,7 +249,7 @@ async def test_another_life_knows_nothing_of_the_one_before(projects: ProjectMem
     await index(projects, *EVERYTHING, stands(3))
     first = await view_of(projects)
     for born, revision in (("second", 1), ("third", 9)):
-        for collection in (PROJECT_ITEMS, PROJECTS):
+        for collection in (PROJECT_ITEMS.name, PROJECTS.name):
             await store.delete(collection, where={"app_id": "a"})
         await index(projects, changed(remembered(revision), 0, revision), stands(revision, born=born))
         view = await view_of(projects)
@@ -261,7 +262,7 @@ async def test_an_erased_project_is_not_there(projects: ProjectMemories, store: 
     """However lately it was read."""
     await index(projects, *EVERYTHING, stands(3))
     await view_of(projects)
-    for collection in (PROJECT_ITEMS, PROJECTS):
+    for collection in (PROJECT_ITEMS.name, PROJECTS.name):
         await store.delete(collection, where={"app_id": "a"})
 
     assert await projects.view("a", "web") is None

@@ -17,6 +17,7 @@ from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
 from streams.index.app_memory import AppMemories
+from streams.index.collections import COLLECTIONS
 from streams.index.edge import EdgeStore
 from streams.index.generations import (
     FIRST,
@@ -27,7 +28,7 @@ from streams.index.generations import (
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
-from streams.index.reindex import RECIPES, Copied, Source, copy_collections
+from streams.index.reindex import Copied, Source, copy_collections
 from streams.index.reindex_server import ServerSource, alias_of
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
@@ -217,7 +218,7 @@ async def everything(store: VectorStore, embedder: Toy) -> list[object]:
     seen.append(await users.standing("app", "u"))
     for query in (SUBJECTS[1], "User asked about vector databases."):
         near = await users.find_episodes("app", "u", query, max_distance=2.0, top_k=3)
-        seen.append([(episode.turn_range, round(episode.distance or 0.0, 4)) for episode in near])
+        seen.append([(episode.turn_range, round(distance, 4)) for episode, distance in near])
     return seen
 
 
@@ -311,7 +312,7 @@ async def test_an_episode_without_its_turns_is_embedded_by_its_summary(place: Pl
     users = UserMemory(GenerationStore(target, "new"), NEW)
     near = await users.find_episodes("app", "u", "User asked about vector databases.", max_distance=0.01, top_k=3)
 
-    assert [episode.turn_range for episode in near] == ["turns 1-20"]
+    assert [episode.turn_range for episode, _ in near] == ["turns 1-20"]
     await target.close()
 
 
@@ -431,9 +432,9 @@ async def test_aliases_switch_at_once() -> None:
     target = place.store(NEW)
     assert isinstance(target, ServerStore)
     source = ServerSource.beside(target)
-    first = await source.switch_aliases(RECIPES, FIRST)
+    first = await source.switch_aliases(COLLECTIONS, FIRST)
     await copy_collections(source, target, NEW, before=FIRST, generation="new")
-    switched = await source.switch_aliases(RECIPES, "new")
+    switched = await source.switch_aliases(COLLECTIONS, "new")
     page, _ = await source.page(alias_of("turns"), "", 100)
 
     assert first == switched == ["turns-current", "episodes-current", "facts-current", "users-current"]

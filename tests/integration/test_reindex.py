@@ -16,11 +16,12 @@ from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from streams.index.edge import EdgeStore
 from streams.index.generations import require_finished
+from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.kafka.client import admin, consumer
-from streams.ports import PayloadValue, Point
 from streams.roles.index import IndexRole
 from streams.settings import Settings, load_settings
+from tests.session_driver import said
 
 pytestmark = pytest.mark.kafka
 
@@ -65,13 +66,8 @@ async def test_the_new_role_begins_where_the_copy_did(settings: Settings) -> Non
     """Not where the log is when the copy is done; and a second run moves nothing."""
     embedder = WordLlamaEmbedder()
     store = EdgeStore(settings.data_dir / "vectors", embedder=embedder.name)
-    payload: dict[str, PayloadValue] = {
-        "session_id": "s",
-        "turn": 1,
-        "content": "hello there",
-        "timestamp": "2026-01-05T09:30:00+00:00",
-    }
-    await store.upsert("turns", [Point("s_1", embedder.embed(["hello there"])[0], payload)])
+    turn = said(1, "hello there")
+    await SessionVectorMemory(store, embedder).add_turns([turn], embedder.embed([turn.content]))
     await store.close()
     await send_turns(settings, 5)
     await set_offset(settings, "index", 3)

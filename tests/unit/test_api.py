@@ -126,6 +126,7 @@ async def test_answers_hold_what_readers_need(reader: httpx.AsyncClient) -> None
         "risk": None,
         "partition": None,
         "event_offset": None,
+        "project_id": None,
     }
 
 

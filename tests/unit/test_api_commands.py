@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from models.events.app import CommandResult, MemoriesPurged
+from models.events.app import AppMemoriesChanged, CommandResult, MemoriesPurged
 from streams.api.commands import MAX_WAITING, POLL_S, WAIT_S, SpaceCommands
 from streams.http.problems import Problem
-from streams.index.app_memory import RememberedSpace
 from tests.api_apps import AT, Apps, space
 from tests.api_doubles import Clock
 
@@ -22,12 +21,12 @@ OTHER = CommandResult(request_id="other", outcome="done", count=1)
 class Late(Apps):
     """Carries nothing out; what is seen comes after so many looks."""
 
-    def __init__(self, seen_after: int, **seen: object) -> None:
+    def __init__(self, seen_after: int, **seen: Any) -> None:
         super().__init__(away=True)
         self.looks, self.seen_after = 0, seen_after
-        self.standings = [replace(space("a"), **seen)]  # type: ignore[arg-type]
+        self.standings = [space("a", **seen)]
 
-    async def standing(self, app_id: str, user_id: str = "") -> RememberedSpace | None:
+    async def standing(self, app_id: str, user_id: str = "") -> AppMemoriesChanged | None:
         """What is in memory by now."""
         _ = app_id, user_id
         self.looks += 1
@@ -71,7 +70,7 @@ async def test_waiters_do_not_shut_out_readers() -> None:
 
     async def sleep(_seconds: float) -> None:
         await release.wait()
-        apps.seen_after, apps.standings = 0, [replace(space("a"), results=[DONE])]
+        apps.seen_after, apps.standings = 0, [space("a", results=[DONE])]
 
     commands = SpaceCommands(apps, apps, sleep=sleep)
     waiting = [asyncio.create_task(commands.carry_out(COMMAND)) for _ in range(MAX_WAITING)]

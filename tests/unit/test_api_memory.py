@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from models.events import Role
-from models.events.user import FactCategory
+from models.events.user import EpisodeCompressed, FactCategory, FactChanged
 from tests.api_doubles import AT, Served, episode, fact, said, standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
@@ -76,10 +76,12 @@ async def test_retrieval_is_the_seeds_three_stages(client: httpx.AsyncClient) ->
 
 
 async def test_an_answer_holds_what_readers_need(client: httpx.AsyncClient) -> None:
-    """Every field of a fact and of an episode, times in RFC 3339 UTC."""
+    """Every field of the events but what is not kept; beside them the seed's names. Times in RFC 3339 UTC."""
     found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="databases")
+    fact, episode = found["structured_facts"][0], found["episodic_context"][0]
 
-    assert found["structured_facts"][0] == {
+    assert fact.keys() == {*FactChanged.__struct_fields__} - {"history"}
+    assert fact == fact | {
         "app_id": "a",
         "user_id": "u",
         "category": "identity",
@@ -94,7 +96,9 @@ async def test_an_answer_holds_what_readers_need(client: httpx.AsyncClient) -> N
         "turn": 0,
         "extracted_by": "rules",
     }
-    assert found["episodic_context"][0] == {
+    named = {"turn_start", "turn_end", "distance"}
+    assert episode.keys() == {*EpisodeCompressed.__struct_fields__} - {"embedding"} | named
+    assert episode == episode | {
         "app_id": "a",
         "user_id": "u",
         "episode": 1,

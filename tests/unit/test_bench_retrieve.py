@@ -27,9 +27,10 @@ from jobs.lab.bench.retrieve_load import CONNECTIONS, WARM_UP_S, Load, Loaded, T
 from jobs.lab.bench.retrieve_table import printable, show
 from jobs.shared.output import Output, OutputFormat
 from models.policy import Policy
+from streams.index.collections import EPISODES, FACTS
 from streams.index.edge import EdgeStore
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.user_memory import EPISODES, FACTS, UserMemory
+from streams.index.user_memory import UserMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 
 
@@ -103,7 +104,7 @@ async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Pa
         users, turns = UserMemory(store, embedder), SessionVectorMemory(store, embedder)
         question = next(corpus.questions(1))
         whose = question.app_id, question.user_id
-        counted = await store.count(FACTS) + await store.count(EPISODES) + await turns.count()
+        counted = await store.count(FACTS.name) + await store.count(EPISODES.name) + await turns.count()
         facts = await users.facts(*whose, min_importance=0.5)
         near = await users.find_episodes(*whose, question.query, max_distance=0.7, top_k=3)
         standing = await users.standing(*whose)
@@ -114,7 +115,7 @@ async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Pa
     assert 0 < len(facts) < FACTS_EACH
     assert len(near) == 3
     assert standing is not None
-    assert [ref.turn for ref in standing.short_term] == list(range(20, 30))
+    assert [turn for run in standing.short_term for turn in run.turns] == list(range(20, 30))
 
 
 def test_requests_are_due_at_the_rate_from_the_start() -> None:

@@ -8,24 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.events.user import EpisodeCompressed, FactChanged
 from models.retrieval.context import MIN_TOKENS, Fitted, fit_prompt, format_for_injection, long_term_prompt
 from models.text.words import estimate_tokens
+from streams.index import collections
 
 
-@dataclass(frozen=True)
-class Fact:
+def fact(key: str, value: str) -> FactChanged:
     """A fact as a prompt shows it."""
-
-    key: str
-    value: str
+    return collections.FACTS.event_of({"category": "identity", "key": key, "value": value})
 
 
-@dataclass(frozen=True)
-class Episode:
+def episode(turn_range: str, summary: str) -> EpisodeCompressed:
     """An episode as a prompt shows it."""
-
-    turn_range: str
-    summary: str
+    return collections.EPISODES.event_of({"turn_range": turn_range, "summary": summary})
 
 
 @dataclass(frozen=True)
@@ -36,10 +32,10 @@ class Said:
     content: str
 
 
-FACTS = [Fact("name", "Alex"), Fact("language", "Python"), Fact("coding_style", "black with line length 100")]
+FACTS = [fact("name", "Alex"), fact("language", "Python"), fact("coding_style", "black with line length 100")]
 EPISODES = [
-    Episode("turns 1-10", "User asked about vector databases. Discussed FAISS vs pgvector"),
-    Episode("turns 21-30", "Conversation about retrieval systems and embeddings"),
+    episode("turns 1-10", "User asked about vector databases. Discussed FAISS vs pgvector"),
+    episode("turns 21-30", "Conversation about retrieval systems and embeddings"),
 ]
 RECENT = [Said("user", "What did we discuss about databases?"), Said("assistant", "...")]
 SEED_PROMPT = """\
@@ -60,8 +56,8 @@ assistant: ...
 Answer consistently using the memory and conversation above."""
 
 texts = st.text(max_size=300)
-facts_of = st.lists(st.builds(Fact, st.text(max_size=64), texts), max_size=6)
-episodes_of = st.lists(st.builds(Episode, st.just("turns 1-20"), texts), max_size=4)
+facts_of = st.lists(st.builds(fact, st.text(max_size=64), texts), max_size=6)
+episodes_of = st.lists(st.builds(episode, st.just("turns 1-20"), texts), max_size=4)
 recent_of = st.lists(st.builds(Said, st.sampled_from(["user", "assistant", "system", "tool"]), texts), max_size=6)
 budgets = st.integers(MIN_TOKENS, 700)
 
@@ -74,7 +70,7 @@ def test_the_prompt_is_the_seeds() -> None:
 def test_the_injection_is_the_seeds() -> None:
     """Seed 002, stage 3: headings stay without entries, and a summary is cut at 150 characters."""
     assert format_for_injection([], []) == "## User Profile\n\n## Recent Context"
-    assert format_for_injection(FACTS[:1], [Episode("turns 1-20", "x" * 151)]) == (
+    assert format_for_injection(FACTS[:1], [episode("turns 1-20", "x" * 151)]) == (
         f"## User Profile\n- name: Alex\n\n## Recent Context\n- turns 1-20: {'x' * 150}..."
     )
 
@@ -112,7 +108,7 @@ def test_a_budget_below_the_least_is_refused() -> None:
 
 @given(facts_of, episodes_of, recent_of, budgets)
 def test_a_prompt_is_never_above_its_budget(
-    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
 ) -> None:
     """Whatever is remembered; and the stated tokens are the prompt's."""
     fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
@@ -122,7 +118,7 @@ def test_a_prompt_is_never_above_its_budget(
 
 @given(facts_of, episodes_of, recent_of, budgets)
 def test_no_fact_is_left_out_before_an_episode(
-    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
 ) -> None:
     """Facts are guaranteed; an episode is in only if every fact is. The last turn is always there."""
     fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
@@ -134,7 +130,7 @@ def test_no_fact_is_left_out_before_an_episode(
 
 @given(facts_of, episodes_of, recent_of, budgets)
 def test_what_is_in_is_the_beginning_of_each_order(
-    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
 ) -> None:
     """The counts say exactly what the prompt holds."""
     fitted = fit_prompt(facts, episodes, recent, token_budget=budget)
@@ -151,7 +147,7 @@ def test_what_is_in_is_the_beginning_of_each_order(
 
 @given(facts_of, episodes_of, recent_of, budgets)
 def test_a_larger_budget_keeps_no_fewer_facts(
-    facts: list[Fact], episodes: list[Episode], recent: list[Said], budget: int
+    facts: list[FactChanged], episodes: list[EpisodeCompressed], recent: list[Said], budget: int
 ) -> None:
     """More room never costs a fact."""
     fewer, more = (fit_prompt(facts, episodes, recent, token_budget=tokens) for tokens in (budget, budget + 40))

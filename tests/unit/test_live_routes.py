@@ -28,7 +28,7 @@ from streams.http.security import access_of
 from streams.index.app_memory import AppMemories
 from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
-from streams.index.topic_memory import LoggedChange, TopicMemory
+from streams.index.topic_memory import TopicMemory
 from streams.index.user_memory import UserMemory
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
@@ -94,8 +94,8 @@ class Watched:
             session, user = f"session-{app}", f"user-{app}"
             spoken = [said(n, f"{canary(app)} {XSS} pelicans {n}", app=app, user=user, session=session) for n in (0, 1)]
             await turns.add_turns(spoken, embedder.embed([each.content for each in spoken]), [0.2, 0.9])
-            change = LoggedChange(topic_of(app, session), 0)
-            await topics.add_changes([change], embedder.embed([change.event.title]))
+            change = (topic_of(app, session), 0)
+            await topics.add_changes([change], embedder.embed([change[0].title]))
             fact, episode, standing = user_events_of(app, user, session)
             await users.add_facts([(fact, 0)])
             await users.add_episodes([(episode, 0)])

@@ -12,8 +12,9 @@ from qdrant_client import AsyncQdrantClient
 
 from models.events import Position, Role, Turn
 from models.retrieval.lexical import query_vector
+from streams.index.collections import TURNS, RememberedTurn
 from streams.index.server import ServerStore
-from streams.index.session_memory import COLLECTION, RememberedTurn, SessionVectorMemory
+from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 
 pytestmark = pytest.mark.filterwarnings(
@@ -83,7 +84,7 @@ async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> Non
         user_id="u",
         app_id="a",
         turn=2,
-        role="user",
+        role=Role.USER,
         timestamp=START + timedelta(seconds=2),
         content="How do I reset my password?",
         risk=0.25,
@@ -173,7 +174,7 @@ async def test_clean_up_asks_once_per_long_session_and_batch(
     monkeypatch.setattr(store, "delete", delete)
     await add(memory, *(turn(n, session=s) for n in range(100) for s in "ab"), turn(9, session="short"))
 
-    assert [(COLLECTION, {"session_id": s}, ("turn", 90)) for s in "ab"] == asked
+    assert [(TURNS.name, {"session_id": s}, ("turn", 90)) for s in "ab"] == asked
 
 
 async def test_the_producers_risk_wins_over_the_scorers(memory: SessionVectorMemory) -> None:
@@ -215,7 +216,7 @@ async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory)
 async def test_turns_have_their_time_in_milliseconds(memory: SessionVectorMemory, store: ServerStore) -> None:
     """A filter by time needs a number."""
     await add(memory, turn(1))
-    (payload,) = await store.latest(COLLECTION, where={"session_id": "s"}, by="turn", limit=1)
+    (payload,) = await store.latest(TURNS.name, where={"session_id": "s"}, by="turn", limit=1)
 
     assert payload["event_time_ms"] == 1_767_268_801_250
 
@@ -226,7 +227,7 @@ async def test_turns_are_found_by_their_words_and_their_date(
 ) -> None:
     """The lexical vector is of the content and of the day."""
     await add(memory, turn(1, "How do I reset my password?"))
-    hits = await store.search_lexical(COLLECTION, query_vector(query), where={"session_id": "s"}, top_k=5)
+    hits = await store.search_lexical(TURNS.name, query_vector(query), where={"session_id": "s"}, top_k=5)
 
     assert ["s_1"] == [hit.key for hit in hits]
 

@@ -12,12 +12,15 @@ from aiokafka.structs import ConsumerRecord
 from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
-from models.events import RestoredMessage, Role, TopicRestored
+from models.events import RestoredMessage, Role, TopicChanged, TopicRestored
+from models.events.topics import CONVERSATION_TOPICS
 from models.policy import MemoryPolicy
 from models.wire.arrival import SessionTimedOut
 from models.wire.codec import encode
+from streams.index.collections import TOPICS
+from streams.index.latest import latest_of
 from streams.index.server import ServerStore
-from streams.index.topic_memory import COLLECTION, LoggedChange, TopicMemory, latest_changes
+from streams.index.topic_memory import TopicMemory
 from tests.session_driver import NOON
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.zero_embedder import ZeroEmbedder
@@ -49,15 +52,20 @@ def _subject(title: str) -> str:
     return next(name for name, text in SUBJECTS.items() if title.startswith(text))
 
 
-def record(change: LoggedChange, value: bytes | None = None) -> ConsumerRecord:
+def record(change: tuple[TopicChanged, int], value: bytes | None = None) -> ConsumerRecord:
     """An event as it lies in the log."""
-    value = encode(change.event) if value is None else value
-    return ConsumerRecord("t", 0, change.offset, 0, 1, b"s", value, None, 1, len(value), ())
+    value = encode(change[0]) if value is None else value
+    return ConsumerRecord("t", 0, change[1], 0, 1, b"s", value, None, 1, len(value), ())
 
 
-async def add(memory: TopicMemory, changes: Sequence[LoggedChange]) -> None:
+def last(log: Sequence[ConsumerRecord]) -> list[tuple[TopicChanged, int]]:
+    """The last event of each topic."""
+    return latest_of(CONVERSATION_TOPICS, log, TopicChanged, key=TOPICS.key)
+
+
+async def add(memory: TopicMemory, changes: Sequence[tuple[TopicChanged, int]]) -> None:
     """Index a batch of the log."""
-    latest = latest_changes([record(change) for change in changes])
+    latest = last([record(change) for change in changes])
     await memory.add_changes(latest, ZeroEmbedder().embed(latest))
 
 
@@ -66,7 +74,7 @@ async def test_every_turn_is_in_one_topic_before_any_event_names_it(session: Ind
     await session.talk("boats", "bread", "bread", "bread", "boats", "boats")
 
     assert await titles(session.memory) == {"boats": [0, 1, 8, 9, 10, 11], "bread": [2, 3, 4, 5, 6, 7]}
-    assert [len(session.changes), session.changes[-1].event.turn] == [5, 8]
+    assert [len(session.changes), session.changes[-1][0].turn] == [5, 8]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -110,11 +118,11 @@ async def test_a_gone_topic_goes_when_none_of_its_turns_is_indexed(store: Server
     policy = structs.replace(POLICY, memory=MemoryPolicy(stored_vectors=10))
     session = IndexedSession(store, ZeroEmbedder(), policy)
     await session.talk(*SUBJECTS)
-    at_first = await store.count(COLLECTION)
+    at_first = await store.count(TOPICS.name)
     await session.talk(*["taxes"] * 4, "visas", first=12)
 
     assert at_first == len(SUBJECTS)
-    assert await store.count(COLLECTION) == len(session.topics.store.index.slots) == 4
+    assert await store.count(TOPICS.name) == len(session.topics.store.index.slots) == 4
 
 
 async def test_topics_of_a_forgotten_life_are_gone(session: IndexedSession) -> None:
@@ -175,10 +183,10 @@ async def test_what_is_no_event_is_passed(session: IndexedSession) -> None:
     """Whoever wrote it: the index goes on, and the last event of each topic counts."""
     await session.talk("boats", "bread", "boats")
     log = [record(change) for change in session.changes]
-    strange: list[Any] = [b"", b"{", encode(structs.replace(session.changes[0].event, id="x"))[:-9], b"null"]
-    found = latest_changes([record(LoggedChange(session.changes[0].event, 99), value) for value in strange] + log)
+    strange: list[Any] = [b"", b"{", encode(structs.replace(session.changes[0][0], id="x"))[:-9], b"null"]
+    found = last([record(session.changes[0], value) for value in strange] + log)
 
-    assert [(change.event.cause, change.offset) for change in found] == [("returned", 4), ("left", 3)]
+    assert [(topic.cause, offset) for topic, offset in found] == [("returned", 4), ("left", 3)]
 
 
 async def test_a_restored_topic_is_found_again_whatever_its_id(session: IndexedSession) -> None:
@@ -200,4 +208,4 @@ async def test_an_empty_batch_does_nothing(store: ServerStore, session: IndexedS
     """A poll may hold turns only."""
     await session.memory.add_changes([], ZeroEmbedder().embed([]))
 
-    assert await store.count(COLLECTION) == 0
+    assert await store.count(TOPICS.name) == 0

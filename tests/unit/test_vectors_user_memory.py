@@ -17,9 +17,9 @@ from models.events.topics import FACTS, USER_EPISODES
 from models.retrieval.lexical import query_vector
 from models.wire.codec import encode
 from models.wire.envelope import key_of
+from streams.index.collections import EPISODES
 from streams.index.latest import latest_of
 from streams.index.server import ServerStore
-from streams.index.user_memory import EPISODES
 from tests.user_driver import fact
 from tests.users_indexed import MATTERS, IndexedUser
 
@@ -60,7 +60,7 @@ async def test_an_embedding_of_this_embedder_is_used_as_it_is(store: ServerStore
     user = one_episode(store, embedding=[0.99999 * x for x in unit(2)], embedded_by="matter")
     await user.index()
     at_once = list(user.embedder.embedded)
-    (found,) = await user.memory.find_episodes("a", "u", "bread", max_distance=0.1, top_k=3)
+    ((found, _),) = await user.memory.find_episodes("a", "u", "bread", max_distance=0.1, top_k=3)
 
     assert (at_once, found.turn_range) == ([], "turns 1-2")
 
@@ -81,7 +81,7 @@ async def test_any_other_embedding_is_made_anew(store: ServerStore, answer: dict
     """From the summary: of another model, another size or length, or what no store would take."""
     user = one_episode(store, **answer)
     await user.index()
-    (found,) = await user.memory.find_episodes("a", "u", "boats", max_distance=0.1, top_k=3)
+    ((found, _),) = await user.memory.find_episodes("a", "u", "boats", max_distance=0.1, top_k=3)
 
     assert user.embedder.embedded[:1] == ["They spoke of boats."]
     assert found.turn_range == "turns 1-2"
@@ -96,7 +96,7 @@ async def test_made_embeddings_go_to_their_episodes(store: ServerStore) -> None:
         user.answer(2 * n + 1, 2 * n + 2, f"They spoke of {matter}.", **own)
     await user.index()
     found = {
-        matter: [e.episode for e in await user.memory.find_episodes("a", "u", matter, max_distance=0.4, top_k=9)]
+        matter: [e.episode for e, _ in await user.memory.find_episodes("a", "u", matter, max_distance=0.4, top_k=9)]
         for matter in MATTERS
     }
 
@@ -108,7 +108,9 @@ async def test_an_episode_is_found_by_its_words_topics_and_date(store: ServerSto
     """For the lexical half of hybrid search."""
     user = one_episode(store, key_topics=["sailing"])
     await user.index()
-    hits = await store.search_lexical(EPISODES, query_vector(words), where={"user_id": "u", "app_id": "a"}, top_k=3)
+    hits = await store.search_lexical(
+        EPISODES.name, query_vector(words), where={"user_id": "u", "app_id": "a"}, top_k=3
+    )
 
     assert [hit.payload["turn_range"] for hit in hits] == ["turns 1-2"]
 

@@ -20,9 +20,9 @@ from models.errors import TurntideError
 from models.events import Turn
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
+from streams.index.collections import TURNS
 from streams.index.hybrid_search import HybridSearch
 from streams.index.scope import Scope
-from streams.index.session_memory import COLLECTION
 from streams.kafka.producer import Record
 from streams.observe.telemetry import configure_logging
 from streams.ports import VectorStore
@@ -114,7 +114,7 @@ async def _indexed(store: VectorStore, role: asyncio.Task[None], wanted: int, pr
         if role.done():
             role.result()
             raise NotIndexed("the index role ended before everything was indexed")
-        before, count = count, await store.count(COLLECTION)
+        before, count = count, await store.count(TURNS.name)
         if count > before:
             moved_s = perf_counter()
         elif perf_counter() - moved_s > _STALLED_AFTER_S:

@@ -7,10 +7,12 @@ from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
+from models.events.app import AppMemoryChanged
 from models.policy.app import AppPolicy
 from models.retrieval.app_context import fit_app_memories
 from models.retrieval.context import preface_room
-from streams.api.apps.ports import AppMemories, AppMemory
+from streams.api.answers import answered
+from streams.api.apps.ports import AppMemories
 from streams.api.users.messages import AppMemoryAnswer, AssembleContext
 from streams.http.problems import invalid_field
 from streams.observe.telemetry import metrics
@@ -76,10 +78,10 @@ class AppContext:
             text_chars=preface_room(token_budget),
         )
         metrics.counter("contexts_total", result="with_memories" if fitted.memories else "without").inc()
-        told = [_answer(memory) for memory in found[: fitted.memories]]
+        told = [answered(AppMemoryAnswer, memory) for memory in found[: fitted.memories]]
         return Preface(fitted.text, told, len(found) - fitted.memories)
 
-    async def _found(self, app_id: str, user_id: str) -> list[AppMemory]:
+    async def _found(self, app_id: str, user_id: str) -> list[AppMemoryChanged]:
         if self._memories is None:
             return []
         users = [{"app": "", "user": user_id}[space] for space in self._policy.spaces]
@@ -93,15 +95,5 @@ class AppContext:
         return sorted(mine, key=_updated, reverse=True) + sorted(theirs, key=_updated, reverse=True)
 
 
-def _updated(memory: AppMemory) -> datetime:
+def _updated(memory: AppMemoryChanged) -> datetime:
     return memory.updated_at
-
-
-def _answer(memory: AppMemory) -> AppMemoryAnswer:
-    return AppMemoryAnswer(
-        app_id=memory.app_id,
-        memory_id=memory.memory_id,
-        content=memory.content,
-        created_at=memory.created_at,
-        updated_at=memory.updated_at,
-    )

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from models.events.app import AppMemoriesChanged, AppMemoryChanged
 from models.events.fields import UtcTime
-from streams.api.apps.ports import AppMemory, AppSpace
 
 
 class EnergyStats(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -91,7 +91,12 @@ class Statistics(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def space_stats(
-    app_id: str, user_id: str, space: AppSpace | None, memories: Sequence[AppMemory], *, since_units: float | None
+    app_id: str,
+    user_id: str,
+    space: AppMemoriesChanged | None,
+    memories: Sequence[AppMemoryChanged],
+    *,
+    since_units: float | None,
 ) -> SpaceStats:
     """Statistics of a space; zeros for one that nothing ever happened in.
 

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from models.events.app import MOST_MEMORY_CHARS
+from models.events.app import MOST_MEMORY_CHARS, AppMemoryChanged
 from models.events.fields import Identifier, UtcTime
-from streams.api.apps.ports import AppMemory
+from streams.api.answers import answered
 
 EXPORT_FORMAT = "turntide.app-memories"
 EXPORT_VERSION = 1
@@ -147,31 +147,21 @@ class Exported(Struct, frozen=True, kw_only=True, rename="camel"):
     memories: list[MemoryAnswer]
 
 
-def memory_answer(memory: AppMemory) -> MemoryAnswer:
+def memory_answer(memory: AppMemoryChanged) -> MemoryAnswer:
     """A memory as it is answered."""
-    return MemoryAnswer(
+    importance = round(memory.importance * _SCALE, 2)
+    return answered(
+        MemoryAnswer,
+        memory,
         id=memory.memory_id,
-        app_id=memory.app_id,
-        content=memory.content,
-        created_at=memory.created_at,
-        updated_at=memory.updated_at,
         source_conversation_id=memory.session_id,
-        metadata=MemoryMetadata(
-            importance=round(memory.importance * _SCALE, 2),
-            tags=list(memory.tags),
-            related_conversations=list(memory.related_conversations),
-        ),
-        pinned=memory.pinned,
-        shared_with=list(memory.shared_with),
-        conflicts_with=list(memory.conflicts_with),
-        made_by=memory.made_by,
+        metadata=answered(MemoryMetadata, memory, importance=importance),
     )
 
 
-def found_memory(memory: AppMemory, score: float) -> FoundMemory:
+def found_memory(memory: AppMemoryChanged, score: float) -> FoundMemory:
     """A memory that a search found, as it is answered."""
-    answer = memory_answer(memory)
-    return FoundMemory(score=score, **{name: getattr(answer, name) for name in answer.__struct_fields__})
+    return answered(FoundMemory, memory_answer(memory), score=score)
 
 
 def importance_inside(given: float | None) -> float | None:

@@ -14,10 +14,12 @@ from msgspec import Meta, Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
+from models.events.app import AppMemoriesChanged
+from streams.api.answers import answered
 from streams.api.apps.figures import ListedSpace, ListedSpaces, SpaceStats, Statistics, space_stats, statistics
 from streams.api.apps.messages import now_utc
 from streams.api.apps.page import HEADERS, page
-from streams.api.apps.ports import AppMemories, AppSpace
+from streams.api.apps.ports import AppMemories
 from streams.api.apps.routes import APPS
 from streams.api.apps.space import AskedSpace, OfSpace
 from streams.http.route import Answer
@@ -61,7 +63,7 @@ class AppStatistics:
     async def spaces(self, asked: ListSpaces) -> ListedSpaces:
         """Apps, and users in apps, that have or had memories."""
         found, more = await _spaces(self._memories, asked.limit)
-        listed = sorted(map(_listed, found), key=lambda space: (space.app_id, space.user_id))
+        listed = [answered(ListedSpace, each) for each in sorted(found, key=lambda each: (each.app_id, each.user_id))]
         return ListedSpaces(spaces=listed, more=more)
 
     @APPS.get("/statistics", "get_statistics", also={"text/html": "<!doctype html>…"})
@@ -84,19 +86,13 @@ class AppStatistics:
         return space_stats(space.app_id, space.user_id, standing, found, since_units=asked.since_units)
 
 
-async def _spaces(memories: AppMemories, limit: int) -> tuple[list[AppSpace], bool]:
+async def _spaces(memories: AppMemories, limit: int) -> tuple[list[AppMemoriesChanged], bool]:
     """Those of the caller's apps, and whether there are more."""
     asked_by = caller()
     found = [space for space in await memories.spaces(limit + 1) if asked_by.may_read(space.app_id)]
     return found[:limit], len(found) > limit
 
 
-async def _counted(memories: AppMemories, space: AppSpace) -> SpaceStats:
+async def _counted(memories: AppMemories, space: AppMemoriesChanged) -> SpaceStats:
     found = await memories.memories(space.app_id, space.user_id)
     return space_stats(space.app_id, space.user_id, space, found, since_units=None)
-
-
-def _listed(space: AppSpace) -> ListedSpace:
-    return ListedSpace(
-        app_id=space.app_id, user_id=space.user_id, memories=space.memories, uninstalled=space.uninstalled
-    )

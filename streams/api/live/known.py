@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec import structs
 
 from models.events import AlertChanged, AlertStatus, ProfileUpdated, SegmentCompacted, Severity
+from streams.api.answers import answered
 from streams.api.live.messages import AlertRow, Row, RowAlert
 
 SPARK_POINTS = 40
@@ -31,20 +32,14 @@ class KnownAlert:
     def row(self) -> AlertRow:
         """As it is told."""
         event, judged = self.event, self.event.escalation
-        return AlertRow(
-            alert_id=event.alert_id,
-            session_id=event.session_id,
-            app_id=event.app_id,
-            user_id=event.user_id,
+        return answered(
+            AlertRow,
+            event,
             severity=event.severity.value,
             status=event.status.value,
-            cause=event.cause,
-            reason=event.reason,
             score=round(event.score, _DIGITS),
             probability=None if judged is None else round(judged.probability, _DIGITS),
-            turn=event.turn,
             evidence=[each.turn for each in event.evidence],
-            fired_at=event.fired_at,
             updated_at=event.timestamp,
             trace_id=self.trace_id,
             label=self.label,

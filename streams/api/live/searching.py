@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from models.text.words import fold_text, words_of
+from streams.api.answers import answered
 from streams.api.live.board import Board
 from streams.api.live.messages import Hit, Hits, SearchKind
 from streams.http.security import Caller
-from streams.index.app_memory import MEMORIES
-from streams.index.app_points import remembered_memory
+from streams.index.collections import FACTS, MEMORIES
 from streams.index.hybrid_search import HybridSearch
 from streams.index.scope import Scope
-from streams.index.user_memory import FACTS
-from streams.index.user_points import remembered_fact
 from streams.ports import Condition, VectorStore
 
 MOST_FACTS = 2_000
@@ -57,28 +55,17 @@ class LiveSearch:
 
     async def _turns(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         found = await self._search.turns(query, Scope(app_ids=apps), limit)
-        return [
-            Hit(
-                kind="turns",
-                session_id=each.turn.session_id,
-                turn=each.turn.turn,
-                user_id=each.turn.user_id,
-                app_id=each.turn.app_id,
-                score=each.score,
-                text=each.turn.content,
-            )
-            for each in found
-        ]
+        return [answered(Hit, each.turn, kind="turns", score=each.score, text=each.turn.content) for each in found]
 
     async def _episodes(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         found = await self._search.episodes(query, Scope(app_ids=apps), limit)
         return [
-            Hit(
+            answered(
+                Hit,
+                each,
                 kind="episodes",
                 session_id=each.turns[-1].session_id if each.turns else None,
-                turn=each.turns[-1].turn if each.turns else None,
-                user_id=each.user_id,
-                app_id=each.app_id,
+                turn=each.turns[-1].turns[-1] if each.turns else None,
                 score=score,
                 text=each.summary,
             )
@@ -87,34 +74,32 @@ class LiveSearch:
 
     async def _facts(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         where = _of(apps) | {"active": 1}
-        payloads = await self._store.latest(FACTS, where=where, by="event_offset", limit=MOST_FACTS)
+        facts = await FACTS.latest(self._store, where, MOST_FACTS)
         wanted = set(words_of(fold_text(query)))
         hits = [
-            Hit(
+            answered(
+                Hit,
+                fact,
                 kind="facts",
                 session_id=fact.session_id or None,
                 turn=fact.turn if fact.turn >= 0 else None,
-                user_id=fact.user_id,
-                app_id=fact.app_id,
                 score=_share(wanted, f"{fact.key.replace('_', ' ')} {fact.value} {fact.user_id}"),
                 text=f"{fact.key}: {fact.value}",
             )
-            for fact in map(remembered_fact, payloads)
+            for fact in facts
         ]
         return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: -hit.score)[:limit]
 
     async def _memories(self, query: str, apps: tuple[str, ...], limit: int) -> list[Hit]:
         where = _of(apps) | {"owned": 1}
-        best = await self._search.keys(MEMORIES, query, where, limit)
-        payloads = await self._store.read(MEMORIES, [key for key, _ in best], where=where)
-        found = [(remembered_memory(payloads[key]), score) for key, score in best if key in payloads]
+        found = await self._search.events(MEMORIES, query, where, limit)
         return [
-            Hit(
+            answered(
+                Hit,
+                each,
                 kind="memories",
                 session_id=each.session_id or None,
                 turn=None,
-                user_id=each.space_user_id or each.said_by,
-                app_id=each.app_id,
                 score=score,
                 text=each.content,
             )

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 
-from models.events import Mode, ModeTransition
+from models.events import EpisodeCompressed, FactChanged, Mode, ModeTransition
+from streams.api.answers import answered
 from streams.api.live.board import Board
 from streams.api.live.known import KnownAlert
 from streams.api.live.messages import (
@@ -27,9 +28,10 @@ from streams.api.live.messages import (
 )
 from streams.http.problems import Problem, invalid_field
 from streams.http.security import Caller
-from streams.index.session_memory import RememberedTurn, SessionVectorMemory
-from streams.index.topic_memory import RememberedTopic, TopicMemory
-from streams.index.user_memory import RememberedEpisode, RememberedFact, UserMemory
+from streams.index.collections import RememberedTopic, RememberedTurn
+from streams.index.session_memory import SessionVectorMemory
+from streams.index.topic_memory import TopicMemory
+from streams.index.user_memory import UserMemory
 from streams.notify.wording import counterfactual
 
 MOST_TURNS = 1_000
@@ -94,27 +96,14 @@ class TimelineReader:
         if not 0 <= last - first < MOST_TURNS:
             raise invalid_field("last", f"is to be from first on, and with it at most {MOST_TURNS} turns")
         found = await self._turns.turns_numbered(session_id, range(first, last + 1))
-        return Said(
-            turns=[
-                SaidTurn(turn=each.turn, role=each.role, content=each.content, timestamp=each.timestamp)
-                for each in found
-            ]
-        )
+        return Said(turns=[answered(SaidTurn, each) for each in found])
 
     async def _all_topics(self, session_id: str) -> list[RememberedTopic]:
         found = await self._topics.topics(session_id)
         return [*found.kept, *await self._topics.gone(session_id, found, MOST_GONE_TOPICS)]
 
     def _segments(self, session_id: str) -> list[Segment]:
-        return [
-            Segment(
-                first_turn=each.first_turn,
-                last_turn=each.last_turn,
-                tokens_before=each.tokens_before,
-                tokens_after=each.tokens_after,
-            )
-            for each in self._board.segments(session_id)
-        ]
+        return [answered(Segment, each) for each in self._board.segments(session_id)]
 
 
 def _unknown_session() -> Problem:
@@ -130,16 +119,7 @@ def _turns(turns: Sequence[RememberedTurn], alerts: Sequence[KnownAlert]) -> lis
     for alert in alerts:
         for number in dict.fromkeys(each.turn for each in alert.event.evidence):
             resting.setdefault(number, []).append(alert.event.alert_id)
-    return [
-        TimelineTurn(
-            turn=each.turn,
-            role=each.role,
-            timestamp=each.timestamp,
-            risk=each.risk,
-            evidence=resting.get(each.turn, []),
-        )
-        for each in turns
-    ]
+    return [answered(TimelineTurn, each, evidence=resting.get(each.turn, [])) for each in turns]
 
 
 def _modes(transitions: Sequence[ModeTransition], times: Mapping[int, datetime]) -> list[ModeChange]:
@@ -155,37 +135,28 @@ def _modes(transitions: Sequence[ModeTransition], times: Mapping[int, datetime])
 
 
 def _topic(topic: RememberedTopic, *, text: bool) -> TimelineTopic:
-    return TimelineTopic(
-        topic=topic.topic_id,
-        title=topic.title if text else None,
-        importance=topic.importance,
-        message_count=topic.message_count,
-        state="gone" if not topic.kept else "active" if topic.active else "kept",
-    )
+    state = "gone" if not topic.kept else "active" if topic.active else "kept"
+    return answered(TimelineTopic, topic, topic=topic.topic_id, title=topic.title if text else None, state=state)
 
 
-def _fact(fact: RememberedFact, *, text: bool) -> TimelineFact:
-    return TimelineFact(category=fact.category, key=fact.key, value=fact.value if text else None, active=fact.active)
+def _fact(fact: FactChanged, *, text: bool) -> TimelineFact:
+    return answered(TimelineFact, fact, value=fact.value if text else None)
 
 
-def _tells_of(episode: RememberedEpisode, row: Row) -> bool:
+def _tells_of(episode: EpisodeCompressed, row: Row) -> bool:
     return any(each.session_id == row.session_id for each in episode.turns)
 
 
-def _episode(episode: RememberedEpisode, *, text: bool) -> TimelineEpisode:
-    return TimelineEpisode(
-        episode=episode.episode,
-        first_turn=episode.first_turn,
-        last_turn=episode.last_turn,
-        summary=episode.summary if text else None,
-    )
+def _episode(episode: EpisodeCompressed, *, text: bool) -> TimelineEpisode:
+    return answered(TimelineEpisode, episode, summary=episode.summary if text else None)
 
 
 def alert_detail(alert: KnownAlert) -> AlertDetail:
     """An alert with its grounds; without a model there are neither weights nor a counterfactual."""
     row, judged = alert.row(), alert.event.escalation
-    return AlertDetail(
-        **{name: getattr(row, name) for name in row.__struct_fields__},
+    return answered(
+        AlertDetail,
+        row,
         signals=[Share(name=each.name, share=each.share) for each in alert.event.signals],
         contributions=[] if judged is None else [Weight(turn=each.turn, weight=each.log_odds) for each in judged.turns],
         counterfactual=None if judged is None else counterfactual(judged),

@@ -15,6 +15,7 @@ from models.policy.project import RetrievalWeights
 from models.retrieval.context_window import ContextItem
 from models.retrieval.relevance import FoundKind, RetrievalFilters, Retrieved, Scores
 from models.retrieval.token_budget import TokenBudget
+from streams.api.answers import answered
 from streams.api.users.messages import MAX_QUERY_CHARS, MAX_TOP_K
 
 MAX_SYSTEM_PROMPT_CHARS = 48_000
@@ -124,14 +125,9 @@ class ProjectContext(Struct, frozen=True, kw_only=True):
 def found_item(found: Retrieved) -> FoundItem:
     """Something found, as it is answered."""
     item = found.item
-    return FoundItem(
-        kind=found.kind,
-        id=found.id,
-        text=found.text,
-        score=found.score,
-        scores=found.scores,
-        via=found.via,
-        contradicted_by=found.contradicted_by,
+    return answered(
+        FoundItem,
+        found,
         memory=item if isinstance(item, ProjectMemory) else None,
         episode=item if isinstance(item, ProjectEpisode) else None,
         chunk=item if isinstance(item, ConversationChunk) else None,

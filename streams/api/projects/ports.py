@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from models.events.project import ProjectChanged
 from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery, Retrieved
-from streams.index.project_points import RememberedProject
 
 
 class Projects(Protocol):
     """Memory of projects, as indexed. A project that the caller may not read is one that nothing happened to."""
 
-    async def standing(self, app_id: str, project_id: str) -> RememberedProject | None:
+    async def standing(self, app_id: str, project_id: str) -> ProjectChanged | None:
         """As last indexed; None for a project that nothing happened to."""
         ...
 
-    async def projects(self, app_id: str | None, limit: int) -> Sequence[RememberedProject]:
+    async def projects(self, app_id: str | None, limit: int) -> Sequence[ProjectChanged]:
         """Of an app, or all that may be read: those that changed last, at most `limit`."""
         ...
 

@@ -19,6 +19,7 @@ from models.retrieval.context_window import ContextMessage, TokenCounter, query_
 from models.retrieval.relevance import RetrievalQuery, Retrieved
 from models.retrieval.token_budget import scaled_to
 from models.text.words import estimate_tokens
+from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.projects.answers import HeldTokens, ListedProject, ProjectLimits, ProjectList, ProjectStanding
 from streams.api.projects.messages import (
@@ -167,24 +168,7 @@ class ProjectReader:
         now = view.standing
         if now is None:
             return ProjectStanding(app_id=asked.app_id, project_id=asked.project_id, known=False, limits=limits)
-        return ProjectStanding(
-            app_id=asked.app_id,
-            project_id=asked.project_id,
-            known=True,
-            limits=limits,
-            revision=now.revision,
-            turn_count=now.turn_count,
-            conversations=now.conversations,
-            memories=now.memories,
-            archived=now.archived,
-            episodes=now.episodes,
-            pending=now.pending,
-            chunks=now.chunks,
-            created=now.created,
-            consolidated_at=now.consolidated_at,
-            consolidated=now.consolidated,
-            tokens=_tokens(view),
-        )
+        return answered(ProjectStanding, now, known=True, limits=limits, tokens=_tokens(view))
 
     async def known(self, asked: AskedProject) -> bool:
         """Whether anything ever happened to the project."""
@@ -200,13 +184,7 @@ class ProjectReader:
         found = await self._projects.projects(reader.app_of(app_id), limit)
         return ProjectList(
             projects=[
-                ListedProject(
-                    app_id=each.app_id,
-                    project_id=each.project_id,
-                    turn_count=each.turn_count,
-                    memories=each.memories,
-                    changed_at=each.timestamp,
-                )
+                answered(ListedProject, each, changed_at=each.timestamp)
                 for each in found
                 if reader.may_read(each.app_id)
             ]

@@ -14,16 +14,18 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from models.events.fields import Identifier, UtcTime
+from models.events.fields import Identifier
 from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
 from models.session.topics.reading import summary_message
+from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.sessions.turns import SessionId, SoughtText
 from streams.http.audit import note_given
 from streams.http.problems import Problem
 from streams.http.route import Group
-from streams.index.topic_memory import RememberedTopic, TopicMemory
+from streams.index.collections import RememberedTopic
+from streams.index.topic_memory import TopicMemory
 
 _TOPICS = Group("topics", "What a session is about.", prefix="/v1/sessions/{session_id:path}")
 _NOT_FOUND = (HTTPStatus.NOT_FOUND,)
@@ -88,29 +90,20 @@ class TopicStats:
     inactive_seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class TopicAnswer(TopicStats):
-    """A topic with its statistics.
+class TopicAnswer(RememberedTopic, frozen=True, kw_only=True, tag=False):
+    """A topic with its statistics (`TopicStats`): the event that told of it, with turns that followed.
 
-    Attributes:
-        active: Whether the session is about it now.
-        kept: False for one that was evicted or merged away, or that was forgotten with its session.
-        cause: Of its last change …
-        detail: … and what exactly: why it was evicted, with which topic it merged.
-        released_messages: Messages that are in the archive alone.
-        similarity: Cosine to the text, in a search.
+    `memory_type` and `half_life_days` are the present ones.
     """
 
-    active: bool
-    kept: bool
-    summary: str | None
-    tags: list[str]
-    created_at: UtcTime
-    last_active_at: UtcTime
-    cause: str
-    detail: str
-    released_messages: int
-    similarity: float | None
+    topic_title: str
+    active_messages: int
+    compressed_messages: int
+    total_messages: int
+    has_summary: bool
+    importance_score: float
+    age_seconds: float
+    inactive_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +232,4 @@ def _stats(topic: RememberedTopic, policy: TopicPolicy, now: datetime) -> TopicS
 
 
 def _answer(topic: RememberedTopic, policy: TopicPolicy, now: datetime) -> TopicAnswer:
-    return TopicAnswer(
-        **asdict(_stats(topic, policy, now)),
-        active=topic.active,
-        kept=topic.kept,
-        summary=topic.summary,
-        tags=topic.tags,
-        created_at=topic.created_at,
-        last_active_at=topic.last_active_at,
-        cause=topic.cause,
-        detail=topic.detail,
-        released_messages=topic.released_messages,
-        similarity=topic.similarity,
-    )
+    return answered(TopicAnswer, topic, **asdict(_stats(topic, policy, now)))

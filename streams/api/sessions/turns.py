@@ -10,9 +10,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from models.events.fields import Identifier
+from streams.api.answers import answered, without
 from streams.api.users.messages import MAX_QUERY_CHARS
 from streams.http.route import Group
-from streams.index.session_memory import RememberedTurn, SessionVectorMemory
+from streams.index.collections import RememberedTurn
+from streams.index.session_memory import SessionVectorMemory
 
 _SESSIONS = Group("sessions", "Turns of one session.", prefix="/v1")
 
@@ -33,6 +35,11 @@ class LastTurns(Struct, frozen=True, kw_only=True):
 
     session_id: SessionId
     last: Annotated[int, Meta(ge=1, le=1_000, description="How many at most.")] = 10
+
+
+@without("metadata", "type")
+class IndexedTurn(RememberedTurn, frozen=True, kw_only=True):
+    """A turn of a session, with what is known of it."""
 
 
 class IndexAnswer(Struct, frozen=True, kw_only=True):
@@ -57,14 +64,15 @@ class SessionReader:
         self._topic_prefix = topic_prefix
 
     @_SESSIONS.get("/sessions/{session_id:path}/similar", "find_similar_turns", audits="text_read")
-    async def similar(self, asked: SimilarTurns) -> list[RememberedTurn]:
+    async def similar(self, asked: SimilarTurns) -> list[IndexedTurn]:
         """Turns of the session most like `q`, best first."""
-        return await self._memory.find_similar(asked.q, asked.session_id, asked.top_k)
+        found = await self._memory.find_similar(asked.q, asked.session_id, asked.top_k)
+        return [answered(IndexedTurn, turn) for turn in found]
 
     @_SESSIONS.get("/sessions/{session_id:path}/turns", "list_session_turns", audits="text_read")
-    async def turns(self, asked: LastTurns) -> list[RememberedTurn]:
+    async def turns(self, asked: LastTurns) -> list[IndexedTurn]:
         """The newest turns of the session, oldest first."""
-        return await self._memory.last_turns(asked.session_id, asked.last)
+        return [answered(IndexedTurn, turn) for turn in await self._memory.last_turns(asked.session_id, asked.last)]
 
     @_SESSIONS.get("/index", "describe_index")
     async def index(self) -> IndexAnswer:

@@ -5,15 +5,16 @@ Seed 002's names (`structured_facts`, `episodic_context`, `turn_range`, `distanc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from models.events.fields import Identifier, Ratio, TurnNumber, UtcTime
-from models.events.user import FactCategory, TurnRef
+from models.events.user import EpisodeCompressed, FactCategory, FactChanged, SessionTurns, TurnRef
 from models.retrieval.context import MIN_TOKENS
-from streams.api.users.ports import Episode, Fact, FoundTurn
-from streams.index.session_memory import RememberedTurn
+from streams.api.answers import answered, without
+from streams.index.collections import RememberedTurn
 
 MAX_QUERY_CHARS = 8_000
 MAX_TOP_K = 100
@@ -116,40 +117,17 @@ class RecentTurns(OfUser, frozen=True, kw_only=True):
 # --- answers
 
 
-class FactAnswer(Struct, frozen=True, kw_only=True):
-    """A fact of a user."""
-
-    app_id: str
-    user_id: str
-    category: str
-    key: str
-    value: str
-    confidence: float
-    importance: float
-    active: bool
-    valid_from: UtcTime
-    valid_until: UtcTime | None
-    """None while it holds."""
-    session_id: str
-    turn: int
-    """The turn that says so; -1 for none."""
-    extracted_by: str
+@without("history")
+class FactAnswer(FactChanged, frozen=True, kw_only=True, tag=False):
+    """A fact of a user: the event that told of it last. Earlier values are facts of their own, where asked for."""
 
 
-class EpisodeAnswer(Struct, frozen=True, kw_only=True):
-    """Turns of a user as one summary; both ends of the range are inside."""
+@without("embedding")
+class EpisodeAnswer(EpisodeCompressed, frozen=True, kw_only=True, tag=False):
+    """Turns of a user as one summary: the event that told of it; both ends of the range are inside."""
 
-    app_id: str
-    user_id: str
-    episode: int
-    turn_range: str
     turn_start: int
     turn_end: int
-    summary: str
-    summarised_by: str
-    key_topics: list[str]
-    started_at: UtcTime
-    ended_at: UtcTime
     distance: float | None
     """Cosine distance to the query, 0-2; None where there was none."""
 
@@ -254,56 +232,23 @@ class StandingAnswer(Struct, frozen=True, kw_only=True):
     episodes: int = 0
 
 
-def fact_answer(fact: Fact) -> FactAnswer:
+def fact_answer(fact: FactChanged) -> FactAnswer:
     """A fact as it is answered."""
-    return FactAnswer(
-        app_id=fact.app_id,
-        user_id=fact.user_id,
-        category=fact.category,
-        key=fact.key,
-        value=fact.value,
-        confidence=fact.confidence,
-        importance=fact.importance,
-        active=fact.active,
-        valid_from=fact.valid_from,
-        valid_until=fact.valid_until,
-        session_id=fact.session_id,
-        turn=fact.turn,
-        extracted_by=fact.extracted_by,
-    )
+    return answered(FactAnswer, fact)
 
 
-def episode_answer(episode: Episode) -> EpisodeAnswer:
+def episode_answer(episode: EpisodeCompressed, distance: float | None = None) -> EpisodeAnswer:
     """An episode as it is answered."""
-    return EpisodeAnswer(
-        app_id=episode.app_id,
-        user_id=episode.user_id,
-        episode=episode.episode,
-        turn_range=episode.turn_range,
-        turn_start=episode.first_turn,
-        turn_end=episode.last_turn,
-        summary=episode.summary,
-        summarised_by=episode.summarised_by,
-        key_topics=list(episode.key_topics),
-        started_at=episode.started_at,
-        ended_at=episode.ended_at,
-        distance=episode.distance,
+    return answered(
+        EpisodeAnswer, episode, turn_start=episode.first_turn, turn_end=episode.last_turn, distance=distance
     )
 
 
 def turn_answer(turn: RememberedTurn) -> TurnAnswer:
     """A turn as it is answered."""
-    return TurnAnswer(
-        app_id=turn.app_id,
-        user_id=turn.user_id,
-        session_id=turn.session_id,
-        turn=turn.turn,
-        role=turn.role,
-        timestamp=turn.timestamp,
-        content=turn.content,
-    )
+    return answered(TurnAnswer, turn)
 
 
-def turn_hit(found: FoundTurn) -> TurnHit:
-    """A found turn as it is answered."""
-    return TurnHit(score=found.score, turn=turn_answer(found.turn))
+def turn_refs(runs: Iterable[SessionTurns]) -> list[TurnRef]:
+    """Turns one by one, in their order."""
+    return [TurnRef(run.session_id, turn) for run in runs for turn in run.turns]

@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from models.events.user import TurnRef
 from models.retrieval.context import fit_prompt, format_for_injection
+from streams.api.answers import answered
 from streams.api.apps.context import AppContext, wanted_app
 from streams.api.users.messages import (
     After,
@@ -35,12 +36,13 @@ from streams.api.users.messages import (
     SearchMemory,
     StandingAnswer,
     TurnAnswer,
+    TurnHit,
     UserEpisodes,
     UserFacts,
     episode_answer,
     fact_answer,
     turn_answer,
-    turn_hit,
+    turn_refs,
 )
 from streams.api.users.ports import Search, Turns, Users, Visibility
 from streams.api.users.visibility import Waiting
@@ -48,8 +50,8 @@ from streams.http.limits import extend_deadline
 from streams.http.problems import invalid_field
 from streams.http.route import Group
 from streams.http.security import Caller, caller
+from streams.index.collections import RememberedTurn
 from streams.index.scope import Scope
-from streams.index.session_memory import RememberedTurn
 
 _USERS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1")
 CONTEXT_MIN_IMPORTANCE = 0.5
@@ -203,7 +205,8 @@ class MemoryReader:
                 ]
             )
         found = await self._search.turns(body.query, scope, body.top_k)
-        return Found(turns=[turn_hit(each) for each in found if asked_by.may_read(each.turn.app_id)])
+        mine = [each for each in found if asked_by.may_read(each.turn.app_id)]
+        return Found(turns=[TurnHit(score=each.score, turn=turn_answer(each.turn)) for each in mine])
 
     @_USERS.get("/users/{user_id:path}/facts", "list_user_facts", audits="text_read")
     async def facts(self, asked: UserFacts) -> list[FactAnswer]:
@@ -252,16 +255,7 @@ class MemoryReader:
         found = await self._users.standing(whose.app_id, whose.user_id)
         if found is None or not whose.caller.may_read(found.app_id):
             return StandingAnswer(user_id=whose.user_id, app_id=whose.app_id, known=False)
-        return StandingAnswer(
-            user_id=found.user_id,
-            app_id=found.app_id,
-            known=True,
-            turn_count=found.turn_count,
-            compressed_turns=found.compressed_turns,
-            short_term=list(found.short_term),
-            facts=found.facts,
-            episodes=found.episodes,
-        )
+        return answered(StandingAnswer, found, known=True, short_term=turn_refs(found.short_term))
 
     # --- parts
 
@@ -278,7 +272,8 @@ class MemoryReader:
         found = await self._users.find_episodes(
             whose.app_id, whose.user_id, query, max_distance=max_distance, top_k=top_k
         )
-        return list(map(episode_answer, whose.readable(found)))
+        mine = [each for each in found if whose.caller.may_read(each[0].app_id)]
+        return [episode_answer(episode, distance) for episode, distance in mine]
 
     async def _conversation(self, whose: _Whose, session_id: str | None, last: int) -> list[TurnAnswer]:
         """The last turns of the session or, without one, of the user; never another user's."""
@@ -288,7 +283,7 @@ class MemoryReader:
             said: Sequence[RememberedTurn] = await self._turns.last_turns(session_id, last)
         else:
             standing = await self._users.standing(whose.app_id, whose.user_id)
-            said = [] if standing is None else await self._said(standing.short_term[-last:])
+            said = [] if standing is None else await self._said(turn_refs(standing.short_term)[-last:])
         mine = (turn for turn in said if turn.user_id == whose.user_id and whose.app_id in {None, turn.app_id})
         return list(map(turn_answer, whose.readable(mine)))
 

@@ -9,7 +9,7 @@ from time import monotonic
 
 from models.events.base import Role
 from streams.api.users.messages import After
-from streams.api.users.ports import PlacedTurns, Users, Visibility
+from streams.api.users.ports import Turns, Users, Visibility
 from streams.http.problems import Problem, unavailable
 
 POLL_S = 0.02
@@ -27,7 +27,7 @@ class MemoryVisibility:
     where it stands in the log was indexed before points did: for both the point is enough.
     """
 
-    def __init__(self, turns: PlacedTurns, users: Users) -> None:
+    def __init__(self, turns: Turns, users: Users) -> None:
         self._turns = turns
         self._users = users
 

@@ -1,0 +1,243 @@
+"""Collections of the index, as a table: which events are in them, how they are found, and whom they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from models.entities import entity_key, owner_of
+from models.events import (
+    AppMemoriesChanged,
+    AppMemoryChanged,
+    ConversationChunk,
+    EpisodeCompressed,
+    FactChanged,
+    PendingFact,
+    ProjectChanged,
+    ProjectConversation,
+    ProjectEpisode,
+    ProjectItem,
+    ProjectItemChanged,
+    ProjectMemory,
+    SessionTurns,
+    TopicChanged,
+    Turn,
+    UserMemoryChanged,
+)
+from models.retrieval.lexical import date_words
+from models.retrieval.relevance import Findable, searched_text, told_text
+from streams.index.event_points import Collection, Payload, milliseconds, point_key
+from streams.inference.intake import topic_text
+from streams.ports import PayloadValue
+
+EMBEDDED = ("memory", "episode", "chunk")
+"""Kinds of a project's items that are found by what they say."""
+STANDINGS = "projects"
+"""`owner_key` of how far projects are; that of an item is its project's key."""
+
+
+class RememberedTurn(Turn, frozen=True, kw_only=True):
+    """A turn as the index has it; without what its producer noted beside it.
+
+    Attributes:
+        risk: 0-1, the producer's or else the scorer's; None where neither gave one.
+        similarity: Cosine to the query, -1 to 1; None where there was no query.
+        partition: Of `turns.v1` where its record stands, and …
+        event_offset: … at which offset; None for turns indexed without their places.
+    """
+
+    similarity: float | None = None
+    partition: int | None = None
+    event_offset: int | None = None
+
+
+class RememberedTopic(TopicChanged, frozen=True, kw_only=True, tag="topic_changed"):
+    """A topic as its last event has it; the active one with the turns that followed.
+
+    Attributes:
+        event_offset: Of the event's record. Offsets order the events of a session.
+        similarity: Cosine to the query, -1 to 1; None where there was no query.
+    """
+
+    event_offset: int
+    similarity: float | None = None
+
+
+def turn_key(session_id: str, turn: int) -> str:
+    """Readable id of a turn's point, `session_turn`. The last `_` divides, so no two turns share one."""
+    return f"{session_id}_{turn}"
+
+
+def turn_of_key(key: str) -> tuple[str, int]:
+    """Session and number that a turn's key was made of.
+
+    >>> turn_of_key(turn_key("a_1", 2))
+    ('a_1', 2)
+    """
+    session_id, _, turn = key.rpartition("_")
+    return session_id, int(turn)
+
+
+def _dated(time: datetime, *said: str) -> str:
+    return " ".join([*said, date_words(time)])
+
+
+def _sessions_of_turns(field: str) -> Callable[[Payload], list[str]]:
+    return lambda payload: [run.session_id for run in msgspec.json.decode(str(payload[field]), type=list[SessionTurns])]
+
+
+def _sessions_of_memory(payload: Payload) -> list[str]:
+    return [str(payload["session_id"]), *msgspec.json.decode(str(payload["related_conversations"]), type=list[str])]
+
+
+def permille(ratio: float) -> int:
+    """A ratio as an integer, which every store compares exactly."""
+    return round(ratio * 1_000_000) // 1_000
+
+
+TURNS = Collection(
+    "turns",
+    RememberedTurn,
+    key=lambda turn: turn_key(turn.session_id, turn.turn),
+    filters={"event_time_ms": lambda turn: milliseconds(turn.timestamp)},
+    without=("metadata", "type", "similarity"),
+    text=lambda turn: turn.content,
+    words=lambda turn: f"{turn.content}\n{date_words(turn.timestamp)}",
+)
+TOPICS = Collection(
+    "topics",
+    RememberedTopic,
+    # Session ids hold no control characters, so no two topics share one.
+    key=lambda topic: f"{topic.session_id}\n{topic.topic_id}",
+    filters={"source_offset": lambda topic: topic.source.offset},
+    without=("similarity",),
+    text=lambda topic: topic_text(topic.title, topic.summary),
+)
+EPISODES = Collection(
+    "episodes",
+    EpisodeCompressed,
+    filters={"turn": lambda episode: episode.first_turn},
+    without=("embedding",),
+    text=lambda episode: episode.summary,  # where none of its turns is at hand
+    words=lambda episode: _dated(episode.started_at, episode.summary, *episode.key_topics),
+    names=_sessions_of_turns("turns"),
+    erased_by=("user_id", "app_id", "turn"),
+)
+FACTS = Collection(
+    "facts",
+    FactChanged,
+    filters={"importance_permille": lambda fact: permille(fact.importance)},
+    without=("history",),  # earlier values have points of their own
+    missing={"cause": "stored"},
+)
+USERS = Collection(
+    "users",
+    UserMemoryChanged,
+    filters={"event_time_ms": lambda user: milliseconds(user.timestamp)},
+    without=("session_id",),
+    names=_sessions_of_turns("short_term"),
+    erased_by=("user_id", "app_id"),
+)
+MEMORIES = Collection(
+    "memories",
+    AppMemoryChanged,
+    filters={
+        "owner_key": point_key,
+        "app_id": lambda memory: memory.app_id,
+        "user_id": owner_of,
+        "owned": lambda _: 1,
+    },
+    kept_as={"app_id": "owner_app_id", "user_id": "said_by"},
+    missing={"active": True, "cause": "created"},
+    text=lambda memory: memory.content,
+    words=lambda memory: _dated(memory.created_at, memory.content, *memory.tags),
+    names=_sessions_of_memory,
+    erased_by=("owner_key",),
+)
+SPACES = Collection("spaces", AppMemoriesChanged, filters={"user_id": owner_of}, without=("session_id",))
+
+
+def item_of(event: ProjectItemChanged) -> ProjectItem | None:
+    """What is there; None if it went."""
+    found: ProjectItem | None = getattr(event, event.kind)
+    return found if event.active else None
+
+
+def item_text(event: ProjectItemChanged) -> str:
+    """What an item is embedded by; nothing of one that went, or that only filters find."""
+    item = item_of(event)
+    return told_text(item) if isinstance(item, Findable) else ""
+
+
+def _item_words(event: ProjectItemChanged) -> str:
+    """Its words, and the day of which it speaks."""
+    item = item_of(event)
+    if not isinstance(item, Findable):
+        return ""
+    day = item.valid_from if isinstance(item, ProjectMemory) else item.started_at
+    return f"{searched_text(item)}\n{date_words(day)}"
+
+
+def _sessions_of_item(payload: Payload) -> list[str]:
+    """Where an item was said. What went names none, nor does how far a project is."""
+    if payload["owner_key"] == STANDINGS:
+        return []
+    event = PROJECT_ITEMS.event_of(payload)
+    match item_of(event):
+        case ProjectMemory() as memory:
+            named = [source.conversation_id for source in memory.sources]
+        case ProjectEpisode() | ConversationChunk() as part:
+            named = [part.conversation_id]
+        case ProjectConversation() as conversation:
+            named = [conversation.id]
+        case PendingFact() as fact:
+            named = [fact.source.conversation_id]
+        case _:
+            named = []
+    return [event.session_id, *named]
+
+
+def _importance(event: ProjectItemChanged) -> PayloadValue:
+    match item_of(event):
+        case ProjectMemory(importance=ratio) | ProjectEpisode(significance=ratio):
+            return permille(ratio)
+    return None
+
+
+PROJECT_ITEMS = Collection(
+    "project_items",
+    ProjectItemChanged,
+    filters={
+        "owner_key": entity_key,
+        "active": lambda event: int(item_of(event) is not None),
+        "archived": lambda event: int(getattr(event.memory, "archived", False)),
+        "memory_type": lambda event: None if event.memory is None else event.memory.type.value,
+        "category": lambda event: getattr(event.memory, "category", None),
+        "importance_permille": _importance,
+    },
+    kept_as={"user_id": "said_by"},  # a project is nobody's own: who is forgotten is found by the sessions
+    text=item_text,
+    words=_item_words,
+    names=_sessions_of_item,
+    erased_by=("app_id", "owner_key", "kind", "slot"),
+)
+"""What went stays as a point without text and without names (`active` 0), so that readers who hold a view of the
+project hear of it; it goes when its slot is taken."""
+PROJECT_PARTS = replace(PROJECT_ITEMS, name="projects", text=None, words=None)
+"""Items that only filters find; beside them …"""
+PROJECTS = Collection(
+    "projects",
+    ProjectChanged,
+    filters={"owner_key": lambda _: STANDINGS},
+    without=("session_id", "user_id"),
+)
+"""… how far each project is."""
+
+COLLECTIONS: Mapping[str, Collection[Any]] = {
+    each.name: each for each in (TURNS, TOPICS, EPISODES, FACTS, USERS, MEMORIES, SPACES, PROJECT_ITEMS, PROJECT_PARTS)
+}
+"""By name, in the order in which they are copied: episodes are embedded by turns."""
