@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.figures import RATIO_OF
 from jobs.lab.bench.kills import measure as measure_kills
-from jobs.lab.bench.stream import Size, measure
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.stream import RATIO_OF, Size, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 

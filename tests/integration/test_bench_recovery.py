@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.machine import Ground
 from jobs.lab.bench.recovery import Size, measure
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.page import section_of
 from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.page_scale import scale_section
 from jobs.lab.bench.scale import Size, measure
-from jobs.lab.bench.scale_length import POSITIONS
+from jobs.lab.bench.scale_folds import POSITIONS
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -22,7 +22,7 @@ async def test_every_curve_is_measured(kafka: str, tmp_path: Path) -> None:
     size = Size(runs=1, probes=1, sessions=(200,), turns_each=1, passes=1, workers=(2,), backlog_turns=800)
 
     report = await measure(Ground(kafka, tmp_path, 0.0), size, say=said.append)
-    section = scale_section(Measured(msgspec.to_builtins(report)))
+    section = section_of("scale", Measured(msgspec.to_builtins(report)))
 
     assert [(each.workers, each.turns_per_s > 0) for each in report.workers] == [(2, True)]
     assert [each.turn for each in report.session_length] == list(POSITIONS)

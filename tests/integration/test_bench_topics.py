@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lab.bench.environment import Ground
+from jobs.lab.bench.machine import Ground
 from jobs.lab.bench.topics import Size, measure
 from jobs.lab.eval.topics_dialogues import read_dialogues
 from models.policy import load_policy

@@ -10,13 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from jobs.lab.bench.archive_fill import fill, kept
-from jobs.lab.bench.archive_landing import speed
-from jobs.lab.bench.archive_reading import read_views, stored
-from jobs.lab.bench.archive_sessions import Size, plan
-from jobs.lab.bench.archive_traffic import Traffic
-from jobs.lab.bench.page import write_page
-from jobs.lab.bench.page_archive import archive_section
+from jobs.lab.bench.archive import read_views, stored
+from jobs.lab.bench.archive_landing import fill, kept, speed
+from jobs.lab.bench.archive_traffic import Size, Traffic, plan
+from jobs.lab.bench.page import section_of, write_page
 from jobs.lab.bench.page_parts import Measured
 from models.errors import ConfigurationError
 from models.events.topics import TOPICS
@@ -128,7 +125,7 @@ def test_the_page_shows_what_was_measured(tmp_path: Path) -> None:
     printed = {"turns": 500_000, "query_s": {"turns": 0.25}, "job_s": {"drift": 3.5}, "held": held}
     (tmp_path / "archive.json").write_text(json.dumps(printed))
     verdicts = [(figure.what, figure.reached) for figure in write_page(tmp_path)]
-    section = archive_section(Measured(printed))
+    section = section_of("archive", Measured(printed))
 
     assert verdicts == [("archive: landing to raw write", False)]
     assert [list(row) for table in section.tables for row in table.rows] == [

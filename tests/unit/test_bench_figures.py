@@ -8,21 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiokafka.structs import ConsumerRecord
 
-from jobs.lab.bench.figures import (
-    SESSIONS_ROLE,
-    BenchFailed,
-    Latency,
-    Round,
-    Timing,
-    latency,
-    medians,
-    ratio,
-    summarise,
-)
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Stopwatch, Timing, medians, ratio
 from jobs.lab.bench.sessions_role import time_of
-from jobs.lab.bench.stopwatch import Stopwatch
-from jobs.lab.bench.stream import order
-from jobs.lab.bench.stream_table import figure_rows, stage_rows
+from jobs.lab.bench.stream import Latency, Round, figure_rows, latency, order, stage_rows, summarise
 from jobs.lab.bench.traffic import SESSIONS_AT_ONCE, TURNS_PER_ALARM, Traffic
 from models.events import AlertChanged, Turn
 from models.policy import Policy

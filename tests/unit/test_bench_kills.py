@@ -10,7 +10,8 @@ import pytest
 from aiokafka.structs import ConsumerRecord
 
 from jobs.lab.bench.contender import command_of, missing_package
-from jobs.lab.bench.event_fold import EventFold, record_of
+from jobs.lab.bench.contender_folds import EventFold
+from jobs.lab.bench.folds import record_of
 from jobs.lab.bench.kills import KILL_AFTER_S, kill_moments_s
 from jobs.lab.bench.kills_count import Alerts, Turns, count_alerts, count_turns
 from jobs.lab.bench.traffic import Traffic
@@ -93,14 +94,7 @@ def arrivals(tmp_path: Path) -> list[Arrival]:
 
 def record(offset: int, turn: Turn) -> ConsumerRecord:
     """The turn at a place of partition 0."""
-    return record_of(
-        topic=TOPIC,
-        partition=0,
-        offset=offset,
-        timestamp_ms=int(turn.timestamp.timestamp() * 1000),
-        key=turn.session_id.encode(),
-        value=encode(turn),
-    )
+    return record_of(TOPIC, offset, int(turn.timestamp.timestamp() * 1000), turn.session_id.encode(), encode(turn))
 
 
 @pytest.mark.parametrize(("guarded", "duplicates"), [(True, 0), (False, 3)])

@@ -8,12 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.memories import Size, app_of, measure, memories_for
-from jobs.lab.bench.memories_table import show
+from jobs.lab.bench.measuring import BenchFailed
+from jobs.lab.bench.memories import Size, app_of, measure, memories_for, show
 from jobs.lab.bench.memories_work import Walked, ended_in, log_of, sessions_folded, taken_in, walk
-from jobs.lab.bench.page import write_page
-from jobs.lab.bench.page_memories import memories_section
+from jobs.lab.bench.page import section_of, write_page
 from jobs.lab.bench.page_parts import Measured
 from jobs.shared.output import Output, OutputFormat
 from models.events import ConversationEnded
@@ -103,7 +101,7 @@ async def test_everything_is_measured_and_shown(
     ]
 
     printed = msgspec.to_builtins(report)
-    section = memories_section(Measured(printed))
+    section = section_of("memories", Measured(printed))
     (tmp_path / "memories.json").write_text(json.dumps(printed))
     held = write_page(tmp_path)
     assert [len(table.rows) for table in section.tables] == [2, 3, 1, 1, 1]

@@ -19,9 +19,9 @@ def test_sessions_that_went_leave_nothing_behind() -> None:
     held = Held(policy)
     arrivals = Sessions().streaming(SEEN, policy.session.timeout / OPEN)
     entries, deadlines, state_bytes = [], [], []
-    while held.take(arrivals, turns=1_200):
-        entries.append(held.entries)
-        deadlines.append(held.deadline_entries)
+    while held.take_turns(arrivals, 1_200):
+        entries.append(len(held.table.entities))
+        deadlines.append(held.fold.deadline_entries)
         state_bytes.append(held.table.size_bytes)
 
     assert held.fold.offset == 2 * SEEN - 1
@@ -31,9 +31,9 @@ def test_sessions_that_went_leave_nothing_behind() -> None:
 
     policy = Policy(partition=PartitionPolicy(closed_sessions=10_000_000))
     held = Held(policy)
-    held.take(Sessions().streaming(600, timedelta(minutes=1)), turns=1_200)
+    held.take_turns(Sessions().streaming(600, timedelta(minutes=1)), 1_200)
 
-    assert held.entries == 601
+    assert len(held.table.entities) == 601
 
 
 def test_the_report_says_what_a_session_takes_and_whether_it_is_level() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.escalation.backtest.contenders import Contender
 from jobs.escalation.backtest.report import backtest_of, without_sessions
-from jobs.lab.bench.page_escalation import escalation_section
+from jobs.lab.bench.page import section_of
 from jobs.lab.bench.page_parts import Measured, as_markdown
 from models.policy import Policy
 from tests.backtest_sessions import judged
@@ -38,7 +38,7 @@ def measured() -> Measured:
 
 def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
     """With intervals; a source stands in the table of its label alone."""
-    page = as_markdown(escalation_section(measured))
+    page = as_markdown(section_of("escalation", measured))
 
     assert "| old | 0.75 | 0.5 | 50.0% (" in page
     assert "| new | 1 | 0.5 | 100.0% (" in page
@@ -48,7 +48,9 @@ def test_the_tables_show_both_and_the_sources(measured: Measured) -> None:
 
 def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
     """By what the issue asks for."""
-    found = {figure.what.removeprefix("escalation, new: "): figure for figure in escalation_section(measured).held}
+    found = {
+        figure.what.removeprefix("escalation, new: "): figure for figure in section_of("escalation", measured).held
+    }
 
     assert {what: figure.value for what, figure in found.items()} == {
         "ROC-AUC, mean of sources": 1.0,
@@ -63,7 +65,7 @@ def test_goals_are_held_against_the_last_contender(measured: Measured) -> None:
 
 def test_pictures_are_drawn_of_curves_sources_and_delays(measured: Measured, tmp_path: Path) -> None:
     """Four files, each naming the contenders; none of them knows a session."""
-    pictures = escalation_section(measured).pictures
+    pictures = section_of("escalation", measured).pictures
     for picture in pictures:
         picture.draw(tmp_path / picture.file)
     drawn = {file.stem.removeprefix("escalation-"): file.read_text("utf-8") for file in tmp_path.iterdir()}

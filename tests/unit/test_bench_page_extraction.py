@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from jobs.lab.bench.page_extraction import eval_extraction_section
+from jobs.lab.bench.page import section_of
 from jobs.lab.bench.page_parts import Measured
 
 
 def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
     """Not to all messages together, and the seed's patterns stand beside."""
     figures = {"precision": 0.9, "recall": 0.7, "f1": 0.79, "gold": 10}
-    section = eval_extraction_section(
-        Measured({"all": figures | {"f1": 0.95}, "held_out": figures, "seed_patterns": figures | {"f1": 0.3}})
+    section = section_of(
+        "eval-extraction",
+        Measured({"all": figures | {"f1": 0.95}, "held_out": figures, "seed_patterns": figures | {"f1": 0.3}}),
     )
 
     assert [(0.79, False)] == [(held.value, held.reached) for held in section.held]

@@ -8,11 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from jobs.lab.bench.page import write_page
+from jobs.lab.bench.page import section_of, write_page
 from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.page_project import project_section
-from jobs.lab.bench.project import Size, measure, talk_of
-from jobs.lab.bench.project_table import show
+from jobs.lab.bench.project import Size, measure, show, talk_of
 from jobs.lab.bench.project_work import FILLED, Log, consolidated, filled, read, retrieved, spoken
 from jobs.shared.output import Output, OutputFormat
 from models.policy import Policy
@@ -71,7 +69,7 @@ def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.Capture
     ]
 
     printed = msgspec.to_builtins(report)
-    section = project_section(Measured(printed))
+    section = section_of("project", Measured(printed))
     (tmp_path / "project.json").write_text(json.dumps(printed))
     held = write_page(tmp_path)
     assert [len(table.rows) for table in section.tables] == [3, 2, 1, 1]

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.retrieve import Report, held_figures
+from jobs.lab.bench.measuring import BenchFailed
+from jobs.lab.bench.retrieve import Report, at_most, held_figures, printable, show
 from jobs.lab.bench.retrieve_corpus import (
-    EPISODES_EACH,
-    FACTS_EACH,
     MEMORIES_EACH,
     TURNS_EACH,
     Corpus,
@@ -22,9 +20,7 @@ from jobs.lab.bench.retrieve_corpus import (
     users_for,
 )
 from jobs.lab.bench.retrieve_end_to_end import EndToEnd
-from jobs.lab.bench.retrieve_figures import Route, Within, at_most, route_of
-from jobs.lab.bench.retrieve_load import CONNECTIONS, WARM_UP_S, Load, Loaded, Timetable
-from jobs.lab.bench.retrieve_table import printable, show
+from jobs.lab.bench.retrieve_http import CONNECTIONS, WARM_UP_S, Load, Loaded, Route, Timetable, Within, route_of
 from jobs.shared.output import Output, OutputFormat
 from models.policy import Policy
 from streams.index.collections import EPISODES, FACTS
@@ -66,14 +62,15 @@ def report(retrieve: Route, end_to_end: EndToEnd | None = None) -> Report:
 
 
 def test_a_user_has_a_thousand_memories(corpus: Corpus) -> None:
-    """Facts of keys of their own, episodes that cover the turns without gap or overlap."""
+    """About; episodes cover the turns without gap or overlap, up to those that are still at hand."""
     made = corpus.user(3)
     ranges = [(episode.first_turn, episode.last_turn) for episode in made.episodes]
+    facts = {(fact.category, fact.key) for fact in made.facts}
 
-    assert (len(made.facts), len(made.episodes), len(made.turns)) == (FACTS_EACH, EPISODES_EACH, TURNS_EACH)
-    assert len({(fact.category, fact.key) for fact in made.facts}) == FACTS_EACH
+    assert len(made.turns) + len(made.episodes) + len(facts) == pytest.approx(MEMORIES_EACH, rel=0.01)
     assert [first for first, _ in ranges] == [1, *(last + 1 for _, last in ranges[:-1])]
-    assert ranges[-1][1] == TURNS_EACH
+    assert TURNS_EACH - ranges[-1][1] <= len(made.standing.short_term[-1].turns)
+    assert len(facts) > 15
 
 
 def test_questions_follow_the_seed_and_users_that_are_there(corpus: Corpus) -> None:
@@ -111,8 +108,8 @@ async def test_a_store_is_filled_with_what_was_made(corpus: Corpus, tmp_path: Pa
     finally:
         await store.close()
 
-    assert counted == MEMORIES_EACH
-    assert 0 < len(facts) < FACTS_EACH
+    assert counted == pytest.approx(MEMORIES_EACH, rel=0.05)
+    assert len(facts) > 10
     assert len(near) == 3
     assert standing is not None
     assert [turn for run in standing.short_term for turn in run.turns] == list(range(20, 30))

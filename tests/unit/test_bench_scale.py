@@ -9,9 +9,16 @@ from datetime import timedelta
 import psutil
 import pytest
 
-from jobs.lab.bench.prepared import InMemory, Prepared
-from jobs.lab.bench.scale_length import POSITIONS, LengthCost, measure_lengths, summarise_lengths
-from jobs.lab.bench.scale_sessions import Population, does_not_fit, measure_sessions
+from jobs.lab.bench.folds import InMemory, Prepared
+from jobs.lab.bench.scale_folds import (
+    POSITIONS,
+    LengthCost,
+    Population,
+    does_not_fit,
+    measure_lengths,
+    measure_sessions,
+    summarise_lengths,
+)
 from models.partition.sessions import PARTITION_ENTITY
 from models.policy import Policy
 from models.session.state import SessionState

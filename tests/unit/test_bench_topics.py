@@ -11,17 +11,29 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from jobs.cli import app
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.page import PAGE, write_page
+from jobs.lab.bench.measuring import BenchFailed, held_row
+from jobs.lab.bench.page import PAGE, section_of, write_page
 from jobs.lab.bench.page_parts import Measured
-from jobs.lab.bench.page_topics import eval_topics_section, topics_section
 from jobs.lab.bench.topics import Report, Size, measure
-from jobs.lab.bench.topics_match import match_ms
-from jobs.lab.bench.topics_packing import PackingRow, packing_rows, strings_of, unpack_ms, zstd_trained_bytes
-from jobs.lab.bench.topics_ratio import conversations_of, switched, traffic_turns
-from jobs.lab.bench.topics_search import first_sentence
-from jobs.lab.bench.topics_table import held_row
-from jobs.lab.bench.topics_walk import SESSION_TURNS, LongSession, bytes_by_topic, long_sessions, walk
+from jobs.lab.bench.topics_ratio import (
+    PackingRow,
+    conversations_of,
+    packing_rows,
+    strings_of,
+    switched,
+    traffic_turns,
+    unpack_ms,
+    zstd_trained_bytes,
+)
+from jobs.lab.bench.topics_work import (
+    SESSION_TURNS,
+    LongSession,
+    bytes_by_topic,
+    first_sentence,
+    long_sessions,
+    match_ms,
+    walk,
+)
 from jobs.lab.eval.topics_dialogues import BEGINS, Dialogue, read_dialogues
 from models.events import Role, Turn
 from models.policy import Policy
@@ -195,8 +207,8 @@ def test_the_page_shows_what_the_commands_print(printed: str, tmp_path: Path) ->
     assert (tmp_path / "eval-topics-wordllama.svg").is_file()
     held = json.loads(printed)["held"]
     assert [(f.what, f.reached) for f in figures] == [(f"topics: {row['figure']}", row["reached"]) for row in held]
-    assert not eval_topics_section(Measured({})).pictures
-    assert not topics_section(Measured({})).held
+    assert not section_of("eval-topics", Measured({})).pictures
+    assert not section_of("topics", Measured({})).held
 
 
 def test_command_prints_every_key(printed: str) -> None:

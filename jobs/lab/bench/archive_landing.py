@@ -6,22 +6,32 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+from multiprocessing.queues import Queue
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import duckdb
+import msgspec
 import polars as pl
 from msgspec import Struct
 
-from jobs.lab.bench.archive_traffic import PREFIX, Chunk
+from jobs.lab.bench.archive_traffic import PREFIX, Chunk, Size, Traffic
+from jobs.lab.bench.measuring import BenchFailed
+from jobs.shared.progress import Progress
+from models.errors import ConfigurationError
 from models.events.topics import ARCHIVED_TOPICS
 from models.policy import IntakePolicy
 from streams.archive.buffer import Buffer
 from streams.archive.catalog import LakePaths, literal
 from streams.archive.columns import fields_of, type_of
 from streams.archive.landed import land_all
+from streams.archive.maintenance import maintain
 from streams.archive.progress import Move, Place
 from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
@@ -38,6 +48,8 @@ _RAW_TABLES = {
     "facts.v1": "facts",
     "commands.v1": "commands",
 }
+_OF_TURNS = ("turns.v1", "commands.v1")
+"""Topics that hold turns and other events, which are left out of the raw write."""
 _MAPPINGS = ("metadata", "repeated_topics")
 _MB = 1_000_000
 
@@ -162,7 +174,7 @@ def _write_json(folder: Path, chunks: Sequence[Chunk]) -> Iterator[tuple[str, in
             for poll in chunk.fetched
             if poll.topic == topic
             for record in poll.records
-            if topic != "turns.v1" or b'"role":' in (record.value or b"")
+            if topic not in _OF_TURNS or b'"role":' in (record.value or b"")
         ]
         if values:
             (folder / f"{table}.json").write_bytes(b"\n".join(values))
@@ -232,3 +244,108 @@ def speed(folder: Path, chunks: Iterable[Chunk], settings: ArchiveSettings) -> t
     limits = raw_limits(raw, held)
     shutil.rmtree(folder)
     return lander.spent, limits
+
+
+KEPT = "bench-archive.json"
+_WAITING_CHUNKS = 2
+_LOOK_EVERY_S = 5
+_FILL_BYTES = 128 * 1024 * 1024
+"""Of one landing while the archive is filled, which is not what is timed."""
+
+
+class Filled(Struct, frozen=True):
+    """What an archive was filled with.
+
+    Attributes:
+        size: What was asked for.
+        turns: Turns.
+        json_bytes: Of all records.
+        merge_s: How long it took to merge all files.
+        merged_bytes: What was merged.
+        merged_files: Likewise.
+    """
+
+    size: Size
+    turns: int
+    json_bytes: int
+    merge_s: float
+    merged_bytes: int
+    merged_files: int
+
+
+def kept(data_dir: Path) -> Filled | None:
+    """What an earlier run filled this archive with, None if there is none."""
+    file = data_dir / KEPT
+    return msgspec.json.decode(file.read_bytes(), type=Filled) if file.is_file() else None
+
+
+def fill(data_dir: Path, paths: LakePaths, size: Size, *, progress: Progress) -> Filled:
+    """Fill an archive, or find that it is.
+
+    Raises:
+        ConfigurationError: There is another archive.
+        BenchFailed: The process that makes the events died.
+    """
+    found = kept(data_dir)
+    if found is not None and found.size == size:
+        # An archive of an earlier release gets what it lacks.
+        LakeWriter(paths).close()
+        return found
+    if found is not None or paths.catalog.exists():
+        raise ConfigurationError(f"{data_dir} holds another archive: name an empty folder with --data-dir")
+    lander = Lander(paths, ArchiveSettings(flush_bytes=_FILL_BYTES, flush_rows=1_000_000))
+    with _made(size) as chunks:
+        for chunk in chunks:
+            lander.take(chunk)
+            progress(lander.spent.turns, size.turns)
+    lander.finish()
+    lander.close()
+    merge_s, merged_bytes, files = _merge(paths)
+    filled = Filled(size, lander.spent.turns, lander.spent.json_bytes, merge_s, merged_bytes, files)
+    (data_dir / KEPT).write_bytes(msgspec.json.encode(filled))
+    return filled
+
+
+def _merge(paths: LakePaths) -> tuple[float, int, int]:
+    size = sum(file.stat().st_size for file in Path(paths.data).rglob("*.parquet"))
+    begun = time.perf_counter()
+    writer = LakeWriter(paths)
+    done = maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
+    writer.close()
+    return time.perf_counter() - begun, size, done.merged_files
+
+
+@contextmanager
+def _made(size: Size) -> Iterator[Iterator[Chunk]]:
+    """Chunks from a process of its own, so that making them and landing them go on at once."""
+    context = get_context("spawn")
+    queue: Queue[Chunk | None] = context.Queue(_WAITING_CHUNKS)
+    maker = context.Process(target=_make, args=(size, queue), daemon=True)
+    maker.start()
+    try:
+        yield _taken(queue, maker)
+    finally:
+        if maker.is_alive():
+            maker.terminate()
+        maker.join()
+
+
+def _taken(queue: Queue[Chunk | None], maker: BaseProcess) -> Iterator[Chunk]:
+    while True:
+        try:
+            chunk = queue.get(timeout=_LOOK_EVERY_S)
+        except Empty:
+            if not maker.is_alive() and queue.empty():
+                raise BenchFailed(
+                    f"the process that makes the events ended with code {maker.exitcode}: is there enough memory?"
+                ) from None
+            continue
+        if chunk is None:
+            return
+        yield chunk
+
+
+def _make(size: Size, queue: Queue[Chunk | None]) -> None:
+    for chunk in Traffic(size).chunks():
+        queue.put(chunk)
+    queue.put(None)

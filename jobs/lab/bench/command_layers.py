@@ -1,16 +1,36 @@
-"""`turntide bench topics | retrieve | memories | project`: what each layer of memory takes."""
+"""`turntide bench topics | retrieve | memories | project | roles | live | metrics | archive`: what each layer takes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from jobs.cli import examples
+from jobs.lab.bench.command_output import (
+    Form,
+    on_kafka,
+    own_folder,
+    plain,
+    print_held,
+    print_report,
+    print_tables,
+)
 from jobs.shared.output import Output, OutputFormat
 
+layers = typer.Typer()
 
+
+@layers.command(
+    epilog=examples(
+        "turntide bench topics --quick",
+        "turntide bench topics locomo10.json --output json > deploy/measurements/topics.json",
+        "turntide bench topics dialogues.jsonl --where label=benign --no-role",
+    )
+)
 def topics(
     files: Annotated[
         list[Path] | None,
@@ -24,37 +44,39 @@ def topics(
     role: Annotated[
         bool, typer.Option("--role/--no-role", help="Whether the sessions role runs, on a Kafka of its own.")
     ] = True,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure topic memory: time, packing, size, throughput with it and without, and what is still found.
 
     Dialogues of a file are strung together to long sessions, those of one user first. Each figure stands beside the
     limit that it is held to. --output csv prints these alone. No message is ever printed.
     """
-    import asyncio
-
-    from jobs.lab.bench.environment import own_ground
-    from jobs.lab.bench.topics import FULL, QUICK, measure
-    from jobs.lab.bench.topics_table import show
+    from jobs.lab.bench.machine import own_ground
+    from jobs.lab.bench.topics import FULL, QUICK, measure, show
     from jobs.lab.eval.topics_dialogues import parse_conditions, read_dialogues
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
     printed, settings = Output(output), load_settings()
-    embedder = embedder_of(settings)
     report = asyncio.run(
         measure(
             read_dialogues(files or [], parse_conditions(where or [])),
-            embedder,
+            embedder_of(settings),
             policy_of(settings),
             QUICK if quick else FULL,
             ground=own_ground() if role else None,
             say=printed.message,
         )
     )
-    _print(report, printed, output, show)
+    print_held(printed, report, show)
 
 
+@layers.command(
+    epilog=examples(
+        "turntide bench retrieve --quick",
+        "turntide bench retrieve --end-to-end --output json > deploy/measurements/retrieve.json",
+    )
+)
 def retrieve(
     *,
     memories: Annotated[int, typer.Option(min=1_000, help="Facts, episodes and turns together.")] = 100_000,
@@ -64,7 +86,7 @@ def retrieve(
     end_to_end: Annotated[
         bool, typer.Option("--end-to-end", help="Also from a turn that is sent to its context, on a Kafka of its own.")
     ] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure reading memory from the local store: inside the process, and over HTTP at a steady rate.
 
@@ -72,16 +94,9 @@ def retrieve(
     is due, so that a server that stalls cannot hide it. /livez, beside the routes, is what HTTP alone takes on this
     machine. Where the limit does not hold at the rate, lower ones are tried.
     """
-    import asyncio
-    from contextlib import ExitStack
-    from tempfile import TemporaryDirectory
-
-    from jobs.lab.bench.environment import own_ground
-    from jobs.lab.bench.machine import envelope
-    from jobs.lab.bench.retrieve import QUICK, Size, measure
-    from jobs.lab.bench.retrieve_table import printable, show
+    from jobs.lab.bench.machine import own_ground
+    from jobs.lab.bench.retrieve import QUICK, Size, measure, printable, show
     from streams.settings import load_settings
-    from streams.wiring import embedder_of, policy_of
 
     printed = Output(output)
     size = QUICK if quick else Size(memories=memories, rate=rate, seconds=seconds)
@@ -90,81 +105,160 @@ def retrieve(
             ground = stack.enter_context(own_ground())
             settings = load_settings(kafka={"bootstrap": ground.bootstrap}, data_dir=ground.home / "data")
         else:
-            folder = stack.enter_context(TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True))
-            settings = load_settings(data_dir=Path(folder))
+            settings = load_settings(data_dir=stack.enter_context(own_folder()))
         settings.data_dir.mkdir(exist_ok=True)
-        report = asyncio.run(
-            measure(
-                settings.data_dir,
-                settings,
-                policy_of(settings),
-                embedder_of(settings),
-                size,
-                end_to_end=end_to_end,
-                say=printed.message,
-            )
-        )
-    if output is OutputFormat.TABLE:
-        show(printed, report)
-    else:
-        printed.record(envelope(printable(report)))
+        report = asyncio.run(measure(settings, size, end_to_end=end_to_end, say=printed.message))
+    print_report(printed, printable(report), lambda: show(printed, report))
 
 
+@layers.command(
+    epilog=examples(
+        "turntide bench memories --quick", "turntide bench memories --output json > deploy/measurements/memories.json"
+    )
+)
 def memories(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer turns, apps and questions: under a minute.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure memories of apps: making and compacting them, reading them, and what share of the work they are.
 
     Needs no Kafka and asks no language model: folds and a local store in this process. Each figure stands beside the
     limit that it is held to. --output csv prints these alone.
     """
-    import asyncio
-    from tempfile import TemporaryDirectory
-
-    from jobs.lab.bench.memories import QUICK, Size, measure
-    from jobs.lab.bench.memories_table import show
+    from jobs.lab.bench.memories import QUICK, Size, measure, show
     from streams.settings import load_settings
     from streams.wiring import embedder_of, policy_of
 
     printed, settings = Output(output), load_settings()
     size = QUICK if quick else Size()
-    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
-        report = asyncio.run(
-            measure(Path(folder), policy_of(settings), embedder_of(settings), size, say=printed.message)
-        )
-    _print(report, printed, output, show)
+    with own_folder() as folder:
+        report = asyncio.run(measure(folder, policy_of(settings), embedder_of(settings), size, say=printed.message))
+    print_held(printed, report, show)
 
 
+@layers.command(
+    epilog=examples(
+        "turntide bench project --quick", "turntide bench project --output json > deploy/measurements/project.json"
+    )
+)
 def project(
     *,
     quick: Annotated[bool, typer.Option("--quick", help="1,000 memories, short conversations: seconds.")] = False,
-    output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
+    output: Form = OutputFormat.TABLE,
 ) -> None:
     """Measure projects' memory: retrieval at 10,000 memories, consolidation, and whether a turn's cost stays flat.
 
     Needs no Kafka and no store: the fold and a reader's view in this process. Each figure stands beside the limit that
     it is held to. --output csv prints these alone.
     """
-    from jobs.lab.bench.project import QUICK, Size, measure
-    from jobs.lab.bench.project_table import show
+    from jobs.lab.bench.project import QUICK, Size, measure, show
     from streams.settings import load_settings
     from streams.wiring import policy_of
 
     printed = Output(output)
     report = measure(policy_of(load_settings()), QUICK if quick else Size(), say=printed.message)
-    _print(report, printed, output, show)
+    print_held(printed, report, show)
 
 
-def _print(report: Any, printed: Output, output: OutputFormat, show: Callable[[Output, Any], None]) -> None:
-    """As a table, as the figures that are held to a limit alone, or whole."""
-    from jobs.lab.bench.machine import envelope
-    from jobs.lab.bench.topics_table import held_row
+@layers.command(
+    epilog=examples(
+        "turntide bench roles --quick", "turntide bench roles --output json > deploy/measurements/roles.json"
+    )
+)
+def roles(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="3,000 turns instead of 60,000: under a minute.")] = False,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure what each role costs per turn: processor time, memory, and bytes in every topic, archive and index.
 
-    if output is OutputFormat.TABLE:
-        show(printed, report)
-    elif output is OutputFormat.CSV:
-        printed.rows("held", [held_row(figure) for figure in report.held])
-    else:
-        printed.record(envelope(report))
+    Starts a Kafka of its own in a temporary folder and all roles that a turn passes. `turntide sizing` plans with it.
+    """
+    from jobs.lab.bench.page import section_of
+    from jobs.lab.bench.page_parts import Measured
+    from jobs.lab.bench.roles import FULL_TURNS, QUICK_TURNS, measure
+
+    printed = Output(output)
+    turns = QUICK_TURNS if quick else FULL_TURNS
+    report = on_kafka(lambda ground: measure(ground, turns=turns, say=printed.message))
+    section = section_of("roles", Measured(plain(report)))
+    print_report(printed, report, shown := lambda: print_tables(printed, section.tables), shown)
+
+
+@layers.command(epilog=examples("turntide bench live", "turntide bench live --pages 200 --stuck 50 --seconds 60"))
+def live(
+    *,
+    sessions: Annotated[int, typer.Option(min=1, help="Sessions that are open.")] = 10_000,
+    pages: Annotated[int, typer.Option(min=1, help="Pages that read.")] = 20,
+    stuck: Annotated[int, typer.Option(min=0, help="Pages that stop reading.")] = 20,
+    updates: Annotated[int, typer.Option(min=1, help="Sessions that change in a second.")] = 60,
+    seconds: Annotated[int, typer.Option(min=1, help="For how long.")] = 30,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure what the live page costs its role: processor time of a change, bytes of a page, memory over time.
+
+    In one process, without a broker and sockets. Pages that stop reading are let go after live.stall_timeout (15 s).
+    """
+    from jobs.lab.bench.live import LivePlan, measure
+
+    plan = LivePlan(sessions=sessions, pages=pages, stuck=stuck, updates_per_s=updates, seconds=seconds)
+    report, printed = asyncio.run(measure(plan)), Output(output)
+    print_report(printed, report, shown := lambda: printed.record(plain(report)), shown)
+
+
+@layers.command(epilog=examples("turntide bench metrics --quick", "turntide bench metrics --output json"))
+def metrics(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="One short round to see that it works.")] = False,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure what counting costs: throughput and processor time of the sessions role with metrics by without.
+
+    Starts a Kafka of its own in a temporary folder. A ratio of 1 is no cost; the goal is 0.97 or more.
+    """
+    from jobs.lab.bench.metrics_cost import FULL, QUICK, measure, shown
+
+    printed = Output(output)
+    report = on_kafka(lambda ground: measure(ground, QUICK if quick else FULL, say=printed.message))
+    title = f"metrics, {len(report.pairs)} rounds, goal {report.goal_ratio}"
+    print_report(printed, report, lambda: printed.rows(title, shown(report)))
+
+
+@layers.command(
+    epilog=examples(
+        "turntide bench archive --quick",
+        "turntide bench archive --data-dir bench-archive --output json > deploy/measurements/archive.json",
+    )
+)
+def archive(
+    *,
+    quick: Annotated[bool, typer.Option("--quick", help="500,000 turns instead of 20 million.")] = False,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where the archive is made, and kept for the next run; none: a temporary folder."),
+    ] = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Measure the archive: landing beside the physical limit, size, merging, each view, each mining job, the report.
+
+    Needs no Kafka: made-up sessions go through the real landing. Each figure stands beside the limit that it is held
+    to; --output csv prints these alone.
+    """
+    from jobs.lab.bench.archive import FULL, QUICK, measure
+    from jobs.lab.bench.page import section_of
+    from jobs.lab.bench.page_parts import Measured, held_table
+    from jobs.shared.progress import progress_bar
+    from streams.settings import load_settings
+
+    printed, size = Output(output), QUICK if quick else FULL
+    with own_folder() as folder, progress_bar("turns") as progress:
+        report = measure(data_dir or folder, load_settings(), size, say=printed.message, progress=progress)
+    section = section_of("archive", Measured(plain(report)))
+    held = held_table(section.held)
+    print_report(
+        printed,
+        report,
+        lambda: print_tables(printed, [*section.tables, held]),
+        csv=lambda: print_tables(printed, [held]),
+    )

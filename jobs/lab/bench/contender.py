@@ -10,79 +10,22 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 
 import msgspec
 
-from jobs.lab.bench.child import printed_by
-from jobs.lab.bench.figures import Timing
+from jobs.lab.bench.measuring import Timing, printed_by
 from jobs.shared.role_process import environment_of
 from streams.settings import Settings, load_settings
 
 _WITHIN_S = 600.0
 
 
-def _plain_fold(settings: Settings, turns: int) -> Timing:
-    from jobs.lab.bench.plain_loops import fold
-
-    return fold(settings, turns)
-
-
-def _raw_read(settings: Settings, turns: int) -> Timing:
-    from jobs.lab.bench.plain_loops import read
-
-    return read(settings, turns)
-
-
-def _per_event_faust(settings: Settings, turns: int | None) -> Timing:
-    from jobs.lab.bench.per_event_faust import fold
-
-    return fold(settings, turns)
-
-
-def _per_event_faust_guarded(settings: Settings, turns: int | None) -> Timing:
-    from jobs.lab.bench.per_event_faust import fold
-
-    return fold(settings, turns, guarded=True)
-
-
-def _quix(settings: Settings, turns: int | None) -> Timing:
-    from jobs.lab.bench.quix import fold
-
-    return fold(settings, turns)
-
-
-def _quix_exactly_once(settings: Settings, turns: int | None) -> Timing:
-    from jobs.lab.bench.quix import fold
-
-    return fold(settings, turns, guarantee="exactly-once")
-
-
-def _bytewax(settings: Settings, turns: int | None) -> Timing:
-    from jobs.lab.bench.bytewax_flow import fold
-
-    return fold(settings, turns)
-
-
-CONTENDERS: Mapping[str, Callable[[Settings, int], Timing]] = {
-    "raw_read": _raw_read,
-    "plain_fold": _plain_fold,
-    "per_event_faust": _per_event_faust,
-    "quix": _quix,
-    "bytewax": _bytewax,
-}
+CONTENDERS = ("raw_read", "plain_fold", "per_event_faust", "quix", "bytewax")
 """Whom the sessions role is compared with in speed."""
-
-DURABLE: Mapping[str, Callable[[Settings, int | None], Timing]] = {
-    "per_event_faust": _per_event_faust,
-    "per_event_faust_guarded": _per_event_faust_guarded,
-    "quix_at_least_once": _quix,
-    "quix_exactly_once": _quix_exactly_once,
-    "bytewax": _bytewax,
-}
+DURABLE = ("per_event_faust", "per_event_faust_guarded", "quix_at_least_once", "quix_exactly_once", "bytewax")
 """Whom it is compared with under kills."""
-
 _PACKAGES = {"quix": "quixstreams", "bytewax": "bytewax"}
 
 
@@ -132,13 +75,15 @@ def _end_with_parent() -> None:
 
 
 def _main(name: str, *turns: str) -> None:
+    from jobs.lab.bench.contender_folds import FOLDS
+
     settings = load_settings()
     if turns:
-        timing = CONTENDERS[name](settings, int(turns[0]))
+        timing = FOLDS[name](settings, int(turns[0]))
         sys.stdout.write(msgspec.json.encode(timing).decode())
     else:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-        DURABLE[name](settings, None)
+        FOLDS[name](settings, None)
 
 
 if __name__ == "__main__":

@@ -15,30 +15,28 @@ from __future__ import annotations
 
 import asyncio
 import random
-import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from time import monotonic
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from msgspec import Struct
 
-from jobs.lab.bench.contender import DURABLE, missing_package
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.figures import SESSIONS_ROLE, BenchFailed
+from jobs.lab.bench.contender import DURABLE, command_of, missing_package
 from jobs.lab.bench.kills_count import Row, count_alerts, count_turns
-from jobs.lab.bench.kills_process import Process, process_of
-from jobs.lab.bench.kills_watch import Watch
-from jobs.lab.bench.traffic import Traffic
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Say
+from jobs.lab.bench.traffic import Traffic, paced, producing, send
 from jobs.operate.topics import apply_topics
-from models.events import AlertChanged, SessionEnded, Turn
-from models.events.topics import TURNS
-from models.wire.codec import encode
-from streams.kafka.client import client_options
+from jobs.shared.role_process import RoleProcess
+from models.events import AlertChanged, OutputEvent, ProfileUpdated, SessionEnded, Turn
+from models.events.topics import ALERTS, PROFILES
+from models.wire.codec import decode_output
+from streams.kafka.client import consumer, require_topic
 from streams.oracle.replay import Replay, feed_log
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
 FIRST_BURST_TURNS = 600
@@ -48,7 +46,6 @@ STEADY_TURNS = 400
 TURNS_PER_S = 200.0
 KILL_AFTER_S = (0.1, 1.9)
 """Within the two seconds of steady turns."""
-PARTITIONS = 4
 MAX_KILLS = 30
 _SPAN = timedelta(minutes=20)
 """Event time of a log: shorter than the sessions' time-out, which keyed contenders do not have."""
@@ -60,8 +57,6 @@ _SETTLED_WITHIN_S = 240.0
 _QUIET_S = 5.0
 """So long nothing more comes before the outputs are taken as complete."""
 _MAX_CRASHES = 20
-
-Say = Callable[[str], None]
 
 
 class Report(Struct, frozen=True):
@@ -89,28 +84,14 @@ def kill_moments_s(seed: int, kills: int) -> list[float]:
 async def measure(ground: Ground, *, names: Sequence[str], kills: int, seed: int, say: Say) -> Report:
     """Kill each contender in turn.
 
-    Args:
-        ground: A broker without other work, and an empty folder.
-        names: Of `contenders()`.
-        kills: How often each is killed, at most `MAX_KILLS`.
-        seed: Of the traffic and the moments.
-        say: Called with what is going on.
-
     Raises:
         BenchFailed: A contender does no work at all.
     """
     rows = []
     for name in names:
         say(f"{name}: {kills} kills")
-        settings = load_settings(
-            kafka={
-                "bootstrap": ground.bootstrap,
-                "partitions": PARTITIONS,
-                "session_timeout": _SESSION_TIMEOUT,
-                "heartbeat_interval": _HEARTBEAT,
-            },
-            topic_prefix=f"kills-{uuid.uuid4().hex[:8]}",
-            data_dir=ground.home / name,
+        settings = ground.settings(
+            "kills", home=ground.home / name, session_timeout=_SESSION_TIMEOUT, heartbeat_interval=_HEARTBEAT
         )
         await apply_topics(settings)
         row = await _Run(name, settings, kills, seed, say).row()
@@ -127,7 +108,11 @@ class _Run:
         self._settings = settings
         self._moments_s = kill_moments_s(seed, kills)
         self._say = say
-        self._process: Process = process_of(name, settings, settings.data_dir / f"{name}.log")
+        log = settings.data_dir / f"{name}.log"
+        ours = name == SESSIONS_ROLE
+        self._process = (
+            RoleProcess("sessions", settings, log=log) if ours else _ContenderProcess(name, settings, log=log)
+        )
         self._watch = Watch(settings)
         self._crashes = 0
         count = FIRST_BURST_TURNS + kills * (BURST_TURNS + STEADY_TURNS)
@@ -139,7 +124,7 @@ class _Run:
         self._process.start()
         keeping = asyncio.create_task(self._keep_running())
         try:
-            async with self._watch.reading(), _producing(self._settings) as producer:
+            async with self._watch.reading(), producing(self._settings, enable_idempotence=True) as producer:
                 kills = await self._kill_again_and_again(producer)
                 sessions = {turn.session_id for turn in self._turns}
                 await self._send(producer, [_ended(session_id) for session_id in sorted(sessions)])
@@ -186,12 +171,9 @@ class _Run:
     async def _send(
         self, producer: AIOKafkaProducer, events: Sequence[Turn | SessionEnded], per_s: float | None = None
     ) -> None:
-        topic, began_s = TURNS.full_name(self._settings.topic_prefix), monotonic()
-        for n, event in enumerate(events):
-            ahead_s = 0.0 if per_s is None else began_s + n / per_s - monotonic()
-            if ahead_s > 0:
-                await asyncio.sleep(ahead_s)
-            await producer.send(topic, encode(event), key=event.session_id.encode())
+        # Idempotent: no turn comes twice by itself.
+        async for _, event in paced(events, per_s):
+            await send(producer, self._settings, event)
         await producer.flush()
 
     async def _counted(self, kills: int, *, settled: bool, seconds: float) -> Row:
@@ -217,16 +199,91 @@ class _Run:
         )
 
 
-@asynccontextmanager
-async def _producing(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
-    """An idempotent producer: no turn comes twice by itself."""
-    producer = AIOKafkaProducer(**client_options(settings.kafka), enable_idempotence=True)
-    await producer.start()
-    try:
-        yield producer
-    finally:
-        await producer.stop()
-
-
 def _ended(session_id: str) -> SessionEnded:
     return SessionEnded(session_id=session_id, timestamp=datetime.now(UTC))
+
+
+class _ContenderProcess(RoleProcess):
+    """One `jobs.lab.bench.contender NAME`; it ends with the process that started it, whatever happens to that."""
+
+    def _command(self) -> list[str]:
+        return command_of(self.role)
+
+
+_TOPICS = (PROFILES, ALERTS)
+_POLL_S = 0.02
+
+
+class Watch:
+    """What stands on the two topics so far.
+
+    Attributes:
+        seen: Records, those of aborted transactions among them: a sign of work.
+        events: What a reader gets (`read_committed`), in order within a partition.
+        closed: Sessions whose closing profile is among them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.seen = 0
+        self.events: list[OutputEvent] = []
+        self.closed: set[str] = set()
+        self._settings = settings
+        self._last_s = monotonic()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def silent_s(self) -> float:
+        """Since the last record."""
+        return monotonic() - self._last_s
+
+    def beyond(self, seen: int) -> bool:
+        """Whether more records were seen than that."""
+        return self.seen > seen
+
+    async def until(self, true: Callable[[], bool], within_s: float) -> bool:
+        """Wait until something is true; False if it is not in time. What ends the reading is raised here."""
+        deadline_s = monotonic() + within_s
+        while not true():
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            if monotonic() > deadline_s:
+                return False
+            await asyncio.sleep(_POLL_S)
+        return True
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """Read both topics from their start, in the background."""
+        names = {topic.full_name(self._settings.topic_prefix): topic for topic in _TOPICS}
+        places = [
+            TopicPartition(name, number) for name in names for number in await require_topic(self._settings.kafka, name)
+        ]
+        options = {"auto_offset_reset": "earliest"}
+        async with (
+            consumer(self._settings.kafka, **options) as at_once,
+            consumer(self._settings.kafka, isolation_level="read_committed", **options) as committed,
+        ):
+            at_once.assign(places)
+            committed.assign(places)
+            self._tasks = [asyncio.create_task(self._count(at_once)), asyncio.create_task(self._keep(committed))]
+            try:
+                yield
+            finally:
+                for task in self._tasks:
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _count(self, client: AIOKafkaConsumer) -> None:
+        async for _ in client:
+            self.seen += 1
+            self._last_s = monotonic()
+
+    async def _keep(self, client: AIOKafkaConsumer) -> None:
+        topics = {topic.full_name(self._settings.topic_prefix): topic for topic in _TOPICS}
+        async for record in client:
+            event = decode_output(topics[record.topic], record.value)
+            self.events.append(event)
+            if isinstance(event, ProfileUpdated) and not event.open:
+                self.closed.add(event.session_id)
+            self._last_s = monotonic()

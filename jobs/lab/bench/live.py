@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import random
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from time import perf_counter, process_time
 from typing import Any
 
 import psutil
 from msgspec import Struct, structs
 
-from models.events import Mode, Position, ProfileUpdated, RiskPoint, Slope
-from models.events.topics import TURNS
+from jobs.lab.bench.folds import InMemory, Prepared
+from models.events import Mode, ProfileUpdated, RiskPoint
+from models.policy import Policy
 from streams.api.live.board import Board
 from streams.api.live.hub import Hub
 from streams.api.live.stream import LiveStream
@@ -88,46 +90,30 @@ class _Page:
         self._leaving.set()
 
 
-def _profile(session_id: str, number: int, score: float) -> ProfileUpdated:
-    return ProfileUpdated(
-        id="",
-        session_id=session_id,
-        user_id=f"user-of-{session_id}",
-        app_id="support",
-        timestamp=_NOW,
-        source=Position(TURNS.name, 0, number),
-        open=True,
-        turn_count=number,
-        last_turn=number,
-        duplicate_turns=0,
-        late_turns=0,
-        started_at=_NOW,
-        peak_risk=score,
-        mean_risk=score,
-        slope=Slope(0.0, 0.0, 3),
-        mode=Mode.CALM,
-        mode_transitions=[],
-        question_count=0,
-        imperative_count=0,
-        topic_changes=0,
-        repeated_topics={},
-        probing_attempts=0,
-        hypothetical_count=0,
-        meta_instruction_count=0,
-        suspicion=0.0,
-        score=score,
-        signals=[],
-        risk_points=[RiskPoint(number, _NOW, score, score, Mode.CALM, "model")],
-    )
+def _profiles() -> Callable[[str, int, float], ProfileUpdated]:
+    """Makes profiles of sessions after so many turns, of the one that the fold gives of a conversation."""
+    policy = Policy()
+    partition, prepared = InMemory(policy), Prepared(policy)
+    partition.take([prepared.line(n, "made", n, n, timedelta(seconds=n)) for n in range(10)])
+    made = next(output for output in partition.outputs if isinstance(output, ProfileUpdated))
+
+    def profile(session_id: str, number: int, score: float) -> ProfileUpdated:
+        points = [RiskPoint(number, _NOW, score, score, Mode.CALM, "model")]
+        return structs.replace(
+            made, session_id=session_id, user_id=f"user-of-{session_id}", timestamp=_NOW, turn_count=number,
+            last_turn=number, peak_risk=score, mean_risk=score, score=score, mode=Mode.CALM, risk_points=points,
+        )  # fmt: skip
+
+    return profile
 
 
 async def measure(plan: LivePlan) -> LiveReport:
     """Run it."""
-    board = Board(max_sessions=max(100, plan.sessions))
+    board, profile = Board(max_sessions=max(100, plan.sessions)), _profiles()
     names = [f"session-{n:06d}" for n in range(plan.sessions)]
     spark = [RiskPoint(n, _NOW, 0.1, 0.123 + n / 100, Mode.CALM, "model") for n in range(40)]
     for name in names:
-        board.take_profile(structs.replace(_profile(name, 40, 0.5), risk_points=spark), 1)
+        board.take_profile(structs.replace(profile(name, 40, 0.5), risk_points=spark), 1)
     hub = Hub(board, LiveSettings(max_streams=plan.pages + plan.stuck))
     ticking, memory = asyncio.create_task(hub.run()), [_resident_mb()]
     began_s = perf_counter()
@@ -137,7 +123,7 @@ async def measure(plan: LivePlan) -> LiveReport:
     snapshot_ms = (perf_counter() - began_s) * 1_000
     memory.append(_resident_mb())
     sent, cpu_s, began_s = sum(page.bytes for page in pages), process_time(), perf_counter()
-    updates = await _change(board, names, plan, memory)
+    updates = await _change(board, names, plan, memory, profile)
     cpu_s, elapsed_s = process_time() - cpu_s, perf_counter() - began_s
     for _ in range(2):
         hub.tick()
@@ -162,14 +148,20 @@ async def measure(plan: LivePlan) -> LiveReport:
     )
 
 
-async def _change(board: Board, names: list[str], plan: LivePlan, memory: list[float]) -> int:
+async def _change(
+    board: Board,
+    names: list[str],
+    plan: LivePlan,
+    memory: list[float],
+    profile: Callable[[str, int, float], ProfileUpdated],
+) -> int:
     """Let sessions change at the plan's rate; gives how many did."""
     chance, steps = random.Random(1), plan.seconds * STEPS_PER_S  # noqa: S311 - the same sessions each time
     began_s, done = perf_counter(), 0
     for step in range(1, steps + 1):
         while done < step * plan.updates_per_s // STEPS_PER_S:
             done += 1
-            board.take_profile(_profile(chance.choice(names), 40 + done, chance.random()), done)
+            board.take_profile(profile(chance.choice(names), 40 + done, chance.random()), done)
         if step == steps // 2:
             memory.append(_resident_mb())
         await asyncio.sleep(max(0.0, began_s + step / STEPS_PER_S - perf_counter()))

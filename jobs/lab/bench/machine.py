@@ -6,16 +6,21 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from jobs.operate.broker.jars import KAFKA_VERSION
+from jobs.operate.broker.local_kafka import LocalKafka
+from streams.settings import Settings, load_settings
 
 _PLACES = ("--save", "--data-dir", "--pictures", "--picture")
 _PACKAGES = ("faust-streaming", "aiokafka", "quixstreams", "bytewax", "rocksdict", "numpy", "msgspec")
@@ -101,3 +106,49 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
+
+
+class Ground(NamedTuple):
+    """A place to measure.
+
+    Attributes:
+        bootstrap: Address of the broker.
+        home: An empty folder.
+        load_average: Of the last minute, before the broker was started.
+        broker_pid: The broker's process, where it is ours.
+    """
+
+    bootstrap: str
+    home: Path
+    load_average: float
+    broker_pid: int | None = None
+
+    def settings(self, name: str = "bench", *, partitions: int = 4, home: Path | None = None, **kafka: Any) -> Settings:
+        """Fresh topics and a policy as it comes; nothing of the user's own settings but the cluster.
+
+        Args:
+            name: Begins the topics' names.
+            partitions: Of each topic.
+            home: Where local state and logs are kept; none: the ground's folder.
+            kafka: Other settings of the cluster.
+        """
+        return load_settings(
+            kafka={"bootstrap": self.bootstrap, "partitions": partitions, **kafka},
+            topic_prefix=f"{name}-{uuid.uuid4().hex[:8]}",
+            data_dir=home or self.home,
+        )
+
+
+@contextmanager
+def own_ground() -> Iterator[Ground]:
+    """A Kafka of its own in a temporary folder.
+
+    Raises:
+        BrokerError: It does not start.
+    """
+    load_average = os.getloadavg()[0]
+    with TemporaryDirectory(prefix="turntide-bench-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        with LocalKafka(home) as broker:
+            record = broker.running()
+            yield Ground(broker.bootstrap, home, load_average, record.pid if record else None)

@@ -10,10 +10,11 @@ from pathlib import Path
 from statistics import mean
 from time import perf_counter
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.measuring import BenchFailed, Figure, Say, Times, at_most, held_row, rounded, spread_ms, times
 from jobs.lab.bench.memories_work import (
     ENDS,
     Share,
@@ -25,8 +26,7 @@ from jobs.lab.bench.memories_work import (
     taken_in,
     walk,
 )
-from jobs.lab.bench.retrieve_figures import spread
-from jobs.lab.bench.topics import Figure
+from jobs.shared.output import Output
 from models.events import AppMemoryChanged, Position
 from models.events.topics import COMMANDS
 from models.policy import Policy
@@ -43,8 +43,6 @@ SHARE_PERCENT = 5.0
 _BUDGET_TOKENS = 2_000
 _BATCH_POINTS = 500
 _QUERIES = ("what the user prefers", "the deadline", "what was decided", "a refund", "the router is slow")
-
-Say = Callable[[str], None]
 
 
 class Size(Struct, frozen=True):
@@ -66,16 +64,6 @@ class Size(Struct, frozen=True):
 
 
 QUICK = Size(turns=2_000, rounds=1, walked=40, apps=200, asked=200)
-
-
-class Times(Struct, frozen=True):
-    """Milliseconds of something, one after the other."""
-
-    what: str
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-    count: int
 
 
 class Ends(Struct, frozen=True):
@@ -132,13 +120,6 @@ class Report(Struct, frozen=True):
 async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, *, say: Say) -> Report:
     """Measure everything, without a broker and without a language model.
 
-    Args:
-        folder: Where the store is made.
-        policy: The rules; a language model is not asked whatever it says.
-        embedder: Of the store, and of the turns.
-        size: How much.
-        say: Called with what is going on.
-
     Raises:
         BenchFailed: No conversation became a memory.
     """
@@ -169,7 +150,7 @@ async def measure(folder: Path, policy: Policy, embedder: Embedder, size: Size, 
         ends=Ends(ENDS, walked.made, walked.merged, walked.deleted, walked.left[1], walked.most),
         share=share,
         own_words_percent=own_words_percent(share, walked),
-        ratio_compaction=spread(walked.compacted_ms).p50_ms / spread(walked.created_ms).p50_ms,
+        ratio_compaction=spread_ms(walked.compacted_ms).p50_ms / spread_ms(walked.created_ms).p50_ms,
         ratio_context=0.0,
         fill_s=fill_s,
         load_average_at_start=load_average,
@@ -254,15 +235,6 @@ async def _asked(ask: Callable[[str], Awaitable[bool]], apps: Sequence[str], wha
     return taken_ms
 
 
-def times(what: str, values_ms: Sequence[float]) -> Times:
-    """Percentiles of something (`numpy.percentile`, linear).
-
-    >>> times("x", [1.0, 2.0, 3.0]).p50_ms
-    2.0
-    """
-    return Times(what, *spread(values_ms), count=len(values_ms))
-
-
 def held_figures(report: Report, most: int) -> list[Figure]:
     """Every figure with a limit, the slowest of a hundred where it is a time."""
     return [
@@ -274,6 +246,18 @@ def held_figures(report: Report, most: int) -> list[Figure]:
     ]
 
 
-def at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
-    """A figure that must not be more than its limit."""
-    return Figure(figure, measured, limit, at_least=False, unit=unit, reached=measured <= limit)
+def show(printed: Output, report: Report) -> None:
+    """Print the tables."""
+    share = report.share
+    printed.rows("What is held to", [held_row(figure) for figure in report.held])
+    printed.rows("Making memories, CPU ms", map(rounded, report.work))
+    printed.rows(f"Reading {report.memories:,} memories of {report.apps:,} apps, ms", map(rounded, report.reading))
+    printed.rows("Conversations that end on one app", [msgspec.to_builtins(report.ends)])
+    printed.message(
+        f"A conversation that also compacts takes {report.ratio_compaction:.2f} times one that does not; the context "
+        f"{report.ratio_context:.2f} times the memories alone. Of the folds over {share.turns:,} turns spaces take "
+        f"{share.spaces_percent:.1f} %, of these with decoding, scoring and embedding {share.whole_percent:.1f} %, "
+        f"{report.own_words_percent:.1f} % with words of their own; the "
+        f"sessions' fold takes {share.ratio_sessions_fold:.2f} times that without "
+        f"memories of apps. Load average before: {report.load_average_at_start:.1f}, {report.cpus} CPUs"
+    )

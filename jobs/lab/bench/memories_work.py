@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from statistics import median
 from time import process_time
-from typing import TypeVar
 
 from aiokafka.structs import ConsumerRecord
 from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.demo.conversations import load_conversations
-from jobs.lab.bench.event_fold import record_of
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.prepared import BEGINS
+from jobs.lab.bench.folds import BATCH_RECORDS, BEGINS, InMemory, records_of, time_fold
+from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.bench.traffic import Traffic
 from models.events import (
     AppMemoriesCompacted,
@@ -29,21 +28,16 @@ from models.events import (
 )
 from models.events.topics import COMMANDS, TURNS
 from models.partition.commands import MemoryPartitionFold
-from models.partition.sessions import Arrival, PartitionFold
+from models.partition.sessions import Arrival
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
 from models.wire.arrival import Command
-from models.wire.codec import encode
 from streams.inference.intake import Intake
 from streams.ports import Embedder
-from streams.state.changelog import keyed
-from streams.state.memory import MemoryTable
 
 ENDS = 100
 """Conversations that end on each app (seed 003: remains stable with 100 and more)."""
-_BATCH_RECORDS = 500
 _WARM_UP_RECORDS = 1_000
-_Item = TypeVar("_Item")
 _END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 """Of a sentence."""
 
@@ -109,38 +103,21 @@ def log_of(turns: int) -> list[ConsumerRecord]:
         events.append(turn)
         if turn.turn == lengths[turn.session_id] - 1:
             events.append(SessionEnded(session_id=turn.session_id, timestamp=turn.timestamp))
-    return [
-        record_of(
-            topic=TURNS.name,
-            partition=0,
-            offset=offset,
-            timestamp_ms=round(event.timestamp.timestamp() * 1000),
-            key=event.session_id.encode(),
-            value=encode(event),
-        )
-        for offset, event in enumerate(events)
-    ]
+    return records_of(events)
 
 
 def taken_in(log: Sequence[ConsumerRecord], policy: Policy, embedder: Embedder) -> tuple[float, list[Arrival]]:
     """Seconds of CPU time of decoding, scoring and embedding, and what came of it."""
     intake, arrivals = Intake(policy, embedder, RuleScorer()), list[Arrival]()
     began_s = process_time()
-    for batch in _batches(log):
-        arrivals += intake.take(batch).arrivals
+    for first in range(0, len(log), BATCH_RECORDS):
+        arrivals += intake.take(log[first : first + BATCH_RECORDS]).arrivals
     return process_time() - began_s, arrivals
 
 
 def sessions_folded(arrivals: Sequence[Arrival], policy: Policy) -> tuple[float, list[OutputEvent]]:
     """Seconds of CPU time of the sessions' fold, and what came out."""
-    table, outputs = MemoryTable(), list[OutputEvent]()
-    fold = PartitionFold(table.entities, policy)
-    began_s = process_time()
-    for batch in _batches(arrivals):
-        for folded in fold.fold(batch):
-            table.apply(keyed(folded.changed), offset=folded.offset, applied=0, tail=None, now_ms=0)
-            outputs += folded.outputs
-    return process_time() - began_s, outputs
+    return time_fold(InMemory(policy), arrivals)
 
 
 def ended_in(outputs: Sequence[OutputEvent]) -> list[ConversationEnded]:
@@ -184,13 +161,9 @@ def _commands_folded(outputs: Sequence[OutputEvent], policy: Policy) -> tuple[fl
     """Seconds of the memory role's fold over what the sessions forwarded, and those for spaces among them."""
     events = [event for event in outputs if isinstance(event, UserTurnAdded | ConversationEnded)]
     log = [Command(event, Position(COMMANDS.name, 0, n), event.timestamp) for n, event in enumerate(events)]
-    table = MemoryTable()
-    fold = MemoryPartitionFold(table.entities, policy, seconds=process_time)
-    began_s = process_time()
-    for batch in _batches(log):
-        for folded in fold.fold(batch):
-            table.apply(keyed(folded.changed), offset=folded.offset, applied=0, tail=None, now_ms=0)
-    return process_time() - began_s, fold.take_spent()[0]
+    partition = InMemory(policy, kind=partial(MemoryPartitionFold, seconds=process_time))
+    seconds, _ = time_fold(partition, log)
+    return seconds, partition.fold.take_spent()[0]
 
 
 def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Walked:
@@ -199,20 +172,15 @@ def walk(ended: Sequence[ConversationEnded], policy: Policy, *, apps: int) -> Wa
     Apps take turns, and every conversation has words of its own: what the rules know of a sentence by heart is of
     little use, as with many apps.
     """
-    table = MemoryTable()
-    fold = MemoryPartitionFold(table.entities, policy)
+    partition = InMemory(policy, kind=MemoryPartitionFold)
     created_ms, compacted_ms, told = list[float](), list[float](), list[AppMemoryChanged]()
     held: dict[str, set[int]] = {}
     merged = deleted = most = 0
     for n in range(apps * ENDS):
         app_id = f"bench-app-{n % apps}"
         event = _as(ended[n // apps % len(ended)], app_id, n)
-        began_s = process_time()
-        outputs = list[OutputEvent]()
-        for folded in fold.fold([Command(event, Position(COMMANDS.name, 0, n), event.timestamp)]):
-            table.apply(keyed(folded.changed), offset=folded.offset, applied=0, tail=None, now_ms=0)
-            outputs += folded.outputs
-        taken_ms = (process_time() - began_s) * 1000
+        taken_ms = partition.take([Command(event, Position(COMMANDS.name, 0, n), event.timestamp)]) * 1000
+        outputs = partition.outputs
         slots = held.setdefault(app_id, set())
         for change in (output for output in outputs if isinstance(output, AppMemoryChanged)):
             told.append(change)
@@ -243,7 +211,3 @@ def _as(ended: ConversationEnded, app_id: str, n: int) -> ConversationEnded:
         notables=told,
         summary=_END.sub(f" in case {n}\\1", ended.summary),
     )
-
-
-def _batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
-    return (items[n : n + _BATCH_RECORDS] for n in range(0, len(items), _BATCH_RECORDS))

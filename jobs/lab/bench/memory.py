@@ -8,27 +8,19 @@ two turns, spaced so that the time-out keeps the wanted number of them open.
 from __future__ import annotations
 
 import gc
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import islice
 from multiprocessing import get_context
 
-import numpy as np
 import psutil
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from jobs.demo.conversations import load_conversations
-from jobs.lab.bench.figures import BenchFailed
-from models.events import Position, Role, Turn
-from models.partition.sessions import Arrival, PartitionFold
+from jobs.lab.bench.folds import InMemory, Prepared
+from jobs.lab.bench.measuring import BenchFailed, Say
+from models.partition.sessions import Arrival
 from models.policy import Policy
-from streams.state.changelog import keyed
-from streams.state.memory import MemoryTable
-
-Say = Callable[[str], None]
 
 FILLED_SESSIONS = 10_000
 FILLED_TURNS = 12
@@ -39,7 +31,6 @@ _BATCH_TURNS = 1_000
 _MILESTONES = 20
 _REPLY_AFTER_SESSIONS = 7
 """The second turn of a session comes when so many others have begun."""
-_START = datetime(2026, 1, 5, tzinfo=UTC)
 _MB = 1_000_000
 
 
@@ -102,95 +93,45 @@ class Report(Struct, frozen=True):
     milestones: list[Milestone]
 
 
-class Held:
-    """A partition's state under the fold, as the role holds it.
+class Held(InMemory):
+    """A partition's state under the fold, as the role holds it."""
 
-    Args:
-        policy: Rules, of which the bounds of `partition` matter here.
-    """
-
-    def __init__(self, policy: Policy) -> None:
-        self.table = MemoryTable()
-        self.fold = PartitionFold(self.table.entities, policy)
-        self.applied = 0
-
-    def take(self, arrivals: Iterator[Arrival], *, turns: int) -> bool:
+    def take_turns(self, arrivals: Iterator[Arrival], turns: int) -> bool:
         """Fold up to so many turns in micro-batches; False if there are no more."""
         batch: list[Arrival] = []
         for begun in range(0, turns, _BATCH_TURNS):
             batch = list(islice(arrivals, min(_BATCH_TURNS, turns - begun)))
-            for folded in self.fold.fold(batch):
-                parts = keyed(folded.changed)
-                self.applied += len(parts)
-                self.table.apply(parts, offset=folded.offset, applied=self.applied, tail=None, now_ms=0)
+            self.take(batch)
         return bool(batch)
-
-    @property
-    def entries(self) -> int:
-        """Entities in the table, the partition's own included."""
-        return len(self.table.entities)
-
-    @property
-    def deadline_entries(self) -> int:
-        """Entries with which the fold watches deadlines."""
-        return self.fold.deadline_entries
 
 
 class Sessions:
-    """Makes turns: contents of the demo's conversations, vectors of a small pool.
+    """Makes turns: the demo's conversations, scored and embedded beforehand."""
 
-    Args:
-        seed: Of risks and vectors.
-    """
-
-    def __init__(self, seed: int = 0) -> None:
-        rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
-        self._contents = [text for talk in load_conversations() for turn in talk.turns for text in turn.values()]
-        self._vectors: list[NDArray[np.float32]] = list(
-            np.random.default_rng(seed).standard_normal((256, 256)).astype(np.float32)
-        )
-        self._risks = [rng.random() * 0.3 for _ in range(997)]
-        self._offset = -1
+    def __init__(self) -> None:
+        self._prepared, self._offset = Prepared(Policy()), -1
 
     def filled(self, sessions: int, turns: int) -> Iterator[Arrival]:
         """Open sessions of so many turns, turn about, within the time-out."""
         for turn in range(turns):
             for n in range(sessions):
-                yield self._arrival(f"filled-{n:08d}", turn, _START + timedelta(seconds=turn))
+                yield self._arrival(n, turn, timedelta(seconds=turn))
 
     def streaming(self, sessions: int, spacing: timedelta) -> Iterator[Arrival]:
         """Sessions of two turns, one beginning every `spacing` of event time."""
         for n in range(sessions + _REPLY_AFTER_SESSIONS):
-            now = _START + n * spacing
             if n < sessions:
-                yield self._arrival(f"short-{n:08d}", 0, now)
+                yield self._arrival(n, 0, n * spacing)
             if n >= _REPLY_AFTER_SESSIONS:
-                yield self._arrival(f"short-{n - _REPLY_AFTER_SESSIONS:08d}", 1, now)
+                yield self._arrival(n - _REPLY_AFTER_SESSIONS, 1, n * spacing)
 
-    def _arrival(self, session_id: str, number: int, now: datetime) -> Arrival:
+    def _arrival(self, session: int, turn: int, after: timedelta) -> Arrival:
         self._offset += 1
-        said_by_user = number % 2 == 0
-        turn = Turn(
-            session_id=session_id,
-            user_id=f"user-of-{session_id}",
-            app_id="helpdesk",
-            turn=number,
-            role=Role.USER if said_by_user else Role.ASSISTANT,
-            content=self._contents[self._offset % len(self._contents)],
-            timestamp=now,
-        )
-        vector = self._vectors[self._offset % len(self._vectors)] if said_by_user else None
-        risk = self._risks[self._offset % len(self._risks)]
-        return Arrival(turn, Position("turns", 0, self._offset), now, risk, vector)
+        return self._prepared.turn(session, turn, self._offset, after)
 
 
 def measure(size: Size, policy: Policy, *, say: Say) -> Report:
     """Fill, then stream.
-
-    Args:
-        size: How much.
-        policy: The rules; its time-out sets the pace.
-        say: Called with what is going on.
 
     Raises:
         BenchFailed: The process did not grow at all while it was filled.
@@ -221,11 +162,11 @@ def measure(size: Size, policy: Policy, *, say: Say) -> Report:
 def _fill(sessions: int, policy: Policy) -> tuple[float, int]:
     """Growth of the process in MB and bytes of state; a few sessions before load what the fold needs once."""
     source = Sessions()
-    Held(policy).take(source.filled(200, FILLED_TURNS), turns=200 * FILLED_TURNS)
+    Held(policy).take_turns(source.filled(200, FILLED_TURNS), 200 * FILLED_TURNS)
     gc.collect()
     before_mb = _rss_mb()
     held = Held(policy)
-    held.take(source.filled(sessions, FILLED_TURNS), turns=sessions * FILLED_TURNS)
+    held.take_turns(source.filled(sessions, FILLED_TURNS), sessions * FILLED_TURNS)
     gc.collect()
     return _rss_mb() - before_mb, held.table.size_bytes
 
@@ -236,7 +177,7 @@ def _stream(size: Size, policy: Policy, say: Say) -> Iterator[Milestone]:
     held = Held(policy)
     step = size.sessions // _MILESTONES
     seen = 0
-    while held.take(arrivals, turns=2 * step):
+    while held.take_turns(arrivals, 2 * step):
         seen = min(seen + step, size.sessions)
         state_mb = held.table.size_bytes / _MB
         milestone = Milestone(seen, held.fold.open_sessions, held.fold.closed_sessions, state_mb, _rss_mb())

@@ -10,17 +10,15 @@ from __future__ import annotations
 import asyncio
 import os
 import statistics
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import httpx
 import psutil
 from msgspec import Struct
 
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.sessions_role import folded_offsets, time_of
-from jobs.lab.bench.stream import stream_settings
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.sessions_role import folded_offsets, running, time_of
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_groups import group_of
@@ -87,13 +85,8 @@ class MetricsCost(Struct, frozen=True):
     cpus: int
 
 
-async def measure(ground: Ground, size: Size, *, say: Callable[[str], None]) -> MetricsCost:
+async def measure(ground: Ground, size: Size, *, say: Say) -> MetricsCost:
     """Run everything.
-
-    Args:
-        ground: A broker without other work, and an empty folder.
-        size: How much.
-        say: Called with what is going on.
 
     Raises:
         BenchFailed: A role ended, did not finish, or a run was too short to be measured.
@@ -125,25 +118,28 @@ def summarise(pairs: list[Pair], turns: int, load_average: float) -> MetricsCost
     )
 
 
+def shown(report: MetricsCost) -> list[dict[str, str]]:
+    """Ratios with their ranges, for people."""
+    ratios = {
+        "throughput": (report.throughput_ratio, report.throughput_ratio_range),
+        "processor time": (report.cpu_ratio, report.cpu_ratio_range),
+    }
+    return [
+        {"with by without": name, "median": f"{median:.3f}", "lowest": f"{low:.3f}", "highest": f"{high:.3f}"}
+        for name, (median, (low, high)) in ratios.items()
+    ]
+
+
 async def _run(ground: Ground, turns: int, number: int, *, counted: bool) -> Run:
-    settings = stream_settings(ground.bootstrap, ground.home)
+    settings = ground.settings()
     await apply_topics(settings)
     await send_all(settings, Traffic(number).backlog(turns, ends_at=datetime.now(UTC)))
-    role = RoleProcess(
-        "sessions",
-        settings,
-        log=settings.data_dir / f"{settings.topic_prefix}.log",
-        extra_environment={"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()},
-    )
-    role.start()
-    try:
-        await role.ready()
+    counting = {"TURNTIDE_TELEMETRY__METRICS": str(counted).lower()}
+    async with running(settings, "sessions", environment=counting) as (role,):
         process = psutil.Process(role.pid)
         before_s = sum(process.cpu_times()[:2])
         await _folded(settings, role, turns, scraped=counted)
         cpu_s = sum(process.cpu_times()[:2]) - before_s
-    finally:
-        role.stop()
     timing = time_of(await folded_offsets(settings), turns)
     return Run(timing.turns_per_s, cpu_s / turns * 1e6)
 

@@ -7,23 +7,24 @@ A file that is not there leaves its section out, and so does a key its row.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from jobs.lab.bench.page_archive import archive_section
-from jobs.lab.bench.page_chaos import chaos_section
-from jobs.lab.bench.page_escalation import escalation_section
-from jobs.lab.bench.page_extraction import eval_extraction_section
-from jobs.lab.bench.page_memories import memories_section
-from jobs.lab.bench.page_parts import Held, Measured, Section, Table, as_markdown, held_table, number, table_as_markdown
-from jobs.lab.bench.page_project import project_section
-from jobs.lab.bench.page_proof import kills_section, memory_section
-from jobs.lab.bench.page_recovery import recovery_section
-from jobs.lab.bench.page_roles import roles_section
-from jobs.lab.bench.page_scale import scale_section
-from jobs.lab.bench.page_speed import stream_section
-from jobs.lab.bench.page_topics import eval_topics_section, topics_section
-from jobs.lab.bench.page_users import eval_facts_section, eval_retrieval_section, eval_tiers_section, retrieve_section
+import msgspec
+
+from jobs.lab.bench import sections_of_memories, sections_of_roles
+from jobs.lab.bench.page_parts import (
+    Held,
+    Layout,
+    Measured,
+    Section,
+    Table,
+    as_markdown,
+    held_as_printed,
+    held_table,
+    number,
+    table_as_markdown,
+)
 from models.errors import ConfigurationError
 
 PAGE = "README.md"
@@ -53,28 +54,10 @@ COMMANDS = {
 """File without its ending → the command whose output it holds, unless the file itself names the command."""
 BEFORE = "stream-before"
 """An earlier `stream`, for what a turn cost before."""
-_SECTIONS: Mapping[str, Callable[[Measured], Section]] = {
-    "recovery": recovery_section,
-    "scale": scale_section,
-    "roles": roles_section,
-    "memory": memory_section,
-    "kills": kills_section,
-    "chaos": chaos_section,
-    "topics": topics_section,
-    "eval-topics": eval_topics_section,
-    "eval-topics-minilm": eval_topics_section,
-    "retrieve": retrieve_section,
-    "archive": archive_section,
-    "memories": memories_section,
-    "project": project_section,
-    "eval-retrieval": eval_retrieval_section,
-    "eval-retrieval-minilm": eval_retrieval_section,
-    "eval-tiers": eval_tiers_section,
-    "eval-tiers-minilm": eval_tiers_section,
-    "eval-facts": eval_facts_section,
-    "eval-extraction": eval_extraction_section,
-    "escalation": escalation_section,
-}
+_LAYOUTS = msgspec.toml.decode((Path(__file__).parent / "sections.toml").read_bytes(), type=dict[str, Layout])
+_HELD = {**sections_of_roles.HELD, **sections_of_memories.HELD}
+_PICTURES = {**sections_of_roles.PICTURES, **sections_of_memories.PICTURES}
+_OTHER_EMBEDDER = "-minilm"
 _HEAD = """# Measurements
 
 Written by `turntide bench page` from the JSON files in this folder, each the output of the command named with it.
@@ -100,7 +83,7 @@ def write_page(folder: Path) -> list[Held]:
             f"{folder} holds none of {wanted}: make one, for instance `turntide bench scale --output json > "
             f"{folder / 'scale.json'}`"
         )
-    sections = {name: _section(name, found) for name in COMMANDS if name in found}
+    sections = {name: section_of(name, found[name], found.get(BEFORE)) for name in COMMANDS if name in found}
     figures = [figure for section in sections.values() for figure in section.held]
     blocks = [_HEAD]
     if figures:
@@ -121,10 +104,31 @@ def _load(path: Path) -> Measured:
         raise ConfigurationError(f"{path} is not readable JSON ({error}): make it anew or take it away") from error
 
 
-def _section(name: str, found: Mapping[str, Measured]) -> Section:
-    if name == "stream":
-        return stream_section(found[name], found.get(BEFORE))
-    return _SECTIONS[name](found[name])
+def section_of(name: str, measured: Measured, before: Measured | None = None) -> Section:
+    """The section of a measurement.
+
+    Args:
+        name: One of `COMMANDS`.
+        measured: What that command printed.
+        before: An earlier `stream`.
+    """
+    match name:
+        case "stream":
+            return sections_of_roles.stream_section(measured, before)
+        case "escalation":
+            return sections_of_memories.escalation_section(measured)
+    kind = name.removesuffix(_OTHER_EMBEDDER)
+    layout = _LAYOUTS[kind]
+    named = {key: measured.text(key) or number(measured.number(key)) for key in ("embedder", "turns", "turn_bytes")}
+    same, others = sections_of_roles.also_said(kind, measured)
+    held = _HELD.get(kind)
+    return Section(
+        title=layout.title.format(**named),
+        said=[f"{layout.said.format(**named)} {same}".rstrip(), *others, *measured.texts("notes")],
+        held=held(measured) if held else held_as_printed(measured, layout.prefix),
+        tables=[table.table(measured, sections_of_roles.FOUND_BY) for table in layout.tables],
+        pictures=_PICTURES[kind](measured) if kind in _PICTURES else [],
+    )
 
 
 def _made_by(name: str, measured: Measured) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+
+from jobs.shared.charts import Curve, draw_curves
 
 CONTENDERS = {
     "sessions_role": "sessions role",
@@ -186,21 +189,116 @@ def words(key: str) -> str:
     return key.replace("_", " ")
 
 
+Rows = Callable[[Measured], Sequence[tuple[str, Measured]]]
+"""Finds the rows of a table: name and figures of each."""
+
+
+class TableLayout(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a table is made of what a command printed, as `sections.toml` has it."""
+
+    first: str
+    columns: list[str]
+    each: str = ""
+    name: str = ""
+    unit: str = ""
+    part: str = ""
+    parts: list[str] = []
+    lists: list[str] = []
+    entries: list[str] = []
+    listed: list[str] = []
+    found_by: str = ""
+
+    def table(self, measured: Measured, found_by: Mapping[str, Rows]) -> Table:
+        """The table; columns in which nothing stands are left out when it is written."""
+        rows = found_by[self.found_by](measured) if self.found_by else list(self._rows(measured))
+        return number_table(self.first, dict(map(_named, self.columns)), rows)
+
+    def _rows(self, measured: Measured) -> Iterator[tuple[str, Measured]]:
+        for row in measured.rows(self.each):
+            if part := row.part(self.part) if self.part else row:
+                yield row.text(self.name) or number(row.number(self.name), self.unit), part
+        for key, name in map(_named, self.parts):
+            if part := measured.part(*filter(None, key.split("."))):
+                yield name, part
+        for key, name in map(_named, self.lists):
+            yield from ((name, row) for row in measured.rows(key))
+        for name in measured.names(*self.entries[:1]) if self.entries else ():
+            yield name, Measured({key: measured.number(key, name) for key in self.entries})
+        for key, name in map(_named, self.listed):
+            if (value := measured.number(key)) is not None:
+                yield name, Measured({"value": value})
+
+
+class Layout(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a section is made of what a command printed, as `sections.toml` has it.
+
+    Attributes:
+        title: Heading; a key of the measurement in braces stands for its text or number, as in `said`.
+        said: What was measured and how.
+        tables: In order.
+        prefix: Before the names of figures that the command printed with their bounds.
+    """
+
+    title: str
+    said: str
+    tables: list[TableLayout]
+    prefix: str = ""
+
+
 def number_table(first: str, columns: Mapping[str, str], rows: Sequence[tuple[str, Measured]]) -> Table:
     """A row for each: its name, then the numbers at the keys of `columns`.
 
     Args:
         first: Heading of the names.
-        columns: Key → heading.
+        columns: Key, and behind a space its unit, → heading. Bytes with the unit MiB are shown as such.
         rows: Name and figures.
     """
-    cells = [(name, *(number(row.number(key)) for key in columns)) for name, row in rows]
-    return Table((first, *columns.values()), cells)
+    return Table((first, *columns.values()), [(name, *(_cell(row, key) for key in columns)) for name, row in rows])
 
 
-def mebibytes(size_bytes: float | None) -> float | None:
-    """Bytes as MiB."""
-    return None if size_bytes is None else size_bytes / 2**20
+def _cell(row: Measured, column: str) -> str:
+    key, _, unit = column.partition(" ")
+    value = row.number(key)
+    if unit == "MiB":
+        return number(None if value is None else value / 2**20)
+    return number(value, unit)
+
+
+def _named(written: str) -> tuple[str, str]:
+    """Key and heading.
+
+    >>> _named("f1: F1"), _named("recall"), _named("probes: ")
+    (('f1', 'F1'), ('recall', 'recall'), ('probes', ''))
+    """
+    key, colon, heading = written.partition(": ")
+    return key, heading if colon else key
+
+
+def held_as_printed(measured: Measured, prefix: str = "") -> list[Held]:
+    """Figures that a command printed with their bounds, in any of the forms there are."""
+    found = []
+    for row in measured.rows("held"):
+        value, bound = (
+            next((number for key in keys if (number := row.number(key)) is not None), None)
+            for keys in (("value", "measured", "measured_ms"), ("bound", "limit", "limit_ms"))
+        )
+        if value is not None and bound is not None:
+            what = row.text("what") or row.text("figure")
+            unit = "ms" if row.number("limit_ms") is not None else row.text("unit")
+            found.append(Held(prefix + what, value, bound, row.flag("at_least"), unit))
+    return found
+
+
+def curve_picture(file: str, shows: str, curves: Sequence[Curve], **looks: Any) -> list[Picture]:
+    """A picture of the curves that have points, drawn by `draw_curves` with these looks; none without any."""
+    kept = [curve for curve in curves if curve.points]
+    return [Picture(file, shows, partial(draw_curves, curves=kept, **looks))] if kept else []
+
+
+def points(rows: Sequence[Measured], x: str, y: str, scale: float = 1.0) -> list[tuple[float, float]]:
+    """Where both numbers were measured."""
+    pairs = [(row.number(x), row.number(y)) for row in rows]
+    return [(a, b * scale) for a, b in pairs if a is not None and b is not None]
 
 
 def rounds(measured: Measured) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import mean
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.memories import Times, at_most, times
+from jobs.lab.bench.measuring import Figure, Say, Times, at_most, held_row, rounded, spread_ms, times
 from jobs.lab.bench.project_work import (
     FILLED,
     Consolidated,
@@ -22,8 +22,7 @@ from jobs.lab.bench.project_work import (
     spoken,
     told,
 )
-from jobs.lab.bench.retrieve_figures import spread
-from jobs.lab.bench.topics import Figure
+from jobs.shared.output import Output
 from models.events import ProjectChanged, ProjectOutput
 from models.policy import Policy
 
@@ -35,8 +34,6 @@ FLAT_RATIO = 1.5
 """A turn at the end of a conversation, or into a full project, to one at the beginning, or into an empty one."""
 _TENTH = 10
 _WARM_UP_LOT = 1_000_000
-
-Say = Callable[[str], None]
 
 
 class Size(Struct, frozen=True):
@@ -80,11 +77,6 @@ class Report(Struct, frozen=True):
 
 def measure(policy: Policy, size: Size, *, say: Say) -> Report:
     """Measure everything, in this process.
-
-    Args:
-        policy: The rules.
-        size: How much.
-        say: Called with what is going on.
 
     Raises:
         BenchFailed: The project does not hold what was put into it.
@@ -137,7 +129,7 @@ def talk_of(what: str, runs: Sequence[tuple[Sequence[float], Sequence[ProjectOut
     first = mean(ms for taken, _ in runs for ms in taken[:tenth])
     last = mean(ms for taken, _ in runs for ms in taken[turns - tenth :])
     standing = next(output for output in reversed(runs[-1][1]) if isinstance(output, ProjectChanged))
-    all_ms = spread([ms for taken, _ in runs for ms in taken])
+    all_ms = spread_ms([ms for taken, _ in runs for ms in taken])
     return Talk(what, turns, all_ms.p50_ms, all_ms.p99_ms, last / first, standing.chunks, standing.memories)
 
 
@@ -149,3 +141,16 @@ def held_figures(report: Report) -> list[Figure]:
         *(at_most(f"{each.what}, last tenth to first", each.ratio_last_tenth, FLAT_RATIO, "") for each in report.talks),
         at_most("a turn into a full project to one into an empty one", report.ratio_full_project, FLAT_RATIO, ""),
     ]
+
+
+def show(printed: Output, report: Report) -> None:
+    """Print the tables."""
+    printed.rows("What is held to", [held_row(figure) for figure in report.held])
+    printed.rows(f"Reading a project of {report.memories:,} memories, ms", map(rounded, report.reading))
+    printed.rows("Conversations, CPU ms of a turn", map(rounded, report.talks))
+    printed.rows("Consolidation, CPU ms", [rounded(report.consolidation)])
+    printed.message(
+        f"A turn into the full project takes {report.ratio_full_project:.2f} times one into an empty one; adding a "
+        f"memory by hand {report.fill_ms:.2f} ms. Load average before: {report.load_average_at_start:.1f}, "
+        f"{report.cpus} CPUs"
+    )

@@ -6,13 +6,14 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from time import perf_counter, process_time
+from time import perf_counter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from jobs.demo.conversations import load_project_conversation
-from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.folds import InMemory
+from jobs.lab.bench.measuring import BenchFailed
 from models.events import (
     ConsolidationAsked,
     MemoryType,
@@ -35,8 +36,6 @@ from models.retrieval.context_window import ContextInputs, ContextMessage, build
 from models.retrieval.relevance import RetrievalQuery
 from models.text.words import estimate_tokens
 from models.wire.arrival import Command
-from streams.state.changelog import keyed
-from streams.state.memory import MemoryTable
 
 APP, FILLED = "bench", "filled"
 _BEGINS = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -57,22 +56,15 @@ class Log:
     """
 
     def __init__(self, policy: Policy) -> None:
-        self._table = MemoryTable()
-        self._fold = MemoryPartitionFold(self._table.entities, policy)
-        self._offset = 0
+        self._partition = InMemory(policy, kind=MemoryPartitionFold)
         self.now = _BEGINS
 
     def put(self, event: ProjectEvent) -> tuple[float, list[ProjectOutput]]:
         """Milliseconds of CPU time of folding an event, state read and written, and what came of it."""
         self.now += _BETWEEN
-        command = Command(event, Position(COMMANDS.name, 0, self._offset), self.now)
-        outputs = list[ProjectOutput]()
-        began_s = process_time()
-        for folded in self._fold.fold([command]):
-            self._table.apply(keyed(folded.changed), offset=folded.offset, applied=0, tail=None, now_ms=0)
-            outputs += (output for output in folded.outputs if isinstance(output, ProjectOutput))
-        self._offset += 1
-        return (process_time() - began_s) * 1000, outputs
+        position = Position(COMMANDS.name, 0, self._partition.fold.offset + 1)
+        taken_s = self._partition.take([Command(event, position, self.now)])
+        return taken_s * 1000, [output for output in self._partition.outputs if isinstance(output, ProjectOutput)]
 
     def away(self) -> None:
         """Let time go by."""

@@ -8,18 +8,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import httpx
+import msgspec
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.measuring import BenchFailed, Say, spread_ms
 from jobs.lab.bench.retrieve_corpus import MEMORIES_EACH, Corpus, Question, fill, users_for
 from jobs.lab.bench.retrieve_end_to_end import EndToEnd, question_to_context
-from jobs.lab.bench.retrieve_figures import Figure, Route, Within, at_most, route_of, spread
-from jobs.lab.bench.retrieve_load import WARM_UP_S, Load, send
-from jobs.lab.bench.retrieve_server import Server, serving
+from jobs.lab.bench.retrieve_http import Route, Server, Within, serving, time_http
 from jobs.shared.bytecode import with_bytecode
+from jobs.shared.output import Output
 from models.policy import Policy
 from streams.api.assembly import memory_api
 from streams.api.users.messages import AssembleContext, Retrieve, SearchMemory
@@ -29,6 +30,7 @@ from streams.index.edge import EdgeStore
 from streams.ports import Embedder
 from streams.settings import Settings
 from streams.settings.http import HttpSettings
+from streams.wiring import embedder_of, policy_of
 
 RETRIEVE, CONTEXT, SEARCH = "/v1/retrieve", "/v1/context", "/v1/search"
 HTTP_ALONE = "/livez"
@@ -44,8 +46,23 @@ _QUESTIONS = 1_000
 _WARM = 0.5
 """Questions asked inside the process beforehand, as a share of those that count."""
 
-Say = Callable[[str], None]
-_Ask = Callable[[MemoryReader, Question], Awaitable[None]]
+_ASKED: Mapping[str, tuple[Callable[[MemoryReader, Question], Awaitable[Any]], str]] = {
+    RETRIEVE: (
+        lambda reader, of: reader.retrieve(
+            Retrieve(user_id=of.user_id, app_id=of.app_id, query=of.query, min_importance=0.5)
+        ),
+        "structured_facts",
+    ),
+    CONTEXT: (
+        lambda reader, of: reader.context(AssembleContext(user_id=of.user_id, app_id=of.app_id, query=of.query)),
+        "recent",
+    ),
+    SEARCH: (
+        lambda reader, of: reader.search(SearchMemory(user_id=of.user_id, app_id=of.app_id, query=of.query)),
+        "turns",
+    ),
+}
+"""Route → its work without HTTP, and what an answer must not lack."""
 
 
 class Size(Struct, frozen=True):
@@ -97,16 +114,11 @@ class Report(Struct, frozen=True):
     cpus: int
 
 
-async def measure(
-    home: Path, settings: Settings, policy: Policy, embedder: Embedder, size: Size, *, end_to_end: bool, say: Say
-) -> Report:
+async def measure(settings: Settings, size: Size, *, end_to_end: bool, say: Say) -> Report:
     """Measure everything.
 
     Args:
-        home: An empty folder; the store is made in it.
-        settings: Of the cluster that the roles of `end_to_end` use, with `home` as their data directory.
-        policy: The rules.
-        embedder: The one that the settings name.
+        settings: Embedder and policy, and an empty data directory; the cluster that the roles of `end_to_end` use.
         size: How much.
         end_to_end: Whether roles are started too.
         say: Told what is going on.
@@ -114,6 +126,7 @@ async def measure(
     Raises:
         BenchFailed: A process failed, or memory gave no answers.
     """
+    home, policy, embedder = settings.data_dir, policy_of(settings), embedder_of(settings)
     load_average, began_s = os.getloadavg()[0], perf_counter()
     corpus, users = Corpus(policy), users_for(size.memories)
     say(f"{users * MEMORIES_EACH:,} memories of {users} users, indexed")
@@ -197,44 +210,21 @@ async def _inside(
         gc.collect()
         gc.freeze()
         with reading_for(Caller()):
-            return {
-                path: await _asked(ask, api.reader, questions, asked)
-                for path, ask in ((RETRIEVE, _retrieve), (CONTEXT, _context), (SEARCH, _search))
-            }
+            return {path: await _asked(path, api.reader, questions, asked) for path in _ASKED}
     finally:
         gc.unfreeze()
         await store.close()
 
 
-async def _asked(ask: _Ask, reader: MemoryReader, questions: Sequence[Question], asked: int) -> Within:
-    times_ms = []
+async def _asked(path: str, reader: MemoryReader, questions: Sequence[Question], asked: int) -> Within:
+    (ask, wanted), times_ms = _ASKED[path], list[float]()
     for n in range(round(asked * (1 + _WARM))):
         began_s = perf_counter()
-        await ask(reader, questions[n % len(questions)])
+        found = await ask(reader, questions[n % len(questions)])
         times_ms.append((perf_counter() - began_s) * 1_000)
-    return Within(*spread(times_ms[-asked:]))
-
-
-async def _retrieve(reader: MemoryReader, question: Question) -> None:
-    found = await reader.retrieve(
-        Retrieve(user_id=question.user_id, app_id=question.app_id, query=question.query, min_importance=0.5)
-    )
-    if not found.structured_facts:
-        raise BenchFailed(f"{question.user_id} has no facts: was the store filled?")
-
-
-async def _context(reader: MemoryReader, question: Question) -> None:
-    found = await reader.context(
-        AssembleContext(user_id=question.user_id, app_id=question.app_id, query=question.query)
-    )
-    if not found.recent:
-        raise BenchFailed(f"{question.user_id} has no last turns: was the store filled?")
-
-
-async def _search(reader: MemoryReader, question: Question) -> None:
-    found = await reader.search(SearchMemory(user_id=question.user_id, app_id=question.app_id, query=question.query))
-    if not found.turns:
-        raise BenchFailed(f"nothing was found for {question.user_id}: was the store filled?")
+        if not getattr(found, wanted):
+            raise BenchFailed(f"{path} gives no {wanted} of {questions[n % len(questions)].user_id}: was it filled?")
+    return Within(*spread_ms(times_ms[-asked:]))
 
 
 def _environment() -> Mapping[str, str]:
@@ -274,9 +264,7 @@ class _Sending:
         """One route at a rate."""
         self._say(f"{path} at {rate:g} requests/s for {seconds:g} s")
         bodies = [] if path == HTTP_ALONE else self._bodies
-        cpu_s = self._server.cpu_s()
-        loaded = await send(Load(self._server.url + path, bodies, rate, seconds), _environment(), self._home)
-        return route_of(path, loaded, server_cpus=(self._server.cpu_s() - cpu_s) / (loaded.seconds + WARM_UP_S))
+        return await time_http(self._server, path, bodies, rate, seconds, _environment(), self._home)
 
     async def rate_that_holds(self, retrieve: Route, size: Size) -> float:
         """The measured rate if its limit holds, else the highest of some lower ones that does; 0 for none."""
@@ -287,3 +275,55 @@ class _Sending:
             rate = lower.pop(0)
             found = await self.route(RETRIEVE, rate, min(size.seconds, _SHORT_S))
         return rate
+
+
+class Figure(Struct, frozen=True):
+    """A time and its limit."""
+
+    figure: str
+    measured_ms: float
+    limit_ms: float
+    reached: bool
+
+
+def at_most(figure: str, measured_ms: float, limit_ms: float, *, answered: bool = True) -> Figure:
+    """A time that has a limit; one of answers that did not all come has not reached it.
+
+    >>> at_most("p99", 15.0, 15.0).reached, at_most("p99", 15.1, 15.0).reached
+    (True, False)
+    """
+    return Figure(figure, measured_ms, limit_ms, answered and measured_ms <= limit_ms)
+
+
+def printable(report: Report) -> dict[str, Any]:
+    """A report as JSON has it: with the ratio of each route."""
+    routes = [{**msgspec.to_builtins(route), "ratio_p99": route.ratio_p99} for route in report.routes]
+    return {**msgspec.to_builtins(report), "routes": routes}
+
+
+def show(printed: Output, report: Report) -> None:
+    """Print the tables."""
+    printed.rows(
+        f"{report.memories:,} memories, {report.rate:g} requests/s", map(_row, [report.http_alone, *report.routes])
+    )
+    if report.end_to_end is not None:
+        printed.rows("from a turn that is sent to its context", [msgspec.to_builtins(report.end_to_end)])
+    printed.rows("held to", [msgspec.to_builtins(figure) for figure in report.held])
+    printed.message(
+        f"retrieve holds its limit at {report.rate_that_holds:g} requests/s; load average "
+        f"{report.load_average_at_start:.1f} before, {report.load_average_at_end:.1f} after, {report.cpus} CPUs"
+    )
+
+
+def _row(route: Route) -> dict[str, Any]:
+    inside, ratio = route.inside, route.ratio_p99
+    digits = {"rate": 1, "errors": 0, "p50_ms": 2, "p95_ms": 2, "p99_ms": 2}
+    return {
+        "route": route.path,
+        **{name: round(getattr(route, name), places or None) for name, places in digits.items()},
+        "inside_p50_ms": None if inside is None else round(inside.p50_ms, 2),
+        "inside_p99_ms": None if inside is None else round(inside.p99_ms, 2),
+        "ratio_p99": None if ratio is None else round(ratio, 1),
+        "server_cpus": round(route.server_cpus, 2),
+        "client_cpus": round(route.client_cpus, 2),
+    }

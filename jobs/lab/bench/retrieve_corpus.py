@@ -1,45 +1,58 @@
-"""Memories to ask: users with facts, episodes and turns, made of the demo's conversations, and questions about them."""
+"""Memories to ask: users with facts, episodes and turns, folded from the demo's sentences, and questions about them."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from msgspec import Struct
 
 from jobs.demo.conversations import load_conversations
-from models.events import EpisodeCompressed, FactChanged, Position, Role, Turn, UserMemoryChanged
-from models.events.user import FactCategory, SessionTurns
+from models.events import EpisodeCompressed, EpisodeRequested, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.events.user import EpisodeSummarised, UserEvent, UserTurnAdded
 from models.policy import Policy
 from models.text.summary import Passage
-from models.user.fold import summarise_episode
+from models.user.fold import fold, summarise_episode
+from models.user.state import UserState
 from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Embedder, VectorStore
 
-FACTS_EACH = 20
-EPISODES_EACH = 50
 TURNS_EACH = 930
-MEMORIES_EACH = FACTS_EACH + EPISODES_EACH + TURNS_EACH
-"""Of a user: what about a thousand turns leave (seed 002: about 15 facts and 5 episodes of a hundred)."""
+MEMORIES_EACH = 1_000
+"""Of a user, about: the turns, and the facts and episodes that they leave."""
 
 _APPS = ("shop", "travel", "writing", "support")
 _SESSION_TURNS = 30
-_SHORT_TERM = 10
 _BEGINS = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _SENTENCE = re.compile(r"[^.!?]+[.!?]+")
 _LEAST_WORDS = 4
 _PLACES = ("Oslo", "Lisbon", "Leeds", "Osaka", "Quito", "Tartu", "Cork", "Porto", "Bergen", "Ghent")
 _THINGS = ("tea", "chess", "sailing", "poetry", "baking", "cycling", "jazz", "gardening", "maps", "pottery")
-_ABOUT = (
-    *((FactCategory.IDENTITY, key) for key in ("name", "location", "occupation", "language", "birthday")),
-    *((FactCategory.PREFERENCE, key) for key in ("hobby", "food", "music", "colour", "transport", "editor", "news")),
-    *((FactCategory.CONSTRAINT, key) for key in ("diet", "budget", "availability", "allergy_nuts")),
-    *((FactCategory.INSTRUCTION, key) for key in ("answer_length", "tone", "units", "greeting")),
+_SAID = (
+    "My name is Maren.",
+    "I live in {place}.",
+    "I work as a librarian.",
+    "I am vegetarian.",
+    "I am allergic to nuts.",
+    "My favourite colour is green.",
+    "My favourite music is {thing}.",
+    "My favourite food is soup.",
+    "My birthday is 3 May.",
+    "My budget is 500 euros.",
+    "Please answer in short sentences.",
+    "Always use metric units.",
+    "I prefer {thing} to {other}.",
+    "I love {thing}.",
+    "I hate {thing}.",
+    "I speak Norwegian.",
+    "I have two cats.",
+    "I am only available in the mornings.",
 )
+"""What users say of themselves, one after the other."""
+_SAYS_EVERY = 10
 
 
 class Question(Struct, frozen=True):
@@ -51,7 +64,7 @@ class Question(Struct, frozen=True):
 
 
 class MadeUser(Struct, frozen=True):
-    """A user's events, as the roles would have made them."""
+    """A user's turns, and what the fold made of them."""
 
     turns: list[Turn]
     episodes: list[EpisodeCompressed]
@@ -72,7 +85,7 @@ class Corpus:
     """Makes users and questions; the same seed makes the same ones.
 
     Args:
-        policy: How episodes are summarised.
+        policy: By which users are folded.
         seed: Of all that is chosen.
     """
 
@@ -86,12 +99,30 @@ class Corpus:
         }
 
     def user(self, number: int) -> MadeUser:
-        """The user of this number."""
+        """The user of this number; what the fold asks for is answered at once, extractively."""
         rng = random.Random(f"{self._seed}/{number}")  # noqa: S311 - repeatable, not secret
         turns = [self._turn(rng, number, n) for n in range(TURNS_EACH)]
-        facts = [_fact(rng, number, n) for n in range(FACTS_EACH)]
-        episodes = [self._episode(number, n, turns) for n in range(EPISODES_EACH)]
-        return MadeUser(turns, episodes, facts, _standing(number, turns))
+        episodes, facts, standings = list[EpisodeCompressed](), list[FactChanged](), list[UserMemoryChanged]()
+        waiting, offset, state = (
+            list[UserEvent](),
+            number * 2 * TURNS_EACH,
+            UserState("user:bench/u", lambda _: None, self._policy),
+        )
+        for n, turn in enumerate(turns):
+            waiting.append(_added(turn, number * TURNS_EACH + n))
+            while waiting:
+                offset += 1
+                for output in fold(state, waiting.pop(0), Position("commands", 0, offset), self._policy):
+                    match output:
+                        case EpisodeRequested():
+                            waiting.append(self._answer(output))
+                        case EpisodeCompressed():
+                            episodes.append(output)
+                        case FactChanged():
+                            facts.append(output)
+                        case UserMemoryChanged():
+                            standings.append(output)
+        return MadeUser(turns, episodes, facts, standings[-1])
 
     def questions(self, users: int) -> Iterator[Question]:
         """Questions without end, to users chosen at random; each of words like those of a turn."""
@@ -104,60 +135,44 @@ class Corpus:
     def _turn(self, rng: random.Random, number: int, n: int) -> Turn:
         role = Role.ASSISTANT if n % 2 else Role.USER
         session, turn = divmod(n, _SESSION_TURNS)
+        said = rng.sample(self._sentences[role], 2)
+        if n % _SAYS_EVERY == 0:
+            thing, other = rng.sample(_THINGS, 2)
+            said[0] = _SAID[n // _SAYS_EVERY % len(_SAID)].format(place=rng.choice(_PLACES), thing=thing, other=other)
         return Turn(
             session_id=f"{user_of(number)}-{session}",
             user_id=user_of(number),
             app_id=app_of(number),
             turn=turn,
             role=role,
-            content=" ".join(rng.sample(self._sentences[role], 2)),
-            timestamp=_time(n),
+            content=" ".join(said),
+            timestamp=_BEGINS + timedelta(days=session, minutes=turn),
         )
 
-    def _episode(self, number: int, n: int, turns: Sequence[Turn]) -> EpisodeCompressed:
-        first, end = n * TURNS_EACH // EPISODES_EACH, (n + 1) * TURNS_EACH // EPISODES_EACH
-        packed = turns[first:end]
-        summary = summarise_episode([Passage(turn.content) for turn in packed], self._policy)
-        return EpisodeCompressed(
-            **_whose(number, packed[-1].timestamp, n),
-            session_id=packed[-1].session_id,
-            episode=n + 1,
-            first_turn=first + 1,
-            last_turn=end,
-            turn_range=f"turns {first + 1}-{end}",
-            turns=_runs(packed),
-            summary=summary.text,
+    def _answer(self, request: EpisodeRequested) -> EpisodeSummarised:
+        made = summarise_episode([Passage(turn.content) for turn in request.turns], self._policy)
+        return EpisodeSummarised(
+            app_id=request.app_id,
+            user_id=request.user_id,
+            timestamp=request.timestamp,
+            first_turn=request.first_turn,
+            last_turn=request.last_turn,
+            summary=made.text,
             summarised_by="extractive",
-            key_topics=summary.key_topics,
-            embedding=[],
-            embedded_by="",
-            started_at=packed[0].timestamp,
-            ended_at=packed[-1].timestamp,
-            tokens_before=0,
-            tokens_after=0,
         )
 
 
 async def fill(store: VectorStore, embedder: Embedder, corpus: Corpus, users: int) -> None:
-    """Index users through the memories that the index role writes by, a user at a time.
-
-    Args:
-        store: Empty.
-        embedder: Whose vectors it takes.
-        corpus: Makes the users.
-        users: How many.
-    """
+    """Index users through the memories that the index role writes by, a user at a time."""
     sessions, memory = SessionVectorMemory(store, embedder), UserMemory(store, embedder)
     for number in range(users):
         made = corpus.user(number)
-        first = number * TURNS_EACH
-        places = [Position("turns", 0, first + n) for n in range(TURNS_EACH)]
+        places = [Position("turns", 0, number * TURNS_EACH + n) for n in range(TURNS_EACH)]
         vectors = embedder.embed([turn.content for turn in made.turns])
         await sessions.add_turns(made.turns, vectors, places=places)
-        offset = number * (FACTS_EACH + 1)
-        await memory.add_episodes([(event, number * EPISODES_EACH + n) for n, event in enumerate(made.episodes)])
-        await memory.add_facts([(event, offset + n) for n, event in enumerate(made.facts)])
-        await memory.add_standings([(made.standing, offset + FACTS_EACH)])
+        await memory.add_episodes([(event, event.source.offset) for event in made.episodes])
+        await memory.add_facts([(event, event.source.offset) for event in made.facts])
+        await memory.add_standings([(made.standing, made.standing.source.offset)])
 
 
 def user_of(number: int) -> str:
@@ -174,61 +189,15 @@ def _sentences(text: str) -> list[str]:
     return [found.strip() for found in _SENTENCE.findall(text) if len(found.split()) >= _LEAST_WORDS]
 
 
-def _time(n: int) -> datetime:
-    """Of a user's turn: half an hour a session, one a day."""
-    session, turn = divmod(n, _SESSION_TURNS)
-    return _BEGINS + timedelta(days=session, minutes=turn)
-
-
-def _whose(number: int, timestamp: datetime, offset: int) -> dict[str, Any]:
-    return {
-        "id": f"{user_of(number)}/{offset}",
-        "user_id": user_of(number),
-        "app_id": app_of(number),
-        "timestamp": timestamp,
-        "source": Position("commands", 0, offset),
-    }
-
-
-def _fact(rng: random.Random, number: int, n: int) -> FactChanged:
-    category, key = _ABOUT[n % len(_ABOUT)]
-    at = _time(rng.randrange(TURNS_EACH))
-    return FactChanged(
-        **_whose(number, at, n),
-        session_id=f"{user_of(number)}-0",
-        category=category,
-        key=key,
-        value=f"{rng.choice(_THINGS)} in {rng.choice(_PLACES)}",
-        confidence=0.9,
-        importance=round(rng.uniform(0.3, 1.0), 2),
-        active=True,
-        cause="stored",
-        valid_from=at,
-        valid_until=None,
-        turn=rng.randrange(_SESSION_TURNS),
-        extracted_by="rules",
-        history=[],
+def _added(turn: Turn, offset: int) -> UserTurnAdded:
+    return UserTurnAdded(
+        id=f"{turn.user_id}/{offset}",
+        session_id=turn.session_id,
+        user_id=turn.user_id,
+        app_id=turn.app_id,
+        timestamp=turn.timestamp,
+        source=Position("turns", 0, offset),
+        turn=turn.turn,
+        role=turn.role,
+        content=turn.content,
     )
-
-
-def _standing(number: int, turns: Sequence[Turn]) -> UserMemoryChanged:
-    return UserMemoryChanged(
-        **_whose(number, turns[-1].timestamp, len(turns)),
-        session_id=turns[-1].session_id,
-        turn_count=len(turns),
-        compressed_turns=len(turns) - _SHORT_TERM,
-        requested_turns=len(turns) - _SHORT_TERM,
-        short_term=_runs(turns[-_SHORT_TERM:]),
-        facts=FACTS_EACH,
-        episodes=EPISODES_EACH,
-        seen={"0": (number + 1) * TURNS_EACH - 1},
-    )
-
-
-def _runs(turns: Sequence[Turn]) -> list[SessionTurns]:
-    runs: list[SessionTurns] = []
-    for turn in turns:
-        if not runs or runs[-1].session_id != turn.session_id:
-            runs.append(SessionTurns(turn.session_id, []))
-        runs[-1].turns.append(turn.turn)
-    return runs

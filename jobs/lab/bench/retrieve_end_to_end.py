@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
@@ -17,17 +16,14 @@ import httpx
 import psutil
 from aiokafka import AIOKafkaProducer
 from msgspec import Struct
+from msgspec.structs import replace
 
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.retrieve_figures import spread
-from jobs.lab.bench.traffic import Traffic
+from jobs.lab.bench.measuring import BenchFailed, Say, spread_ms
+from jobs.lab.bench.sessions_role import running
+from jobs.lab.bench.traffic import Traffic, paced, producing, send
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_process import RoleProcess
 from models.events import Role, Turn
-from models.events.topics import TURNS
-from models.wire.codec import encode
-from models.wire.envelope import headers_for
-from streams.kafka.client import client_options
 from streams.settings import Settings
 
 TURNS_PER_S = 200
@@ -68,7 +64,7 @@ class EndToEnd(Struct, frozen=True):
     load_average: float
 
 
-async def question_to_context(settings: Settings, seconds: float, *, say: Callable[[str], None]) -> EndToEnd:
+async def question_to_context(settings: Settings, seconds: float, *, say: Say) -> EndToEnd:
     """Start the roles and ask, one question after the other.
 
     Args:
@@ -81,7 +77,7 @@ async def question_to_context(settings: Settings, seconds: float, *, say: Callab
     """
     await apply_topics(settings)
     say(f"sessions, memory, enrich and index roles, {TURNS_PER_S} turns/s")
-    async with _roles(settings) as roles, _producer(settings) as producer:
+    async with running(settings, *_ROLES) as roles, producing(settings) as producer:
         sent: list[float] = []
         background = asyncio.create_task(_background(settings, producer, sent))
         try:
@@ -91,58 +87,12 @@ async def question_to_context(settings: Settings, seconds: float, *, say: Callab
             await asyncio.wait({background})
 
 
-@asynccontextmanager
-async def _roles(settings: Settings) -> AsyncIterator[list[RoleProcess]]:
-    """The roles, ready."""
-    roles = [RoleProcess(name, settings, log=settings.data_dir / f"{name}.log") for name in _ROLES]
-    try:
-        for role in roles:
-            role.start()
-        for role in roles:
-            await role.ready()
-        yield roles
-    finally:
-        for role in roles:
-            role.stop()
-
-
-@asynccontextmanager
-async def _producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
-    producer = AIOKafkaProducer(**client_options(settings.kafka))
-    await producer.start()
-    try:
-        yield producer
-    finally:
-        await producer.stop()
-
-
-async def _send(settings: Settings, producer: AIOKafkaProducer, turn: Turn) -> None:
-    topic = TURNS.full_name(settings.topic_prefix)
-    await producer.send(topic, encode(turn), key=turn.session_id.encode(), headers=headers_for(turn))
-
-
 async def _background(settings: Settings, producer: AIOKafkaProducer, sent: list[float]) -> None:
     """Turns of other sessions until it is cancelled, each when it is due; `sent` gets the time of each."""
     began_s, began = perf_counter(), datetime.now(UTC)
-    for n, turn in enumerate(Traffic().backlog(10**9, ends_at=began)):
-        after_s = n / TURNS_PER_S
-        if (early_s := began_s + after_s - perf_counter()) > 0:
-            await asyncio.sleep(max(early_s, _TICK_S))
-        at = began + timedelta(seconds=after_s)
-        await _send(settings, producer, _at(turn, at))
+    async for due_s, turn in paced(Traffic().backlog(10**9, ends_at=began), TURNS_PER_S, tick_s=_TICK_S):
+        await send(producer, settings, replace(turn, timestamp=began + timedelta(seconds=due_s - began_s)))
         sent.append(perf_counter())
-
-
-def _at(turn: Turn, timestamp: datetime) -> Turn:
-    return Turn(
-        session_id=turn.session_id,
-        user_id=turn.user_id,
-        app_id=turn.app_id,
-        turn=turn.turn,
-        role=turn.role,
-        content=turn.content,
-        timestamp=timestamp,
-    )
 
 
 async def _asked(
@@ -157,7 +107,7 @@ async def _asked(
         while perf_counter() < counts_from_s + seconds:
             began_s = perf_counter()
             turn = _question(n)
-            await _send(settings, producer, turn)
+            await send(producer, settings, turn)
             prompt = await _context(client, turn, index)
             if began_s >= counts_from_s:
                 used_s = used_s or _cpu_s(roles)
@@ -168,7 +118,7 @@ async def _asked(
     if not times_ms:
         raise BenchFailed("no question was asked after the warm-up: give more --seconds")
     counted = [at_s for at_s in sent if at_s >= counts_from_s]
-    p50_ms, p95_ms, p99_ms = spread(times_ms)
+    p50_ms, p95_ms, p99_ms = spread_ms(times_ms)
     return EndToEnd(
         asked=len(times_ms),
         turns_per_s=len(counted) / seconds,

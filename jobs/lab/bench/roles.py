@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,8 +17,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from msgspec import Struct
 
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.figures import BenchFailed
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.measuring import BenchFailed, Say
+from jobs.lab.bench.sessions_role import running
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_groups import group_of
@@ -27,7 +27,7 @@ from jobs.shared.role_process import RoleProcess
 from models.entities import INDEXED_TOPICS
 from models.events.topics import ARCHIVED_TOPICS, COMMANDS, REQUESTS, TOPICS, TURNS, Topic
 from streams.kafka.client import admin, consumer, read_to_end
-from streams.settings import Settings, load_settings
+from streams.settings import Settings
 
 PARTITIONS = 4
 FULL_TURNS, QUICK_TURNS = 60_000, 3_000
@@ -87,24 +87,16 @@ class RolesReport(Struct, frozen=True):
     load_average_at_start: float
 
 
-async def measure(ground: Ground, *, turns: int, say: Callable[[str], None]) -> RolesReport:
+async def measure(ground: Ground, *, turns: int, say: Say) -> RolesReport:
     """Run all roles over one backlog.
-
-    Args:
-        ground: A broker without other work, and an empty folder.
-        turns: Length of the backlog.
-        say: Called with what is going on.
 
     Raises:
         BenchFailed: A role ended, or did not read everything in time.
     """
-    settings = load_settings(
-        kafka={"bootstrap": ground.bootstrap, "partitions": PARTITIONS}, topic_prefix="roles", data_dir=ground.home
-    )
+    settings = ground.settings("roles", partitions=PARTITIONS)
     await apply_topics(settings)
-    with ExitStack() as running:
-        roles = {name: _role(name, settings, running) for name in _SOURCES}
-        await asyncio.gather(*(role.ready() for role in roles.values()))
+    async with running(settings, *_SOURCES, environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": _FLUSH_AGE}) as started:
+        roles = dict(zip(_SOURCES, started, strict=True))
         processes = {name: psutil.Process(role.pid) for name, role in roles.items()}
         if ground.broker_pid is not None:
             processes["kafka"] = psutil.Process(ground.broker_pid)
@@ -132,20 +124,12 @@ async def measure(ground: Ground, *, turns: int, say: Callable[[str], None]) -> 
     )
 
 
-def _role(name: str, settings: Settings, running: ExitStack) -> RoleProcess:
-    log = settings.data_dir / "logs" / f"{name}.log"
-    role = RoleProcess(name, settings, log=log, extra_environment={"TURNTIDE_ARCHIVE__FLUSH_AGE": _FLUSH_AGE})
-    role.start()
-    running.callback(role.stop)
-    return role
-
-
 def _cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
     return float(times.user + times.system)
 
 
-async def _all_read(settings: Settings, roles: Mapping[str, RoleProcess], say: Callable[[str], None]) -> None:
+async def _all_read(settings: Settings, roles: Mapping[str, RoleProcess], say: Say) -> None:
     """Wait until every role has committed all of what it reads, the others' outputs included."""
     try:
         async with asyncio.timeout(_WITHIN_S), admin(settings.kafka) as asked, consumer(settings.kafka) as reader:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable
+import signal
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from statistics import median
 
+import httpx
 from msgspec import Struct
 
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.scale_length import LengthCost, measure_lengths
-from jobs.lab.bench.scale_sessions import SessionsCost, measure_sessions
-from jobs.lab.bench.scale_workers import PARTITIONS, WorkersRate, measure_workers
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.measuring import BenchFailed, Say, Timing, ratio
+from jobs.lab.bench.scale_folds import LengthCost, SessionsCost, measure_lengths, measure_sessions
+from jobs.lab.bench.sessions_role import running, scrape
+from jobs.lab.bench.traffic import Traffic, send_all
+from jobs.operate.topics import apply_topics
+from jobs.shared.role_process import RoleProcess
+from models.events.topics import SESSION_STATE
+from streams.kafka.client import read_to_end
+from streams.settings import Settings
 
 
 class Size(Struct, frozen=True):
@@ -75,20 +87,13 @@ class ScaleReport(Struct, frozen=True):
     cpus: int
 
 
-async def measure(ground: Ground, size: Size, *, say: Callable[[str], None]) -> ScaleReport:
+async def measure(ground: Ground, size: Size, *, say: Say) -> ScaleReport:
     """Run everything, one after the other.
-
-    Args:
-        ground: A broker without other work, and an empty folder.
-        size: How much.
-        say: Called with what is going on.
 
     Raises:
         BenchFailed: A process failed.
     """
-    workers = await measure_workers(
-        ground.bootstrap, ground.home, size.workers, runs=size.runs, turns=size.backlog_turns, say=say
-    )
+    workers = await measure_workers(ground, size.workers, runs=size.runs, turns=size.backlog_turns, say=say)
     lengths = measure_lengths(runs=size.runs, probes=size.probes, say=say)
     sessions, notes = measure_sessions(size.sessions, turns_each=size.turns_each, passes=size.passes, say=say)
     return ScaleReport(
@@ -102,3 +107,98 @@ async def measure(ground: Ground, size: Size, *, say: Callable[[str], None]) -> 
         load_average_at_start=ground.load_average,
         cpus=os.cpu_count() or 1,
     )
+
+
+PARTITIONS = 8
+_SESSION_TIMEOUT = timedelta(seconds=30)
+_POLL_S = 0.25
+_WITHIN_S = 600.0
+
+
+class WorkersRate(Struct, frozen=True):
+    """How fast a number of workers is.
+
+    Attributes:
+        workers: Processes of the sessions role in one group.
+        turns_per_s: Of all of them together, from the first to the last.
+        ratio: To one worker, in the same run.
+    """
+
+    workers: int
+    turns_per_s: float
+    ratio: float
+
+
+async def measure_workers(
+    ground: Ground, counts: Sequence[int], *, runs: int, turns: int, say: Say
+) -> list[WorkersRate]:
+    """Throughput by number of workers.
+
+    Raises:
+        BenchFailed: A worker failed or got no partition.
+    """
+    timings: dict[int, list[Timing]] = {count: [] for count in counts}
+    for run in range(runs):
+        say(f"workers, run {run + 1} of {runs}")
+        for count in counts:
+            timing = await _take_backlog(ground, count, run, turns)
+            timings[count].append(timing)
+            say(f"  {count} workers: {timing.turns_per_s:,.0f} turns/s")
+    first = timings[counts[0]]
+    return [
+        WorkersRate(count, median(timing.turns_per_s for timing in taken), ratio(taken, first))
+        for count, taken in timings.items()
+    ]
+
+
+async def _take_backlog(ground: Ground, workers: int, seed: int, turns: int) -> Timing:
+    settings = ground.settings(partitions=PARTITIONS, session_timeout=_SESSION_TIMEOUT)
+    await apply_topics(settings)
+    async with (
+        running(settings, *["sessions"] * workers) as roles,
+        httpx.AsyncClient() as client,
+        asyncio.timeout(_WITHIN_S),
+    ):
+        # The last one's joining is over for the others too.
+        await _all_ready(client, roles)
+        with _Held(roles):
+            await send_all(settings, Traffic(seed).backlog(turns, ends_at=datetime.now(UTC)))
+            woken_s = time.time()
+        folded = [0.0]
+        while sum(folded) < turns:
+            await asyncio.sleep(_POLL_S)
+            folded = [(await scrape(client, role))["turns_folded_total"] for role in roles]
+    if not all(folded):
+        raise BenchFailed(f"{folded.count(0.0)} of {workers} workers got no partition: run it again")
+    return Timing(turns, await _last_written_s(settings) - woken_s)
+
+
+async def _all_ready(client: httpx.AsyncClient, roles: Sequence[RoleProcess]) -> None:
+    while True:
+        answers = await asyncio.gather(*(client.get(f"{role.url}/readyz") for role in roles))
+        if all(answer.status_code == httpx.codes.OK for answer in answers):
+            return
+        await asyncio.sleep(_POLL_S)
+
+
+class _Held:
+    """Processes that do nothing inside the block."""
+
+    def __init__(self, roles: Sequence[RoleProcess]) -> None:
+        self._pids = [role.pid for role in roles]
+
+    def __enter__(self) -> None:
+        for pid in self._pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *_: object) -> None:
+        for pid in self._pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+async def _last_written_s(settings: Settings) -> float:
+    """When the last state was written."""
+    last_ms = 0
+    async for record in read_to_end(settings.kafka, SESSION_STATE.full_name(settings.topic_prefix)):
+        last_ms = max(last_ms, record.timestamp)
+    return last_ms / 1000

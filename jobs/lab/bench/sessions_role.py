@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from time import perf_counter
 
 import httpx
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from msgspec import Struct
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.lab.bench.figures import BenchFailed, Timing
-from jobs.lab.bench.stopwatch import WARM_UP_TURNS
-from jobs.lab.bench.traffic import Traffic
+from jobs.lab.bench.measuring import WARM_UP_TURNS, BenchFailed, Timing
+from jobs.lab.bench.traffic import Traffic, paced, producing, send
 from jobs.shared.role_process import RoleProcess
 from models.events import AlertChanged
-from models.events.topics import ALERTS, SESSION_STATE, TURNS
+from models.events.topics import ALERTS, SESSION_STATE
 from models.metrics import STAGES
-from models.wire.codec import decode_output, encode
-from streams.kafka.client import client_options, consumer, read_to_end, require_topic
+from models.wire.codec import decode_output
+from streams.kafka.client import consumer, read_to_end, require_topic
 from streams.observe.telemetry import PREFIX
 from streams.settings import Settings
 
@@ -30,6 +30,7 @@ TURNS_PER_S = 500
 _WARM_UP_TURNS = 2 * TURNS_PER_S
 """Sent first and not measured: connections and caches are made with the first batches."""
 _POLL_S = 0.5
+_READY_WITHIN_S = 120.0
 _WITHIN_S = 600.0
 _ALERT_WITHIN_S = 30.0
 _TICK_S = 0.01
@@ -56,16 +57,23 @@ class Backlog(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[RoleProcess]:
-    """The role, ready."""
-    log = settings.data_dir / f"{settings.topic_prefix}.log"
-    role = RoleProcess("sessions", settings, log=log)
-    role.start()
+async def running(
+    settings: Settings, *names: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[list[RoleProcess]]:
+    """Roles of these names, all ready; their logs lie in the data directory."""
+    logs = settings.data_dir / "logs"
+    roles = [
+        RoleProcess(name, settings, log=logs / f"{settings.topic_prefix}-{n}.log", extra_environment=environment)
+        for n, name in enumerate(names)
+    ]
     try:
-        await role.ready()
-        yield role
+        for role in roles:
+            role.start()
+        await asyncio.gather(*(role.ready(_READY_WITHIN_S) for role in roles))
+        yield roles
     finally:
-        role.stop()
+        with ThreadPoolExecutor(len(roles)) as pool:
+            list(pool.map(RoleProcess.stop, roles))
 
 
 async def take_backlog(settings: Settings, turns: int) -> Backlog:
@@ -76,7 +84,7 @@ async def take_backlog(settings: Settings, turns: int) -> Backlog:
     Raises:
         BenchFailed: It ended, or did not fold everything in time.
     """
-    async with running(settings) as role, httpx.AsyncClient() as client, asyncio.timeout(_WITHIN_S):
+    async with running(settings, "sessions") as (role,), httpx.AsyncClient() as client, asyncio.timeout(_WITHIN_S):
         samples = await scrape(client, role)
         while samples["turns_folded_total"] < turns:
             await asyncio.sleep(_POLL_S)
@@ -153,7 +161,10 @@ async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
     """
     alerts = ALERTS.full_name(settings.topic_prefix)
     places = [TopicPartition(alerts, number) for number in await require_topic(settings.kafka, alerts)]
-    async with running(settings) as role, consumer(settings.kafka, auto_offset_reset="earliest") as client:
+    async with (
+        running(settings, "sessions") as (role,),
+        consumer(settings.kafka, auto_offset_reset="earliest") as client,
+    ):
         client.assign(places)
         traffic, turns = Traffic(), _WARM_UP_TURNS + round(seconds * TURNS_PER_S)
         due_s: dict[tuple[str, int], float] = {}
@@ -168,22 +179,14 @@ async def alert_latencies_ms(settings: Settings, seconds: float) -> list[float]:
 
 async def _send(settings: Settings, traffic: Traffic, turns: int, due_s: dict[tuple[str, int], float]) -> None:
     """Warm up, then note when each alarming turn is due; send all of them on time."""
-    topic = TURNS.full_name(settings.topic_prefix)
-    producer = AIOKafkaProducer(**client_options(settings.kafka))
-    await producer.start()
-    try:
-        began_s, began = perf_counter(), datetime.now(UTC)
-        for n in range(turns):
-            after_s = n / TURNS_PER_S
-            if (early_s := began_s + after_s - perf_counter()) > 0:
-                await asyncio.sleep(max(early_s, _TICK_S))
-            turn = traffic.alarming(n, began + timedelta(seconds=after_s))
+    began_s, began = perf_counter(), datetime.now(UTC)
+    async with producing(settings) as producer:
+        async for due, n in paced(range(turns), TURNS_PER_S, tick_s=_TICK_S):
+            turn = traffic.alarming(n, began + timedelta(seconds=due - began_s))
             if n >= _WARM_UP_TURNS and traffic.alarms(n):
-                due_s[turn.session_id, turn.turn] = began_s + after_s
-            await producer.send(topic, encode(turn), key=turn.session_id.encode())
+                due_s[turn.session_id, turn.turn] = due
+            await send(producer, settings, turn)
         await producer.flush()
-    finally:
-        await producer.stop()
 
 
 async def _receive(

@@ -7,25 +7,23 @@ that whatever slows the machine for a while slows them all; ratios are taken wit
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
+from statistics import median
 
+import numpy as np
 from msgspec import Struct
 
 from jobs.lab.bench.contender import CONTENDERS, missing_package, run_contender
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.figures import SESSIONS_ROLE, BenchFailed, Report, Round, Timing, summarise
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.measuring import SESSIONS_ROLE, BenchFailed, Say, Timing, medians, spread
+from jobs.lab.bench.page_parts import number
 from jobs.lab.bench.sessions_role import Backlog, alert_latencies_ms, take_backlog
 from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
-from streams.settings import Settings, load_settings
+from jobs.shared.output import Output
 
-PARTITIONS = 4
 _PER_EVENT = ("per_event_faust", "quix")
-
-Say = Callable[[str], None]
 
 
 class Size(Struct, frozen=True):
@@ -48,45 +46,152 @@ FULL = Size(runs=3, turns=20_000, per_event_turns=4_000, latency_seconds=10.0)
 QUICK = Size(runs=1, turns=5_000, per_event_turns=1_000, latency_seconds=2.0)
 
 
-def stream_settings(bootstrap: str, home: Path) -> Settings:
-    """Fresh topics with four partitions and a policy as it comes; nothing of the user's own settings but the cluster.
+RATIO_OF = {
+    "plain_fold": "ratio_plain_fold",
+    "per_event_faust": "ratio_per_event_faust",
+    "quix": "ratio_quix",
+    "bytewax": "ratio_bytewax",
+    "raw_read": "ratio_raw_read",
+}
+"""Contender → key under which the sessions role is compared with it."""
 
-    Args:
-        bootstrap: Address of the broker.
-        home: Where contenders keep local state and logs.
+
+class Latency(Struct, frozen=True):
+    """From the moment a turn was due to be sent to the receipt of the alert that it raised, milliseconds."""
+
+    p50: float
+    p99: float
+    alerts: int
+    """Alerts that were measured, over all runs."""
+
+
+class Round(Struct, frozen=True):
+    """One run of each contender over the same log, one after the other.
+
+    Attributes:
+        timings: Contender → its time; a contender that is not installed is missing.
+        latencies_ms: Of each alert.
+        changelog_bytes_per_turn: Of the sessions role.
+        mb_per_10000_sessions: State of the sessions role.
+        turn_bytes: Mean size of a turn's record value.
+        stage_us_per_turn: Stage of the sessions role → microseconds per turn.
     """
-    return load_settings(
-        kafka={"bootstrap": bootstrap, "partitions": PARTITIONS},
-        topic_prefix=f"bench-{uuid.uuid4().hex[:8]}",
-        data_dir=home,
+
+    timings: dict[str, Timing]
+    latencies_ms: list[float]
+    changelog_bytes_per_turn: float
+    mb_per_10000_sessions: float
+    turn_bytes: float
+    stage_us_per_turn: dict[str, float]
+
+
+class Report(Struct, frozen=True):
+    """Medians over rounds. A ratio is the sessions role's throughput divided by the contender's, round by round.
+
+    Attributes:
+        turns_per_s: Of the sessions role.
+        mb_per_10000_sessions: Megabytes (10⁶) of state that the role keeps, without Python's own overhead.
+        absolute_turns_per_s: Contender → throughput.
+        stage_us_per_turn: Of the sessions role, by stage; `other` is what no stage covers.
+        rounds: The figures of each round under the keys of this report; the percentiles as `alert_latency_ms_p50` and
+            `alert_latency_ms_p99`, throughputs as `<contender>_turns_per_s`.
+        spread: Each of these keys → smallest and largest over the rounds.
+        load_average_at_start: Over the last minute, before anything was started.
+    """
+
+    turns_per_s: float
+    ratio_plain_fold: float | None
+    ratio_per_event_faust: float | None
+    ratio_quix: float | None
+    ratio_bytewax: float | None
+    ratio_raw_read: float | None
+    alert_latency_ms: Latency
+    changelog_bytes_per_turn: float
+    mb_per_10000_sessions: float
+    turn_bytes: float
+    absolute_turns_per_s: dict[str, float]
+    stage_us_per_turn: dict[str, float]
+    rounds: list[dict[str, float]]
+    spread: dict[str, tuple[float, float]]
+    runs: int
+    turns: int
+    load_average_at_start: float
+    cpus: int
+
+
+def latency(rounds: Sequence[Sequence[float]]) -> Latency:
+    """Median over rounds of each round's percentiles (`numpy.percentile`, linear).
+
+    Raises:
+        BenchFailed: A round without an alert.
+    """
+    if not all(rounds):
+        raise BenchFailed("no alert arrived in a run: look at the policy's `alerts.single_turn_risk`")
+    p50, p99 = (median(float(np.percentile(values, q)) for values in rounds) for q in (50, 99))
+    return Latency(p50=p50, p99=p99, alerts=sum(map(len, rounds)))
+
+
+def figures_of(measured: Round) -> dict[str, float]:
+    """One round's figures, under the keys that `Report.rounds` has."""
+    rates = {name: timing.turns_per_s for name, timing in measured.timings.items()}
+    one = latency([measured.latencies_ms])
+    return {
+        "turns_per_s": rates[SESSIONS_ROLE],
+        **{key: rates[SESSIONS_ROLE] / rates[name] for name, key in RATIO_OF.items() if name in rates},
+        "alert_latency_ms_p50": one.p50,
+        "alert_latency_ms_p99": one.p99,
+        "changelog_bytes_per_turn": measured.changelog_bytes_per_turn,
+        "mb_per_10000_sessions": measured.mb_per_10000_sessions,
+        **{f"{name}_turns_per_s": rate for name, rate in rates.items()},
+    }
+
+
+def summarise(rounds: Sequence[Round], *, turns: int, load_average: float, cpus: int) -> Report:
+    """The report of all rounds.
+
+    Raises:
+        BenchFailed: A round in which too few turns or no alert were measured.
+    """
+    by_round = [figures_of(each) for each in rounds]
+    middle = medians(by_round)
+    return Report(
+        turns_per_s=middle["turns_per_s"],
+        **{key: middle.get(key) for key in RATIO_OF.values()},
+        alert_latency_ms=latency([each.latencies_ms for each in rounds]),
+        changelog_bytes_per_turn=middle["changelog_bytes_per_turn"],
+        mb_per_10000_sessions=middle["mb_per_10000_sessions"],
+        turn_bytes=median(each.turn_bytes for each in rounds),
+        absolute_turns_per_s=medians([{n: t.turns_per_s for n, t in each.timings.items()} for each in rounds]),
+        stage_us_per_turn=medians([each.stage_us_per_turn for each in rounds]),
+        rounds=by_round,
+        spread={key: spread(by_round, key) for key in middle},
+        runs=len(rounds),
+        turns=turns,
+        load_average_at_start=load_average,
+        cpus=cpus,
     )
 
 
 async def measure(ground: Ground, size: Size, *, say: Say) -> Report:
     """Run everything.
 
-    Args:
-        ground: A broker without other work, and an empty folder.
-        size: How much.
-        say: Called with what is going on.
-
     Raises:
         BenchFailed: A contender failed, or a run was too short to be measured.
     """
     rounds = []
-    for number in range(size.runs):
-        say(f"run {number + 1} of {size.runs}")
-        rounds.append(await _round(ground, size, number, say))
+    for run in range(size.runs):
+        say(f"run {run + 1} of {size.runs}")
+        rounds.append(await _round(ground, size, run, say))
     return summarise(rounds, turns=size.turns, load_average=ground.load_average, cpus=os.cpu_count() or 1)
 
 
-async def _round(ground: Ground, size: Size, number: int, say: Say) -> Round:
-    settings = stream_settings(ground.bootstrap, ground.home)
+async def _round(ground: Ground, size: Size, run: int, say: Say) -> Round:
+    settings = ground.settings()
     await apply_topics(settings)
-    turn_bytes = await send_all(settings, Traffic(number).backlog(size.turns, ends_at=datetime.now(UTC)))
+    turn_bytes = await send_all(settings, Traffic(run).backlog(size.turns, ends_at=datetime.now(UTC)))
     timings: dict[str, Timing] = {}
     backlog: Backlog | None = None
-    for name in order(number):
+    for name in order(run):
         if name == SESSIONS_ROLE:
             backlog = await take_backlog(settings, size.turns)
             timings[name] = backlog.timing
@@ -96,7 +201,7 @@ async def _round(ground: Ground, size: Size, number: int, say: Say) -> Round:
         say(f"  {name}: {timings[name].turns_per_s:,.0f} turns/s")
     if backlog is None:
         raise BenchFailed("the sessions role was not measured")
-    alerting = stream_settings(ground.bootstrap, ground.home)
+    alerting = ground.settings()
     await apply_topics(alerting)
     return Round(
         timings=timings,
@@ -117,3 +222,33 @@ def order(number: int) -> list[str]:
     names = [SESSIONS_ROLE, *(name for name in CONTENDERS if missing_package(name) is None)]
     first = number % len(names)
     return names[first:] + names[:first]
+
+
+def show(printed: Output, report: Report) -> None:
+    """Print the tables."""
+    printed.message(
+        f"rounds: {report.runs}, turns in each: {report.turns:,}, CPUs: {report.cpus}, load average before: "
+        f"{report.load_average_at_start:.2f}"
+    )
+    printed.rows("Throughput, latency, size", figure_rows(report))
+    printed.rows("What a turn costs the role", stage_rows(report))
+
+
+def figure_rows(report: Report) -> Iterator[dict[str, str]]:
+    """Every figure of the rounds, ratios as such."""
+    latency = report.alert_latency_ms
+    middle: dict[str, float | None] = {
+        **{f"{name}_turns_per_s": rate for name, rate in report.absolute_turns_per_s.items()},
+        "alert_latency_ms_p50": latency.p50,
+        "alert_latency_ms_p99": latency.p99,
+    }
+    for key, (smallest, largest) in report.spread.items():
+        median = middle[key] if key in middle else getattr(report, key)
+        yield {"figure": key, "median": number(median), "min": number(smallest), "max": number(largest)}
+
+
+def stage_rows(report: Report) -> Iterator[dict[str, str]]:
+    """Stage, microseconds per turn and share, dearest first."""
+    total = sum(report.stage_us_per_turn.values())
+    for name, us in sorted(report.stage_us_per_turn.items(), key=lambda item: -item[1]):
+        yield {"stage": name, "µs per turn": f"{us:.1f}", "share": f"{us / total:.0%}"}

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from statistics import median
+from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from jobs.lab.bench.environment import Ground
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.topics_match import match_ms
-from jobs.lab.bench.topics_packing import PackingRow, packing_rows, unpack_ms
-from jobs.lab.bench.topics_ratio import Ratio, Say, conversations_of, fold_ratio, role_ratio, traffic_turns
-from jobs.lab.bench.topics_search import Probes, probe_packed
-from jobs.lab.bench.topics_walk import TWENTY, Walked, long_sessions, walk
+from jobs.lab.bench.machine import Ground
+from jobs.lab.bench.measuring import BenchFailed, Figure, Say, at_least, at_most, held_row
+from jobs.lab.bench.topics_ratio import (
+    PackingRow,
+    Ratio,
+    conversations_of,
+    fold_ratio,
+    packing_rows,
+    role_ratio,
+    traffic_turns,
+    unpack_ms,
+)
+from jobs.lab.bench.topics_work import TWENTY, Probes, Walked, long_sessions, match_ms, probe_packed, walk
 from jobs.lab.eval.topics_dialogues import Dialogue
+from jobs.shared.output import Output
 from models.policy import Policy
 from streams.ports import Embedder
 
@@ -31,6 +40,11 @@ KB_FOR_20_TOPICS = 400.0
 THROUGHPUT_RATIO = 0.6
 FOLD_RUNS = 3
 _KB = 1_000
+_TIMED = (
+    "add_ms", "match_ms", "unpack_ms", "unpack_deflate_ms", "add_with_compaction_ms", "add_with_unpacking_ms",
+)  # fmt: skip
+_RATIOS = ("ratio_throughput", "ratio_fold", "ratio_fold_traffic")
+_SIZES = ("kb_per_topic", "kb_for_20_topics")
 
 
 class Size(Struct, frozen=True):
@@ -61,17 +75,6 @@ class Times(Struct, frozen=True):
     median: float
     p99: float
     count: int
-
-
-class Figure(Struct, frozen=True):
-    """A figure and the seed's or the project's limit."""
-
-    figure: str
-    measured: float
-    limit: float
-    at_least: bool
-    unit: str
-    reached: bool
 
 
 class Kilobytes(Struct, frozen=True):
@@ -139,14 +142,6 @@ async def measure(
 ) -> Report:
     """Measure everything.
 
-    Args:
-        dialogues: What is said.
-        embedder: Whose vectors are matched.
-        policy: The rules, with this embedder's threshold.
-        size: How much.
-        ground: A broker for the sessions role, entered when it is wanted; None leaves the role out.
-        say: Called with what is going on.
-
     Raises:
         BenchFailed: The conversations are too short, or the role failed.
     """
@@ -200,20 +195,20 @@ async def measure(
 def held_figures(report: Report) -> list[Figure]:
     """Every figure with a limit, the slowest of a hundred where it is a time, the largest where it is a size."""
     figures = [
-        _at_most("add_ms, median", report.add_ms.median, ADD_MS, "ms"),
-        _at_most("add_ms, p99", report.add_ms.p99, ADD_MS, "ms"),
-        _at_most("match_ms at 20 topics, p99", report.match_ms.p99, MATCH_MS, "ms"),
-        _at_most("unpack_ms at 50 messages, p99", report.unpack_ms.p99, UNPACK_MS, "ms"),
+        at_most("add_ms, median", report.add_ms.median, ADD_MS, "ms"),
+        at_most("add_ms, p99", report.add_ms.p99, ADD_MS, "ms"),
+        at_most("match_ms at 20 topics, p99", report.match_ms.p99, MATCH_MS, "ms"),
+        at_most("unpack_ms at 50 messages, p99", report.unpack_ms.p99, UNPACK_MS, "ms"),
     ]
     for row in report.packing:
         what = f"saved at {row.messages} messages"
-        figures.append(_at_least(f"{what}, gzip and base64", row.gzip_base64_saves_percent, SAVES_PERCENT, "%"))
-        figures.append(_at_least(f"{what}, deflate", row.deflate_saves_percent, SAVES_PERCENT, "%"))
-    figures.append(_at_most("kb_per_topic, largest", report.kb_per_topic.largest, KB_PER_TOPIC, "KB"))
+        figures.append(at_least(f"{what}, gzip and base64", row.gzip_base64_saves_percent, SAVES_PERCENT, "%"))
+        figures.append(at_least(f"{what}, deflate", row.deflate_saves_percent, SAVES_PERCENT, "%"))
+    figures.append(at_most("kb_per_topic, largest", report.kb_per_topic.largest, KB_PER_TOPIC, "KB"))
     if report.kb_for_20_topics is not None:
-        figures.append(_at_most("kb_for_20_topics, largest", report.kb_for_20_topics.largest, KB_FOR_20_TOPICS, "KB"))
+        figures.append(at_most("kb_for_20_topics, largest", report.kb_for_20_topics.largest, KB_FOR_20_TOPICS, "KB"))
     if report.ratio_throughput is not None:
-        figures.append(_at_least("ratio_throughput", report.ratio_throughput.ratio, THROUGHPUT_RATIO, "×"))
+        figures.append(at_least("ratio_throughput", report.ratio_throughput.ratio, THROUGHPUT_RATIO, "×"))
     return figures
 
 
@@ -230,14 +225,6 @@ def _kilobytes(sizes_bytes: Sequence[int]) -> Kilobytes:
     return Kilobytes(median(sizes_bytes) / _KB, max(sizes_bytes) / _KB)
 
 
-def _at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
-    return Figure(figure, measured, limit, at_least=False, unit=unit, reached=measured <= limit)
-
-
-def _at_least(figure: str, measured: float, limit: float, unit: str) -> Figure:
-    return Figure(figure, measured, limit, at_least=True, unit=unit, reached=measured >= limit)
-
-
 def _notes(walked: Walked, packing: Sequence[PackingRow], role: Ratio | None) -> list[str]:
     """What was not measured, and what base64 costs."""
     notes = []
@@ -251,3 +238,43 @@ def _notes(walked: Walked, packing: Sequence[PackingRow], role: Ratio | None) ->
     if role is None:
         notes.append("the sessions role was not run: ratio_fold is the fold alone, where topics weigh most")
     return notes
+
+
+def show(printed: Output, report: Report) -> None:
+    """Print the tables, then what there is to say about them."""
+    printed.message(
+        f"{report.dialogues:,} dialogues as {report.sessions} long sessions of {report.turns:,} turns; "
+        f"{report.embedder} at {report.similarity_threshold:g}; load average before: {report.load_average_at_start:.2f}"
+    )
+    printed.rows("What is held to", [held_row(figure) for figure in report.held])
+    printed.rows("Time, CPU ms", _rows(report, _TIMED, lambda each: {
+        "median": f"{each.median:.3f}", "p99": f"{each.p99:.3f}", "count": str(each.count),
+    }))  # fmt: skip
+    printed.rows("Packing", map(_short, report.packing))
+    printed.rows("Throughput with topics to that without", _rows(report, _RATIOS, lambda each: {
+        "ratio": f"{each.ratio:.2f}",
+        "rounds": " ".join(f"{one:.2f}" for one in each.rounds),
+        "with, turns/s": f"{each.with_topics_turns_per_s:,.0f}",
+        "without, turns/s": f"{each.without_topics_turns_per_s:,.0f}",
+    }))  # fmt: skip
+    printed.rows("State, KB of 1,000 bytes", _rows(report, _SIZES, lambda each: {
+        "median": f"{each.median:.1f}", "largest": f"{each.largest:.1f}",
+    }))  # fmt: skip
+    printed.rows("Packed messages, searched for", [_short(report.probes)])
+    for note in report.notes:
+        printed.message(note)
+
+
+def _rows(report: Report, names: Sequence[str], row: Callable[[Any], dict[str, str]]) -> Iterator[dict[str, str]]:
+    """A row for each of these figures that was measured."""
+    for name in names:
+        if (measured := getattr(report, name)) is not None:
+            yield {"what": name, **row(measured)}
+
+
+def _short(row: Struct) -> dict[str, str]:
+    """Each value in three figures."""
+    return {
+        name: f"{value:.3g}" if isinstance(value, float) else "" if value is None else f"{value}"
+        for name, value in msgspec.to_builtins(row).items()
+    }

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaProducer
 
 from jobs.demo.conversations import Conversation, load_conversations
-from models.events import Turn
+from models.events import SessionEnded, Turn
 from models.events.topics import TURNS
 from models.wire.codec import encode
+from models.wire.envelope import headers_for
 from streams.kafka.client import client_options
 from streams.settings import Settings
 
@@ -26,6 +29,7 @@ TURNS_PER_ALARM = 10
 _ALARMING_RISK = 0.97
 _QUIET_RISK = 0.05
 _SENDS_AT_ONCE = 2_000
+_Item = TypeVar("_Item")
 
 
 class Traffic:
@@ -97,6 +101,42 @@ def _turn(
     )
 
 
+@asynccontextmanager
+async def producing(settings: Settings, **options: Any) -> AsyncIterator[AIOKafkaProducer]:
+    """A producer for the cluster."""
+    producer = AIOKafkaProducer(**client_options(settings.kafka), **options)
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def send(producer: AIOKafkaProducer, settings: Settings, event: Turn | SessionEnded) -> Any:
+    """Write an event to `turns.v1`; what is given back ends when it is acknowledged."""
+    topic = TURNS.full_name(settings.topic_prefix)
+    key, headers = event.session_id.encode(), headers_for(event)
+    return await producer.send(topic, encode(event), key=key, headers=headers)
+
+
+async def paced(
+    items: Iterable[_Item], per_s: float | None, *, tick_s: float = 0.0
+) -> AsyncIterator[tuple[float, _Item]]:
+    """Each item when it is due, with that time (`perf_counter`), so that a sender that falls behind hides nothing.
+
+    Args:
+        items: One after the other.
+        per_s: So many a second; none: at once.
+        tick_s: What is waited at the least, if anything.
+    """
+    began_s = perf_counter()
+    for n, item in enumerate(items):
+        due_s = began_s if per_s is None else began_s + n / per_s
+        if per_s is not None and (early_s := due_s - perf_counter()) > 0:
+            await asyncio.sleep(max(early_s, tick_s))
+        yield due_s, item
+
+
 async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
     """Write turns to `turns.v1`, all acknowledged on return.
 
@@ -104,11 +144,9 @@ async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
         Mean bytes of a record's value.
     """
     topic = TURNS.full_name(settings.topic_prefix)
-    producer = AIOKafkaProducer(**client_options(settings.kafka), linger_ms=5)
-    await producer.start()
     sizes: list[int] = []
     pending: list[Any] = []
-    try:
+    async with producing(settings, linger_ms=5) as producer:
         for turn in turns:
             value = encode(turn)
             sizes.append(len(value))
@@ -117,6 +155,4 @@ async def send_all(settings: Settings, turns: Iterable[Turn]) -> float:
                 await asyncio.gather(*pending)
                 pending.clear()
         await asyncio.gather(*pending)
-    finally:
-        await producer.stop()
     return sum(sizes) / len(sizes)

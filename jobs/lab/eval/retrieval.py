@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from time import perf_counter
 
-from jobs.lab.bench.environment import Ground, own_ground
+from jobs.lab.bench.machine import Ground, own_ground
 from jobs.lab.eval.retrieval_questions import Dialogues, Question
 from jobs.lab.eval.retrieval_scoring import DEPTHS, Answer, Report, query_times, session_recalls, turn_recalls
 from jobs.operate.topics import apply_topics

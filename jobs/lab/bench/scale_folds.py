@@ -1,7 +1,7 @@
-"""Cost of a turn, and memory, with many open sessions: fold and table in a process of their own.
+"""Cost of a turn early and late in a session: one session, the pure fold, a turn at a time.
 
-`python -m jobs.lab.bench.scale_sessions SESSIONS TURNS_EACH PASSES` prints its figures as JSON. Every session is
-filled by the fold itself; nothing is copied, so that memory is what the role would need for them.
+At each position the same words are said, after a history of other ones: what differs is only how long the session is.
+A turn is a micro-batch of its own, so that each one reads its session's state and writes it: the dearest case.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gc
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from statistics import median
 
@@ -18,12 +18,113 @@ import msgspec
 import psutil
 from msgspec import Struct
 
-from jobs.lab.bench.figures import BenchFailed
-from jobs.lab.bench.prepared import InMemory, Prepared
+from jobs.lab.bench.folds import InMemory, Prepared
+from jobs.lab.bench.measuring import BenchFailed, Say
 from models.policy import Policy
 from streams.settings import load_settings
 from streams.state.memory import MemoryTable
 from streams.wiring import policy_of
+
+POSITIONS = (10, 100, 1_000, 10_000)
+"""Numbers of the turns whose cost is measured; the first is the one that others are compared with."""
+REACH_TURNS = 5
+"""A position is measured over the five turns up to it and the five after it."""
+_SESSION = "bench-long"
+_SPACING = timedelta(seconds=20)
+
+
+class LengthCost(Struct, frozen=True):
+    """What a turn costs at one length of its session.
+
+    Attributes:
+        turn: Number of the turn.
+        us_per_turn: Microseconds of CPU time of the fold, reading and writing the state in memory included.
+        ratio: To the first position, taken over the same words in the same run.
+        state_bytes: Of the session there.
+    """
+
+    turn: int
+    us_per_turn: float
+    ratio: float
+    state_bytes: int
+
+
+class _History:
+    """A session as it stands before a position, to be gone on from any number of times."""
+
+    def __init__(self, stood: InMemory, turn: int) -> None:
+        self.turn = turn
+        self.state_bytes = stood.table.size_bytes
+        self._entities = {name: dict(parts) for name, parts in stood.table.entities.items()}
+
+    def go_on(self, policy: Policy) -> InMemory:
+        table = MemoryTable()
+        for name, parts in self._entities.items():
+            table.put(name, parts)
+        return InMemory(policy, table)
+
+
+def measure_lengths(*, runs: int, probes: int, say: Say) -> list[LengthCost]:
+    """Cost at each of `POSITIONS`.
+
+    Args:
+        runs: Histories that begin at another line; medians are taken over them.
+        probes: Runs of words said at every position, per history.
+        say: Called with what is going on.
+    """
+    policy = policy_of(load_settings())
+    prepared = Prepared(policy)
+    costs: list[list[list[float]]] = []
+    sizes: list[list[int]] = []
+    for run in range(runs):
+        say(f"session length, run {run + 1} of {runs}")
+        histories = _histories(prepared, policy, first_line=run * len(prepared.lines) // runs)
+        sizes.append([history.state_bytes for history in histories])
+        costs.append(_probe(prepared, policy, histories, probes))
+    return summarise_lengths(costs, sizes)
+
+
+def _histories(prepared: Prepared, policy: Policy, *, first_line: int) -> list[_History]:
+    session, found = InMemory(policy), []
+    starts = {position - REACH_TURNS for position in POSITIONS}
+    for turn in range(max(starts) + 1):
+        if turn in starts:
+            found.append(_History(session, turn))
+        session.take([prepared.line(first_line + turn, _SESSION, turn, turn, turn * _SPACING)])
+    return found
+
+
+def _probe(prepared: Prepared, policy: Policy, histories: Sequence[_History], probes: int) -> list[list[float]]:
+    """CPU seconds per turn, by position and probe. A probe goes round all positions before the next one begins."""
+    gc.collect()
+    found: list[list[float]] = [[] for _ in histories]
+    for probe in range(probes):
+        for place, history in enumerate(histories):
+            session = history.go_on(policy)
+            turns = range(history.turn, history.turn + 2 * REACH_TURNS)
+            said = [
+                prepared.line(probe * len(turns) + n, _SESSION, turn, turn, turn * _SPACING)
+                for n, turn in enumerate(turns)
+            ]
+            found[place].append(sum(session.take([arrival]) for arrival in said) / len(said))
+    return found
+
+
+def summarise_lengths(costs: Sequence[Sequence[Sequence[float]]], sizes: Sequence[Sequence[int]]) -> list[LengthCost]:
+    """Medians over probes, then over runs.
+
+    Args:
+        costs: CPU seconds per turn by run, position and probe.
+        sizes: Bytes of state by run and position.
+    """
+    found = []
+    for place, turn in enumerate(POSITIONS):
+        by_run = [median(run[place]) for run in costs]
+        ratios = [median(here / first for here, first in zip(run[place], run[0], strict=True)) for run in costs]
+        state_bytes = round(median(size[place] for size in sizes))
+        found.append(LengthCost(turn, median(by_run) * 1e6, median(ratios), state_bytes))
+    return found
+
 
 REFERENCE_SESSIONS = 1_000
 """So many sessions stand beside, in the same process: the ratio is taken to them, turn about."""
@@ -96,7 +197,7 @@ class Population:
                     batch.append(self._prepared.turn(session, turn, offset, offset * spacing))
                     offset += 1
                 self.memory.take(batch)
-        if (still := self.memory.open_sessions) != self._sessions:
+        if (still := self.memory.fold.open_sessions) != self._sessions:
             raise BenchFailed(f"{still:,} of {self._sessions:,} sessions are open: look at `partition.open_sessions`")
 
     def probe(self, rng: random.Random) -> float:
@@ -109,7 +210,9 @@ class Population:
         batch, table = [], self.memory.table
         for place, session in enumerate(chosen):
             self._after += _PROBE_SPACING
-            batch.append(self._prepared.turn(session, self._next_turn, self.memory.next_offset + place, self._after))
+            batch.append(
+                self._prepared.turn(session, self._next_turn, self.memory.fold.offset + 1 + place, self._after)
+            )
         before = {arrival.event.session_id: dict(table.entities[arrival.event.session_id]) for arrival in batch}
         seconds = self.memory.take(batch)
         for session_id, parts in before.items():
@@ -148,7 +251,7 @@ def cost_of(sessions: int, turns_each: int, passes: int) -> SessionsCost:
 
 
 def measure_sessions(
-    counts: Sequence[int], *, turns_each: int, passes: int, say: Callable[[str], None]
+    counts: Sequence[int], *, turns_each: int, passes: int, say: Say
 ) -> tuple[list[SessionsCost], list[str]]:
     """Measure each count in a process of its own, the smallest first.
 
@@ -187,7 +290,7 @@ def does_not_fit(sessions: int, *, bytes_each: float, free_bytes: int) -> str | 
 
 def _in_child(sessions: int, turns_each: int, passes: int) -> SessionsCost:
     arguments = [str(number) for number in (sessions, turns_each, passes)]
-    command = [sys.executable, "-m", "jobs.lab.bench.scale_sessions", *arguments]
+    command = [sys.executable, "-m", "jobs.lab.bench.scale_folds", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, check=True, timeout=_WITHIN_S)  # noqa: S603 - our own
     except subprocess.CalledProcessError as error:

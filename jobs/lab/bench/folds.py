@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from time import process_time
+from typing import Any
 
 import msgspec
 from aiokafka.structs import ConsumerRecord
 
 from jobs.demo.conversations import load_conversations
-from jobs.lab.bench.event_fold import record_of
-from models.events import Position, Turn
+from models.events import OutputEvent, Position, SessionEnded, Turn
 from models.events.topics import TURNS
 from models.partition.sessions import Arrival, PartitionFold
 from models.policy import Policy
 from models.risk.scorer import RuleScorer
+from models.wire.arrival import Command
 from models.wire.codec import encode
 from streams.inference.intake import Intake
 from streams.settings import load_settings
@@ -23,6 +24,7 @@ from streams.state.changelog import keyed
 from streams.state.memory import MemoryTable
 from streams.wiring import stream_embedder_of
 
+BATCH_RECORDS = 500
 BEGINS = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 """Event time of the first turn."""
 
@@ -52,7 +54,7 @@ class Prepared:
                         timestamp=BEGINS,
                     )
                 )
-            self._conversations.append(intake.take(map(_record, said)).arrivals)
+            self._conversations.append(intake.take(records_of(said)).arrivals)
         self.lines = [arrival for arrivals in self._conversations for arrival in arrivals]
 
     def line(self, number: int, session_id: str, turn: int, offset: int, after: timedelta) -> Arrival:
@@ -74,43 +76,63 @@ class Prepared:
 
 
 class InMemory:
-    """One partition's fold and table, as the sessions role has them, without a changelog."""
+    """One partition's fold and table, as a role has them, without a changelog.
 
-    def __init__(self, policy: Policy, table: MemoryTable | None = None) -> None:
+    Args:
+        policy: The rules.
+        table: Its state; none: an empty one.
+        kind: Makes the fold of a partition over the state.
+
+    Attributes:
+        outputs: What came of the last micro-batch.
+    """
+
+    def __init__(
+        self, policy: Policy, table: MemoryTable | None = None, kind: Callable[..., Any] = PartitionFold
+    ) -> None:
         self.table = table or MemoryTable()
-        self._fold = PartitionFold(self.table.entities, policy)
+        self.fold = kind(self.table.entities, policy)
+        self.outputs: list[OutputEvent] = []
 
-    @property
-    def next_offset(self) -> int:
-        """Where the next arrival stands in the log."""
-        return self._fold.offset + 1
-
-    @property
-    def open_sessions(self) -> int:
-        """Sessions that are open."""
-        return self._fold.open_sessions
-
-    def take(self, arrivals: Sequence[Arrival]) -> float:
+    def take(self, arrivals: Sequence[Arrival] | Sequence[Command]) -> float:
         """Fold a micro-batch and keep its state.
 
         Returns:
             Seconds of CPU time: the fold waits for nothing, and what else runs on the machine takes none of it.
         """
+        outputs = list[OutputEvent]()
         began_s = process_time()
-        for folded in self._fold.fold(arrivals):
+        for folded in self.fold.fold(arrivals):
             self.table.apply(keyed(folded.changed), offset=folded.offset, applied=0, tail=None, now_ms=0)
+            outputs += folded.outputs
+        self.outputs = outputs
         return process_time() - began_s
 
 
-def _record(turn: Turn) -> ConsumerRecord:
-    return record_of(
-        topic=TURNS.name,
-        partition=0,
-        offset=turn.turn,
-        timestamp_ms=round(turn.timestamp.timestamp() * 1000),
-        key=turn.session_id.encode(),
-        value=encode(turn),
-    )
+def time_fold(partition: InMemory, arrivals: Sequence[Arrival] | Sequence[Command]) -> tuple[float, list[OutputEvent]]:
+    """Seconds of CPU time of folding these in micro-batches, and all that came of it."""
+    seconds, outputs = 0.0, list[OutputEvent]()
+    for first in range(0, len(arrivals), BATCH_RECORDS):
+        seconds += partition.take(arrivals[first : first + BATCH_RECORDS])
+        outputs += partition.outputs
+    return seconds, outputs
+
+
+def record_of(  # noqa: PLR0917 - as the record itself has them
+    topic: str, offset: int, timestamp_ms: int, key: bytes, value: bytes, partition: int = 0
+) -> ConsumerRecord:
+    """A record as aiokafka has it."""
+    return ConsumerRecord(topic, partition, offset, timestamp_ms, 1, key, value, None, len(key), len(value), ())
+
+
+def records_of(events: Iterable[Turn | SessionEnded]) -> list[ConsumerRecord]:
+    """A partition of `turns.v1` with these events, each at its own time."""
+    return [
+        record_of(
+            TURNS.name, offset, round(event.timestamp.timestamp() * 1000), event.session_id.encode(), encode(event)
+        )
+        for offset, event in enumerate(events)
+    ]
 
 
 def _as(line: Arrival, session_id: str, turn: int, offset: int, after: timedelta) -> Arrival:

@@ -1,15 +1,36 @@
-"""The page's section about escalation: the trained scorer, on families it has not seen, beside the seed's formulas."""
+"""The page's sections about what is remembered and told: pictures and goals of evaluations, and escalation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import mean
 
-from jobs.lab.bench.page_parts import Held, Measured, Picture, Section, Table, held, number, number_table
-from jobs.shared.charts import Curve, Series, draw_curves, draw_grouped_bars
+from jobs.lab.bench.page_parts import (
+    Held,
+    Measured,
+    Picture,
+    Section,
+    Table,
+    curve_picture,
+    held,
+    number,
+    number_table,
+    points,
+)
+from jobs.shared.charts import Curve, Series, draw_grouped_bars
 
-_SAID = (
+_RECALL_GOALS = {"wordllama": 0.70, "minilm": 0.73}
+"""R@10 of turns, questions 1-4, that each embedder is held to; sessions are held to the same in both."""
+_SESSIONS_GOAL = 0.93
+_FACTS_GOALS = {"precision": 0.9, "recall": 0.7}
+_STATEMENTS_GOALS = {
+    ("held_out",): "statements: F1 on held-out messages",
+    ("by_split", "foreign"): "statements: F1 on messages of teams (`foreign`)",
+}
+_STATEMENTS_GOAL = 0.8
+_SHARES = {"right": "right episode", "same_user": "others of the user", "foreign": "other users'"}
+_ESCALATION_SAID = (
     "Labelled dialogues through the fold that the sessions role runs, by the seed's formulas (`rules`) and by the "
     "trained scorer. `family left out`: each dialogue is judged by a scorer trained without anything from its hand. A "
     "session counts as alerted if an alert was raised; its score is its highest after any turn. The first user turn "
@@ -27,14 +48,71 @@ _OVERALL = {
 _TENTHS = [f"{tenth * 10}-{tenth * 10 + 10} %" for tenth in range(10)]
 
 
+def _topic_curves(measured: Measured) -> list[Picture]:
+    rows, embedder = measured.rows("curve"), measured.text("embedder")
+    bonuses = dict.fromkeys(bonus for row in rows if (bonus := row.number("active_bonus")) is not None)
+    curves = [
+        Curve(
+            f"bonus {number(bonus) or 0}",
+            points([row for row in rows if row.number("active_bonus") == bonus], "threshold", "f1"),
+        )
+        for bonus in bonuses
+    ]
+    return curve_picture(
+        f"eval-topics-{embedder}.svg", "F1 of pairs by cosine threshold", curves, log_x=False, label_points=False,
+        title=f"Messages put into the right topic, {embedder}",
+        x_label="cosine above which a message joins a topic", y_label="F1 of pairs",
+    )  # fmt: skip
+
+
+def _distances(measured: Measured) -> list[Picture]:
+    embedder = measured.text("embedder")
+    return curve_picture(
+        f"eval-tiers-{embedder}.svg", "share of episodes by cosine distance to a question",
+        [Curve(name, points(measured.rows("shares"), "distance", key)) for key, name in _SHARES.items()],
+        log_x=False, label_points=False,
+        title=f"Episodes nearer to a question, {embedder}", x_label="cosine distance", y_label="share nearer",
+    )  # fmt: skip
+
+
+def _retrieval_held(measured: Measured) -> list[Held]:
+    embedder = measured.text("embedder")
+    goals = {"turns": _RECALL_GOALS.get(embedder, 0.0), "sessions": _SESSIONS_GOAL}
+    return [
+        figure
+        for kind, goal in goals.items()
+        for figure in held(
+            f"recall@10 of {kind}, {embedder}, questions 1-4", measured.number(kind, "1-4", "recall@10"), at_least=goal
+        )
+    ]
+
+
+def _facts_held(measured: Measured) -> list[Held]:
+    return [
+        figure
+        for key, goal in _FACTS_GOALS.items()
+        for figure in held(
+            f"facts: {key} on held-out messages", measured.number("by_split", "test", key), at_least=goal
+        )
+    ]
+
+
+def _statements_held(measured: Measured) -> list[Held]:
+    return [
+        figure
+        for path, what in _STATEMENTS_GOALS.items()
+        for figure in held(what, measured.number(*path, "f1"), at_least=_STATEMENTS_GOAL)
+    ]
+
+
 def escalation_section(measured: Measured) -> Section:
     """Alerts, scores, delays and probabilities of one back-test; what is held to, of its last contender."""
     outcomes = measured.rows("outcomes")
     named = [(outcome.text("policy"), outcome) for outcome in outcomes]
     return Section(
         title="Escalation",
-        said=[_SAID],
-        held=_held(outcomes[-1]) if outcomes else [],
+        said=[_ESCALATION_SAID],
+        held=_escalation_held(outcomes[-1]) if outcomes else [],
         tables=[
             _alerts(named),
             number_table("", _OVERALL, [(name, part) for name, each in named if (part := each.part("overall"))]),
@@ -46,11 +124,11 @@ def escalation_section(measured: Measured) -> Section:
     )
 
 
-def _held(outcome: Measured) -> list[Held]:
+def _escalation_held(outcome: Measured) -> list[Held]:
     rates = [outcome.number("by_app", app, "false_alarm_ratio") for app in outcome.names("by_app")]
     known = [rate for rate in rates if rate is not None]
     areas = outcome.numbers("roc_auc_by_app").values()
-    recalls = [recall for rate, recall in _points(outcome.rows("curve")) if rate == _MOST_FALSE_ALARMS]
+    recalls = [recall for rate, recall in _curve(outcome.rows("curve")) if rate == _MOST_FALSE_ALARMS]
     name = f"escalation, {outcome.text('policy')}"
     return [
         *held(f"{name}: ROC-AUC, mean of sources", mean(areas) if areas else None, at_least=_LEAST_AUC),
@@ -121,23 +199,15 @@ def _reliability(name: str, outcome: Measured) -> Table:
 
 def _pictures(named: Sequence[tuple[str, Measured]]) -> list[Picture]:
     last, outcome = named[-1]
-    shown = [(name, each.rows("curve")) for name, each in named]
-    shown.append((f"{last}, first turn alone", outcome.rows("first_turn")))
-    curves = [Curve(name, points) for name, rows in shown if (points := _points(rows))]
-    drawn = []
-    if curves:
-        draw = partial(
-            draw_curves,
-            title="Recall by the share of benign sessions that alert",
-            x_label="false alarms",
-            y_label="recall",
-            curves=curves,
-            log_x=False,
-            label_points=False,
-        )
-        drawn.append(
-            Picture("escalation-curve.svg", "Recall by false-alarm rate, with the first turn alone beside it", draw)
-        )
+    shown = [
+        *((name, each.rows("curve")) for name, each in named),
+        (f"{last}, first turn alone", outcome.rows("first_turn")),
+    ]
+    drawn = curve_picture(
+        "escalation-curve.svg", "Recall by false-alarm rate, with the first turn alone beside it",
+        [Curve(name, _curve(rows)) for name, rows in shown], log_x=False, label_points=False,
+        title="Recall by the share of benign sessions that alert", x_label="false alarms", y_label="recall",
+    )  # fmt: skip
     for file, ratio, title in (
         ("escalation-false-alarms.svg", "false_alarm_ratio", "Share of each benign source that alerts"),
         ("escalation-recall.svg", "recall", "Share of each escalating source that alerts"),
@@ -147,15 +217,8 @@ def _pictures(named: Sequence[tuple[str, Measured]]) -> list[Picture]:
             drawn.append(_bars(file, title, "share of sessions", [app for app, _ in parts], series))
     delays = [Series(name, _counts(outcome)) for name, outcome in named]
     if any(any(each.values) for each in delays):
-        drawn.append(
-            _bars(
-                "escalation-delay.svg",
-                "Escalating sessions by the share of their turns until the alert",
-                "sessions",
-                _TENTHS,
-                delays,
-            )
-        )
+        title = "Escalating sessions by the share of their turns until the alert"
+        drawn.append(_bars("escalation-delay.svg", title, "sessions", _TENTHS, delays))
     return drawn
 
 
@@ -168,9 +231,17 @@ def _bars(file: str, title: str, x_label: str, rows: Sequence[str], series: Sequ
     return Picture(file, title, partial(draw_grouped_bars, title=title, x_label=x_label, rows=rows, series=series))
 
 
-def _points(curve: Sequence[Measured]) -> list[tuple[float, float]]:
+def _curve(curve: Sequence[Measured]) -> list[tuple[float, float]]:
     """The recall that some rates of false alarms give; empty without a curve."""
     known = [(row.number("false_alarm_ratio") or 0.0, row.number("recall") or 0.0) for row in curve]
     if not known:
         return []
     return [(rate, max((recall for at, recall in known if at <= rate), default=0.0)) for rate in _RATES]
+
+
+HELD: Mapping[str, Callable[[Measured], list[Held]]] = {
+    "eval-retrieval": _retrieval_held,
+    "eval-facts": _facts_held,
+    "eval-extraction": _statements_held,
+}
+PICTURES: Mapping[str, Callable[[Measured], list[Picture]]] = {"eval-topics": _topic_curves, "eval-tiers": _distances}

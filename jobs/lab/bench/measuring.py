@@ -1,0 +1,251 @@
+"""Common parts of the benchmarks: timings, medians and percentiles, figures beside their limits, own processes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct, to_builtins
+
+from models.errors import TurntideError
+
+SESSIONS_ROLE = "sessions_role"
+
+
+Say = Callable[[str], None]
+"""Called with what is going on."""
+
+
+class BenchFailed(TurntideError):  # noqa: N818 - it says what happened
+    """A run gave nothing that can be measured."""
+
+
+class Timing(Struct, frozen=True):
+    """Turns taken in a time, start-up left out."""
+
+    turns: int
+    seconds: float
+
+    @property
+    def turns_per_s(self) -> float:
+        """Throughput.
+
+        Raises:
+            BenchFailed: Too few turns for a time to be seen.
+        """
+        if self.turns <= 0 or self.seconds <= 0:
+            raise BenchFailed(f"{self.turns} turns in {self.seconds:g} s is no measurement: run with more turns")
+        return self.turns / self.seconds
+
+
+def ratio(ours: Sequence[Timing], theirs: Sequence[Timing]) -> float:
+    """Median over rounds of our throughput divided by theirs in the same round.
+
+    Pairing leaves out what slows a whole round, such as a busy machine.
+
+    >>> ratio([Timing(100, 1.0), Timing(30, 1.0)], [Timing(50, 1.0), Timing(10, 1.0)])
+    2.5
+    """
+    return median(a.turns_per_s / b.turns_per_s for a, b in zip(ours, theirs, strict=True))
+
+
+def medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Median by name, over the rows that have it.
+
+    >>> medians([{"a": 1.0}, {"a": 3.0, "b": 5.0}])
+    {'a': 2.0, 'b': 5.0}
+    """
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: median(row[name] for row in rows if name in row) for name in names}
+
+
+def spread(rows: Sequence[Mapping[str, float]], key: str) -> tuple[float, float]:
+    """Smallest and largest value of a key over the rows that have it.
+
+    >>> spread([{"a": 2.0}, {"a": 1.0}, {}], "a")
+    (1.0, 2.0)
+    """
+    values = [row[key] for row in rows if key in row]
+    return min(values), max(values)
+
+
+WARM_UP_TURNS = 500
+"""Not timed: connections, caches, first allocations. Of a short run, a quarter."""
+
+
+class Stopwatch:
+    """Counts turns and times those after the warm-up.
+
+    Args:
+        turns: How many are taken, the warm-up among them; none: without end.
+    """
+
+    def __init__(self, turns: int | None) -> None:
+        self._turns = turns
+        self._warm_up = min(WARM_UP_TURNS, (turns or 0) // 4)
+        self._taken = 0
+        self._began_s = self._ended_s = perf_counter()
+
+    @property
+    def done(self) -> bool:
+        """Whether all were taken."""
+        return self._taken == self._turns
+
+    def took_one(self) -> bool:
+        """Count a turn; whether it was the last."""
+        self._taken += 1
+        if self._taken == self._warm_up:
+            self._began_s = perf_counter()
+        if self.done:
+            self._ended_s = perf_counter()
+        return self.done
+
+    def timing(self) -> Timing:
+        """From the end of the warm-up to the last turn."""
+        return Timing(self._taken - self._warm_up, self._ended_s - self._began_s)
+
+
+_LOG_TAIL_CHARS = 2_000
+
+
+async def printed_by(
+    name: str, command: Sequence[str], environment: Mapping[str, str], *, within_s: float, too_slow: str
+) -> bytes:
+    """What the process prints; it is killed if it does not end in time.
+
+    Args:
+        name: Whose it is, for messages.
+        command: The command line.
+        environment: Its variables.
+        within_s: How long it may take.
+        too_slow: What it did not do in that time, and what helps.
+
+    Raises:
+        BenchFailed: It ended badly or not in time; the message holds the end of its log.
+    """
+    child = await asyncio.create_subprocess_exec(
+        *command,
+        env=dict(environment),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(within_s):
+            printed, log = await child.communicate()
+    except TimeoutError:
+        raise BenchFailed(f"{name} did not {too_slow}") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode:
+        raise BenchFailed(f"{name} ended with code {child.returncode}:\n{log.decode()[-_LOG_TAIL_CHARS:]}")
+    return printed
+
+
+class Figure(Struct, frozen=True):
+    """A figure and what it is held to."""
+
+    figure: str
+    measured: float
+    limit: float
+    at_least: bool
+    unit: str
+    reached: bool
+
+
+def at_most(figure: str, measured: float, limit: float, unit: str) -> Figure:
+    """A figure that must not be more than its limit."""
+    return Figure(figure, measured, limit, at_least=False, unit=unit, reached=measured <= limit)
+
+
+def at_least(figure: str, measured: float, limit: float, unit: str) -> Figure:
+    """A figure that must not be less than its limit."""
+    return Figure(figure, measured, limit, at_least=True, unit=unit, reached=measured >= limit)
+
+
+def held_row(figure: Figure) -> dict[str, str]:
+    """A figure beside its limit, for people."""
+    return {
+        "figure": figure.figure,
+        "held to": f"{'≥' if figure.at_least else '≤'} {figure.limit:g} {figure.unit}",
+        "measured": f"{figure.measured:.3g} {figure.unit}",
+        "": "reached" if figure.reached else "missed",
+    }
+
+
+class Spread(NamedTuple):
+    """Milliseconds (`numpy.percentile`, linear)."""
+
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+def spread_ms(times_ms: Sequence[float]) -> Spread:
+    """Median, and the slowest of twenty and of a hundred.
+
+    >>> spread_ms([1.0, 2.0, 3.0]).p50_ms
+    2.0
+    """
+    return Spread(*np.percentile(times_ms, (50, 95, 99)).tolist())
+
+
+class Times(Struct, frozen=True):
+    """Milliseconds of something, one after the other."""
+
+    what: str
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    count: int
+
+
+def times(what: str, values_ms: Sequence[float]) -> Times:
+    """Percentiles of something."""
+    return Times(what, *spread_ms(values_ms), count=len(values_ms))
+
+
+def rounded(figures: Struct) -> dict[str, Any]:
+    """The fields of a row with three decimals, for people; without their unit, which stands in the title."""
+    values: dict[str, Any] = to_builtins(figures)
+    return {
+        name.removesuffix("_ms") if isinstance(figures, Times) else name: round(value, 3)
+        if isinstance(value, float)
+        else value
+        for name, value in values.items()
+    }
+
+
+def peak_mb() -> float:
+    """Most memory of this process so far, megabytes (10⁶); 0 where the system does not tell.
+
+    `wait4` cannot say: a process that was started by a large one counts that one's memory as its own.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0.0
+    found = [line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(found[0]) * 1_024 / 1_000_000 if found else 0.0
+
+
+def _run_and_note_peak() -> None:
+    """Run a command line of ours; its first argument names the file for the most memory it had."""
+    from jobs.cli import main as run
+
+    file, *sys.argv[1:] = sys.argv[1:]
+    try:
+        run()
+    finally:
+        Path(file).write_text(str(peak_mb()))
+
+
+if __name__ == "__main__":
+    _run_and_note_peak()

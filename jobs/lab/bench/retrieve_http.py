@@ -1,0 +1,399 @@
+"""Requests at a steady rate, sent by locust from a process of its own, to the API over a store in another.
+
+`python -m jobs.lab.bench.retrieve_http send FILE`: the file holds a `Load` as JSON, and it prints a `Loaded`. The times
+at which requests are due are fixed before the first one is sent, and a time runs from there: where the server (or this
+process) falls behind, the wait counts. Locust's own `constant_throughput` starts the next interval when the last answer
+came, so that a server that stalls is simply asked less; here each user keeps its own timetable instead.
+
+`python -m jobs.lab.bench.retrieve_http serve FOLDER`: what the index role serves, without what it indexes: the same
+app, limits and tools over the same Qdrant Edge. It prints its port and ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import count, cycle
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
+
+import msgspec
+import psutil
+from msgspec import Struct
+
+from jobs.lab.bench.measuring import BenchFailed, printed_by, spread_ms
+from jobs.operate.worker import run_until_stopped
+from streams.api.assembly import memory_api
+from streams.http.health import create_api, serve
+from streams.http.security import access_of
+from streams.index.edge import EdgeStore
+from streams.observe.telemetry import configure_logging, metrics
+from streams.settings import load_settings
+from streams.wiring import embedder_of, policy_of
+
+CONNECTIONS = 32
+"""Users, each with a connection of its own; half of what the API answers at once by default."""
+WARM_UP_S = 3.0
+"""Not counted: connections, caches, first allocations."""
+_LEAD_S = 1.5
+"""Until all users are there."""
+_LATE_S = 5.0
+"""A request that is so far behind its time ends the run for its user: the rate is not reached, more tells nothing."""
+_LOOK_EVERY_S = 0.2
+_MOST_ERRORS = 5
+_OK = 200
+_SPARE_S = 60.0
+
+
+class Load(Struct, frozen=True):
+    """What is to be sent.
+
+    Attributes:
+        url: Whole address of the route.
+        bodies: JSON of the requests, taken in turn; none: GET.
+        rate: Requests a second.
+        seconds: For how long, the warm-up left out.
+    """
+
+    url: str
+    bodies: list[str]
+    rate: float
+    seconds: float
+
+
+class Loaded(Struct, frozen=True):
+    """What came back; a request in the warm-up counts nowhere.
+
+    Attributes:
+        latencies_ms: Of each answer, from the moment its request was due.
+        answer_ms: The same from the moment it was sent.
+        seconds: From the first request's due time to the last answer.
+        errors: Answers that were none, or of another status than 200.
+        error_kinds: Some of them.
+        cpu_s: Of the sending process.
+    """
+
+    latencies_ms: list[float]
+    answer_ms: list[float]
+    seconds: float
+    errors: int
+    error_kinds: list[str]
+    cpu_s: float
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return len(self.latencies_ms) / self.seconds if self.seconds > 0 else 0.0
+
+
+async def send(load: Load, environment: Mapping[str, str], folder: Path) -> Loaded:
+    """Send from a process of its own.
+
+    Args:
+        load: What.
+        environment: Of the process.
+        folder: Where what is to be sent can be left for it.
+
+    Raises:
+        BenchFailed: Locust is not installed, or ended badly.
+    """
+    if find_spec("locust") is None:
+        raise BenchFailed("locust sends the requests and is not installed: `uv run --group bench turntide bench …`")
+    plan = folder / "load.json"
+    plan.write_bytes(msgspec.json.encode(load))
+    printed = await printed_by(
+        "locust",
+        [sys.executable, "-m", __name__, "send", str(plan)],
+        environment,
+        within_s=load.seconds + _SPARE_S,
+        too_slow="end: is the machine overloaded?",
+    )
+    return msgspec.json.decode(printed, type=Loaded)
+
+
+class Timetable:
+    """When each request is due, fixed before the first one is sent.
+
+    Args:
+        load: What is to be sent.
+        now_s: `perf_counter`.
+
+    Attributes:
+        began_s: When the first one is due.
+        counts_from_s: The end of the warm-up.
+        ends_s: From here on none is due.
+    """
+
+    def __init__(self, load: Load, now_s: float) -> None:
+        self._interval_s = CONNECTIONS / load.rate
+        self.began_s = now_s + _LEAD_S
+        self.counts_from_s = self.began_s + WARM_UP_S
+        self.ends_s = self.counts_from_s + load.seconds
+
+    def due_s(self, user: int, n: int) -> float:
+        """When request `n` of a user is due."""
+        return self.began_s + n * self._interval_s + user * self._interval_s / CONNECTIONS
+
+
+class _Notes:
+    """What came back to all users."""
+
+    def __init__(self, counts_from_s: float) -> None:
+        self._counts_from_s = self.last_s = counts_from_s
+        self.latencies_ms: list[float] = []
+        self.answer_ms: list[float] = []
+        self.errors: list[str] = []
+
+    def note(self, due_s: float, sent_s: float, error: str) -> None:
+        """Note an answer that is just there."""
+        now_s = perf_counter()
+        if due_s < self._counts_from_s:
+            return
+        self.last_s = now_s
+        if error:
+            self.errors.append(error)
+            return
+        self.latencies_ms.append((now_s - due_s) * 1_000)
+        self.answer_ms.append((now_s - sent_s) * 1_000)
+
+
+def _asker(locust: Any, load: Load, table: Timetable, notes: _Notes) -> type:
+    """A kind of locust user that keeps the timetable."""
+    stop_user = import_module("locust.exception").StopUser
+    sleep = import_module("gevent").sleep
+    bodies = cycle([body.encode() for body in load.bodies] or [b""])
+    numbers = count()
+    method, headers = ("POST", {"Content-Type": "application/json"}) if load.bodies else ("GET", {})
+
+    def on_start(user: Any) -> None:
+        user.number, user.n = next(numbers), 0
+
+    def ask(user: Any) -> None:
+        due_s = table.due_s(user.number, user.n)
+        user.n += 1
+        if due_s >= table.ends_s or perf_counter() - due_s > _LATE_S:
+            raise stop_user
+        sleep(max(0.0, due_s - perf_counter()))
+        sent_s = perf_counter()
+        answer = user.client.request(method, load.url, data=next(bodies) or None, headers=headers)
+        notes.note(due_s, sent_s, "" if answer.status_code == _OK else f"{answer.status_code} {answer.error or ''}")
+
+    members = {
+        "on_start": on_start,
+        "tasks": [ask],
+        "wait_time": locust.constant(0),
+        "host": load.url,
+        "network_timeout": _LATE_S,
+    }
+    return type("Asker", (locust.FastHttpUser,), members)
+
+
+def run(load: Load) -> Loaded:
+    """Send from this process, which locust takes over."""
+    locust, gevent = import_module("locust"), import_module("gevent")
+    environment = import_module("locust.env").Environment
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # a pause here would be read as one of the server
+    table = Timetable(load, perf_counter())
+    notes = _Notes(table.counts_from_s)
+    runner = environment(user_classes=[_asker(locust, load, table, notes)]).create_local_runner()
+    runner.start(CONNECTIONS, spawn_rate=CONNECTIONS)
+    gevent.sleep(max(0.0, table.counts_from_s - perf_counter()))
+    cpu_s = process_time()
+    while perf_counter() < table.ends_s + _LATE_S and runner.user_count:
+        gevent.sleep(_LOOK_EVERY_S)
+    cpu_s = process_time() - cpu_s
+    runner.quit()
+    return Loaded(
+        latencies_ms=notes.latencies_ms,
+        answer_ms=notes.answer_ms,
+        seconds=notes.last_s - table.counts_from_s,
+        errors=len(notes.errors),
+        error_kinds=sorted(set(notes.errors))[:_MOST_ERRORS],
+        cpu_s=cpu_s,
+    )
+
+
+_STARTS_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 30.0
+_LOG_TAIL_CHARS = 2_000
+
+
+class Server(NamedTuple):
+    """The process that answers."""
+
+    url: str
+    pid: int
+
+    def cpu_s(self) -> float:
+        """Seconds of CPU that it has used."""
+        times = psutil.Process(self.pid).cpu_times()
+        return float(times.user + times.system)
+
+
+@asynccontextmanager
+async def serving(folder: Path, environment: Mapping[str, str], log: Path) -> AsyncIterator[Server]:
+    """Serve a store while the context is open.
+
+    Args:
+        folder: Of the store; no other process has it open.
+        environment: Of the process.
+        log: Where its messages go.
+
+    Raises:
+        BenchFailed: It does not start.
+    """
+    with log.open("wb") as messages:
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", __name__, "serve", str(folder)),
+            env=dict(environment),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=messages,
+        )
+    if child.stdin is None or child.stdout is None:
+        raise BenchFailed("the server has no pipes")
+    try:
+        async with asyncio.timeout(_STARTS_WITHIN_S):
+            port = (await child.stdout.readline()).decode().strip()
+        if not port:
+            raise BenchFailed(f"the server did not start:\n{_tail(log)}")
+        yield Server(f"http://127.0.0.1:{port}", child.pid)
+    finally:
+        child.stdin.close()
+        try:
+            async with asyncio.timeout(_ENDS_WITHIN_S):
+                await child.wait()
+        except TimeoutError:
+            child.kill()
+            await child.wait()
+
+
+def _tail(log: Path) -> str:
+    return log.read_text(errors="replace")[-_LOG_TAIL_CHARS:]
+
+
+async def _serve(folder: Path, stop: asyncio.Event) -> None:
+    settings = load_settings()
+    embedder = embedder_of(settings)
+    store = EdgeStore(folder, embedder=embedder.name)
+    served = memory_api(store, embedder, policy_of(settings), settings.http, topic_prefix=settings.topic_prefix)
+    api = create_api(
+        ready=lambda: (True, "ready"),
+        registry=metrics.registry,
+        routes=served.routes,
+        access=access_of(settings.http),
+        endpoints=served.endpoints,
+        limits=settings.http,
+    )
+    try:
+        async with serve(api) as port:
+            gc.freeze()  # as a role does once it is started
+            print(port, flush=True)  # noqa: T201 - for the process that started this one
+            await stop.wait()
+    finally:
+        await store.close()
+
+
+_KEPT_UP = 0.98
+"""Of the wanted rate: at the end of a run some requests are still due."""
+
+
+class Within(Struct, frozen=True):
+    """A route's work inside the process, one question after the other, milliseconds."""
+
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+class Route(Struct, frozen=True):
+    """A route over HTTP; times run from the moment a request was due.
+
+    Attributes:
+        requests: That were answered, the warm-up left out.
+        rate: Answers a second.
+        errors: Requests without an answer of status 200.
+        error_kinds: Some of them.
+        answer_p99_ms: From the moment a request was sent: the difference is what the sender was late.
+        server_cpus: CPUs that the server used, on average, 1 for a whole one.
+        client_cpus: The same of the sender.
+        inside: The same work without HTTP.
+    """
+
+    path: str
+    requests: int
+    rate: float
+    errors: int
+    error_kinds: list[str]
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+    max_ms: float
+    answer_p99_ms: float
+    server_cpus: float
+    client_cpus: float
+    inside: Within | None = None
+
+    def keeps_up(self, rate: float) -> bool:
+        """Whether every request was answered, as many a second as were wanted."""
+        return not self.errors and self.rate >= _KEPT_UP * rate
+
+    @property
+    def ratio_p99(self) -> float | None:
+        """Over HTTP divided by inside."""
+        return None if self.inside is None else self.p99_ms / self.inside.p99_ms
+
+
+def route_of(path: str, loaded: Loaded, *, server_cpus: float) -> Route:
+    """What a run of requests amounts to.
+
+    Raises:
+        BenchFailed: Not one was answered.
+    """
+    if not loaded.latencies_ms:
+        raise BenchFailed(f"no answer from {path}: {'; '.join(loaded.error_kinds) or 'nothing was sent'}")
+    return Route(
+        path,
+        len(loaded.latencies_ms),
+        loaded.rate,
+        loaded.errors,
+        loaded.error_kinds,
+        *spread_ms(loaded.latencies_ms),
+        max_ms=max(loaded.latencies_ms),
+        answer_p99_ms=spread_ms(loaded.answer_ms).p99_ms,
+        server_cpus=server_cpus,
+        client_cpus=loaded.cpu_s / loaded.seconds,
+    )
+
+
+async def time_http(  # noqa: PLR0917 - one request's whole surroundings
+    server: Server,
+    path: str,
+    bodies: list[str],
+    rate: float,
+    seconds: float,
+    environment: Mapping[str, str],
+    home: Path,
+) -> Route:
+    """One route at a rate, asked with these bodies in turn."""
+    cpu_s = server.cpu_s()
+    loaded = await send(Load(server.url + path, bodies, rate, seconds), environment, home)
+    return route_of(path, loaded, server_cpus=(server.cpu_s() - cpu_s) / (loaded.seconds + WARM_UP_S))
+
+
+if __name__ == "__main__":
+    what, where = sys.argv[1:]
+    if what == "send":
+        wanted = msgspec.json.decode(Path(where).read_bytes(), type=Load)
+        sys.stdout.buffer.write(msgspec.json.encode(run(wanted)))
+    else:
+        configure_logging(level="warning")
+        run_until_stopped(lambda stop: _serve(Path(where), stop), exit_with_parent=True, within_s=_ENDS_WITHIN_S)
