@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.lab.eval.ratios import cell, cells
+from jobs.lab.eval.ratios import cell, cells, group_rows
 from jobs.shared.output import Output, OutputFormat
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def extraction_command(
 def show(printed: Output, report: Report, *, show_misses: bool) -> None:
     """Print the tables and what they say."""
     printed.rows("By split and type", figure_rows(report))
-    printed.rows("By difficulty", difficulty_rows(report))
+    printed.rows("By difficulty", group_rows(report.by_difficulty, "difficulty"))
     if show_misses:
         printed.rows("Missed or wrong", _miss_rows(report))
     printed.message(
@@ -105,13 +105,6 @@ def figure_rows(report: Report) -> Iterator[dict[str, str]]:
     yield {"what": "seed's, held out"} | cells(report.seed_patterns_held_out)
     yield {"what": "held out"} | cells(report.held_out)
     yield {"what": "all"} | cells(report.all)
-
-
-def difficulty_rows(report: Report) -> Iterator[dict[str, str]]:
-    """A row for each difficulty."""
-    for name, figures in report.by_difficulty.items():
-        row = {"difficulty": name, "messages": str(figures.messages)}
-        yield row | cells(figures) | {"clean": cell(figures.clean)}
 
 
 def _miss_rows(report: Report) -> Iterator[dict[str, str]]:

@@ -9,7 +9,7 @@ from time import perf_counter
 from msgspec import Struct
 
 from jobs.lab.eval.extraction_sentences import LabelledSentence, LabelledStatement
-from jobs.lab.eval.ratios import Figures, figures_of
+from jobs.lab.eval.ratios import Figures, GroupFigures, figures_of, group_figures, grouped
 from models.events.base import Role
 from models.events.project_items import MemoryType
 from models.language.statements.extraction import Found
@@ -23,13 +23,6 @@ _SEED_PATTERNS = (
 )
 """Seed 004, Automatic Extraction, as they stand there."""
 _ROUNDS = 5
-
-
-class DifficultyFigures(Figures, frozen=True):
-    """Of the messages of one difficulty; `clean` is the share of those that state nothing where nothing was found."""
-
-    messages: int
-    clean: float | None
 
 
 class Miss(Struct, frozen=True):
@@ -51,7 +44,7 @@ class Report(Struct, frozen=True):
     """Of all splits but `dev`."""
     by_split: dict[str, Figures]
     by_type: dict[str, Figures]
-    by_difficulty: dict[str, DifficultyFigures]
+    by_difficulty: dict[str, GroupFigures]
     subjects: Figures
     """Of statements whose type is right: a wrong subject counts against precision, an absent one against recall."""
     seed_patterns: Figures
@@ -89,11 +82,11 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
     return Report(
         all=rules,
         held_out=_figures(_held_out(judged)),
-        by_split={name: _figures(group) for name, group in _groups(judged, lambda each: each.sentence.split).items()},
+        by_split={name: _figures(group) for name, group in grouped(judged, lambda each: each.sentence.split).items()},
         by_type={type_.value: _figures(judged, type_) for type_ in MemoryType},
         by_difficulty={
             name: _of_difficulty(group)
-            for name, group in _groups(judged, lambda each: each.sentence.difficulty).items()
+            for name, group in grouped(judged, lambda each: each.sentence.difficulty).items()
         },
         subjects=_subjects(judged),
         seed_patterns=patterns,
@@ -156,28 +149,13 @@ def _subjects(judged: Iterable[_Judged]) -> Figures:
     return figures_of(right, gold=gold, found=found)
 
 
-def _of_difficulty(judged: Sequence[_Judged]) -> DifficultyFigures:
-    figures = _figures(judged)
-    return DifficultyFigures(
-        precision=figures.precision,
-        recall=figures.recall,
-        f1=figures.f1,
-        gold=figures.gold,
-        found=figures.found,
-        messages=len(judged),
-        clean=_share_clean([each for each in judged if not each.sentence.expected]),
-    )
+def _of_difficulty(judged: Sequence[_Judged]) -> GroupFigures:
+    clean = _share_clean([each for each in judged if not each.sentence.expected])
+    return group_figures(_figures(judged), messages=len(judged), clean=clean)
 
 
 def _held_out(judged: Iterable[_Judged]) -> list[_Judged]:
     return [each for each in judged if each.sentence.split != "dev"]
-
-
-def _groups(judged: Iterable[_Judged], by: Callable[[_Judged], str]) -> dict[str, list[_Judged]]:
-    groups: dict[str, list[_Judged]] = {}
-    for each in judged:
-        groups.setdefault(by(each), []).append(each)
-    return groups
 
 
 def _share_clean(negatives: Sequence[_Judged]) -> float | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.lab.eval.ratios import cell, cells
+from jobs.lab.eval.ratios import cell, cells, group_rows
 from jobs.shared.output import Output, OutputFormat
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def facts_command(
 def show(printed: Output, report: Report, *, show_misses: bool) -> None:
     """Print the tables and what they say."""
     printed.rows("By category", category_rows(report))
-    printed.rows("By kind of message", kind_rows(report))
+    printed.rows("By kind of message", group_rows(report.by_kind, "kind"))
     if show_misses:
         printed.rows("Missed or wrong", _miss_rows(report))
     clean = cell(report.negatives_clean)
@@ -92,13 +92,6 @@ def category_rows(report: Report) -> Iterator[dict[str, str]]:
         yield {"what": f"split {name}"} | cells(figures)
     yield {"what": "retractions"} | cells(report.retractions)
     yield {"what": "all facts"} | cells(report)
-
-
-def kind_rows(report: Report) -> Iterator[dict[str, str]]:
-    """A row for each kind of message."""
-    for kind, figures in report.by_kind.items():
-        row = {"kind": kind, "messages": str(figures.messages)}
-        yield row | cells(figures) | {"clean": cell(figures.clean)}
 
 
 def _miss_rows(report: Report) -> Iterator[dict[str, str]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from jobs.lab.eval.facts_messages import LabelledFact, LabelledMessage, LabelledRetraction
-from jobs.lab.eval.ratios import Figures, figures_of
+from jobs.lab.eval.ratios import Figures, GroupFigures, figures_of, group_figures, grouped
 from models.events.user import ExtractedFact, FactCategory, Retraction
 from models.policy.user import FactPolicy
 
@@ -42,13 +43,6 @@ class Extracted(Protocol):
 Extract = Callable[[str], Extracted]
 
 
-class KindFigures(Figures, frozen=True, kw_only=True):
-    """Facts of one kind of message; `clean` is the share of those with nothing to say where nothing was found."""
-
-    messages: int
-    clean: float | None
-
-
 class Miss(Struct, frozen=True):
     """A message that was not read as labelled; entries are `category/key=value`, of retractions `-category/key`."""
 
@@ -64,7 +58,7 @@ class Report(Figures, frozen=True):
     """All figures of one extractor on one set."""
 
     by_category: dict[str, Figures]
-    by_kind: dict[str, KindFigures]
+    by_kind: dict[str, GroupFigures]
     by_split: dict[str, Figures]
     retractions: Figures
     messages: int
@@ -101,16 +95,11 @@ def measure(messages: Sequence[LabelledMessage], extract: Extract, policy: FactP
     """
     judged = [_judge(message, extract(message.content), policy) for message in messages]
     negatives = [each for each in judged if each.message.says_nothing]
-    overall = _figures(judged)
     return Report(
-        precision=overall.precision,
-        recall=overall.recall,
-        f1=overall.f1,
-        gold=overall.gold,
-        found=overall.found,
+        **asdict(_figures(judged)),
         by_category={category: _figures(judged, category) for category in FactCategory},
-        by_kind=_by_kind(judged),
-        by_split={name: _figures(group) for name, group in _groups(judged, lambda each: each.message.split).items()},
+        by_kind={name: _of_kind(group) for name, group in grouped(judged, lambda each: each.message.kind).items()},
+        by_split={name: _figures(group) for name, group in grouped(judged, lambda each: each.message.split).items()},
         retractions=_ratios(
             sum(each.retractions_right for each in judged),
             sum(len(each.retractions_missed) for each in judged),
@@ -204,27 +193,9 @@ def _figures(judged: Iterable[_Judged], category: FactCategory | None = None) ->
     return _ratios(*(sum(column) for column in zip(*counts, strict=True))) if counts else _ratios(0, 0, 0)
 
 
-def _groups(judged: Iterable[_Judged], by: Callable[[_Judged], str]) -> Mapping[str, list[_Judged]]:
-    groups: dict[str, list[_Judged]] = {}
-    for each in judged:
-        groups.setdefault(by(each), []).append(each)
-    return groups
-
-
-def _by_kind(judged: Iterable[_Judged]) -> dict[str, KindFigures]:
-    found = {}
-    for kind, group in _groups(judged, lambda each: each.message.kind).items():
-        figures = _figures(group)
-        found[kind] = KindFigures(
-            messages=len(group),
-            precision=figures.precision,
-            recall=figures.recall,
-            f1=figures.f1,
-            gold=figures.gold,
-            found=figures.found,
-            clean=_share_clean([each for each in group if each.message.says_nothing]),
-        )
-    return found
+def _of_kind(judged: Sequence[_Judged]) -> GroupFigures:
+    clean = _share_clean([each for each in judged if each.message.says_nothing])
+    return group_figures(_figures(judged), messages=len(judged), clean=clean)
 
 
 def _share_clean(negatives: Sequence[_Judged]) -> float | None:

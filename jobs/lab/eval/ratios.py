@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
 from msgspec import Struct
+from msgspec.structs import asdict
+
+_Each = TypeVar("_Each")
 
 
 class Figures(Struct, frozen=True):
@@ -21,6 +27,37 @@ class Figures(Struct, frozen=True):
     f1: float | None
     gold: int
     found: int
+
+
+class GroupFigures(Figures, frozen=True, kw_only=True):
+    """Of messages of one kind.
+
+    Attributes:
+        messages: How many there are.
+        clean: Of those that state nothing, the share in which nothing was found.
+    """
+
+    messages: int
+    clean: float | None
+
+
+def group_figures(figures: Figures, *, messages: int, clean: float | None) -> GroupFigures:
+    """Figures with how many messages they are of."""
+    return GroupFigures(**asdict(figures), messages=messages, clean=clean)
+
+
+def group_rows(groups: Mapping[str, GroupFigures], by: str) -> Iterator[dict[str, str]]:
+    """A row of a table for each group; `by` names its first column."""
+    for name, figures in groups.items():
+        yield {by: name, "messages": str(figures.messages)} | cells(figures) | {"clean": cell(figures.clean)}
+
+
+def grouped(every: Iterable[_Each], by: Callable[[_Each], str]) -> dict[str, list[_Each]]:
+    """By a name, in the order in which names come."""
+    groups: dict[str, list[_Each]] = {}
+    for each in every:
+        groups.setdefault(by(each), []).append(each)
+    return groups
 
 
 def figures_of(right: int, *, gold: int, found: int) -> Figures:
