@@ -26,7 +26,7 @@ def demo(
     view: Annotated[bool, typer.Option(help="Keep progress in view, or print plain lines.")] = True,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the summary is printed.")] = OutputFormat.TABLE,
 ) -> None:
-    """Run everything on this machine and watch it work: about a minute and a half, and nothing stays running.
+    """Run everything on this machine and watch it work: about two minutes, and nothing stays running.
 
     Starts a real Apache Kafka (fetched on first use; TURNTIDE_KAFKA=host:port uses yours instead, under a prefix of the
     demo's own that is deleted afterwards), creates the topics, starts the roles sessions, memory, enrich, index and
