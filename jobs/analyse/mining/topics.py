@@ -9,8 +9,8 @@ lot by its id, so days are compared at the lowest rate of them all: a busy day c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 import ibis
@@ -33,15 +33,7 @@ if TYPE_CHECKING:
 _PER_TURNS = 100
 
 
-class Cycling(NamedTuple):
-    """What is said of it."""
-
-    figures: Sequence[Figure]
-    findings: Sequence[Finding]
-    tables: Mapping[str, Shown]
-
-
-def cycling(sessions: pl.DataFrame, asked: Asked) -> Cycling:
+def cycling(sessions: pl.DataFrame, asked: Asked) -> Found:
     """Count returns (A, B, then A again) of sessions.
 
     Args:
@@ -68,7 +60,7 @@ def cycling(sessions: pl.DataFrame, asked: Asked) -> Cycling:
     ]
     meaning = "Returns to a topic that was left (A, B, then A again), by app and by whether the session has an alert."
     table = Shown("Topic cycling", meaning, _by_app(rated), within=("app_id",))
-    return Cycling(figures, _findings(rated, asked), {"cycling": table})
+    return Found(figures, _findings(rated, asked), {"cycling": table})
 
 
 def _by_app(rated: pl.DataFrame) -> pl.DataFrame:
