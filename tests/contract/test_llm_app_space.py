@@ -15,7 +15,6 @@ from models.entities import entity_key
 from models.events import (
     AppMemoriesChanged,
     AppMemoriesCompacted,
-    AppMemorySkipped,
     CompactionRequested,
     ConversationEnded,
     MemoryRequested,
@@ -130,27 +129,3 @@ async def test_a_model_makes_and_compacts_memories(writer: MemoryWriter) -> None
         ("edit", "openai:small", "", "alike")
     ] * 2
     assert "User said: I have boat 2. User said: I have boat 3." in [one.content for one in compacted[0].after]
-
-
-async def test_of_a_model_that_decides_badly_the_oldest_goes(server: StandIn, writer: MemoryWriter) -> None:
-    """A memory that is not there, and a target that is no number."""
-    bad = iter(['{"action": "delete", "targetMemoryId": 999}', '{"action": "delete", "targetMemoryId": "abc"}'])
-    server.say = lambda system, user: say(system, user) if "memory creation" in system else next(bad)
-    told = await remembered(writer, 12)
-    compacted = [event for event in told if isinstance(event, AppMemoriesCompacted)]
-
-    assert [(one.target_memory_id, one.decided_by, one.fallback) for one in compacted] == [
-        (1, "fifo", "unknown_memory"), (2, "fifo", "rubbish")
-    ]  # fmt: skip
-    assert [len(one.after) for one in compacted] == [10, 10]
-
-
-async def test_a_memory_that_a_model_makes_badly_is_skipped(server: StandIn, writer: MemoryWriter) -> None:
-    """Rubbish, and one far too long; the conversation after them is remembered."""
-    bad = iter(["I would rather not.", json.dumps({"content": "boat " * 5_000})])
-    server.say = lambda system, user: next(bad, None) or say(system, user)
-    told = await remembered(writer, 3)
-    standing = [event for event in told if isinstance(event, AppMemoriesChanged)][-1]
-
-    assert [event.reason for event in told if isinstance(event, AppMemorySkipped)] == ["rubbish", "rubbish"]
-    assert (standing.memories, standing.skipped) == (1, 2)

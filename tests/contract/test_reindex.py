@@ -24,7 +24,6 @@ from streams.index.generations import (
     GenerationRecord,
     GenerationStore,
     Progress,
-    generation_name,
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
@@ -439,8 +438,3 @@ async def test_aliases_switch_at_once() -> None:
 
     assert first == switched == ["turns-current", "episodes-current", "facts-current", "users-current"]
     assert (len(page), await source.embedder_of(alias_of("turns"))) == (11, "new")
-
-
-def test_a_generation_s_names_are_names() -> None:
-    """They stay within what stores take."""
-    assert [generation_name("turns", each) for each in (FIRST, "minilm")] == ["turns", "turns-minilm"]

@@ -62,19 +62,6 @@ async def test_nothing_is_known_of_a_user_who_never_spoke(store: VectorStore) ->
         await user.index()
 
 
-async def test_active_facts_come_by_importance(store: VectorStore) -> None:
-    """The most important first, of equals by key; what ended is left out."""
-    user = await with_facts(store)
-
-    assert [(f.key, f.value, f.importance) for f in await user.memory.facts("a", "u")] == [
-        ("name", "Alex", 1.0),
-        ("language", "Python", 0.8),
-        ("city", "Oslo", 0.5),
-        ("editor", "vim", 0.499),
-        ("tea", "likes", 0.4),
-    ]
-
-
 @pytest.mark.parametrize(
     ("least", "keys"),
     [

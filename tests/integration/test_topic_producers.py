@@ -17,7 +17,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from jobs.operate.topics import apply_topics
-from models.events import Role, TopicChanged, Turn
+from models.events import Role, Turn
 from models.events.topics import CONVERSATION_TOPICS, TURNS
 from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
@@ -25,7 +25,7 @@ from models.session.topics.reading import get_full_topic_history
 from models.wire.codec import encode
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of
-from tests.fault_driver import assert_equal_to_replay, events, said, sessions_role, until
+from tests.fault_driver import assert_equal_to_replay, events, said, sessions_role
 from tests.topics_indexed import SUBJECTS
 
 pytestmark = pytest.mark.kafka
@@ -139,23 +139,3 @@ async def test_many_producers_of_one_session_lose_and_double_nothing(settings: S
     assert causes["started"] == len(SESSIONS) * len(SUBJECTS)
     assert {"left", "compacted"} <= set(causes)
     assert {"returned", "unpacked"} & set(causes)  # which of them depends on how the producers' turns met
-
-
-async def test_workers_that_follow_each_other_change_nothing(settings: Settings) -> None:
-    """Workers leave and come while producers send: the same state, and no event but the fold's."""
-    thirds = [range(first, first + TURNS_EACH // 3, WAVE) for first in range(0, TURNS_EACH, TURNS_EACH // 3)]
-    for waves in thirds:
-        before = len(await events(settings, CONVERSATION_TOPICS))
-
-        async def begun(before: int = before) -> bool:
-            return len(await events(settings, CONVERSATION_TOPICS)) > before
-
-        async with sessions_role(settings):
-            driving = asyncio.create_task(drive(settings, waves))
-            await until(begun, "the worker's first topic events")
-        await driving
-    async with sessions_role(settings):
-        settled = await assert_equal_to_replay(settings)
-    expected = {event.id for event in settled.oracle.outputs.values() if isinstance(event, TopicChanged)}
-
-    assert expected == {event.id for event in await events(settings, CONVERSATION_TOPICS)} != set()

@@ -69,13 +69,6 @@ async def test_more_partitions_need_a_word(kafka: str, topic_prefix: str) -> Non
     assert (before, after) == ({2}, {4})
 
 
-async def test_fewer_partitions_cannot_be_had(kafka: str, topic_prefix: str) -> None:
-    """Kafka cannot remove partitions: the error says which setting keeps them."""
-    await apply_topics(settings_for(kafka, topic_prefix, partitions=4))
-    with pytest.raises(ConfigurationError, match="PARTITIONS=4"):
-        await apply_topics(settings_for(kafka, topic_prefix, partitions=2), allow_repartition=True)
-
-
 async def test_asking_creates_nothing(kafka: str, topic_prefix: str) -> None:
     """Comparing and requiring must not bring a topic into being with the broker's defaults."""
     settings = settings_for(kafka, topic_prefix)

@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from models.erasure import Subject
 from models.errors import ConfigurationError
-from models.events.erase import ErasedStore
 from models.events.topics import PROFILES
 from models.policy.archive import RetentionPolicy
 from streams.archive.erasing import erase
-from streams.archive.iceberg.withdraw import withdraw
 from streams.archive.retention import retain
 from streams.archive.schema import RAW, TABLES
 from tests.iceberg_tables import Archive
@@ -108,26 +106,6 @@ def test_an_erased_first_shows_its_repeat(archive: Archive) -> None:
     assert {"theirs", "what about 1?"} == set(archive.read("turns")["content"].to_pylist())
 
 
-def test_no_byte_of_an_erased_session_is_left(archive: Archive) -> None:
-    """Not in data, manifests, statistics, earlier snapshots or the catalog; other days and sessions stay."""
-    mixed = [turn(n // 2, session_id=f"s-{CANARY}", content=CANARY) if n % 2 else turn(n // 2) for n in range(20)]
-    archive.writer.land(buffer_of(mixed), now=NOW)
-    archive.publish("turns")
-    archive.writer.land(buffer_of([turn(50, session_id=f"s-{CANARY}")], first=20, expected=20), now=NOW)
-    archive.publish("turns")
-    before = archive.holding(CANARY)
-
-    erase(archive.writer, _CANARIES, now=NOW)
-    done = archive.publish("turns")["turns"]
-
-    assert {".parquet", ".avro"} <= {Path(name).suffix for name in before}
-    assert archive.holding(CANARY) == []
-    assert (done.rows_deleted, done.rows, done.days_rewritten) == (11, 10, 1)
-    assert archive.differing("turns") == []
-    assert len(archive.table("turns").snapshots()) == 1
-    assert archive.publish("turns")["turns"].snapshot_id == done.snapshot_id
-
-
 def test_what_was_erased_before_it_was_published_never_comes(archive: Archive) -> None:
     """Its offsets are passed over, and the rows after it are published."""
     archive.writer.land(buffer_of([turn(0, session_id=f"s-{CANARY}"), turn(0)]), now=NOW)
@@ -198,25 +176,6 @@ def test_a_large_day_is_written_in_bounded_files(tmp_path: Path) -> None:
     archive.writer.close()
 
 
-def test_a_column_of_the_archive_is_added(archive: Archive) -> None:
-    """Old rows have null there, as in the archive; a struct's new field likewise."""
-    archive.writer.land(buffer_of([profile("p-1", turns=1)], topic=PROFILES), now=NOW)
-    archive.publish("profiles")
-    with archive.writer.transaction() as con:
-        con.execute(f"ALTER TABLE {RAW}.profiles ADD COLUMN later VARCHAR[]")
-        con.execute(f"ALTER TABLE {RAW}.profiles ADD COLUMN slope.later DOUBLE")
-    alone = archive.publish("profiles")["profiles"]
-    archive.writer.land(buffer_of([profile("p-2", turns=1)], topic=PROFILES, first=1, expected=1), now=NOW)
-    with archive.writer.transaction() as con:
-        con.execute(f"UPDATE {RAW}.profiles SET later = ['x', NULL] WHERE id = 'p-2'")  # noqa: S608
-
-    archive.publish("profiles")
-
-    assert alone.rows_added == 0
-    assert archive.read("profiles")["later"].to_pylist().count(None) == 1
-    assert archive.differing("profiles") == []
-
-
 def test_another_archive_is_refused(archive: Archive, tmp_path: Path) -> None:
     """One that stands further back would be passed over without a word."""
     archive.writer.land(buffer_of([turn(0), turn(1)]), now=NOW)
@@ -265,18 +224,3 @@ def test_checksums_beside_files_stay_as_long_as_these(archive: Archive) -> None:
     assert {True} == set(stayed)
     assert [path.exists() for path in files] == [checksum.exists() for checksum in checksums]
     assert not all(path.exists() for path in files)
-
-
-def test_an_erasure_withdraws_what_was_published(archive: Archive) -> None:
-    """It says so by table, and a second look finds nothing; where nothing is published there is nothing to do."""
-    archive.writer.land(buffer_of([turn(0), turn(0, session_id=f"s-{CANARY}")]), now=NOW)
-    before = withdraw(archive.settings, now=NOW)
-    archive.publish()
-    erase(archive.writer, _CANARIES, now=NOW)
-
-    withdrawn = {store.store: store for store in withdraw(archive.settings, now=NOW)}
-
-    assert before == []
-    assert withdrawn["iceberg turns"] == ErasedStore(store="iceberg turns", looked_at=2, removed=1, remaining=0)
-    assert len(TABLES) == len(withdrawn)
-    assert archive.turns() == [("s-1", 0)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from models.events import AlertStatus, Mode, Severity
 from models.events.erase import EraseRequested, EraseScope
 from streams.api.live.board import Board
 from streams.api.live.known import MOST_ALERTS, SPARK_POINTS
-from tests.live_made import AT, alert, at_ms, profile, segment, transition
+from tests.live_made import AT, alert, at_ms, profile, segment
 
 MOST = 1_000
 
@@ -106,22 +105,6 @@ def test_a_label_stays_with_its_alert_through_changes() -> None:
 
 
 # --- what changed
-
-
-def test_who_is_behind_is_told_the_latest_of_each_once() -> None:
-    """Sixty changes of one session are one row; what was known before is not told again."""
-    board = Board()
-    board.take_profile(profile("old"), at_ms())
-    known = board.version
-    for n in range(60):
-        board.take_profile(profile(scores=[n / 100], first=n), at_ms())
-    board.take_alert(alert(), at_ms())
-    page = board.since(known, everything, MOST)
-
-    assert [("s", 0.59)] == [(row.session_id, row.risk) for row in page.sessions]
-    assert ["alert-1"] == [row.alert_id for row in page.alerts]
-    assert (page.upto, page.more) == (board.version, False)
-    assert board.since(page.upto, everything, MOST)[:3] == ([], [], [])
 
 
 def test_only_apps_that_may_be_read_are_told() -> None:
@@ -322,22 +305,3 @@ def test_whom_an_erasure_names_vanishes_at_once(scope: EraseScope, named: dict[s
     board.erase(EraseRequested(request_id="r", timestamp=AT, scope=scope, **named), 5_000)
 
     assert left | {"later"} == set(board._sessions)
-
-
-def test_modes_are_those_of_the_last_profile() -> None:
-    """None of a session that is not known."""
-    board = Board()
-    board.take_profile(profile(mode_transitions=[transition(3, Mode.WATCH), transition(5, Mode.CRITICAL)]), at_ms())
-
-    assert [(3, "watch"), (5, "critical")] == [(each.turn, each.mode.value) for each in board.modes("s")]
-    assert board.modes("other") == []
-
-
-def test_versions_rise() -> None:
-    """Each change has one of its own, so that a page can be cut anywhere."""
-    board = Board()
-    for n in range(5):
-        board.take_profile(profile(f"s{n}"), n)
-        board.take_alert(alert(f"s{n}", f"alert-{n}"), n)
-
-    assert all(before < after for before, after in pairwise(board._changed.values()))

@@ -120,16 +120,6 @@ async def test_a_stream_begins_with_all_that_is_known_in_pieces() -> None:
     assert all(len(piece["sessions"]) <= hubs.PIECE_CHANGES for piece in pieces)
 
 
-async def test_an_empty_board_is_told_too() -> None:
-    """The page knows that nothing is there, rather than waiting."""
-    client = Client(Hub(Board(), LiveSettings()))
-    (event,) = await client.take(1)
-    client.leave()
-    await client.answering
-
-    assert event == ("snapshot", {"sessions": [], "alerts": [], "roles": [], "more": False})
-
-
 async def test_changes_between_ticks_are_one_frame_with_the_latest() -> None:
     """Sixty changes of a session are one row; without a tick nothing is sent."""
     board = board_of(2)

@@ -17,7 +17,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from jobs.cli import app as turntide
-from jobs.operate.monitoring.board import Board, Panel, Query, Row, quantile, rate, total
+from jobs.operate.monitoring.board import Board, Panel, Query, Row, rate, total
 from jobs.operate.monitoring.boards import BOARDS, UNSHOWN
 from jobs.operate.monitoring.checks import findings
 from jobs.operate.monitoring.command import app as monitoring
@@ -268,13 +268,6 @@ def test_no_rules_is_said(tmp_path: Path) -> None:
     result = CliRunner().invoke(monitoring, ["check", "--directory", str(tmp_path)])
 
     assert "x.yml is no file of rules" in str(result.exception)
-
-
-def test_a_quantile_keeps_its_labels() -> None:
-    """The buckets are summed by what the panel shows, and by `le`."""
-    expected = "histogram_quantile(0.5, sum by (stage, le) (rate(turntide_stage_seconds_bucket[$__rate_interval])))"
-
-    assert quantile(0.5, "stage_seconds", "stage") == expected
 
 
 def test_alerts_are_few_and_said_in_words() -> None:

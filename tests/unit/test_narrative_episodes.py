@@ -201,13 +201,6 @@ def test_arc_of_a_project_goes_by_time() -> None:
     assert [[1, 2], [3, 4], [5, 6]] == [[e.first_turn for e in part] for part in (arc.beginning, arc.middle, arc.end)]
 
 
-def test_arc_of_nothing_is_empty_json() -> None:
-    """A conversation without episodes, or an unknown one."""
-    arc = narrative_arc([episode(1)], "unknown", POLICY)
-
-    assert msgspec.json.encode(arc) == b'{"beginning":[],"middle":[],"end":[],"key_moments":[]}'
-
-
 def test_an_episode_names_the_latest_that_were_merged_into_it() -> None:
     """However many there were: it is one record."""
     policy = NarrativePolicy(most=3)
