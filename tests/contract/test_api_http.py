@@ -13,8 +13,6 @@ from streams.http import health
 from streams.http.health import serve
 from tests.api_doubles import Served, bearer, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:

@@ -26,8 +26,6 @@ from streams.http.health import serve
 from streams.settings.http import HttpSettings
 from tests.api_doubles import Served, bearer, episode, fact, said, settings_of, standing, token_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 TOOLS = [
     "search_memory",
     "get_context",

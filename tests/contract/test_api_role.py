@@ -23,7 +23,6 @@ from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES, embedder_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 EMBEDDER = embedder_of(Settings())
 NAME = FactChanged(

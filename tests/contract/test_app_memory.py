@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Literal
 
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from models.events import AppMemoryChanged
 from streams.http import security
 from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore
-from streams.index.app_memory import AppMemories
-from streams.index.collections import MEMORIES
-from streams.index.edge import EdgeStore
-from streams.index.server import ServerStore
+from streams.index.app_memory import MEMORIES, AppMemories
 from streams.ports import VectorStore
 from tests.apps_indexed import NOW, gone, memory, standing
 from tests.users_indexed import MatterEmbedder
-
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="matter")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
-    )
-    yield made
-    await made.close()
 
 
 @pytest.fixture

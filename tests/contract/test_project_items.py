@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from models.events.project_items import Relationship
 from models.policy import Policy
 from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
 from streams.index import project_memory, project_questions
-from streams.index.collections import PROJECT_ITEMS, PROJECTS
-from streams.index.edge import EdgeStore
 from streams.index.hybrid_search import HybridSearch
-from streams.index.project_memory import ProjectMemories
-from streams.index.server import ServerStore
+from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
 from streams.ports import VectorStore
 from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
 from tests.users_indexed import MatterEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 POLICY = Policy().projects
 LATER = NOW.replace(hour=23)
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="matter")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
-    )
-    yield made
-    await made.close()
 
 
 @pytest.fixture

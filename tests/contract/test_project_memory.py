@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from models.errors import StoreUnavailable
 from models.policy import Policy
@@ -21,10 +19,7 @@ from streams.http import security
 from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore, reads
 from streams.index import project_memory
-from streams.index.collections import PROJECT_ITEMS, PROJECTS
-from streams.index.edge import EdgeStore
-from streams.index.project_memory import ProjectMemories
-from streams.index.server import ServerStore
+from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
 from streams.ports import Condition, PayloadValue, VectorStore
 from tests.projects_indexed import (
     EVERYTHING,
@@ -39,22 +34,8 @@ from tests.projects_indexed import (
 )
 from tests.users_indexed import MatterEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 POLICY = Policy().projects
 LATER = NOW.replace(hour=23)
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="matter")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
-    )
-    yield made
-    await made.close()
 
 
 class Noting(ScopedStore):

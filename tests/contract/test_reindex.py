@@ -35,8 +35,6 @@ from streams.index.user_memory import UserMemory
 from streams.ports import Point, Vectors, VectorStore
 from tests import apps_indexed, projects_indexed
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 PLACE = Position("turns", 0, 7)
 SUBJECTS = ["boats on the lake", "soup with lentils", "the tax office", "a violin lesson", "moss on stones"]

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from models.events import FactCategory, Retraction
-from models.events.user import SessionTurns
-from streams.index.edge import EdgeStore
-from streams.index.server import ServerStore
+from models.events.user import TurnRef
 from streams.ports import VectorStore
 from tests.user_driver import NOON, fact
 from tests.users_indexed import IndexedUser
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 PREFERENCE = FactCategory.PREFERENCE
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="matter")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="matter")
-    )
-    yield made
-    await made.close()
 
 
 async def with_facts(store: VectorStore) -> IndexedUser:

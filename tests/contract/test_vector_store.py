@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError
-from streams.index.edge import EdgeStore
-from streams.index.server import ServerStore
 from streams.ports import Condition, Point, VectorStore
-
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
 DIM = 8
 TURNS = "turns"
 WEIRD_IDS = ["naïve 東京 🌙", "a\"b'c\\d", "../../etc", "x" * 256, "a b\tc", "%2F/?#", "null", "1"]
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="test")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="test")
-    )
-    yield made
-    await made.close()
 
 
 def unit(*numbers: float) -> NDArray[np.float32]:

@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from qdrant_client import AsyncQdrantClient
 
 from models.errors import StoreUnavailable
 from models.retrieval.lexical import document_vector, query_vector
 from streams.index import edge, edge_shard
 from streams.index.edge import EdgeStore
 from streams.index.generations import GenerationStore
-from streams.index.server import ServerStore
 from streams.ports import PayloadValue, Point, VectorStore
 from tests.bytes_left import files_with
-
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
 DIM = 16
 TURNS = "turns"
 CANARY = "zanzibarcanary"
 KEPT = range(40)
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path, embedder="test")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="test")
-    )
-    yield made
-    await made.close()
 
 
 def point(session: str, turn: int, content: str = "a letter about boats") -> Point:

@@ -18,24 +18,8 @@ from streams.index.edge import EdgeStore
 from streams.index.server import ServerStore
 from streams.ports import Condition, Hit, Point, VectorStore
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
-)
-
 TURNS = "turns"
 DIM = 4
-
-
-@pytest.fixture(params=["edge", "server"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VectorStore]:
-    """An empty store of each kind."""
-    made: VectorStore = (
-        EdgeStore(tmp_path / "vectors", embedder="test")
-        if request.param == "edge"
-        else ServerStore(AsyncQdrantClient(":memory:"), embedder="test")
-    )
-    yield made
-    await made.close()
 
 
 @pytest.fixture(params=["edge", "server"])

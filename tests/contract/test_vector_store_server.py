@@ -17,8 +17,6 @@ from streams.index import server_requests
 from streams.index.server import ServerStore
 from streams.ports import Point
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 AT_ONCE = (timedelta(0),) * 2
 POINT = Point("a_1", np.ones(4, dtype=np.float32), {"session_id": "a", "turn": 1})
 

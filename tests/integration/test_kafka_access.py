@@ -34,7 +34,7 @@ from tests.guarded_kafka import GuardedKafka
 from tests.openai_stand_in import standing_in
 from tests.watching import receiving
 
-pytestmark = [pytest.mark.kafka, pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")]
+pytestmark = pytest.mark.kafka
 
 _HARMFUL = json.dumps({"harmful": True, "probability": 0.98})
 _FOLDING = ("sessions", "judge", "notify")

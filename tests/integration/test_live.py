@@ -26,8 +26,6 @@ from streams.index.server import ServerStore
 from streams.settings import load_settings
 from tests.fault_driver import _loaded, recorded, said, send, sessions_role
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 SESSION = "page/<b>1</b>"
 
 

@@ -21,8 +21,6 @@ from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 SESSIONS = ["plain", "a/b", "/", "..", "a/similar", "x/turns", "naïve 東京 🌙", "100%", "q?a=b&c#d", "a\\b", "x" * 256]
 
 

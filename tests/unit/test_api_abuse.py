@@ -20,8 +20,6 @@ from tests.api_audit import Log, audited_app
 from tests.api_doubles import Served, bearer, settings_of
 from tests.unit.test_api_rules import RULES
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 SLOW: dict[str, Any] = {"requests_per_second": 0.001, "burst": 2}
 
 

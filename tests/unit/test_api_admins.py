@@ -9,8 +9,6 @@ from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_apps import memory
 from tests.api_doubles import Served, bearer, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 ROUTES = [
     ("GET", "/apps"),
     ("GET", "/apps/statistics"),

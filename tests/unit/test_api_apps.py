@@ -22,8 +22,6 @@ from streams.http.health import create_api
 from tests.api_apps import AT, Apps, Erasures, memory
 from tests.api_doubles import Served
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 ODD = 'shop/eu ü%2F"memories/7'
 """An app id with everything that a path could stumble over."""
 

@@ -15,8 +15,6 @@ from streams.observe.telemetry import metrics
 from tests.api_apps import AT, Apps, memory
 from tests.api_doubles import Served, bearer, fact, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 POINTS = ["unanswered_conversation", "conversation_review", "conversation_selection"]
 TEXT = """\
 (memories for app: a)

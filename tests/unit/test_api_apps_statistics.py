@@ -13,8 +13,6 @@ import pytest
 from tests.api_apps import memory, space
 from tests.api_doubles import Served, bearer, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 HOSTILE = "<script>alert(1)</script>&'\""
 
 

@@ -25,8 +25,6 @@ from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_audit import Log, audited_app
 from tests.api_doubles import fact, said
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 TOKEN, QUERY = "a-token-of-the-support-desk", "a question about pelicans"
 
 

@@ -16,8 +16,6 @@ from streams.api.users.messages import AssembledContext, Found, Retrieve
 from streams.http.examples import example_of
 from tests.api_doubles import Served
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 
 @pytest.fixture(scope="module")
 def contract() -> dict[str, Any]:

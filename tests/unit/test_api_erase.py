@@ -17,8 +17,6 @@ from streams.observe.telemetry import Metrics
 from tests.api_apps import AT, Apps
 from tests.api_doubles import Served, bearer, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 PROOF = ErasureProved(
     request_id="r",
     timestamp=AT,

@@ -11,8 +11,6 @@ import pytest
 from models.errors import StoreUnavailable
 from tests.api_doubles import Served
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 PRIVATE = "something private"
 ROUTES = ["/v1/retrieve", "/v1/context", "/v1/search"]
 

@@ -13,8 +13,6 @@ from models.events import Role
 from models.events.user import EpisodeCompressed, FactCategory, FactChanged
 from tests.api_doubles import AT, Served, episode, fact, said, standing
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:

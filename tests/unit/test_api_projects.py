@@ -16,8 +16,6 @@ from tests.api_doubles import Served, bearer, said, settings_of
 from tests.api_projects import SAID
 from tests.projects_indexed import pending
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 ODD = "web/2 ü%2F"
 QUESTION = "What was our database decision?"
 

@@ -8,15 +8,13 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import httpx
-import pytest
+from fastapi.routing import APIRoute
 from pydantic import SecretStr
 from starlette.routing import Route
 
 from streams.api.mcp.server import McpEndpoint
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_audit import Log, audited_app
-
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
 
 READER, OPERATOR, ADMIN = TokenRole
 OPEN = "open"

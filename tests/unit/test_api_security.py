@@ -19,8 +19,6 @@ from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_doubles import Served, bearer, fact, settings_of, token_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 ASKED = {"user_id": "u", "query": "x"}
 ADMIN = "token-of-the-operator"
 

@@ -16,8 +16,6 @@ from streams.http.tenancy import ScopedStore
 from streams.index.server import ServerStore
 from streams.ports import Point, VectorStore
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 NEAR = np.array([1, 0], dtype=np.float32)
 IN = "things"
 

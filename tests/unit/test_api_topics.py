@@ -25,8 +25,6 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from tests.session_driver import NOON
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 NOW = NOON + timedelta(days=2)
 SESSIONS = [
     "plain",

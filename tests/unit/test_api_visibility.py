@@ -16,8 +16,6 @@ from streams.api.users.visibility import MemoryVisibility, Waiting
 from streams.http.problems import Problem
 from tests.api_doubles import Clock, Served, fact, said, standing
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 AT_OFFSET_7 = Position(TURNS.name, 3, 7)
 
 

@@ -33,8 +33,6 @@ from tests.api_doubles import AT, Served, episode, fact, said, settings_of, stan
 from tests.projects_indexed import changed, remembered, stands
 from tests.users_indexed import MatterEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 URL = "http://127.0.0.1:1"
 ODD = UserId("b/c", "a user/with ../ odd?name")
 

@@ -40,9 +40,6 @@ from tests.projects_indexed import conversation, remembered, stands, went
 from tests.session_driver import said
 from tests.users_indexed import MatterEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
-
 _LATER_MS = 2_000_000_000_000
 
 

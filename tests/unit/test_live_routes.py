@@ -37,8 +37,6 @@ from tests.api_doubles import _embedder, said
 from tests.api_tenants import app_memory_of, canary, topic_of, user_events_of
 from tests.live_made import alert, at_ms, profile, segment, transition
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 XSS = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 ODD = f"a/b/../{XSS}?q=1#f%2F\u2028 \\ 雪"
 """A session id of anything."""

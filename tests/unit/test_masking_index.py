@@ -15,8 +15,6 @@ from tests.session_driver import said
 from tests.unit.test_index_role import Noting, Quiet
 from tests.unit.test_masking import MASKED, PII, SECRETS
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 
 @pytest.mark.parametrize("at_index", [True, False])
 async def test_the_index_holds_no_secret(tmp_path: Path, at_index: bool) -> None:

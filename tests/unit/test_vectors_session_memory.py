@@ -17,10 +17,6 @@ from streams.index.server import ServerStore
 from streams.index.session_memory import SessionVectorMemory
 from streams.inference.wordllama import WordLlamaEmbedder
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Payload indexes have no effect:UserWarning", "ignore:Local mode performs exact:UserWarning"
-)
-
 START = datetime(2026, 1, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 

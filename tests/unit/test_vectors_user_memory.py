@@ -23,8 +23,6 @@ from streams.index.server import ServerStore
 from tests.user_driver import fact
 from tests.users_indexed import MATTERS, IndexedUser
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 
 @pytest.fixture
 async def store() -> AsyncIterator[ServerStore]:
