@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -14,7 +13,6 @@ from qdrant_client import AsyncQdrantClient
 
 from jobs.shared.broker_config import free_port
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events import FactCategory, FactChanged, Position
 from models.policy import Policy
 from streams.index.server import ServerStore
 from streams.index.user_memory import UserMemory
@@ -22,29 +20,10 @@ from streams.ports import Condition, PayloadValue
 from streams.roles.api import ApiRole
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES, embedder_of
+from tests.api_tenants import user_events_of
 
-START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 EMBEDDER = embedder_of(Settings())
-NAME = FactChanged(
-    id="1",
-    session_id="s",
-    user_id="u",
-    app_id="a",
-    timestamp=START,
-    source=Position("commands.v1", 0, 0),
-    category=FactCategory.IDENTITY,
-    key="name",
-    value="Alex",
-    confidence=1.0,
-    importance=0.9,
-    active=True,
-    cause="stored",
-    valid_from=START,
-    valid_until=None,
-    turn=0,
-    extracted_by="rules",
-    history=[],
-)
+NAME, _, _ = user_events_of("a", "u", "s")
 
 
 class Failing(ServerStore):
@@ -104,7 +83,7 @@ async def test_it_serves_what_the_index_role_serves(store: Failing) -> None:
         retrieved: Any = (await client.post("/v1/retrieve", json={"user_id": "u", "query": "my name?"})).json()
         paths: Any = (await client.get("/openapi.json")).json()["paths"]
 
-    assert ["Alex"] == [fact["value"] for fact in retrieved["structured_facts"]]
+    assert [NAME.value] == [fact["value"] for fact in retrieved["structured_facts"]]
     assert {"/v1/retrieve", "/v1/context", "/v1/search"} <= paths.keys()
 
 

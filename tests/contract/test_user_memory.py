@@ -84,17 +84,6 @@ async def test_past_values_come_behind_the_active_ones(store: VectorStore) -> No
     ]
 
 
-async def test_a_fact_says_where_it_is_from(store: VectorStore) -> None:
-    """Session, turn and extractor of the active value; of an earlier one the event says none."""
-    user = await with_facts(store)
-    cities = [f for f in await user.memory.facts("a", "u", include_past=True) if f.key == "city"]
-
-    assert [(f.app_id, f.user_id, f.session_id, f.turn, f.extracted_by, f.confidence) for f in cities] == [
-        ("a", "u", "t", 7, "llm", 1.0),
-        ("a", "u", "", -1, "", 1.0),
-    ]
-
-
 async def test_a_value_that_comes_back_is_several(store: VectorStore) -> None:
     """Each occurrence with its times; also of values that were said at the same time."""
     user = IndexedUser(store)

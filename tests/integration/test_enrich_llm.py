@@ -12,19 +12,17 @@ import pytest
 
 from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
-from models.events import EpisodeCompressed, FactChanged, Role, Turn
+from models.events import EpisodeCompressed, FactChanged
 from models.events.topics import FACTS, USER_EPISODES, Topic
-from models.wire.codec import decode_output, encode
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
+from tests.fault_driver import events, recorded, said, until
 from tests.openai_stand_in import Mode, standing_in
 from tests.traced import HEADER, headers_on, traced
 
 pytestmark = pytest.mark.kafka
 
-WITHIN_S = 60
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 FACT = {"category": "preference", "key": "music", "value": "jazz", "confidence": 0.9, "importance": 0.7}
 
@@ -52,31 +50,16 @@ async def settings_of(kafka: str, prefix: str, folder: Path, model: str, *, time
 
 def turns() -> list[Record]:
     """A user who says twenty things, one of them only a model understands."""
-    said = ["There is nothing like a saxophone on a rainy evening!", *[f"Is boat {n} fast?" for n in range(19)]]
+    contents = ["There is nothing like a saxophone on a rainy evening!", *[f"Is boat {n} fast?" for n in range(19)]]
     return [
-        Record(
-            b"s",
-            encode(
-                Turn(
-                    session_id="s",
-                    user_id="u",
-                    app_id="a",
-                    turn=number,
-                    role=Role.USER,
-                    content=content,
-                    timestamp=START + timedelta(seconds=number),
-                )
-            ),
-        )
-        for number, content in enumerate(said)
+        recorded(said(number, content=content, at=START + timedelta(seconds=number)))
+        for number, content in enumerate(contents)
     ]
 
 
-async def events(settings: Settings, topic: Topic, kind: type[Any]) -> list[Any]:
+async def of_kind(settings: Settings, topic: Topic, kind: type[Any]) -> list[Any]:
     """Events of a kind on a topic."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    decoded: list[Any] = [decode_output(topic, record.value or b"") async for record in found]
-    return [event for event in decoded if isinstance(event, kind)]
+    return [event for event in await events(settings, topic) if isinstance(event, kind)]
 
 
 async def remembered(settings: Settings) -> tuple[EpisodeCompressed, list[FactChanged]]:
@@ -84,15 +67,13 @@ async def remembered(settings: Settings) -> tuple[EpisodeCompressed, list[FactCh
     stop = asyncio.Event()
     tasks = [asyncio.ensure_future(ROLES[role](settings, stop)) for role in ("sessions", "memory", "enrich")]
     try:
-        async with asyncio.timeout(WITHIN_S):
-            while not (episodes := await events(settings, USER_EPISODES, EpisodeCompressed)):  # noqa: ASYNC110
-                await asyncio.sleep(0.2)  # poll the topic
+        episodes = await until(lambda: of_kind(settings, USER_EPISODES, EpisodeCompressed), "an episode")
     finally:
         stop.set()
         await asyncio.wait(tasks)
     for task in tasks:
         task.result()
-    return episodes[0], await events(settings, FACTS, FactChanged)
+    return episodes[0], await of_kind(settings, FACTS, FactChanged)
 
 
 async def test_a_model_summarises_and_finds_facts(kafka: str, topic_prefix: str, tmp_path: Path) -> None:

@@ -16,22 +16,21 @@ from faust.types import TP
 
 from jobs.operate.topics import apply_topics
 from models.errors import Stalled
-from models.events import Role, Turn
 from models.events.topics import COMPACTIONS, DEAD_LETTERS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy, Policy
 from models.risk.scorer import RuleScorer
 from models.session.bounds import STATE_WRITE_BYTES
-from models.wire.codec import decode_output, encode
+from models.wire.codec import encode
 from streams.archive.buffer import Buffer
 from streams.archive.progress import Move, Place
 from streams.kafka import watchdog
-from streams.kafka.client import read_to_end
 from streams.kafka.watchdog import Watchdog, watched
 from streams.roles.archive import Archivist
 from streams.roles.batch_role import BatchRole
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of
+from tests.fault_driver import events, said
 
 pytestmark = pytest.mark.kafka
 
@@ -66,24 +65,10 @@ async def produce(settings: Settings, contents: Iterator[str], compression: str 
     await producer.start()
     number = -1
     for number, content in enumerate(contents):
-        turn = Turn(
-            session_id="s",
-            user_id="u",
-            app_id="a",
-            turn=number,
-            role=Role.USER,
-            content=content,
-            timestamp=START + timedelta(seconds=number),
-        )
+        turn = said(number, content=content, at=START + timedelta(seconds=number))
         await producer.send_and_wait(TURNS.full_name(settings.topic_prefix), encode(turn), key=b"s")
     await producer.stop()
     return number + 1
-
-
-async def events(settings: Settings, topic: Topic) -> list[Any]:
-    """Everything on an output topic."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return [decode_output(topic, record.value) async for record in found]
 
 
 class SlowRole(BatchRole):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from jobs.operate.topics import apply_topics
 from jobs.shared.sending import send_to_turns
-from models.events import AlertChanged, AlertStatus, Mode, Role, Severity, Turn
+from models.events import AlertChanged, AlertStatus, Mode, Role, Severity
 from models.events.topics import ALERTS, COMMANDS, JUDGEMENTS, TURNS
-from models.wire.codec import decode_output, encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.observe.tracing import tracing
 from streams.settings import Settings, load_settings
 from streams.settings.telemetry import TelemetrySettings
 from streams.wiring import ROLES
+from tests.fault_driver import events, recorded, said, until
 from tests.openai_stand_in import StandIn, standing_in
 from tests.traced import HEADER, headers_on, traced
 
@@ -67,19 +68,17 @@ async def settings_of(kafka: str, prefix: str, folder: Path, model: StandIn, *, 
 
 def turns(first: int, count: int) -> list[Record]:
     """The assistant speaks first; its user asks about boats from turn 3 on, and is judged by the first question."""
-    asked = (
-        Turn(
-            session_id="s",
-            user_id="u",
-            app_id="a",
-            turn=number,
-            role=Role.USER if number >= 3 else Role.ASSISTANT,
-            content=f"Is boat {number} fast?",
-            timestamp=START + timedelta(minutes=number),
+    return [
+        recorded(
+            said(
+                number,
+                role=Role.USER if number >= 3 else Role.ASSISTANT,
+                content=f"Is boat {number} fast?",
+                at=START + timedelta(minutes=number),
+            )
         )
         for number in range(first, first + count)
-    )
-    return [Record(b"s", encode(turn)) for turn in asked]
+    ]
 
 
 @asynccontextmanager
@@ -96,11 +95,9 @@ async def working(settings: Settings) -> AsyncIterator[None]:
         task.result()
 
 
-async def alerts(settings: Settings) -> list[AlertChanged]:
-    """Every change of every alert."""
-    records = read_to_end(settings.kafka, ALERTS.full_name(settings.topic_prefix))
-    found: list[Any] = [decode_output(ALERTS, record.value or b"") async for record in records]
-    return found
+async def later_changes(settings: Settings) -> list[AlertChanged]:
+    """Every change of an alert but the first."""
+    return (await events(settings, ALERTS))[1:]
 
 
 async def answers(settings: Settings) -> list[dict[str, Any]]:
@@ -108,14 +105,6 @@ async def answers(settings: Settings) -> list[dict[str, Any]]:
     records = read_to_end(settings.kafka, TURNS.full_name(settings.topic_prefix))
     found = [msgspec.json.decode(record.value or b"") async for record in records]
     return [event for event in found if event["type"] == "turns_judged"]
-
-
-async def until(what: Callable[[], Awaitable[Any]]) -> Any:
-    """Poll until it is something."""
-    async with asyncio.timeout(WITHIN_S):
-        while not (found := await what()):  # noqa: ASYNC110
-            await asyncio.sleep(0.2)  # a topic says nothing when it grows
-    return found
 
 
 @pytest.mark.parametrize(
@@ -145,16 +134,13 @@ async def test_an_alert_is_out_before_the_judge_answers(
                 await send_to_turns(settings, [*turns(1, 2), *traced(turns(3, 1))])
 
                 async def raised_and_asked() -> list[AlertChanged]:
-                    return await alerts(settings) if model.asked else []
+                    return await events(settings, ALERTS) if model.asked else []
 
-                before = await until(raised_and_asked)
+                before = await until(raised_and_asked, "an alert, and a question to the judge")
             finally:
                 released.set()
 
-            async def changed() -> list[AlertChanged]:
-                return (await alerts(settings))[1:]
-
-            (after,) = await until(changed)
+            (after,) = await until(partial(later_changes, settings), "another change of the alert")
     tracing.stop()
     carried = {
         kind: (await headers_on(settings, topic, kind))[HEADER]
@@ -192,14 +178,10 @@ async def test_a_judge_that_is_away_changes_nothing(kafka: str, topic_prefix: st
         settings = await settings_of(kafka, topic_prefix, tmp_path, model, timeout_s=5)
         async with working(settings):
             await send_to_turns(settings, turns(1, 3))
-            (answered,) = await until(lambda: answers(settings))
+            (answered,) = await until(lambda: answers(settings), "the judge's answer")
             # With this turn the alert is repeated: the sessions role has read the answer before.
             await send_to_turns(settings, turns(4, 1))
-
-            async def changed() -> list[AlertChanged]:
-                return (await alerts(settings))[1:]
-
-            (repeated,) = await until(changed)
+            (repeated,) = await until(partial(later_changes, settings), "another change of the alert")
     asked = [record async for record in read_to_end(settings.kafka, JUDGEMENTS.full_name(settings.topic_prefix))]
 
     assert (answered["alert_id"], answered["failure"]) == (repeated.alert_id, "rubbish")

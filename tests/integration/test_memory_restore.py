@@ -17,15 +17,14 @@ from jobs.cli import app
 from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import settle
 from jobs.shared.sending import send_to_turns
-from models.events import Role, TopicChanged, Turn
+from models.events import TopicChanged
 from models.events.topics import CONVERSATION_TOPICS
-from models.wire.codec import decode_output, encode
-from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
 from streams.roles import archive
 from streams.roles.sessions import SessionsRole
 from streams.settings import Settings, load_settings
 from streams.wiring import embedder_of, policy_of, scorer_of
+from tests.fault_driver import events, recorded, said, until
 
 pytestmark = pytest.mark.kafka
 
@@ -82,13 +81,12 @@ async def running(settings: Settings) -> AsyncIterator[None]:
 
 async def topic_changes(settings: Settings, cause: str) -> list[TopicChanged]:
     """Wait for changes of a cause."""
-    async with asyncio.timeout(_WITHIN_S):
-        while True:
-            found = read_to_end(settings.kafka, CONVERSATION_TOPICS.full_name(settings.topic_prefix))
-            events: list[Any] = [decode_output(CONVERSATION_TOPICS, record.value or b"") async for record in found]
-            if of_cause := [event for event in events if event.cause == cause]:
-                return of_cause
-            await asyncio.sleep(0.2)  # poll the topic
+
+    async def of_cause() -> list[TopicChanged]:
+        return [event for event in await events(settings, CONVERSATION_TOPICS) if event.cause == cause]
+
+    found: list[TopicChanged] = await until(of_cause, f"a topic that is {cause}")
+    return found
 
 
 async def turntide(*arguments: str) -> Any:
@@ -100,19 +98,10 @@ async def turntide(*arguments: str) -> Any:
 
 def records(started: datetime) -> list[Record]:
     """A user who changes the matter every ten minutes."""
-    turns = [
-        Turn(
-            session_id="s",
-            user_id="u",
-            app_id="a",
-            turn=number,
-            role=Role.USER,
-            content=content,
-            timestamp=started + timedelta(minutes=10 * number),
-        )
+    return [
+        recorded(said(number, content=content, at=started + timedelta(minutes=10 * number)))
         for number, content in enumerate(_SAID)
     ]
-    return [Record(b"s", encode(turn)) for turn in turns]
 
 
 async def test_an_evicted_topic_comes_back_and_a_replay_agrees(settings: Settings) -> None:

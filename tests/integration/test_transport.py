@@ -1,45 +1,54 @@
-"""The micro-batch transport on a real broker: what is committed is what was processed, whatever happens."""
+"""The micro-batch transport on a real broker: what is committed is what was processed, whatever happens.
+
+The role reads two topics: each topic's partitions are admitted and committed on their own.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import faust
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
 from jobs.operate.topics import apply_topics
-from models.events.topics import TURNS
-from streams.kafka.client import admin
+from models.events.topics import CONVERSATION_TOPICS, TURNS
+from streams.kafka.client import admin, consumer
 from streams.kafka.topics import BrokerTopic, create
 from streams.roles.batch_role import BatchRole
 from streams.settings import Settings, load_settings
+from tests.fault_driver import until
 
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 4
-MAX_POLL_RECORDS = 100
+SOURCES = (TURNS, CONVERSATION_TOPICS)
+Seen = set[tuple[TP, int]]
 
 
 class Recorder(BatchRole):
-    """Writes down what it is given."""
+    """Writes down what it is given of two topics."""
 
     name = "recorder"
-    sources = (TURNS,)
+    sources = SOURCES
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, http_port=0)
-        self.batches: list[tuple[int, list[int]]] = []
+        self.polls: list[list[tuple[TP, int]]] = []
         self.assigned: list[list[int]] = []
-        self.fail_at: int | None = None
-        self.gate = asyncio.Event()
-        self.gate.set()
+        self.fail_at: tuple[str, int] | None = None
+
+    @property
+    def seen(self) -> list[tuple[TP, int]]:
+        """Every place, as often as it was processed."""
+        return [place for poll in self.polls for place in poll]
 
     async def open(self) -> None:
         """Nothing to open."""
@@ -52,48 +61,33 @@ class Recorder(BatchRole):
         self.assigned.append(partitions)
 
     async def on_records(self, batches: Mapping[TP, list[ConsumerRecord]]) -> None:
-        """Note the offsets, or fail."""
-        await self.gate.wait()
-        for (_, partition), records in batches.items():
-            if self.fail_at is not None and any(r.offset == self.fail_at for r in records):
-                raise ValueError("told to fail")
-            self.batches.append((partition, [r.offset for r in records]))
-
-    def seen(self) -> Counter[tuple[int, int]]:
-        """How often each offset was processed."""
-        return Counter((p, o) for p, offsets in self.batches for o in offsets)
+        """Note the offsets, or fail before any of the poll is noted."""
+        places = [(tp, record.offset) for tp, records in batches.items() for record in records]
+        if any((tp.topic, offset) == self.fail_at for tp, offset in places):
+            raise ValueError("told to fail")
+        self.polls.append(places)
 
 
-class Running:
-    """A role running in this loop."""
-
-    def __init__(self, role: Recorder) -> None:
-        self.role = role
-        self.stop_event = asyncio.Event()
-        self.task = asyncio.create_task(role.run(self.stop_event))
-
-    async def until(self, condition: Callable[[], bool], within_s: float = 60.0) -> None:
-        """Wait for a condition; an error of the role ends the wait."""
-        async with asyncio.timeout(within_s):
-            while not condition():
-                if self.task.done():
-                    self.task.result()
-                await asyncio.sleep(0.05)  # poll
-
-    async def stop(self) -> None:
-        """Stop it and let errors through."""
-        self.stop_event.set()
-        await self.task
+@asynccontextmanager
+async def running(role: Recorder) -> AsyncIterator[Recorder]:
+    """The role in this loop, stopped in order at the end."""
+    stop = asyncio.Event()
+    task = asyncio.create_task(role.run(stop))
+    try:
+        yield role
+    finally:
+        stop.set()
+        await task
 
 
 @pytest.fixture
 async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
-    """Own topics with four partitions."""
+    """Own topics with four partitions; polls of at most a hundred records, of both topics together."""
     settings = load_settings(
         kafka={
             "bootstrap": kafka,
             "partitions": PARTITIONS,
-            "max_poll_records": MAX_POLL_RECORDS,
+            "max_poll_records": 100,
             "session_timeout": timedelta(seconds=6),
             "heartbeat_interval": timedelta(seconds=1),
         },
@@ -104,134 +98,109 @@ async def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
     return settings
 
 
-async def produce(settings: Settings, count: int, *, topic: str | None = None) -> None:
-    """`count` records, evenly over the partitions."""
+def names(settings: Settings) -> list[str]:
+    """The two topics on the broker."""
+    return [topic.full_name(settings.topic_prefix) for topic in SOURCES]
+
+
+async def produce(settings: Settings, count: int, *topics: str) -> None:
+    """`count` records to each topic, evenly over the partitions."""
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, linger_ms=5)
     await producer.start()
     for n in range(count):
-        await producer.send(
-            topic or TURNS.full_name(settings.topic_prefix), b"%d" % n, key=b"k", partition=n % PARTITIONS
-        )
+        for name in topics or names(settings):
+            await producer.send(name, b"%d" % n, key=b"k", partition=n % PARTITIONS)
     await producer.stop()
 
 
-async def committed(settings: Settings) -> dict[int, int | None]:
-    """Committed offset of each partition."""
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
-        group_id=f"{settings.topic_prefix}.recorder",
-        enable_auto_commit=False,
-    )
-    await consumer.start()
-    topic = TURNS.full_name(settings.topic_prefix)
-    found = {p: await consumer.committed(TopicPartition(topic, p)) for p in range(PARTITIONS)}
-    await consumer.stop()
-    return found
+async def committed(settings: Settings, *topics: str) -> set[int]:
+    """Committed offsets of all partitions of the topics."""
+    async with consumer(settings.kafka, group_id=f"{settings.topic_prefix}.recorder") as client:
+        places = [TopicPartition(name, n) for name in topics or names(settings) for n in range(PARTITIONS)]
+        return {await client.committed(place) or 0 for place in places}
 
 
-def every_offset(count: int) -> Counter[tuple[int, int]]:
-    """Each of `count` records once."""
-    return Counter((n % PARTITIONS, n // PARTITIONS) for n in range(count))
+def every_place(settings: Settings, count: int, first: int = 0) -> Seen:
+    """Where records of each topic lie, from the first of these numbers on."""
+    return {(TP(name, n % PARTITIONS), n // PARTITIONS) for name in names(settings) for n in range(first, count)}
 
 
-def contiguous(batches: Iterable[tuple[int, list[int]]]) -> bool:
-    """Whether each partition's offsets only ever rise by one."""
-    last: dict[int, int] = {}
-    for partition, offsets in batches:
-        for offset in offsets:
-            if last.get(partition, offset - 1) != offset - 1:
-                return False
-            last[partition] = offset
-    return True
+async def all_of(places: Collection[tuple[TP, int]], *roles: Recorder) -> None:
+    """Wait until the roles have processed them."""
+    await until(lambda: set(places) <= {place for role in roles for place in role.seen}, "all records of both topics")
 
 
 async def test_every_record_once_and_commit_is_what_was_processed(settings: Settings) -> None:
-    """A backlog arrives in batches of one partition each; a restart finds nothing left to do."""
-    await produce(settings, 2000)
-    running = Running(Recorder(settings))
-    await running.until(lambda: len(running.role.seen()) == 2000)
-    await running.stop()
-    again = Running(Recorder(settings))
-    await again.until(again.role.consumer_ready)
-    await produce(settings, 4)
-    await again.until(lambda: len(again.role.seen()) == 4)
-    await again.stop()
+    """A backlog arrives in few batches, each partition in its order; a restart finds nothing left to do."""
+    await produce(settings, 1_000)
+    async with running(Recorder(settings)) as role:
+        await all_of(every_place(settings, 1_000), role)
+    async with running(Recorder(settings)) as again:
+        await until(again.consumer_ready, "the second start")
+        await produce(settings, 4)
+        await all_of([(tp, offset + 250) for tp, offset in every_place(settings, 4)], again)
 
-    assert running.role.seen() == every_offset(2000)
-    assert contiguous(running.role.batches)
-    assert len(running.role.batches) < 200
-    assert again.role.seen() == Counter((p, 500) for p in range(PARTITIONS))
-    assert await committed(settings) == dict.fromkeys(range(PARTITIONS), 501)
+    for tp in {tp for tp, _ in role.seen}:
+        assert [offset for of, offset in role.seen if of == tp] == list(range(250))
+    assert len(role.seen) == 2_000
+    assert len(role.polls) < 200
+    assert Counter(again.seen) == Counter((tp, 250) for tp, _ in every_place(settings, 4))
+    assert await committed(settings) == {251}
 
 
-async def test_failure_stops_the_role_before_the_offset(settings: Settings) -> None:
-    """A batch that fails is not committed; the next start gets it again."""
-    await produce(settings, 400)
+async def test_a_failure_in_one_topic_commits_neither(settings: Settings) -> None:
+    """What the poll held of the other topic comes again too; nothing is lost, and in the end all is committed."""
+    await produce(settings, 1_000)
     failing = Recorder(settings)
-    failing.fail_at = 50
+    failing.fail_at = (names(settings)[1], 100)
     with pytest.raises(ValueError, match="told to fail"):
-        await Running(failing).task
-    resumed = Running(Recorder(settings))
-    await resumed.until(lambda: not every_offset(400) - failing.seen() - resumed.role.seen())
-    await resumed.stop()
+        await failing.run(asyncio.Event())
+    async with running(Recorder(settings)) as role:
+        await all_of(every_place(settings, 1_000), failing, role)
 
-    assert await committed(settings) == dict.fromkeys(range(PARTITIONS), 100)
-    assert all(offset < 100 for _, offset in failing.seen())
-
-
-async def test_second_worker_shares_without_loss(settings: Settings) -> None:
-    """While records arrive a worker joins and one leaves; together they process every record."""
-    first = Running(Recorder(settings))
-    await first.until(first.role.consumer_ready)
-    second, sent = Running(Recorder(settings)), 0
-    async with asyncio.timeout(60):
-        while not (second.role.seen() and first.role.seen()):
-            await produce(settings, 400)
-            sent += 400
-    producing = asyncio.create_task(produce(settings, 4000))
-    await first.stop()
-    await producing
-    sent += 4000
-    await second.until(lambda: not every_offset(sent) - first.role.seen() - second.role.seen())
-    await second.stop()
-
-    assert await committed(settings) == dict.fromkeys(range(PARTITIONS), sent // PARTITIONS)
-    assert set(first.role.seen() + second.role.seen()) == set(every_offset(sent))
+    assert every_place(settings, 1_000) == {*failing.seen, *role.seen}
+    assert max(Counter(role.seen).values()) == 1
+    assert await committed(settings) == {250}
+    assert role.assigned == [list(range(PARTITIONS))]
 
 
-async def test_slow_role_holds_back_fetching(settings: Settings) -> None:
-    """While a batch takes its time, no more than the poll it came from and the next one are handed over."""
-    role = Recorder(settings)
-    role.gate.clear()
-    running = Running(role)
-    await running.until(role.consumer_ready)
-    await produce(settings, 20_000)
-    ahead: list[int] = []
-    for _ in range(20):
-        ahead.append(sum(e.fetched - (e.processed or 0) for e in role.consumer.ledger._entries.values()))
-        await asyncio.sleep(0.1)  # give an unbounded fetcher time to show itself
-    role.gate.set()
-    await running.until(lambda: len(role.seen()) == 20_000)
-    await running.stop()
+async def test_workers_share_both_topics_without_loss(settings: Settings) -> None:
+    """One joins and one leaves while records arrive; each has the same partitions of both topics."""
+    first, sent = Recorder(settings), 0
+    leave = asyncio.Event()
+    leaving = asyncio.create_task(first.run(leave))
+    await until(first.consumer_ready, "the first worker")
+    async with running(Recorder(settings)) as second:
+        async with asyncio.timeout(60):
+            while not second.seen:
+                await produce(settings, 200)
+                sent += 200
+        shares = [{(tp.topic, tp.partition) for tp in role.consumer.assignment()} for role in (first, second)]
+        producing = asyncio.create_task(produce(settings, 2_000))
+        leave.set()
+        await asyncio.gather(producing, leaving)
+        everything = every_place(settings, sent + 2_000)
+        await all_of(everything, first, second)
 
-    assert 0 < max(ahead) <= 2 * MAX_POLL_RECORDS
-    assert role.seen() == every_offset(20_000)
+    by_topic = [[{n for topic, n in share if topic == name} for name in names(settings)] for share in shares]
+    assert [True, True] == [of_one == of_other != set() for of_one, of_other in by_topic]
+    assert everything == {*first.seen, *second.seen}
+    assert await committed(settings) == {(sent + 2_000) // PARTITIONS}
 
 
 async def test_gap_of_the_log_is_no_obstacle(settings: Settings) -> None:
     """Transaction markers take offsets that no record has; processing goes on behind them."""
-    topic = TURNS.full_name(settings.topic_prefix)
+    topic = names(settings)[0]
     producer = AIOKafkaProducer(bootstrap_servers=settings.kafka.bootstrap, transactional_id=settings.topic_prefix)
     await producer.start()
     for n in range(3):
         async with producer.transaction():
             await producer.send_and_wait(topic, b"%d" % n, key=b"k", partition=0)
     await producer.stop()
-    running = Running(Recorder(settings))
-    await running.until(lambda: len(running.role.seen()) == 3)
-    await running.stop()
+    async with running(Recorder(settings)) as role:
+        await until(lambda: len(role.seen) == 3, "three records")
 
-    assert running.role.seen() == Counter({(0, 0): 1, (0, 2): 1, (0, 4): 1})
+    assert role.seen == [(TP(topic, 0), offset) for offset in (0, 2, 4)]
 
 
 async def test_ordinary_topics_are_left_as_they_are(settings: Settings) -> None:
@@ -247,20 +216,10 @@ async def test_ordinary_topics_are_left_as_they_are(settings: Settings) -> None:
             values.append(value)  # noqa: PERF401 - a comprehension would end only with the stream
 
     role.app.agent(role.app.topic(other, value_serializer="raw", value_type=bytes), name="other")(keep)
-    running = Running(role)
-    await running.until(role.consumer_ready)
-    await produce(settings, 40, topic=other)
-    await produce(settings, 40)
-    await running.until(lambda: len(values) == 40 and len(role.seen()) == 40)
-    await running.stop()
+    async with running(role):
+        await until(role.consumer_ready, "the worker")
+        await produce(settings, 40, other, *names(settings))
+        await until(lambda: len(values) == 40 and len(role.seen) == 80, "records of all three topics")
 
     assert sorted(values, key=int) == [b"%d" % n for n in range(40)]
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka.bootstrap,
-        group_id=f"{settings.topic_prefix}.recorder",
-        enable_auto_commit=False,
-    )
-    await consumer.start()
-    offsets = [await consumer.committed(TopicPartition(other, p)) for p in range(PARTITIONS)]
-    await consumer.stop()
-    assert offsets == [10] * PARTITIONS
+    assert await committed(settings, other) == {10}

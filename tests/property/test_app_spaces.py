@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from copy import deepcopy
 from datetime import datetime, timedelta
 from random import Random
 from typing import Any, get_args
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,9 +38,8 @@ from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from tests.app_driver import NOON, Space, ended
-from tests.entity_driver import Entities
-from tests.limits import too_large
-from tests.user_partition import gather, keep
+from tests.cut_log import assert_cuts_change_nothing, assert_entities_are_apart
+from tests.user_partition import Entities, keep
 
 ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
 SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_content_chars=200, energy=ENERGY)
@@ -166,35 +163,10 @@ def test_batches_and_crashes_change_nothing(
     steps: list[Step], policy: Policy, cuts: list[int], rewinds: list[int], small_chunks: bool
 ) -> None:
     """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
-    log = log_of(steps)
-    whole: Entities = {}
-    whole_outputs: dict[str, bytes] = {}
-    fold = MemoryPartitionFold(whole, policy)
-    gather(whole_outputs, keep(whole, fold, log))
-
-    cut: Entities = {}
-    cut_outputs: dict[str, bytes] = {}
-    position, step = 0, 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
-        while position < len(log):
-            size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
-            batch = log[max(0, position - rewind) : position + size]
-            if rewind > 6:
-                lost = deepcopy(cut)
-                gather(cut_outputs, keep(lost, MemoryPartitionFold(lost, policy), batch))
-            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, policy), batch))
-            position, step = position + size, step + 1
-
-    assert _present(cut) == _present(whole)
-    assert cut_outputs == whole_outputs
-    progress, anew = fold.progress["app"], MemoryPartitionFold(whole, policy).progress["app"]
-    assert anew.totals == progress.totals
-    assert anew.due(NOON + timedelta(days=9)) == progress.due(NOON + timedelta(days=9))
-
-
-def _present(entities: Entities) -> Entities:
-    return {key: parts for key, parts in entities.items() if parts}
+    whole, fold = assert_cuts_change_nothing(log_of(steps), policy, cuts, rewinds, small_chunks=small_chunks)
+    standings, anew = fold.standings, MemoryPartitionFold(whole, policy).standings
+    for one in (lambda s: (s.spaces, s.with_memories, s.waiting), lambda s: s.due(NOON + timedelta(days=9))):
+        assert one(anew) == one(standings)
 
 
 @given(STEPS, POLICIES)
@@ -202,15 +174,7 @@ def _present(entities: Entities) -> Entities:
 def test_spaces_do_not_touch_each_other(steps: list[Step], policy: Policy) -> None:
     """A space's memories and events are what they would be without any other space on the partition."""
     log = log_of(steps)
-    together: Entities = {}
-    outputs = keep(together, MemoryPartitionFold(together, policy), log)
-    for key in {entity_key(command.event) for command in log}:
-        own = [command for command in log if entity_key(command.event) == key]
-        alone: Entities = {}
-        expected = keep(alone, MemoryPartitionFold(alone, policy), own)
-
-        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]
-        assert alone.get(key, {}) == together.get(key, {})
+    assert_entities_are_apart(log, policy, {entity_key(command.event) for command in log})
 
 
 class Watched(Space):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from copy import deepcopy
 from datetime import datetime, timedelta
 from random import Random
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from models.entities import entity_key
 from models.events import (
     ExtractedFact,
     FactCategory,
@@ -30,10 +29,9 @@ from models.partition.sessions import PARTITION_ENTITY
 from models.policy import FactPolicy, Policy, UserPolicy
 from models.wire.codec import encode
 from models.wire.envelope import tag_of
-from tests.entity_driver import Entities
-from tests.limits import too_large
+from tests.cut_log import assert_cuts_change_nothing, assert_entities_are_apart
 from tests.user_driver import NOON, User, added, fact, flat, summarised
-from tests.user_partition import commands, gather, keep
+from tests.user_partition import Entities, commands, keep
 
 SMALL = UserPolicy(
     high_turns=4,
@@ -140,27 +138,7 @@ def test_batches_and_crashes_change_nothing(
     steps: list[Step], cuts: list[int], rewinds: list[int], small_chunks: bool
 ) -> None:
     """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
-    log = commands(*log_of(steps))
-    whole: Entities = {}
-    whole_outputs: dict[str, bytes] = {}
-    gather(whole_outputs, keep(whole, MemoryPartitionFold(whole, POLICY), log))
-
-    cut: Entities = {}
-    cut_outputs: dict[str, bytes] = {}
-    position, step = 0, 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000 if small_chunks else 2**21)
-        while position < len(log):
-            size, rewind = cuts[step % len(cuts)], rewinds[step % len(rewinds)]
-            batch = log[max(0, position - rewind) : position + size]
-            if rewind > 6:
-                lost = deepcopy(cut)
-                gather(cut_outputs, keep(lost, MemoryPartitionFold(lost, POLICY), batch))
-            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, POLICY), batch))
-            position, step = position + size, step + 1
-
-    assert cut == whole
-    assert cut_outputs == whole_outputs
+    assert_cuts_change_nothing(commands(*log_of(steps)), POLICY, cuts, rewinds, small_chunks=small_chunks)
 
 
 def _placeless(outputs: Sequence[OutputEvent]) -> list[OutputEvent]:
@@ -185,18 +163,8 @@ def test_turns_that_come_again_change_nothing(steps: list[Step]) -> None:
 @settings(max_examples=60, deadline=None)
 def test_users_do_not_touch_each_other(steps: list[Step]) -> None:
     """A user's memory and events are what they would be without any other user on the partition."""
-    log = log_of(steps)
-    together: Entities = {}
-    outputs = keep(together, MemoryPartitionFold(together, POLICY), commands(*log))
-    for app, user in USERS:
-        own = [c for c in commands(*log) if (c.event.app_id, getattr(c.event, "user_id", "")) == (app, user)]
-        alone: Entities = {}
-        expected = keep(alone, MemoryPartitionFold(alone, POLICY), own)
-
-        assert [encode(o) for o in outputs if (o.app_id, o.user_id) == (app, user)] == [  # type: ignore[union-attr]
-            encode(o) for o in expected
-        ]
-        assert {k: v for k, v in alone.items() if k} == {k: v for k, v in together.items() if k in alone and k}
+    log = commands(*log_of(steps))
+    assert_entities_are_apart(log, POLICY, {entity_key(command.event) for command in log})
 
 
 class Watched(User):

@@ -7,7 +7,6 @@ from datetime import timedelta
 from random import Random
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +22,7 @@ from models.events import (
 )
 from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
-from tests.entity_driver import Entities
+from tests.cut_log import assert_cuts_change_nothing
 from tests.property.test_users import POLICY, STEPS, Speaker, Step
 from tests.user_driver import NOON, added, fact, session_erased, summarised, user_erased
 from tests.user_partition import commands, gather, keep
@@ -174,17 +173,7 @@ def test_batches_change_nothing_with_erasures_among_them(
     """One call over the whole log equals many, each by a fresh fold, results being cut small."""
     mixed = [*steps, *erasures]
     random.shuffle(mixed)
-    log = commands(*_events(mixed))
-    whole, cut = Entities(), Entities()
-    whole_outputs: dict[str, bytes] = {}
-    cut_outputs: dict[str, bytes] = {}
-    gather(whole_outputs, keep(whole, MemoryPartitionFold(whole, POLICY), log))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("models.partition.sessions.CHUNK_STATE_BYTES", 1_000)
-        for each in batches(log, cuts):
-            gather(cut_outputs, keep(cut, MemoryPartitionFold(cut, POLICY), log[each]))
-
-    assert (cut, cut_outputs) == (whole, whole_outputs)
+    assert_cuts_change_nothing(commands(*_events(mixed)), POLICY, cuts, [0], small_chunks=True)
 
 
 def _events(steps: Sequence[Step]) -> Iterator[CommandEvent]:

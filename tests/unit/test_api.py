@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -12,7 +11,6 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter
 from qdrant_client import AsyncQdrantClient
 
-from models.errors import StoreUnavailable
 from models.events import Role, Turn
 from streams.api.sessions.turns import SessionReader
 from streams.http.answering import served_routes
@@ -103,38 +101,6 @@ async def test_any_session_id_can_be_asked_for(reader: httpx.AsyncClient, sessio
     assert [(session, 1), (session, 2)] == [(t["session_id"], t["turn"]) for t in turns.json()]
 
 
-async def test_the_index_says_whose_it_is(reader: httpx.AsyncClient) -> None:
-    """A comparison must not take another prefix's index for its own, and points of unknown sessions count."""
-    assert {"topic_prefix": "test", "turns": 3 * len(SESSIONS)} == (await reader.get("/v1/index")).json()
-
-
-async def test_answers_hold_what_readers_need(reader: httpx.AsyncClient) -> None:
-    """The fields of a remembered turn, times in RFC 3339 UTC."""
-    found: dict[str, Any] = (await reader.get("/v1/sessions/plain/similar?q=weather%20in%20Oslo")).json()[0]
-
-    assert found.pop("similarity") > 0.7
-    assert found == {
-        "session_id": "plain",
-        "user_id": "u",
-        "app_id": "a",
-        "turn": 0,
-        "role": "user",
-        "timestamp": "2026-01-01T00:00:00Z",
-        "content": "the weather in Oslo",
-        "risk": None,
-        "partition": None,
-        "event_offset": None,
-        "project_id": None,
-    }
-
-
-async def test_an_unknown_session_has_no_turns(reader: httpx.AsyncClient) -> None:
-    """Asking early is no error."""
-    answer = await reader.get("/v1/sessions/nobody/turns")
-
-    assert (answer.status_code, answer.json()) == (200, [])
-
-
 @pytest.mark.parametrize(
     "path",
     [
@@ -155,20 +121,6 @@ async def test_wrong_input_is_refused(reader: httpx.AsyncClient, path: str) -> N
     answer = await reader.get(f"/v1/sessions/{path}")
 
     assert answer.status_code == 422
-
-
-async def test_a_store_that_does_not_answer_gives_503(
-    reader: httpx.AsyncClient, store: ServerStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The caller may come again; the role stays up."""
-
-    async def unavailable(*_args: object, **_kwargs: object) -> None:
-        raise StoreUnavailable("Qdrant did not answer")
-
-    monkeypatch.setattr(store, "search", unavailable)
-    answer = await reader.get("/v1/sessions/plain/similar?q=a")
-
-    assert (answer.status_code, answer.json()["detail"]) == (503, "Qdrant did not answer")
 
 
 async def test_no_page_loads_scripts_from_elsewhere(reader: httpx.AsyncClient) -> None:

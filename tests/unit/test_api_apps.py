@@ -13,7 +13,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from models.errors import DeliveryFailed
-from models.events.app import AppUninstalled, MemoriesPurged, MemoryDeleted, MemoryEdited
+from models.events.app import AppUninstalled, MemoriesPurged
 from models.policy.app import AppPolicy
 from streams.api import commands
 from streams.api.assembly import admin_routes
@@ -58,32 +58,6 @@ async def asked(client: httpx.AsyncClient, method: str, path: str, status: int =
 # --- reading
 
 
-async def test_the_list_is_the_seeds(client: httpx.AsyncClient) -> None:
-    """Under `memories`, the latest updated first, with the seed's names and importance from 0 to 10."""
-    found = await asked(client, "GET", "/apps/a/memories")
-
-    assert list(found) == ["memories"]
-    assert [each["id"] for each in found["memories"]] == [2, 1]
-    assert found["memories"][1] == {
-        "id": 1,
-        "appId": "a",
-        "content": "User prefers calls after 2pm.",
-        "createdAt": "2025-10-10T14:30:00Z",
-        "updatedAt": "2025-10-10T14:30:00Z",
-        "sourceConversationId": "s-1",
-        "metadata": {"importance": 7.5, "tags": ["time"], "relatedConversations": ["s-9"]},
-        "pinned": False,
-        "sharedWith": [],
-        "conflictsWith": [2],
-        "madeBy": "rules",
-    }
-
-
-async def test_an_unknown_app_has_no_memories(client: httpx.AsyncClient) -> None:
-    """It is no error."""
-    assert await asked(client, "GET", "/apps/nobody/memories") == {"memories": []}
-
-
 async def test_lists_of_users_and_with_shared_ones(client: httpx.AsyncClient) -> None:
     """A user's space is another one; what others share comes after the app's own and names its owner."""
     of_user = await asked(client, "GET", "/apps/a/memories?user_id=anna")
@@ -91,23 +65,6 @@ async def test_lists_of_users_and_with_shared_ones(client: httpx.AsyncClient) ->
 
     assert [each["content"] for each in of_user["memories"]] == ["Anna is vegan."]
     assert [(each["appId"], each["id"]) for each in shared["memories"]] == [("a", 2), ("a", 1), ("b", 5)]
-
-
-async def test_one_memory(client: httpx.AsyncClient) -> None:
-    """By its number; of another app's numbers it knows nothing."""
-    found = await asked(client, "GET", "/apps/a/memories/2")
-
-    assert (found["content"], found["pinned"]) == ("User prefers calls before noon.", True)
-    assert (await asked(client, "GET", "/apps/a/memories/6", status=404))["code"] == "not_found"
-    assert (await asked(client, "GET", "/apps/a/memories/first", status=422))["code"] == "invalid_request"
-
-
-@pytest.mark.parametrize(("mode", "score"), [("keyword", 2.07), ("semantic", 2.08), ("hybrid", 2.06)])
-async def test_search_takes_a_mode(client: httpx.AsyncClient, mode: str, score: float) -> None:
-    """Words, likeness or both; best first, with scores."""
-    found = await asked(client, "GET", f"/apps/a/memories/search?q=calls+noon&mode={mode}&limit=1")
-
-    assert [(each["id"], each["score"]) for each in found["memories"]] == [(2, score)]
 
 
 async def test_export_is_a_file_with_everything(client: httpx.AsyncClient) -> None:
@@ -132,17 +89,6 @@ async def test_export_is_a_file_with_everything(client: httpx.AsyncClient) -> No
 # --- writing
 
 
-async def test_delete_one_is_the_seeds(served: Served, client: httpx.AsyncClient) -> None:
-    """`success`, and the next read does not find it; a second time it is gone already, and said so."""
-    first = await asked(client, "DELETE", "/apps/a/memories/1")
-    left = await asked(client, "GET", "/apps/a/memories")
-    second = await asked(client, "DELETE", "/apps/a/memories/1")
-
-    assert (first, [each["id"] for each in left["memories"]]) == ({"success": True}, [2])
-    assert second == {"success": True, "deletedCount": 0, "alreadyGone": True}
-    assert [type(each) for each in served.apps.sent] == [MemoryDeleted, MemoryDeleted]
-
-
 async def test_purges_memories_on_admin_request(served: Served, client: httpx.AsyncClient) -> None:
     """Seed 003's scenario: how many went, and nothing is found afterwards; other spaces keep theirs."""
     purged = await asked(client, "DELETE", "/apps/a/memories")
@@ -152,23 +98,6 @@ async def test_purges_memories_on_admin_request(served: Served, client: httpx.As
     assert (purged, left) == ({"success": True, "deletedCount": 2}, {"memories": []})
     assert (len(of_user["memories"]), len(served.apps.known)) == (1, 3)
     assert isinstance(served.apps.sent[0], MemoriesPurged)
-
-
-async def test_edit_changes_what_is_named(served: Served, client: httpx.AsyncClient) -> None:
-    """Importance from 0 to 10 becomes 0 to 1; what is not named stays; the answer is what a reader finds."""
-    body: dict[str, Any] = {"content": "User prefers mail.", "importance": 9, "pinned": True, "sharedWith": ["b"]}
-    edited = await asked(client, "PUT", "/apps/a/memories/1", **body)
-    found = await asked(client, "GET", "/apps/a/memories/1")
-    (sent,) = served.apps.sent
-
-    assert edited == {"success": True, "memory": found}
-    assert (found["content"], found["metadata"]["importance"], found["metadata"]["tags"]) == (
-        body["content"],
-        9,
-        ["time"],
-    )
-    assert isinstance(sent, MemoryEdited)
-    assert (sent.importance, sent.tags, sent.shared_with, sent.by) == (0.9, None, ["b"], "local")
 
 
 async def test_reads_are_audited(served: Served, client: httpx.AsyncClient) -> None:

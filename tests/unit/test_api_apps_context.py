@@ -69,17 +69,6 @@ async def test_includes_memories_in_context_for_same_app(client: httpx.AsyncClie
     assert found["left_out"]["app_memories"] == 0
 
 
-async def test_isolates_memories_between_apps(served: Served, client: httpx.AsyncClient) -> None:
-    """Seed 003's scenario: nothing of an app is in another's prompt but what it shares."""
-    async with served.client(bearer("b")) as other:
-        of_b = await context(other, app_memories=True)
-    of_a = await context(client, app_memories=True)
-
-    assert [each["memory_id"] for each in of_b["app_memories"]] == [5, 6]
-    assert "calls" not in of_b["prompt"]
-    assert "Only for b" not in of_a["prompt"]
-
-
 async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) -> None:
     """Who names no point gets the prompt and the fields that there always were; a point can be named without them."""
     plain = await context(client)

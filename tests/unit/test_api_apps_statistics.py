@@ -41,26 +41,6 @@ async def client(served: Served) -> AsyncIterator[httpx.AsyncClient]:
         yield made
 
 
-async def test_figures_of_an_app(client: httpx.AsyncClient) -> None:
-    """What is there now, what happened of all time, and energy."""
-    assert (await client.get("/apps/a/memories/stats")).json() == {
-        "appId": "a",
-        "userId": "",
-        "known": True,
-        "memories": 2,
-        "pinned": 1,
-        "shared": 0,
-        "conflicting": 2,
-        "created": 14,
-        "compactions": 4,
-        "skipped": 1,
-        "edited": 2,
-        "waiting": 3,
-        "uninstalled": False,
-        "energy": {"levelUnits": 9_000.0, "capacityUnits": 10_000.0, "spentUnits": 260.0, "spentSinceUnits": None},
-    }
-
-
 @pytest.mark.parametrize(("since", "spent"), [(0, 260.0), (250.5, 9.5), (260, 0.0), (1_000, 260.0)])
 async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: float, spent: float) -> None:
     """`getEnergyConsumedSinceLastPoll`: the caller says what it saw; a space that began anew has spent all it has."""
@@ -84,20 +64,6 @@ async def all_of(served: Served, path: str, **headers: str) -> httpx.Response:
         answer = await client.get(path)
     await made.close()
     return answer
-
-
-async def test_all_apps(served: Served) -> None:
-    """Those that spent most first, with their sums; a limit says that there are more."""
-    found = (await all_of(served, "/apps/statistics", Accept="application/json")).json()
-    first = (await all_of(served, "/apps/statistics?limit=1", Accept="application/json")).json()
-    listed = (await all_of(served, "/apps")).json()
-
-    assert ([each["appId"] for each in found["spaces"]], found["more"], first["more"]) == (["b", "a"], False, True)
-    assert (found["totals"]["memories"], found["totals"]["conflicting"], found["totals"]["spentUnits"]) == (3, 2, 560.0)
-    assert listed["spaces"] == [
-        {"appId": "a", "userId": "", "memories": 2, "uninstalled": False},
-        {"appId": "b", "userId": "", "memories": 1, "uninstalled": True},
-    ]
 
 
 async def test_an_admin_of_some_apps_counts_those(client: httpx.AsyncClient) -> None:

@@ -58,60 +58,6 @@ async def posted(client: httpx.AsyncClient, path: str, **body: Any) -> Any:
     return answer.json()
 
 
-async def test_retrieval_is_the_seeds_three_stages(client: httpx.AsyncClient) -> None:
-    """Important active facts in their order, near episodes in theirs, and both as text, under the seed's names."""
-    found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="about databases?")
-
-    assert [(each["key"], each["value"]) for each in found["structured_facts"]] == [
-        ("name", "Alex"),
-        ("language", "Python"),
-    ]
-    assert [(each["turn_range"], each["distance"]) for each in found["episodic_context"]] == [("turns 1-20", 0.0)]
-    assert found["injection"] == (
-        "## User Profile\n- name: Alex\n- language: Python\n\n## Recent Context\n"
-        "- turns 1-20: the user asked about vector databases like pgvector..."
-    )
-
-
-async def test_an_answer_holds_what_readers_need(client: httpx.AsyncClient) -> None:
-    """Every field of the events but what is not kept; beside them the seed's names. Times in RFC 3339 UTC."""
-    found = await posted(client, "/v1/retrieve", user_id="u", app_id="a", query="databases")
-    fact, episode = found["structured_facts"][0], found["episodic_context"][0]
-
-    assert fact.keys() == {*FactChanged.__struct_fields__} - {"history"}
-    assert fact == fact | {
-        "app_id": "a",
-        "user_id": "u",
-        "category": "identity",
-        "key": "name",
-        "value": "Alex",
-        "confidence": 1.0,
-        "importance": 0.9,
-        "active": True,
-        "valid_from": "2026-03-01T12:00:00Z",
-        "valid_until": None,
-        "session_id": "s",
-        "turn": 0,
-        "extracted_by": "rules",
-    }
-    named = {"turn_start", "turn_end", "distance"}
-    assert episode.keys() == {*EpisodeCompressed.__struct_fields__} - {"embedding"} | named
-    assert episode == episode | {
-        "app_id": "a",
-        "user_id": "u",
-        "episode": 1,
-        "turn_range": "turns 1-20",
-        "turn_start": 1,
-        "turn_end": 20,
-        "summary": "the user asked about vector databases like pgvector",
-        "summarised_by": "extractive",
-        "key_topics": [],
-        "started_at": "2026-03-01T12:00:00Z",
-        "ended_at": "2026-03-01T12:00:00Z",
-        "distance": 0.0,
-    }
-
-
 async def test_retrieval_takes_what_it_is_told(client: httpx.AsyncClient) -> None:
     """Least importance, greatest distance, number of episodes, and no text where none is wanted."""
     asked = {"user_id": "u", "app_id": "a", "query": "vector bread", "max_distance": 0.5, "format": False}
@@ -146,21 +92,6 @@ async def test_an_unknown_user_has_an_empty_memory(client: httpx.AsyncClient) ->
     assert await posted(client, "/v1/search", user_id=injected, query=injected) == {"turns": [], "episodes": []}
     assert [[], [], []] == lists
     assert (await client.get("/v1/users/nobody")).json()["known"] is False
-
-
-async def test_a_context_is_the_seeds_prompt(client: httpx.AsyncClient) -> None:
-    """Of the named session, and of that user in it."""
-    found = await posted(client, "/v1/context", user_id="u", app_id="a", session_id="s", query="which databases?")
-
-    assert found["prompt"] == (
-        "# Long-term Memory\n## User Profile\n- name: Alex\n- language: Python\n\n## Recent Context\n"
-        "- turns 1-20: the user asked about vector databases like pgvector...\n\n# Recent Conversation\n"
-        "user: hello there\nassistant: which vector databases do you know\n\n"
-        "Answer consistently using the memory and conversation above."
-    )
-    assert (len(found["facts"]), len(found["episodes"]), [turn["turn"] for turn in found["recent"]]) == (2, 1, [0, 1])
-    assert found["left_out"] == {"facts": 0, "episodes": 0, "recent": 0, "last_turn_cut": False}
-    assert found["tokens"] == -(-len(found["prompt"]) // 4)
 
 
 async def test_a_context_without_a_session_has_the_users_last_turns(client: httpx.AsyncClient) -> None:
@@ -214,34 +145,6 @@ async def test_a_search_without_a_scope_is_refused(client: httpx.AsyncClient) ->
 
     assert [422, 422] == [answer.status_code for answer in answers]
     assert ["user_id", "session_id"] == [answer.json()["errors"][0]["field"] for answer in answers]
-
-
-async def test_lists_of_a_user(client: httpx.AsyncClient) -> None:
-    """Facts by category and past ones, episodes the latest first, last turns, standing."""
-    base, of_a = "/v1/users/u", {"app_id": "a"}
-    past = (await client.get(f"{base}/facts", params={**of_a, "category": "identity", "include_past": True})).json()
-    episodes = (await client.get(f"{base}/episodes", params={**of_a, "limit": 1})).json()
-    recent = (await client.get(f"{base}/recent", params={**of_a, "last": 2})).json()
-    known = (await client.get(base, params=of_a)).json()
-
-    assert [("Alex", True), ("Bergen", False)] == [(each["value"], each["active"]) for each in past]
-    assert ["turns 21-40"] == [each["turn_range"] for each in episodes]
-    assert [("t", 0), ("s", 1)] == [(each["session_id"], each["turn"]) for each in recent]
-    assert known == (await client.get(f"{base}/standing", params=of_a)).json()
-    assert known == {
-        "user_id": "u",
-        "app_id": "a",
-        "known": True,
-        "turn_count": 43,
-        "compressed_turns": 40,
-        "short_term": [
-            {"session_id": "s", "turn": 0},
-            {"session_id": "t", "turn": 0},
-            {"session_id": "s", "turn": 1},
-        ],
-        "facts": 3,
-        "episodes": 2,
-    }
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import httpx
 import pytest
 
 from models.errors import DeliveryFailed
-from models.events import Role
 from streams.api import commands
-from tests.api_doubles import Served, bearer, said, settings_of
+from tests.api_doubles import Served, said
 from tests.api_projects import SAID
 from tests.projects_indexed import pending
 
@@ -83,16 +82,6 @@ async def test_a_search_finds_what_is_weak_and_notes_it(client: httpx.AsyncClien
     ]
 
 
-async def test_a_context_has_memories_and_messages(client: httpx.AsyncClient) -> None:
-    """The seed's `buildContext`: within the budget, messages verbatim, memories, and nothing left out in silence."""
-    built = await asked(client, "POST", "context", query=QUESTION, conversation_id="s", system_prompt="Be brief.")
-
-    assert [each["id"] for each in built["items"] if each["section"] == "recent"] == ["0", "1", "2"]
-    assert "decision" in built["text"]
-    assert (built["warnings"], built["budget"]["total"]) == ([], 128_000)
-    assert built["total_tokens"] == sum(each["tokens"] for each in built["items"])
-
-
 async def test_a_small_context_says_what_is_missing(client: httpx.AsyncClient) -> None:
     """Reserves shrink with the total; what did not fit is named."""
     budget = {"total_tokens": 60}
@@ -120,24 +109,6 @@ async def test_a_prompt_larger_than_the_budget(client: httpx.AsyncClient) -> Non
 
 
 # --- time
-
-
-async def test_time_travel_before_and_after_a_pivot(client: httpx.AsyncClient) -> None:
-    """What held then, and what was known then: two axes."""
-    early = {"type": "decision", "subject": "deployment", "valid_from": "2025-03-01T00:00:00Z"}
-    await add(client, "Deploy on servers of our own.", **early)
-    await add(client, "Deploy in the cloud.", **{**early, "valid_from": "2025-06-01T00:00:00Z"})
-
-    async def held(at: str) -> list[str]:
-        found = await asked(client, "GET", f"valid_at?at={quote(at)}")
-        return [each["content"] for each in found["memories"] if each["subject"] == "deployment"]
-
-    assert await held("2025-04-01T00:00:00Z") == ["Deploy on servers of our own."]
-    assert await held("2025-07-01T00:00:00Z") == ["Deploy in the cloud."]
-    assert await held("2025-01-01T00:00:00Z") == []
-    assert (await asked(client, "GET", "valid_at?at=2025-07-01T00:00:00Z&known_at=2025-07-01T00:00:00Z"))[
-        "memories"
-    ] == []
 
 
 async def test_a_consolidation_puts_away_from_the_present_only(client: httpx.AsyncClient, served: Served) -> None:
@@ -176,25 +147,6 @@ async def test_a_memory_from_its_begin_to_its_end(client: httpx.AsyncClient) -> 
     assert (await asked(client, "GET", place, 404))["code"] == "not_found"
 
 
-async def test_relationships_and_ways_between_memories(client: httpx.AsyncClient) -> None:
-    """Near, on the way, dependent; and back again."""
-    first, second, third = [await add(client, text) for text in ("Alpha runs.", "Beta runs.", "Gamma runs.")]
-    for source, target in ((first, second), (second, third)):
-        await asked(client, "PUT", "relationships", source_id=source, target_id=target, relation="depends_on")
-    near = await asked(client, "GET", f"graph/neighbours?memory_id={first}&depth=2")
-    dependent = await asked(client, "GET", f"graph/dependents?memory_id={third}")
-    way = await asked(client, "GET", f"graph/path?source_id={first}&target_id={third}")
-    graph = await asked(client, "GET", "graph")
-    end = f"relationships?source_id={first}&target_id={second}&relation=depends_on"
-    await asked(client, "DELETE", end)
-
-    assert [each["distance"] for each in near["related"]] == [1, 2]
-    assert [each["id"] for each in dependent["related"]] == [second, first]
-    assert [each["target_id"] for each in way["edges"]] == [second, third]
-    assert len([each for each in graph["edges"] if each["type"] == "depends_on"]) == 2
-    assert (await asked(client, "GET", f"graph/path?source_id={first}&target_id={third}"))["found"] is False
-
-
 async def test_relationships_that_cannot_be(client: httpx.AsyncClient) -> None:
     """To itself, in a circle, to nothing: refused with the reason, and nothing is written."""
     first, second = await add(client, "Alpha runs."), await add(client, "Beta runs.")
@@ -206,18 +158,6 @@ async def test_relationships_that_cannot_be(client: httpx.AsyncClient) -> None:
 
     assert [each["detail"] != "" for each in (circle, itself)] == [True, True]
     assert len((await asked(client, "GET", "graph"))["edges"]) == 1
-
-
-async def test_pending_facts_are_promoted_and_discarded(served: Served, client: httpx.AsyncClient) -> None:
-    """What is promoted is a memory, what is discarded is gone."""
-    for content in ("Maybe we should use Redis for the cache.", "We probably must support Safari."):
-        served.projects.say(Role.USER, content)
-    waiting = (await asked(client, "GET", "pending"))["pending"]
-    promoted = await asked(client, "POST", f"pending/{waiting[0]['id']}/promote")
-    await asked(client, "POST", f"pending/{waiting[1]['id']}/discard")
-
-    assert promoted["memory"]["content"] == waiting[0]["content"]
-    assert (await asked(client, "GET", "pending"))["pending"] == []
 
 
 async def test_pages_of_pending_facts(served: Served, client: httpx.AsyncClient) -> None:
@@ -236,39 +176,6 @@ async def test_pages_of_pending_facts(served: Served, client: httpx.AsyncClient)
     assert [each["id"] for each in whole] == listed
     assert (after, refused["errors"][0]["field"]) == ("", "after")
     assert [each["confidence"] for each in whole] == sorted((each["confidence"] for each in whole), reverse=True)
-
-
-async def test_a_conversation_its_chunks_and_its_end(served: Served, client: httpx.AsyncClient) -> None:
-    """Twenty messages at hand, older ones as chunks, and a summary that its end is told with."""
-    for number in range(28):
-        await served.say(said(served.projects.say(Role.USER, f"Step {number} is done now."), f"Step {number}"))
-    await asked(client, "PUT", "conversations/s/status", status="ended", summary="Database selection complete")
-    found = await asked(client, "GET", "conversations/s")
-    listed = await asked(client, "GET", "conversations")
-
-    assert (len(found["recent_messages"]), len(found["chunks"])) == (len(found["conversation"]["recent"]), 2)
-    assert [(each["id"], each["status"], each["summary"]) for each in listed["conversations"]] == [
-        ("s", "ended", "Database selection complete")
-    ]
-
-
-async def test_episodes_and_the_arc(client: httpx.AsyncClient) -> None:
-    """The decision is an episode, and stands in the arc of its conversation."""
-    found = (await asked(client, "GET", "episodes?conversation_id=s"))["episodes"]
-    arc = await asked(client, "GET", "arc?conversation_id=s")
-
-    assert [each["kind"] for each in found] == ["decision_made"]
-    assert [each for part in ("beginning", "middle", "end") for each in arc[part]] == found
-    assert (await asked(client, "GET", "arc?conversation_id=other", 404))["code"] == "not_found"
-
-
-async def test_a_consolidation_is_answered_when_it_is_done(client: httpx.AsyncClient) -> None:
-    """And the standing says when."""
-    done = await asked(client, "POST", "consolidate")
-    standing = await asked(client, "GET", "standing")
-
-    assert (done["outcome"], standing["consolidated_at"] is not None) == ("done", True)
-    assert standing["tokens"]["memories"] > 0
 
 
 # --- what makes no sense
@@ -346,21 +253,6 @@ async def test_pages_of_memories(client: httpx.AsyncClient) -> None:
 
 
 # --- who may
-
-
-async def test_reading_takes_the_apps_token_and_writing_an_admins() -> None:
-    """A reader's token reads its app's project, writes nothing, and without an app named its only one is meant."""
-    made = Served(settings=settings_of("a", "b"))
-    await tell(made)
-    async with made.client(bearer("a")) as own, made.client(bearer("b")) as other:
-        read = await own.get("/v1/projects/p/standing")
-        crossed = await other.get("/v1/projects/p/standing?app_id=a")
-        wrote = await own.post("/v1/projects/p/memories", json={"content": "x", "type": "fact"})
-        listed = await other.get("/v1/projects")
-    await made.close()
-
-    assert (read.json()["known"], crossed.status_code, wrote.status_code) == (True, 403, 403)
-    assert listed.json() == {"projects": []}
 
 
 async def test_whoever_reads_all_apps_names_one(client: httpx.AsyncClient) -> None:

@@ -111,14 +111,6 @@ async def _never() -> Any:
     raise AssertionError("nothing is read of who is not let in")
 
 
-async def test_probes_and_the_contract_need_no_token(served: Served) -> None:
-    """An orchestrator has none; on loopback Prometheus neither."""
-    async with served.client() as client:
-        statuses = [(await client.get(path)).status_code for path in ("/livez", "/readyz", "/metrics", "/openapi.json")]
-
-    assert [200] * 4 == statuses
-
-
 async def test_metrics_beyond_loopback_take_an_admin_token() -> None:
     """They count all tenants together."""
     roles = (TokenRole.OPERATOR, TokenRole.ADMIN)

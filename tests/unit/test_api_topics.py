@@ -191,40 +191,6 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore, embedder:
     assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
 
 
-async def test_an_answer_holds_what_readers_need(reader: httpx.AsyncClient, session: IndexedSession) -> None:
-    """The seed's fields and, beside them, what the topic is now."""
-    await session.talk(*["boats"] * 7, "bread")
-    boats = (await got(reader, f"{base()}/topics"))[1]
-    summary, context = boats.pop("summary"), await got(reader, f"{base()}/context", topic=boats["topic_id"])
-
-    assert boats.keys() > {*TopicChanged.__struct_fields__} - {"summary"}
-    assert boats == boats | {
-        "topic_id": session.changes[0][0].topic_id,
-        "topic_title": "Which sails does a small boat need for the harbour? (0)",
-        "active_messages": 5,
-        "compressed_messages": 9,
-        "total_messages": 14,
-        "has_summary": True,
-        "importance_score": 0.5,
-        "access_count": 6,
-        "memory_type": "transitioning",
-        "half_life_days": 2.0,
-        "age_seconds": 172_800.0,
-        "inactive_seconds": 172_800.0 - 13 * 60,
-        "active": False,
-        "kept": True,
-        "tags": [],
-        "created_at": "2026-03-01T12:00:00Z",
-        "last_active_at": "2026-03-01T12:13:00Z",
-        "cause": "left",
-        "detail": "",
-        "released_messages": 0,
-        "similarity": None,
-    }
-    assert context[0] == {"role": "system", "content": f"Topic summary: {summary}"}
-    assert [message["role"] for message in context[1:]] == ["assistant", "user", "assistant", "user", "assistant"]
-
-
 async def test_half_lives_are_the_policys(store: ServerStore, embedder: WordLlamaEmbedder) -> None:
     """Readers see the half-life that decides on eviction."""
     topics = structs.replace(POLICY.topics, base_half_life=timedelta(hours=12), access_threshold=2)

@@ -75,7 +75,9 @@ class World:
         for place in extents:
             for offset, (entity, value) in enumerate(self._state[place.topic]):
                 key = changelog.key_of(entity, "head")
-                yield SimpleNamespace(topic=place.topic, partition=0, offset=offset, timestamp=0, key=key, value=value)
+                yield SimpleNamespace(
+                    topic=place.topic, partition=place.partition, offset=offset, timestamp=0, key=key, value=value
+                )
 
     async def place_of(self, topic: Topic, _key: bytes) -> TopicPartition:
         """The only one."""
