@@ -14,9 +14,8 @@ from aiokafka import AIOKafkaProducer
 from jobs.shared.role_process import RoleProcess
 from models.events import DeadLetter, ProfileUpdated
 from models.events.topics import DEAD_LETTERS, PROFILES, TURNS
-from models.wire.codec import decode_output
-from streams.kafka.client import read_to_end
 from streams.settings import Settings
+from tests.fault_driver import assert_equal_to_replay, events
 
 pytestmark = [pytest.mark.kafka, pytest.mark.system]
 
@@ -86,18 +85,17 @@ async def send(settings: Settings, records: list[tuple[bytes | None, bytes | Non
     await producer.stop()
 
 
-async def events(settings: Settings, topic: Any) -> list[Any]:
-    """Everything on an output topic."""
-    found = read_to_end(settings.kafka, topic.full_name(settings.topic_prefix))
-    return [decode_output(topic, record.value) async for record in found]
+@pytest.fixture
+def configured(settings: Settings, tmp_path: Path) -> Settings:
+    """A profile after each turn, and many dead letters in a row."""
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[intake]\ndead_letter_consecutive = 40\n[profile]\nevery_turns = 1\n")
+    return settings.model_copy(update={"policy_file": policy})
 
 
 @pytest.fixture
-async def role(settings: Settings, tmp_path: Path) -> AsyncIterator[RoleProcess]:
+async def role(configured: Settings, tmp_path: Path) -> AsyncIterator[RoleProcess]:
     """A ready sessions role."""
-    policy = tmp_path / "policy.toml"
-    policy.write_text("[intake]\ndead_letter_consecutive = 40\n[profile]\nevery_turns = 1\n")
-    configured = settings.model_copy(update={"policy_file": policy})
     role = RoleProcess("sessions", configured, log=tmp_path / "sessions.log")
     role.start()
     await role.ready()
@@ -118,9 +116,9 @@ async def until(settings: Settings, last_turn: int) -> ProfileUpdated:
 
 @pytest.mark.fault("F7")
 async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
-    settings: Settings, role: RoleProcess
+    settings: Settings, configured: Settings, role: RoleProcess
 ) -> None:
-    """Bad and good records mixed: reasons as stated, bytes kept, good turns counted once."""
+    """Bad and good records mixed: reasons as stated, bytes kept, good turns counted once; all as the replay has it."""
     bad = [(key, value) for key, value, _ in REFUSED.values()]
     good: list[tuple[bytes | None, bytes | None]] = [(b"s", value) for value in ACCEPTED]
     await send(settings, [record for n, record in enumerate(bad) for record in (record, *good[n : n + 1])])
@@ -128,7 +126,10 @@ async def test_every_bad_record_becomes_a_dead_letter_and_the_rest_goes_on(
     profile = await until(settings, LAST)
     letters: list[DeadLetter] = await events(settings, DEAD_LETTERS)
 
+    settled = await assert_equal_to_replay(configured)
+
     assert role.running()
+    assert settled.oracle.turns == len(ACCEPTED) + 1
     reasons = {name: reason for name, (_, _, reason) in REFUSED.items()}
     by_record = {(letter.key, letter.value): letter for letter in letters}
     assert {name: by_record[key, value].reason for name, (key, value, _) in REFUSED.items()} == reasons
