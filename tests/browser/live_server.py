@@ -87,19 +87,14 @@ class _Ticking:
 class LiveServer:
     """Routes, tokens, board and memories as they are served, on a thread of their own.
 
-    Args:
-        most_pages: Pages at once, where it is not the default; that many connections and some more are taken then.
-
     Attributes:
         log: Where acknowledgements and labels go.
     """
 
-    def __init__(self, most_pages: int | None = None) -> None:
+    def __init__(self) -> None:
         self.log = Log()
         self._loop = asyncio.new_event_loop()
-        self._limits = {} if most_pages is None else {"max_connections": most_pages + 100}
-        live = {} if most_pages is None else {"max_streams": most_pages, "max_streams_per_token": most_pages}
-        self._page = LivePage(load_settings(http=self._http(_HOLDERS), live=live), self.log)
+        self._page = LivePage(load_settings(http=self._http(_HOLDERS)), self.log)
         self._page.hub.set_roles(made_up.ROLES)
         self._store = ServerStore(AsyncQdrantClient(":memory:"), embedder="wordllama")
         self._serving: AsyncExitStack | None = None
@@ -132,11 +127,6 @@ class LiveServer:
         self._run(self._serving.aclose())
         self._serving = None
 
-    @property
-    def streams(self) -> int:
-        """How many pages watch now."""
-        return self._page.hub.streams
-
     def push(
         self, sessions: Iterable[ProfileUpdated] = (), alerts: Iterable[AlertChanged] = (), gone: Iterable[str] = ()
     ) -> None:
@@ -153,9 +143,9 @@ class LiveServer:
 
         self._run(take())
 
-    def remember(self, profile: ProfileUpdated, *, turns: int = made_up.TURNS) -> None:
+    def remember(self, profile: ProfileUpdated) -> None:
         """A session with everything that can be remembered of it."""
-        self._run(self._remember(profile, list(made_up.said(profile, turns))))
+        self._run(self._remember(profile, list(made_up.said(profile))))
 
     def forget(self) -> None:
         """Let go of all sessions and of what was written, for the next test."""
@@ -209,4 +199,4 @@ class LiveServer:
             for name, (role, apps, text) in _HOLDERS.items()
             if name in names
         ]
-        return HttpSettings(tokens=tokens, mcp=False, **self._limits)
+        return HttpSettings(tokens=tokens, mcp=False)
