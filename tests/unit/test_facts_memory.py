@@ -212,44 +212,6 @@ def test_a_retraction_does_not_mean_the_value_that_its_message_says() -> None:
     assert kept.times() == [("Alex", 1, None)]
 
 
-@pytest.mark.parametrize("minute", [3, 4])
-def test_what_was_said_before_the_active_value_does_not_replace_it(minute: int) -> None:
-    """A late answer is past; of what was said at the same time the later to arrive counts."""
-    kept = Kept()
-    kept.take(fact("name", "Alex"), minute=4)
-
-    assert kept.take(fact("name", "Bob"), minute=minute) == (["updated Bob"] if minute == 4 else [])
-    assert kept.times() == ([("Alex", 4, 4), ("Bob", 4, None)] if minute == 4 else [("Alex", 4, None)])
-
-
-@pytest.mark.parametrize("minute", [3, 4])
-def test_a_retraction_does_not_take_back_what_was_said_after_it(minute: int) -> None:
-    """A late answer to "I moved", after the user has said where."""
-    kept = Kept()
-    kept.take(fact("name", "Alex"), minute=4)
-
-    assert kept.take(back=(NAME,), minute=minute) == (["retracted Alex"] if minute == 4 else [])
-
-
-@pytest.mark.parametrize("retraction", [NAME, Retraction(), Retraction(value="ALEX"), Retraction(category=IDENTITY)])
-def test_what_was_said_before_it_was_taken_back_stays_gone(retraction: Retraction) -> None:
-    """Also where nothing was known yet: the answer of a slower extractor was on its way."""
-    kept = Kept()
-    kept.take(back=(retraction,), minute=4)
-
-    assert kept.take(fact("name", "Alex"), minute=3) == []
-    assert kept.take(fact("name", "Alex"), minute=4) == ["stored Alex"]
-
-
-def test_a_late_retraction_does_not_hide_a_later_one() -> None:
-    """The later time of the two counts."""
-    kept = Kept()
-    kept.take(back=(NAME,), minute=9)
-    kept.take(back=(NAME,), minute=5)
-
-    assert kept.take(fact("name", "Alex"), minute=7) == []
-
-
 def test_retractions_are_remembered_a_few_at_a_time() -> None:
     """The latest; the same again takes no place."""
     kept = Kept()

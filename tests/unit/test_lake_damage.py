@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import date, timedelta
@@ -205,28 +204,3 @@ def test_a_full_disk_in_the_middle_of_a_merge_loses_nothing(tmp_path: Path) -> N
     assert "the file system refuses files of this size" in done.stderr
     assert (found.findings, before) == ([], [(lake_merge_child.TURNS, lake_merge_child.TURNS)])
     assert (before, merged.merged_files, len(files)) == (after, FILES_TO_MERGE, 1)
-
-
-def test_two_merges_at_once_take_turns(writer: LakeWriter) -> None:
-    """Neither fails, nothing is lost, and one of them does it."""
-    for n in range(6, 6 + FILES_TO_MERGE):
-        writer.land(buffer_of([turn(n)], first=n, expected=n), now=NOW)
-    other = LakeWriter(writer.paths)
-    outcomes: list[object] = []
-
-    def merge(by: LakeWriter) -> None:
-        try:
-            outcomes.append(maintain(by, now=NOW, keep_replaced=_HOUR, everything=True).merged_files)
-        except Exception as error:  # noqa: BLE001 - shown by the test
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=merge, args=(by,)) for by in (writer, other)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    other.close()
-
-    assert [bool(outcome) for outcome in sorted(outcomes, key=str)] == [False, True]
-    assert writer.con.execute("SELECT count(*) FROM turns").fetchall() == [(6 + FILES_TO_MERGE,)]
-    assert verify(writer.con, prefix=PREFIX, now=NOW).findings == []

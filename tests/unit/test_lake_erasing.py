@@ -238,29 +238,6 @@ def land_turns(writer: LakeWriter) -> None:
     maintain(writer, now=NOW, keep_replaced=timedelta(hours=1), everything=True)
 
 
-def test_no_byte_is_left(writer: LakeWriter, tmp_path: Path) -> None:
-    """Session, app and text are in no file, no statistics, no free page, no folder's name; what is others' stays."""
-    land_turns(writer)
-    before, offsets = holding(tmp_path, CANARY), writer.offsets()
-
-    proof = erase(writer, CANARIES, now=NOW)
-    left = holding(tmp_path, CANARY)
-    again = erase(writer, CANARIES, now=NOW)
-
-    assert any("catalog" in name for name in before)
-    assert left == []
-    assert {"archive turns": (40, 20), "archive skipped": (5, 2), "archive dead_letters": (2, 1)} == {
-        store.store: (store.looked_at, store.removed) for store in proof if store.removed
-    }
-    assert {0} == {store.remaining for store in proof} == {store.removed for store in again}
-    kept = writer.con.execute("SELECT count(*), count(DISTINCT content) FROM turns WHERE session_id = 's-1'")
-    assert kept.fetchall() == [(20, 20)]
-    theirs = writer.con.execute(f"SELECT reason, key, value FROM {RAW}.{SKIPPED} WHERE key IS NOT NULL")  # noqa: S608
-    assert theirs.fetchall() == [("undecodable_output", b"user:other/anna", b"{")]
-    assert verify(writer.con, prefix=PREFIX, now=NOW + timedelta(days=1)).findings == []
-    assert offsets == writer.offsets()
-
-
 def test_views_do_not_bring_it_back(writer: LakeWriter) -> None:
     """A memory's earlier text, of another session, must not become the latest when the merged one goes."""
     memory: Any = examples(next(topic for topic in ARCHIVED_TOPICS if topic.name == "memories.v1"))[0]

@@ -95,23 +95,6 @@ def test_replaced_files_stay_for_running_readers(writer: LakeWriter) -> None:
     assert len(files(writer)) == FILES_TO_MERGE + 1
 
 
-@pytest.mark.parametrize("keep", [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)])
-def test_nothing_goes_before_its_time(writer: LakeWriter, keep: timedelta) -> None:
-    """To the second: DuckLake alone takes everything of the same day, younger or not."""
-    land(writer, range(FILES_TO_MERGE))
-    start = datetime.now(UTC)
-    maintain(writer, now=start, keep_replaced=timedelta(days=1))
-    replaced, snapshots = len(files(writer)) - 1, status(writer.con).snapshots
-    end = datetime.now(UTC)
-
-    kept = maintain(writer, now=start + keep, keep_replaced=keep)
-    gone = maintain(writer, now=end + timedelta(minutes=2), keep_replaced=timedelta(minutes=1))
-
-    assert kept.deleted_files == 0
-    assert gone.deleted_files >= replaced == FILES_TO_MERGE
-    assert gone.expired_snapshots + kept.expired_snapshots >= snapshots - 1
-
-
 def test_past_offsets_leave_the_catalog(writer: LakeWriter) -> None:
     """They change with every landing: without this the catalog grows for ever."""
     for n in range(3):
@@ -171,24 +154,6 @@ def test_without_readers_nothing_replaced_is_kept(writer: LakeWriter) -> None:
     maintain(writer, now=datetime.now(UTC), keep_replaced=timedelta(0), everything=True)
 
     assert len(files(writer)) == 1
-
-
-def test_erased_rows_leave_every_file(writer: LakeWriter) -> None:
-    """The steps an erasure takes, and that this archive's layout allows them."""
-    land(writer, range(FILES_TO_MERGE), content="secret")
-    maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
-    with writer.exclusively("erasing"):
-        writer.con.execute("DELETE FROM raw.turns WHERE session_id = 's-1' AND turn < 6")
-        writer.con.execute(
-            f"CALL ducklake_rewrite_data_files('lake', 'turns', schema => '{RAW}', delete_threshold => 0.0)"
-        )
-    maintain(writer, now=NOW + _LATER, keep_replaced=timedelta(0))
-
-    raw = b"".join(path.read_bytes() for path in files(writer))
-    left = writer.con.execute("SELECT min(turn), count(*) FROM read_parquet(?)", [[str(f) for f in files(writer)]])
-
-    assert left.fetchall() == [(6, 3 * FILES_TO_MERGE - 6)]
-    assert raw
 
 
 def test_orphan_of_a_killed_writer_is_deleted_when_old(writer: LakeWriter, monkeypatch: pytest.MonkeyPatch) -> None:

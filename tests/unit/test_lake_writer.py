@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,33 +30,6 @@ def ask(writer: LakeWriter, sql: str) -> list[tuple[Any, ...]]:
     return writer.con.execute(sql).fetchall()
 
 
-def test_turns_come_back_as_they_were(writer: LakeWriter) -> None:
-    """Every column of a turn, with times in UTC and unknown fields."""
-    text = "naïve 日本語 🦆 'quoted' \\ \n\t" + "x" * 200_000
-    writer.land(buffer_of([turn(3, content=text, risk=0.25, metadata={"a": 1, "b": None})]), now=NOW)
-
-    found = ask(
-        writer,
-        "SELECT session_id, turn, role, content, timestamp, risk, metadata, content_bytes, kafka_offset, date "
-        "FROM turns",
-    )
-
-    assert [
-        (
-            "s-1",
-            3,
-            "user",
-            text,
-            NOW + timedelta(seconds=3),
-            0.25,
-            '{"a":1,"b":null}',
-            len(text.encode()),
-            0,
-            NOW.date(),
-        )
-    ] == found
-
-
 def test_files_lie_in_folders_by_day_and_app(writer: LakeWriter) -> None:
     """A plain Parquet glob finds them, sorted by session and time, compressed with zstd."""
     writer.land(buffer_of([turn(n, session_id=f"s-{9 - n}", app_id="a/b") for n in range(9)]), now=NOW)
@@ -69,18 +41,6 @@ def test_files_lie_in_folders_by_day_and_app(writer: LakeWriter) -> None:
     assert len(files) == 1
     assert sorted(sessions) == sessions
     assert codecs == [("ZSTD",)]
-
-
-def test_same_buffer_twice_is_fenced(writer: LakeWriter) -> None:
-    """A commit whose outcome was unknown may be tried again: nothing is doubled."""
-    buffer = buffer_of([turn(0), turn(1)])
-    writer.land(buffer, now=NOW)
-
-    with pytest.raises(Fenced):
-        writer.land(buffer, now=NOW)
-
-    assert ask(writer, "SELECT count(*) FROM raw.turns") == [(2,)]
-    assert writer.offsets()[_TURNS].next == 2
 
 
 def test_owner_that_was_overtaken_writes_nothing(writer: LakeWriter) -> None:
@@ -97,33 +57,6 @@ def test_owner_that_was_overtaken_writes_nothing(writer: LakeWriter) -> None:
 
     assert ask(writer, "SELECT kafka_offset FROM raw.turns ORDER BY 1") == [(0,), (1,)]
     assert {_TURNS} == writer.offsets().keys()
-
-
-def test_two_writers_that_land_at_once_take_turns(writer: LakeWriter) -> None:
-    """Different partitions from different processes: none fails, none is lost."""
-    writers = [writer, LakeWriter(writer.paths)]
-    failures: list[Exception] = []
-
-    def land_ten(partition: int) -> None:
-        try:
-            for n in range(10):
-                expected = n or None
-                buffer = buffer_of(
-                    [turn(n, session_id=f"s-{partition}")], first=n, partition=partition, expected=expected
-                )
-                writers[partition].land(buffer, now=NOW)
-        except Exception as error:  # noqa: BLE001 - shown by the test
-            failures.append(error)
-
-    threads = [threading.Thread(target=land_ten, args=(partition,)) for partition in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    writers[1].close()
-
-    assert failures == []
-    assert ask(writer, "SELECT kafka_partition, count(*) FROM turns GROUP BY 1 ORDER BY 1") == [(0, 10), (1, 10)]
 
 
 def test_duplicate_turn_is_seen_once_and_the_first_wins(writer: LakeWriter) -> None:
@@ -200,12 +133,6 @@ def test_reader_cannot_write(writer: LakeWriter) -> None:
     con.close()
 
 
-def test_no_archive_yet_says_which_command(tmp_path: Path) -> None:
-    """Neither an empty folder nor a catalog without tables is an archive."""
-    with pytest.raises(ConfigurationError, match="turntide worker archive"):
-        open_reader(paths(tmp_path))
-
-
 def test_foreign_file_is_refused(tmp_path: Path) -> None:
     """A file that is no catalog is named, and stays as it was."""
     place = paths(tmp_path)
@@ -215,20 +142,6 @@ def test_foreign_file_is_refused(tmp_path: Path) -> None:
         LakeWriter(place)
 
     assert place.catalog.read_bytes().startswith(b"no catalog")
-
-
-def test_new_field_becomes_a_column(writer: LakeWriter) -> None:
-    """An archive of an older version gets the columns it lacks; its rows have null there."""
-    writer.land(buffer_of([turn(0)]), now=NOW)
-    writer.con.execute("ALTER TABLE raw.turns DROP COLUMN risk")
-    writer.con.execute("COMMENT ON TABLE raw.offsets IS 'an older version'")
-    writer.close()
-
-    again = LakeWriter(writer.paths)
-    again.land(buffer_of([turn(1, risk=0.5)], first=1, expected=1), now=NOW)
-
-    assert ask(again, "SELECT turn, risk FROM turns ORDER BY turn") == [(0, None), (1, 0.5)]
-    again.close()
 
 
 def test_column_of_another_type_is_refused(writer: LakeWriter) -> None:

@@ -148,15 +148,6 @@ def test_no_more_than_wanted() -> None:
     assert ids(view, replace(ASKED, top_k=2)) == ["m-000", "m-001"]
 
 
-def test_the_usage_example() -> None:
-    """Seed 004: `What was our database decision?` finds the PostgreSQL decision, the only thing that is known."""
-    decision = memory(1, "We decided to use PostgreSQL.", kind=MemoryType.DECISION)
-    view = view_of(replace(decision, importance=0.7), memory(2, "Ship it in May."))
-
-    assert ids(view, RetrievalQuery(text="What was our database decision?"), BEGIN + DAY)[0] == "m-001"
-    assert ids(view, RetrievalQuery(text="PostgreSQL database"))[0] == "m-001"
-
-
 def test_related_memories_come_along() -> None:
     """Below their hit by strength and distance, named after it, in either direction, through the filters."""
     view = view_of(

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from models.events import EpisodeClosed, Role, SegmentSummarised
+from models.events import EpisodeClosed, SegmentSummarised
 from tests.session_driver import NOON, Session
 
 
@@ -24,33 +24,6 @@ def test_segments_have_both_ends_inside() -> None:
         session.segments[2].tokens_before,
         session.segments[2].bytes_before,
     )
-
-
-def test_every_turn_is_in_exactly_one_segment() -> None:
-    """Out of order, far back, and a partial one at the end: none lost, none twice."""
-    session = Session()
-    order = [0, 1, 2, 4, 5, 3, 6, 40, 41, 8, 7, 60, 20, 61]
-    for turn in order:
-        session.say(turn, f"Turn number {turn} about boats.")
-    session.end()
-
-    assert sorted(order) == sorted(turn for segment in session.segments for turn in segment.turns)
-    assert [5, 5, 4] == [len(segment.turns) for segment in session.segments]
-
-
-def test_buffer_is_the_last_turns() -> None:
-    """Ten of them, as they were said."""
-    session = Session()
-    for turn in range(13):
-        session.say(turn, f"text {turn}", role="user" if turn % 2 == 0 else "assistant")
-    session.store()
-    assert session.state is not None
-
-    buffer = session.state.buffer
-
-    assert [(Role.USER if n % 2 == 0 else Role.ASSISTANT, f"text {n}") for n in range(3, 13)] == [
-        (turn.role, turn.content) for turn in map(buffer.read, sorted(buffer.slots))
-    ]
 
 
 def test_a_better_summary_replaces_the_segment() -> None:

@@ -158,22 +158,6 @@ def test_a_whole_range_of_empty_places_is_never_asked_for() -> None:
     assert (smaller.standing.requested_turns, smaller.standing.compressed_turns) == (4, 4)
 
 
-def test_facts_that_the_session_said_go_with_their_past() -> None:
-    """Told with neither value nor past under the session's name, so that whoever keeps them forgets them by it."""
-    user = User()
-    user.say("I live in Oslo.", session="kept")
-    user.say("My name is Alex.", session="kept")
-    user.say("I live in Lima.", session="gone")
-    outputs = user.erase("gone", 3, 3)
-    (change,) = [output for output in outputs if isinstance(output, FactChanged)]
-
-    assert (change.key, change.value, change.active, change.cause) == ("location", "", False, "erased")
-    assert (change.history, change.session_id, change.turn, change.extracted_by) == ([], "gone", -1, "")
-    assert (change.confidence, change.importance, change.valid_from) == (0.0, 0.0, NOON)
-    assert (user.profile, user.standing.facts) == ({"name": "Alex"}, 1)
-    assert type(outputs[-1]) is UserMemoryChanged
-
-
 def test_past_values_of_the_session_s_time_go() -> None:
     """Both ends inside; the fact stays, and is told with what remains of its past."""
     user = User()

@@ -91,47 +91,12 @@ async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> Non
     assert (found[0].similarity or 0) > 0.66 > (found[1].similarity or 0)
 
 
-async def test_another_sessions_turns_are_never_found(memory: SessionVectorMemory) -> None:
-    """The same words in another session, also one whose id is a prefix."""
-    await add(memory, turn(1, "reset my password", session="s_1"), turn(11, "reset my password", session="s"))
-
-    assert [(t.session_id, t.turn) for t in await memory.find_similar("reset my password", "s")] == [("s", 11)]
-    assert await memory.find_similar("reset my password", "nobody") == []
-
-
 @pytest.mark.parametrize("query", ["", "   \n"])
 async def test_a_query_without_words_finds_nothing(memory: SessionVectorMemory, query: str) -> None:
     """A zero vector is equally far from everything."""
     await add(memory, turn(1))
 
     assert await memory.find_similar(query, "s") == []
-
-
-async def test_the_last_write_of_a_turn_counts(memory: SessionVectorMemory) -> None:
-    """However the log is cut into batches, the same points result."""
-    sent = [turn(1, "one"), turn(2, "two"), turn(1, "uno"), turn(2, "two"), turn(1, "eins")]
-    await add(memory, *sent)
-    in_one = await memory.last_turns("s")
-    for one in sent:
-        await add(memory, one)
-
-    assert [(t.turn, t.content) for t in in_one] == [(1, "eins"), (2, "two")]
-    assert in_one == await memory.last_turns("s")
-
-
-async def test_only_the_newest_turns_are_kept(memory: SessionVectorMemory) -> None:
-    """After each batch a session has at most its limit, and other sessions lose nothing."""
-    await add(memory, *(turn(n, session="other") for n in range(10)))
-    await add(memory, *(turn(n) for n in range(10)))
-    at_limit = await kept(memory)
-    await add(memory, turn(10))
-    one_more = await kept(memory)
-    await add(memory, *(turn(n) for n in range(11, 40)))
-
-    assert list(range(10)) == at_limit
-    assert list(range(1, 11)) == one_more
-    assert list(range(30, 40)) == await kept(memory)
-    assert list(range(10)) == await kept(memory, "other")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -207,14 +172,6 @@ async def test_turns_know_where_their_records_stand(memory: SessionVectorMemory)
     await memory.add_turns(turns, vectors, None, [Position("turns.v1", 3, 70), None])
 
     assert [(t.partition, t.event_offset) for t in await memory.last_turns("s")] == [(3, 70), (None, None)]
-
-
-async def test_turns_have_their_time_in_milliseconds(memory: SessionVectorMemory, store: ServerStore) -> None:
-    """A filter by time needs a number."""
-    await add(memory, turn(1))
-    (payload,) = await store.latest(TURNS.name, where={"session_id": "s"}, by="turn", limit=1)
-
-    assert payload["event_time_ms"] == 1_767_268_801_250
 
 
 @pytest.mark.parametrize("query", ["passwords", "January 2026"])
