@@ -30,17 +30,6 @@ def test_answers_do_not_wait_for_acknowledgements() -> None:
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
 
 
-async def test_a_megabyte_of_query_is_refused(url: str) -> None:
-    """In a body unread, in an address by its length; the role answers the next request."""
-    async with httpx.AsyncClient(base_url=url, headers=bearer("a")) as client:
-        body = await client.post("/v1/retrieve", json={"user_id": "u", "query": "x" * 1_000_000})
-        address = await client.get("/v1/sessions/s/similar", params={"q": "x" * 60_000})
-        after = await client.post("/v1/retrieve", json={"user_id": "u", "query": "x"})
-
-    assert (body.status_code, body.json()["code"]) == (413, "too_large")
-    assert (address.status_code, after.status_code) == (422, 200)
-
-
 async def test_a_body_without_end_is_given_up(url: str) -> None:
     """Chunks whose sum no header tells are counted as they come."""
     port = int(url.rpartition(":")[2])

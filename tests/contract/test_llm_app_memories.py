@@ -146,15 +146,6 @@ async def test_a_model_that_fails_is_told_of(server: StandIn, llm: OpenAiLlm, mo
     assert (made.tokens > 0) is (failure != "llm_error")
 
 
-async def test_a_failed_call_is_tried_once_more(server: StandIn, writer: MemoryWriter) -> None:
-    """By the guard; nobody else repeats it."""
-    says(server, MEETINGS)
-    server.modes = [Mode.ERROR]
-    made = await writer.propose(conversation("Hello!"))
-
-    assert (made.content, made.failure, len(server.asked)) == (TIDY, "", 2)
-
-
 async def test_a_conversation_stays_material(server: StandIn, writer: MemoryWriter) -> None:
     """Whatever is said in it: it cannot leave its strings, nor the user message."""
     says(server, MEETINGS)

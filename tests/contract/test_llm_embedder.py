@@ -94,15 +94,6 @@ def test_only_the_head_is_sent(server: StandIn) -> None:
     assert len(server.asked[0].body["input"][0]) == HEAD_CHARS
 
 
-@pytest.mark.parametrize("mode", [Mode.ERROR, Mode.RATE_LIMIT])
-def test_tries_again(server: StandIn, mode: Mode) -> None:
-    """What may pass is tried once more."""
-    server.modes = [mode]
-
-    assert client_of(server).embed(["hello"]).any()
-    assert len(server.asked) == 2
-
-
 @pytest.mark.parametrize(
     ("mode", "tries"),
     [

@@ -208,32 +208,18 @@ async def test_a_timeline_tells_of_its_session_and_a_search_of_what_holds(served
 
 
 async def test_a_text_has_a_thousand_turns_at_most(served: Watched) -> None:
-    """One more is refused, and so is a last one before the first."""
+    """One more is refused, and so are a last one before the first and a search of nothing."""
     async with served.client("ops-a") as client:
         asked = [
             (await client.get(f"/v1/live/texts/session-a?{query}")).status_code
             for query in ("first=0&last=999", "first=0&last=1000", "first=1&last=0")
         ]
-
-    assert asked == [200, 422, 422]
-
-
-async def test_a_search_finds_in_every_kind_of_memory(served: Watched) -> None:
-    """With whose it is and where; without an app, in all that have sessions."""
-    async with served.client("all") as client:
-        turns = (await client.get("/v1/live/search?q=pelicans&limit=3")).json()["hits"]
-        facts = (await client.get("/v1/live/search?q=name&kind=facts&app_id=b")).json()["hits"]
-        episodes = (await client.get("/v1/live/search?q=pelicans&kind=episodes&app_id=b")).json()["hits"]
-        wrong = [
-            await client.get(f"/v1/live/search?{query}") for query in ("q=", "q=%20", "q=x&kind=all", "q=x&limit=0")
+        asked += [
+            (await client.get(f"/v1/live/search?{query}")).status_code
+            for query in ("q=", "q=%20", "q=x&kind=all", "q=x&limit=0")
         ]
 
-    assert {"session-a", "session-b"} <= {hit["session_id"] for hit in turns}
-    assert [("name: canary-of-b", "user-b", "session-b")] == [
-        (hit["text"], hit["user_id"], hit["session_id"]) for hit in facts
-    ]
-    assert [("b", "episodes")] == [(hit["app_id"], hit["kind"]) for hit in episodes]
-    assert [422] * 4 == [each.status_code for each in wrong]
+    assert asked == [200, *[422] * 6]
 
 
 async def test_a_memory_that_is_shared_is_found_once(served: Watched) -> None:
