@@ -16,7 +16,7 @@ from streams.inference.llm_client import OpenAiLlm
 from streams.inference.llm_facts import Extracted, LlmFactExtractor
 from streams.inference.openai_failures import judge
 from streams.inference.resilience import Guard, Retry
-from streams.inference.summaries import ExtractiveSummariser, LlmSummariser, Summariser
+from streams.inference.summaries import ExtractiveSummariser, LlmSummariser, Summarised, Summariser
 from tests.openai_stand_in import Mode, StandIn, standing_in
 
 TURNS = [
@@ -68,12 +68,12 @@ def summariser(request: pytest.FixtureRequest, server: StandIn, llm: OpenAiLlm) 
     return LlmSummariser(llm, extractive, Policy())
 
 
-async def test_every_summariser_summarises(summariser: Summariser) -> None:
-    """Something is said of turns that say something."""
-    made = await summariser.summarise(TURNS)
-
-    assert made.text
-    assert made.summarised_by
+async def summarised(
+    server: StandIn, llm: OpenAiLlm, said: object, turns: list[RequestedTurn] | None = None
+) -> Summarised:
+    """What is made of turns by a model that says this."""
+    server.say = lambda _system, _user: json.dumps(said)
+    return await LlmSummariser(llm, ExtractiveSummariser(Policy()), Policy()).summarise(turns or TURNS)
 
 
 @pytest.mark.parametrize("turns", [[], [RequestedTurn(Role.USER, "")], [RequestedTurn(Role.TOOL, " \n ")]])
@@ -86,10 +86,8 @@ async def test_no_summariser_invents(summariser: Summariser, turns: list[Request
 
 async def test_the_model_s_summary_is_taken(server: StandIn, llm: OpenAiLlm) -> None:
     """White space is tidied, topics are stripped, the model is named."""
-    server.say = lambda _system, _user: json.dumps(
-        {"summary": " User asked about\nvector databases. ", "key_topics": [" FAISS ", "", "pgvector"]}
-    )
-    made = await LlmSummariser(llm, ExtractiveSummariser(Policy()), Policy()).summarise(TURNS)
+    said = {"summary": " User asked about\nvector databases. ", "key_topics": [" FAISS ", "", "pgvector"]}
+    made = await summarised(server, llm, said)
 
     assert (made.text, made.key_topics) == ("User asked about vector databases.", ["FAISS", "pgvector"])
     assert (made.summarised_by, made.fell_back) == ("openai:small", False)
@@ -97,52 +95,38 @@ async def test_the_model_s_summary_is_taken(server: StandIn, llm: OpenAiLlm) -> 
 
 async def test_a_model_that_does_not_stop_is_cut(server: StandIn, llm: OpenAiLlm) -> None:
     """At the policy's length and number."""
-    policy = Policy()
-    server.say = lambda _system, _user: json.dumps({"summary": "word " * 50_000, "key_topics": ["t"] * 900})
-    made = await LlmSummariser(llm, ExtractiveSummariser(policy), policy).summarise(TURNS)
+    made = await summarised(server, llm, {"summary": "word " * 50_000, "key_topics": ["t"] * 900})
 
-    assert (len(made.text), len(made.key_topics)) == (policy.users.summary_chars, policy.memory.key_topics)
+    assert (len(made.text), len(made.key_topics)) == (Policy().users.summary_chars, Policy().memory.key_topics)
 
 
 @pytest.mark.parametrize("mode", EVERY_TROUBLE)
 async def test_the_default_serves_when_the_model_fails(server: StandIn, impatient: OpenAiLlm, mode: Mode) -> None:
     """The very summary that it would have made, and the record says whose it is."""
-    server.say = lambda _system, _user: json.dumps({"summary": "User asked about vector databases."})
     server.mode = mode
-    default = ExtractiveSummariser(Policy())
-    made = await LlmSummariser(impatient, default, Policy()).summarise(TURNS)
+    made = await summarised(server, impatient, {"summary": "User asked about vector databases."})
+    default = await ExtractiveSummariser(Policy()).summarise(TURNS)
 
-    assert (made.text, made.summarised_by) == ((await default.summarise(TURNS)).text, "extractive")
+    assert (made.text, made.summarised_by) == (default.text, "extractive")
     assert made.fell_back
 
 
 @pytest.mark.parametrize("summary", ["", "  \n", None, 7])
 async def test_a_summary_of_nothing_is_rubbish(server: StandIn, llm: OpenAiLlm, summary: object) -> None:
     """Turns must not leave memory behind an empty text."""
-    server.say = lambda _system, _user: json.dumps({"summary": summary})
-    made = await LlmSummariser(llm, ExtractiveSummariser(Policy()), Policy()).summarise(TURNS)
-
-    assert made.summarised_by == "extractive"
+    assert (await summarised(server, llm, {"summary": summary})).summarised_by == "extractive"
 
 
-async def test_a_conversation_cannot_leave_its_string(server: StandIn, llm: OpenAiLlm) -> None:
-    """What turns say reaches the model inside JSON of the user message, never in the system message."""
-    server.say = lambda _system, _user: json.dumps({"summary": "User asked."})
-    turns = [RequestedTurn(Role.USER, INJECTION)]
-    await LlmSummariser(llm, ExtractiveSummariser(Policy()), Policy()).summarise(turns)
-    system, user = server.asked[0].body["messages"]
-
-    assert INJECTION not in system["content"]
-    assert json.loads(user["content"]) == {"turns": [{"role": "user", "content": INJECTION}]}
-
-
-async def test_a_message_cannot_leave_its_string(server: StandIn, llm: OpenAiLlm) -> None:
-    """The same of extraction."""
+async def test_what_is_said_cannot_leave_its_string(server: StandIn, llm: OpenAiLlm) -> None:
+    """It reaches the model inside JSON of the user message, never in the system message; turns, and a message."""
+    await summarised(server, llm, {"summary": "User asked."}, [RequestedTurn(Role.USER, INJECTION)])
     await LlmFactExtractor(llm).extract(INJECTION)
-    system, user = server.asked[0].body["messages"]
+    expected = [{"turns": [{"role": "user", "content": INJECTION}]}, {"message": INJECTION}]
 
-    assert INJECTION not in system["content"]
-    assert json.loads(user["content"]) == {"message": INJECTION}
+    for asked, material in zip(server.asked, expected, strict=True):
+        system, user = asked.body["messages"]
+        assert INJECTION not in system["content"]
+        assert json.loads(user["content"]) == material
 
 
 def fact(**changes: Any) -> dict[str, Any]:

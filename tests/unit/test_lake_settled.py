@@ -51,12 +51,6 @@ def _written_down(writer: LakeWriter) -> list[tuple[int]]:
     return writer.con.execute(f"SELECT kafka_offset FROM {RAW}.repeats WHERE rule = 'turns' ORDER BY ALL").fetchall()
 
 
-def test_the_first_stands_and_the_others_are_written_down(writer: LakeWriter) -> None:
-    """What the tests below begin with."""
-    assert [(0, "mine"), (1, "theirs")] == _shown(writer)
-    assert [(1,), (2,)] == _written_down(writer)
-
-
 def test_an_erased_first_shows_its_repeat(writer: LakeWriter) -> None:
     """One of the two, and no byte of the first one's words."""
     erase(writer, _FIRST_USER, now=LATER)
