@@ -155,16 +155,6 @@ async def test_what_a_tool_is_asked_for_reaches_the_memory_whole(tool: str) -> N
     ]
 
 
-async def test_an_empty_memory_is_no_failure(asking: Any) -> None:
-    """A user that nothing is known of."""
-    async with asking() as client:
-        facts = await client.call_tool("list_facts", {"user_id": "nobody"})
-        found = await client.call_tool("search_memory", {"user_id": "nobody", "query": "x"})
-
-    assert (text_of(facts), facts.structured_content) == ("nothing is known of this user", {"facts": []})
-    assert found.structured_content == {"turns": [], "episodes": []}
-
-
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

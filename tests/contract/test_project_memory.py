@@ -35,7 +35,6 @@ from tests.projects_indexed import (
 from tests.users_indexed import MatterEmbedder
 
 POLICY = Policy().projects
-LATER = NOW.replace(hour=23)
 
 
 class Noting(ScopedStore):

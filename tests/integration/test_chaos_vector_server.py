@@ -6,12 +6,10 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
-from jobs.lab.chaos.vector_server import ERRORS_PATH, create_vector_api
-from models.errors import StoreUnavailable
+from jobs.lab.chaos.vector_server import create_vector_api
 from models.retrieval.lexical import document_vector, query_vector
 from streams.http.health import serve
 from streams.index.server import ServerStore
@@ -96,15 +94,3 @@ async def test_batches_as_large_as_the_store_sends_them(store: ServerStore) -> N
     await store.upsert("turns", [Point(f"a_{n}", axis, {"turn": n, "content": content}) for n in range(100)])
 
     assert 100 == await store.count("turns")
-
-
-async def test_told_to_fail_it_fails(url: str, store: ServerStore) -> None:
-    """503 to every call while the time lasts, and the points are there afterwards."""
-    await store.upsert("turns", [point("a", 0)])
-    async with httpx.AsyncClient(base_url=url) as client:
-        await client.post(ERRORS_PATH, params={"seconds": 60})
-        with pytest.raises(StoreUnavailable, match="did not answer"):
-            await store.count("turns")
-        await client.post(ERRORS_PATH, params={"seconds": 0})
-
-    assert await store.count("turns") == 1

@@ -79,17 +79,6 @@ async def test_answers_of_before_stay_what_they_were(client: httpx.AsyncClient) 
     assert (declined["prompt"], declined["injection_point"]) == (plain["prompt"], POINTS[0])
 
 
-async def test_a_small_budget_leaves_memories_out(client: httpx.AsyncClient) -> None:
-    """Whole ones, the last first, down to none; facts keep their half, and what is missing is counted."""
-    budgets = (150, 120, 64)
-    found = [await context(client, app_memories=True, token_budget=budget) for budget in budgets]
-
-    assert [(len(each["app_memories"]), each["left_out"]["app_memories"]) for each in found] == [(2, 1), (1, 2), (0, 3)]
-    assert [each["tokens"] <= budget for each, budget in zip(found, budgets, strict=True)] == [True] * 3
-    assert [len(each["facts"]) for each in found] == [1, 1, 1]
-    assert found[2]["app_memories_text"] == ""
-
-
 async def test_memories_of_no_app_in_particular_are_refused(served: Served) -> None:
     """Rather than of all apps that a caller may read."""
     made = Served()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
@@ -47,13 +46,6 @@ async def test_energy_since_the_last_poll(client: httpx.AsyncClient, since: floa
     found = (await client.get(f"/apps/a/memories/stats?since_units={since}")).json()
 
     assert found["energy"]["spentSinceUnits"] == spent
-
-
-async def test_an_app_that_nothing_is_known_of(served: Served) -> None:
-    """Zeros, and that it is not known."""
-    found = (await all_of(served, f"/apps/{quote(HOSTILE, safe='')}/memories/stats")).json()
-
-    assert (found["known"], found["memories"], found["energy"]["spentUnits"]) == (False, 0, 0.0)
 
 
 async def all_of(served: Served, path: str, **headers: str) -> httpx.Response:

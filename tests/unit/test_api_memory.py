@@ -110,16 +110,6 @@ async def test_a_context_never_has_another_users_turns(client: httpx.AsyncClient
     assert found["recent"] == []
 
 
-async def test_a_small_budget_says_what_it_left_out(client: httpx.AsyncClient) -> None:
-    """Facts and last turns stay, episodes go."""
-    asked = {"user_id": "u", "app_id": "a", "session_id": "s", "query": "vector databases", "token_budget": 64}
-    found = await posted(client, "/v1/context", **asked)
-
-    assert found["tokens"] <= 64
-    assert (len(found["facts"]), len(found["recent"])) == (2, 2)
-    assert found["left_out"] == {"facts": 0, "episodes": 1, "recent": 0, "last_turn_cut": False}
-
-
 async def test_a_search_finds_turns_or_episodes(client: httpx.AsyncClient, served: Served) -> None:
     """Within the scope that the request names, best first, each with its score."""
     turns = await posted(client, "/v1/search", user_id="u", app_id="a", query="vector databases in between")

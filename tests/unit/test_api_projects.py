@@ -82,15 +82,6 @@ async def test_a_search_finds_what_is_weak_and_notes_it(client: httpx.AsyncClien
     ]
 
 
-async def test_a_small_context_says_what_is_missing(client: httpx.AsyncClient) -> None:
-    """Reserves shrink with the total; what did not fit is named."""
-    budget = {"total_tokens": 60}
-    built = await asked(client, "POST", "context", query=QUESTION, conversation_id="s", budget=budget)
-
-    assert built["total_tokens"] <= 60
-    assert [each for each in built["warnings"] if "did not fit" in each] != []
-
-
 async def test_a_context_of_a_conversation_that_just_begins(client: httpx.AsyncClient) -> None:
     """Its first turn is not indexed yet: memories all the same, and it says that there are no messages."""
     built = await asked(client, "POST", "context", query=QUESTION, conversation_id="new")
@@ -125,26 +116,6 @@ async def test_a_consolidation_puts_away_from_the_present_only(client: httpx.Asy
 
 
 # --- deeds
-
-
-async def test_a_memory_from_its_begin_to_its_end(client: httpx.AsyncClient) -> None:
-    """Added, put right, expired, reopened, archived, restored, deleted; each is seen at once."""
-    memory_id = await add(client, "The API is in Go.", tags=["api"])
-    place = f"memories/{memory_id}"
-    edited = await asked(client, "PUT", place, content="The API is in Rust.", importance=0.9)
-    await asked(client, "PUT", place, valid_until="2026-01-06T00:00:00Z")
-    await asked(client, "PUT", place, reopened=True)
-    archived = await asked(client, "PUT", place, archived=True)
-    listed = await asked(client, "GET", "memories?tag=api")
-    restored = await asked(client, "PUT", place, archived=False)
-    one = await asked(client, "GET", place)
-    gone = [await asked(client, "DELETE", place) for _ in range(2)]
-
-    assert (edited["memory"]["content"], edited["memory"]["importance"]) == ("The API is in Rust.", 0.9)
-    assert (archived["memory"]["archived"], listed["memories"], restored["memory"]["archived"]) == (True, [], False)
-    assert (one["valid"], one["memory"]["history"] != []) == (True, True)
-    assert [each["outcome"] for each in gone] == ["done", "not_found"]
-    assert (await asked(client, "GET", place, 404))["code"] == "not_found"
 
 
 async def test_relationships_that_cannot_be(client: httpx.AsyncClient) -> None:

@@ -225,17 +225,6 @@ async def test_search_finds_topics_by_likeness(reader: httpx.AsyncClient, sessio
     assert await got(reader, f"{base('nobody')}/topics/search", **sail) == []
 
 
-async def test_an_evicted_topic_is_listed_when_asked_for(reader: httpx.AsyncClient, session: IndexedSession) -> None:
-    """After those that are kept, with the reason; its history is served by its id."""
-    await session.talk(*SUBJECTS)
-    listed = await got(reader, f"{base()}/topics", include_gone=True)
-    history = await got(reader, f"{base()}/history", topic=listed[-1]["topic_id"])
-
-    assert [True] * 4 + [False] * 2 == [topic["kept"] for topic in listed]
-    assert listed[-1]["detail"] == "more than 4 topics"
-    assert [message["content"] for message in history] == [f"{SUBJECTS['boats']} (0)", "About boats: it depends (1)."]
-
-
 @pytest.mark.parametrize("name", SESSIONS, ids=range(len(SESSIONS)))
 async def test_any_session_id_can_be_asked_for(
     store: ServerStore, reader: httpx.AsyncClient, embedder: WordLlamaEmbedder, name: str
