@@ -23,7 +23,7 @@ from streams.wiring import ROLES, embedder_of
 from tests.api_tenants import user_events_of
 
 EMBEDDER = embedder_of(Settings())
-NAME, _, _ = user_events_of("a", "u", "s")
+NAME = user_events_of("a", "u", "s")[0]
 
 
 class Failing(ServerStore):
