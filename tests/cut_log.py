@@ -12,7 +12,8 @@ from models.partition.commands import MemoryPartitionFold
 from models.policy import Policy
 from models.wire.arrival import Command
 from models.wire.codec import encode
-from tests.user_partition import Entities, gather, keep
+from tests.entity_driver import Entities
+from tests.user_partition import gather, keep
 
 
 def assert_cuts_change_nothing(
@@ -63,5 +64,5 @@ def assert_entities_are_apart(log: Sequence[Command], policy: Policy, keys: Iter
         own = [command for command in log if entity_key(command.event) == key]
         expected = keep(alone, MemoryPartitionFold(alone, policy), own)
 
-        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]  # type: ignore[arg-type]
+        assert [encode(o) for o in outputs if entity_key(o) == key] == [encode(o) for o in expected]
         assert alone.get(key, {}) == together.get(key, {})

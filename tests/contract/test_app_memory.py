@@ -12,7 +12,8 @@ from models.events import AppMemoryChanged
 from streams.http import security
 from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore
-from streams.index.app_memory import MEMORIES, AppMemories
+from streams.index.app_memory import AppMemories
+from streams.index.collections import MEMORIES
 from streams.ports import VectorStore
 from tests.apps_indexed import NOW, gone, memory, standing
 from tests.users_indexed import MatterEmbedder

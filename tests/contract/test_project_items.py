@@ -12,8 +12,9 @@ from models.policy import Policy
 from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery
 from streams.index import project_memory, project_questions
+from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.hybrid_search import HybridSearch
-from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.index.project_memory import ProjectMemories
 from streams.ports import VectorStore
 from tests.projects_indexed import EVERYTHING, NOW, PARTITION, changed, index, remembered, stands, view_of, went
 from tests.users_indexed import MatterEmbedder

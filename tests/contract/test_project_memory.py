@@ -19,7 +19,8 @@ from streams.http import security
 from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore, reads
 from streams.index import project_memory
-from streams.index.project_memory import PROJECT_ITEMS, PROJECTS, ProjectMemories
+from streams.index.collections import PROJECT_ITEMS, PROJECTS
+from streams.index.project_memory import ProjectMemories
 from streams.ports import Condition, PayloadValue, VectorStore
 from tests.projects_indexed import (
     EVERYTHING,

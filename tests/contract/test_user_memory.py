@@ -6,8 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.events import FactCategory, Retraction
-from models.events.user import TurnRef
+from models.events import FactCategory, Retraction, SessionTurns
 from streams.ports import VectorStore
 from tests.user_driver import NOON, fact
 from tests.users_indexed import IndexedUser

@@ -39,7 +39,9 @@ from models.wire.codec import encode
 from models.wire.envelope import tag_of
 from tests.app_driver import NOON, Space, ended
 from tests.cut_log import assert_cuts_change_nothing, assert_entities_are_apart
-from tests.user_partition import Entities, keep
+from tests.entity_driver import Entities
+from tests.limits import too_large
+from tests.user_partition import keep
 
 ENERGY = EnergyPolicy(capacity_units=60.0, refill_units_per_hour=120.0)
 SMALL = AppPolicy(most=3, most_pinned=1, waiting=3, results=2, related=2, most_content_chars=200, energy=ENERGY)
@@ -164,9 +166,9 @@ def test_batches_and_crashes_change_nothing(
 ) -> None:
     """One call over the whole log equals many, each by a fresh fold, some done again as their state was lost."""
     whole, fold = assert_cuts_change_nothing(log_of(steps), policy, cuts, rewinds, small_chunks=small_chunks)
-    standings, anew = fold.standings, MemoryPartitionFold(whole, policy).standings
-    for one in (lambda s: (s.spaces, s.with_memories, s.waiting), lambda s: s.due(NOON + timedelta(days=9))):
-        assert one(anew) == one(standings)
+    progress, anew = fold.progress["app"], MemoryPartitionFold(whole, policy).progress["app"]
+    assert anew.totals == progress.totals
+    assert anew.due(NOON + timedelta(days=9)) == progress.due(NOON + timedelta(days=9))
 
 
 @given(STEPS, POLICIES)

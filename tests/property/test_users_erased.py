@@ -23,6 +23,7 @@ from models.events import (
 from models.partition.commands import MemoryPartitionFold
 from models.policy import FactPolicy, Policy, UserPolicy
 from tests.cut_log import assert_cuts_change_nothing
+from tests.entity_driver import Entities
 from tests.property.test_users import POLICY, STEPS, Speaker, Step
 from tests.user_driver import NOON, added, fact, session_erased, summarised, user_erased
 from tests.user_partition import commands, gather, keep

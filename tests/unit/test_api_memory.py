@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from models.events import Role
-from models.events.user import EpisodeCompressed, FactCategory, FactChanged
+from models.events.user import FactCategory
 from tests.api_doubles import AT, Served, episode, fact, said, standing
 
 

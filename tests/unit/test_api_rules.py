@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import httpx
-from fastapi.routing import APIRoute
 from pydantic import SecretStr
 from starlette.routing import Route
 

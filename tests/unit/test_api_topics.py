@@ -14,7 +14,7 @@ from msgspec import structs
 from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
-from models.events import FeedbackGiven, TopicAdjusted, TopicChanged
+from models.events import FeedbackGiven, TopicAdjusted
 from models.session.topics.reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
 from streams.api.sessions.topics import TopicReader
 from streams.api.sessions.turns import SessionReader

@@ -16,7 +16,6 @@ import pytest
 
 from jobs.operate.doctor import (
     CHECKS,
-    checks,
     clocks,
     cluster,
     scoring,

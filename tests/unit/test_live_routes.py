@@ -12,7 +12,6 @@ from urllib.parse import quote
 import httpx
 import msgspec
 import pytest
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from qdrant_client import AsyncQdrantClient
@@ -392,3 +391,4 @@ async def test_only_files_that_were_there_are_served(tmp_path: Path) -> None:
         missing = [await client.get(f"/live/{name}") for name in ("later.js", "%2e%2e/secret.js", "notes.txt")]
 
     assert found == ["page", "page", "list"]
+    assert [each.status_code for each in missing] == [404] * 3
