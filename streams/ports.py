@@ -33,7 +33,7 @@ class Embedder(Protocol):
     topic_similarity: float
     """Cosine above which a message joins a topic unless the policy says otherwise, measured for this embedder."""
     episode_distance: float
-    """Cosine distance up to which an episode bears on a question, measured for this embedder (seed 002: 0.4)."""
+    """Cosine distance up to which an episode bears on a question, measured for this embedder (user memory: 0.4)."""
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed a batch. Empty text gives a zero row. Any length is accepted; the head of long text counts."""

@@ -35,7 +35,7 @@ RunRole = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
 
 def policy_of(settings: Settings) -> Policy:
-    """The policy file's, or the seeds' defaults; where it names no threshold for topics, with the embedder's own.
+    """The policy file's, or the sources' defaults; where it names no threshold for topics, with the embedder's own.
 
     Sessions are judged by the model in the trained scorer's file, unless the policy has one or wants none. Facts and
     memories of apps are asked of a language model where one is configured for it, and a judge of alerts likewise. No

@@ -35,7 +35,7 @@ SAID = (
     (Role.ASSISTANT, "I recommend PostgreSQL for this use case."),
     (Role.USER, "We decided to use PostgreSQL."),
 )
-"""The seed's usage example."""
+"""The source's usage example."""
 _KINDS: dict[type, str] = {
     ProjectMemory: "memories",
     ProjectEpisode: "episodes",
@@ -124,7 +124,7 @@ class Projects:
         return None if folded is None else folded.view
 
     async def find(self, view: ProjectView, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
-        """By the seed's scores."""
+        """By the source's scores."""
         return view.retrieve(query, at)
 
     def record(self, app_id: str, project_id: str, ids: Iterable[str]) -> None:

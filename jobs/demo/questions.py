@@ -42,7 +42,7 @@ class Recalled(Struct, frozen=True, kw_only=True):
     """Category/key → value, the most important first."""
     nearest_episode: EpisodeAnswer | None = None
     injection: str = ""
-    """Facts and episodes as text for a prompt (seed 002, stage 3)."""
+    """Facts and episodes as text for a prompt (user memory, stage 3)."""
     milliseconds: float = 0.0
     problems: list[str] = []
     """What is wrong with the answer."""

@@ -1,4 +1,4 @@
-"""Memories of apps as the demo sees them (seed 003): made when conversations end, compacted when there are eleven."""
+"""Memories of apps as the demo sees them: made when conversations end, compacted when there are eleven."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from streams.settings import Settings
 TOPIC_LIFE = ("started", "compacted", "unpacked", "evicted")
 """What topics of the session written for it must have done."""
 MEMORIES_OF_AN_APP = 10
-"""At the most (seed 003)."""
+"""At the most (app memory)."""
 FACT_LIFE = ("stored", "updated", "retracted")
 """What facts of a user that is asked for must have gone through."""
 

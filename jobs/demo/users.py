@@ -1,4 +1,4 @@
-"""Users' memories as the demo sees them (seed 002): facts that come, change and go, and turns that became episodes."""
+"""Users' memories as the demo sees them: facts that come, change and go, and turns that became episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`turntide consolidate`: archive what is old and weak in a project, merge episodes, say what that saved (seed 004)."""
+"""`turntide consolidate`: archive what is old and weak in a project, merge episodes, say what that saved."""
 
 from __future__ import annotations
 

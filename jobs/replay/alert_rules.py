@@ -103,7 +103,7 @@ def _rules(settings: Settings, stretch: Stretch, embedder: Embedder, scorer: str
     model = policy.escalation.model if policy.escalation.enabled else None
     if model is None:
         raise ConfigurationError(
-            f"policy {stretch.version.policy} judges by the seed's formulas, which any scorer may feed, and no history "
+            f"policy {stretch.version.policy} judges by the source formulas, which any scorer may feed, and no history "
             f"says which one it was from offset {stretch.first_offset} on: name it with --scorer rules or --scorer FILE"
         )
     # The scorer whose file the policy's model came with.

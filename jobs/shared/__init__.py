@@ -1,1 +1,1 @@
-"""What commands share: output, progress, child processes, sending, and asking a running role."""
+"""Common parts of commands: output, progress, child processes, sending, and asking a running role."""

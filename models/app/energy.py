@@ -1,4 +1,4 @@
-"""The energy budget of a space of memories (seed 003, Energy Consumption).
+"""The energy budget of a space of memories (app memory, Energy Consumption).
 
 A level between nothing and the capacity. It refills with time, work takes from it, and work begins only above the
 floor; what may not begin waits. What cannot wait takes what is there.
@@ -37,7 +37,7 @@ def level_units(energy: Energy | None, now: datetime, policy: EnergyPolicy) -> f
 
 
 def floor_units(policy: EnergyPolicy) -> float:
-    """Work begins only above it (seed 003, energy > 20 %)."""
+    """Work begins only above it (app memory, energy > 20 %)."""
     return policy.floor_ratio * policy.capacity_units
 
 

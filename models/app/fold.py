@@ -1,4 +1,4 @@
-"""One space of an app's memories: at most ten, made of conversations that ended (seed 003).
+"""App memory: one space of at most ten memories, made of conversations that ended.
 
 `fold` takes the space and one event of `commands.v1`, and gives the space after it and what is to be emitted. It is the
 same in the stream and in replay; the clock of a space is the broker's time of the record.
@@ -9,7 +9,7 @@ same in the stream and in replay; the clock of a space is the broker's time of t
 - **Energy**: both begin only while there is enough (`app/energy.py`); else they wait, and nothing is dropped.
 - **Admins** edit, pin, share, delete and purge. Each command is audited and answered, also if it changes nothing.
 
-`app_work.py` has the work, `app_memory_set.py` what becomes of the memories, `app_state.py` what is kept.
+`work.py` has the work, `memory_set.py` what becomes of the memories, `state.py` what is kept.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ NO_SUBJECTS: Mapping[int, Subject] = {}
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """Which memory goes (seed 003, `MemoryCompactionDecision`); unchecked until `refusal` says nothing."""
+    """Which memory goes (app memory, `MemoryCompactionDecision`); unchecked until `refusal` says nothing."""
 
     action: str
     """`delete`, or `edit`: the target gets `new_content`, another goes into it."""
@@ -208,7 +208,7 @@ def refusal(decision: Decision, memories: Sequence[MemoryToKeep], new: MemoryToK
 
 
 def oldest(memories: Sequence[MemoryToKeep], new: MemoryToKeep) -> Decision:
-    """First in, first out (seed 003, Error Handling): the memory that was made first goes; no pinned one.
+    """First in, first out (app memory, Error Handling): the memory that was made first goes; no pinned one.
 
     Raises:
         ValueError: Every memory is pinned.

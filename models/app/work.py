@@ -90,7 +90,7 @@ class Worker:
         self._keep(ended, made, answer.made_by[:NAME_CHARS], whole=known is None or not known.related)
 
     def decided(self, answer: CompactionDecided) -> None:
-        """Carry out the decision of a slower stage, or, where it cannot be, let the oldest go (seed 003, FIFO)."""
+        """Carry out the decision of a slower stage, or, where it cannot be, let the oldest go (app memory, FIFO)."""
         if not self._is_asked(answer.request) or self._state.candidate is None:
             return
         self._state.head.asked = None

@@ -33,9 +33,9 @@ def event_id(kind: str, key: str, source: Position, ordinal: int = 0) -> str:
 
 
 def sortable_id(at: datetime, *parts: str) -> str:
-    """Name that sorts by event time (seed 004, ID Generation): milliseconds in base 36, eight digits of `named_id`.
+    """Name that sorts by event time (ID Generation): milliseconds in base 36, eight digits of `named_id`.
 
-    Where the seed takes a random suffix this one is deterministic: what has the same parts has the same suffix.
+    Where the source takes a random suffix this one is deterministic: what has the same parts has the same suffix.
 
     >>> sortable_id(datetime(2026, 1, 1, tzinfo=UTC), "project:a/b", "decision", "use sqlite")[:9]
     'mjuohs00-'

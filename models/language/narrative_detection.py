@@ -1,4 +1,4 @@
-"""Episodes told from the turns of a project's conversations (seed 004, Layer 4). Pure.
+"""Episodes told from the turns of a project's conversations (project memory, Layer 4). Pure.
 
 Which sentences tell of one is in `narrative_sentences`, how it was said in `valence`. What is remembered of a
 conversation between turns is a `Watch`.

@@ -1,4 +1,4 @@
-"""Wordings that tell of an episode (seed 004, Episode Types); what keeps one from it is in `narrative_sentences`.
+"""Wordings that tell of an episode (project memory, Episode Types); what keeps one from it is in `narrative_sentences`.
 
 English. Of a sentence the first rule that matches counts. Examples and near misses: add to
 `tests/unit/test_narrative_rules.py` first.

@@ -1,4 +1,4 @@
-"""Sentences of a turn that tell of an episode (seed 004, Layer 4), by `narrative_rules`.
+"""Sentences of a turn that tell of an episode (project memory, Layer 4), by `narrative_rules`.
 
 | kind | says so | near misses, which are none |
 |---|---|---|

@@ -6,7 +6,7 @@
 | "The API must not expose ids", "never deploy on Fridays" | "Use Redis because Memcached does not persist" |
 
 A denial is opposed by a statement that has all words of what is denied: "must not use MongoDB in production" leaves
-"use MongoDB for sessions" alone. What says other numbers, dates or values of the same is `memory.contradiction`'s.
+"use MongoDB for sessions" alone. What says other numbers, dates or values of the same is `language.contradiction`'s.
 """
 
 from __future__ import annotations

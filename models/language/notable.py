@@ -1,4 +1,4 @@
-"""Sentences of a conversation that are worth remembering: decisions, preferences, facts, outcomes (seed 003). By rules.
+"""Sentences of a conversation that are worth remembering: decisions, preferences, facts, outcomes. By rules.
 
 They are looked for when a segment is compacted, so that a turn costs nothing more, and the best are kept until the
 conversation ends. English; in another language nothing is found, and the summary speaks for the conversation.

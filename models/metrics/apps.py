@@ -1,4 +1,4 @@
-"""Metrics of apps' memories (seed 003, Metrics to Track). Part of `models.metrics`, which has the whole."""
+"""Metrics of app memory (Metrics to Track). Part of `models.metrics`, which has the whole."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ APP_METRICS = (
     counter(
         "app_memories_created_total",
         "memories",
-        means="Memories made of ended conversations. Its rate per hour is the seed's memory creation rate.",
+        means="Memories made of ended conversations. Its rate per hour is the memory creation rate.",
         do="Flat while conversations end: look at app_memories_waiting, then at the lag of the memory role.",
     ),
     counter(
@@ -38,14 +38,14 @@ APP_METRICS = (
         "result",
         "reason",
         means="Compactions by who decided (rules, model, fifo), and why another decision could not be used. By spaces "
-        "with memories and day it is the seed's compaction frequency: about one per conversation once a space is full.",
+        "with memories and day it is the compaction frequency: about one per conversation once a space is full.",
         do="Much fifo while a model is configured: its decisions are refused, the reason says why.",
     ),
     counter(
         "app_memory_energy_units_total",
         "units",
         "cause",
-        means="Energy spent on memory work (seed 003, energy consumption), by creation and compaction.",
+        means="Energy spent on memory work (app memory, energy consumption), by creation and compaction.",
         do="Near the refill of all spaces: memories wait, raise apps.energy.refill_units_per_hour or ask no model.",
     ),
     counter(
@@ -72,7 +72,7 @@ APP_METRICS = (
         "app_memory_spaces_used",
         "spaces",
         "partition",
-        means="Spaces that hold a memory. By app_memory_spaces it is the seed's memory utilisation.",
+        means="Spaces that hold a memory. By app_memory_spaces it is the memory utilisation.",
         do="Few of many: conversations leave nothing, see app_memories_skipped_total.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Metrics of projects' memory (seed 004). Part of `models.metrics`, which has the whole."""
+"""Metrics of project memory. Part of `models.metrics`, which has the whole."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ SERVING_METRICS = (
         "prompts",
         "result",
         means="Prompts put together for which memories of the app were wanted: `with_memories` or `without`; the first "
-        "by both is the injection rate (seed 003).",
+        "by both is the injection rate (app memory).",
         do="Nearly all without: conversations end without anything to remember, or callers name another app than "
         "producers do.",
     ),

@@ -1,4 +1,4 @@
-"""Metrics of conversation topics (seed 001). Part of `models.metrics`, which has the whole."""
+"""Metrics of topic memory. Part of `models.metrics`, which has the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of users' memory (seed 002). Part of `models.metrics`, which has the whole."""
+"""Metrics of user memory. Part of `models.metrics`, which has the whole."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Every threshold, window, half-life and limit, with the seeds' defaults: policy is data.
+"""Every threshold, window, half-life and limit, with the sources' defaults: policy is data.
 
 `Policy()` is the default. `load_policy` reads a TOML or JSON file in which every field is optional; durations are
 ISO 8601 (`"PT30M"`), times RFC 3339. Alerts carry the `version`, so that a page can be traced to its rules.
-Where a figure has no seed, its docstring says what set it.
+Where a figure has no source, its docstring says what set it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SessionPolicy(Section, frozen=True, kw_only=True):
     """When a session ends and how far turns may be out of order."""
 
     timeout: timedelta = timedelta(minutes=30)
-    """Silence in event time after which a session is closed (seed 000, clean-up)."""
+    """Silence in event time after which a session is closed (risk memory, clean-up)."""
     closed_retention: timedelta = timedelta(days=1)
     """How long a closed session is remembered, so that its late turns are known as late."""
     reorder_reach_turns: Annotated[int, Meta(ge=1, le=64)] = 64
@@ -76,7 +76,7 @@ class SessionPolicy(Section, frozen=True, kw_only=True):
 
 
 class MemoryPolicy(Section, frozen=True, kw_only=True):
-    """Sizes of the memory layers (seed 000, MEMORY_LIMITS). A turn is one message."""
+    """Sizes of the memory layers (risk memory, MEMORY_LIMITS). A turn is one message."""
 
     buffer_turns: Annotated[int, Meta(ge=1, le=50)] = 10
     """Immediate buffer: exact content of the last turns (layer 1)."""
@@ -106,7 +106,7 @@ class MemoryPolicy(Section, frozen=True, kw_only=True):
 
 
 class ProfilePolicy(Section, frozen=True, kw_only=True):
-    """The session profile (seed 000, layer 3)."""
+    """The session profile (risk memory, layer 3)."""
 
     every_turns: Annotated[int, Meta(ge=1, le=50)] = 5
     """A profile goes out after this many counted turns, besides every change of mode or alert."""
@@ -119,7 +119,7 @@ class ProfilePolicy(Section, frozen=True, kw_only=True):
 
 
 class SuspicionWeights(Section, frozen=True, kw_only=True):
-    """Weights of `get_suspicion_score` (seed 000, layer 3)."""
+    """Weights of `get_suspicion_score` (risk memory, layer 3)."""
 
     probing: Ratio = 0.3
     hypothetical: Ratio = 0.2
@@ -127,7 +127,7 @@ class SuspicionWeights(Section, frozen=True, kw_only=True):
 
 
 class SignalWeights(Section, frozen=True, kw_only=True):
-    """How much of the combined score each signal can make alone (no seed; set on self-written sessions)."""
+    """How much of the combined score each signal can make alone (not in the source; set on self-written sessions)."""
 
     level: Ratio = 0.8
     trajectory: Ratio = 0.5
@@ -140,7 +140,7 @@ class SignalWeights(Section, frozen=True, kw_only=True):
 
 
 class RiskPolicy(Section, frozen=True, kw_only=True):
-    """Risk history and the signals over it (seed 000, Signals A, B, C)."""
+    """Risk history and the signals over it (risk memory, Signals A, B, C)."""
 
     scored_roles: tuple[Role, ...] = (Role.USER,)
     """Whose turns count as behaviour and are scored; an upstream risk counts for any role."""
@@ -174,7 +174,7 @@ class RiskPolicy(Section, frozen=True, kw_only=True):
 
 
 class DetectorPolicy(Section, frozen=True, kw_only=True):
-    """Thresholds on the cosine of two turns' vectors (seed 000, layer 4, use cases 1-3).
+    """Thresholds on the cosine of two turns' vectors (risk memory, layer 4, use cases 1-3).
 
     The figures belong to the embedder; these were measured on wordllama's first 64 dimensions as int8, with
     self-written questions: 30 rephrased pairs (median cosine 0.81, a tenth below 0.58), 16 pairs on one matter but
@@ -216,7 +216,7 @@ class AppModes(Section, frozen=True, kw_only=True):
 
 
 class ModePolicy(Section, frozen=True, kw_only=True):
-    """Risk modes (seed 000 names `RiskMode`, the notes give its values).
+    """Risk modes (risk memory names `RiskMode`; its values are the project's own).
 
     Of 781 benign public dialogues scored by the rules, 8 % reach watch and 2.3 % raise an alert, most of these stitched
     together from security questions; an upstream risk that stays at 0.6 reaches elevated.
@@ -247,7 +247,7 @@ class AlertPolicy(Section, frozen=True, kw_only=True):
     """When an alert is raised, repeated and resolved."""
 
     min_scored_turns: Count = 3
-    """Evidence before a mode raises an alert, where the seed's formulas or risks that producers send decide."""
+    """Evidence before a mode raises an alert, where the source formulas or risks that producers send decide."""
     single_turn_risk: Ratio = 0.9
     """One turn of this risk alerts at once, as critical, whatever the evidence."""
     renotify_after: timedelta = timedelta(minutes=30)

@@ -1,4 +1,4 @@
-"""Rules of apps' memories, with seed 003's defaults. Part of `models.policy`, which has the whole."""
+"""Rules of apps' memories, with the source's defaults. Part of `models.policy`, which has the whole."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Units = Annotated[float, Meta(ge=0.0, le=1e9)]
 
 
 class EnergyPolicy(Section, frozen=True, kw_only=True):
-    """What memory work of a space may cost (seed 003, Energy Consumption).
+    """What memory work of a space may cost (app memory, Energy Consumption).
 
     Every space has a budget of its own, so that no app can use up another's. What a piece of work costs is its least
     cost, and beyond it what it took by tokens and time, up to its most.
@@ -28,13 +28,13 @@ class EnergyPolicy(Section, frozen=True, kw_only=True):
     refill_units_per_hour: _Units = 10_000.0
     """With the defaults about 260 conversations an hour and space, each with a compaction."""
     floor_ratio: Ratio = 0.2
-    """Work begins only above this part of the capacity (seed 003, energy > 20 %); below it waits."""
+    """Work begins only above this part of the capacity (app memory, energy > 20 %); below it waits."""
     creation_least_units: _Units = 10.0
     creation_most_units: _Units = 15.0
-    """Of a memory (seed 003, 10-15)."""
+    """Of a memory (app memory, 10-15)."""
     compaction_least_units: _Units = 20.0
     compaction_most_units: _Units = 30.0
-    """Of a compaction (seed 003, 20-30)."""
+    """Of a compaction (app memory, 20-30)."""
     units_per_1000_tokens: _Units = 2.0
     units_per_second: _Units = 1.0
 
@@ -45,18 +45,18 @@ class EnergyPolicy(Section, frozen=True, kw_only=True):
 
 
 class AppPolicy(Section, frozen=True, kw_only=True):
-    """Memories of apps, and of users in apps (seed 003)."""
+    """Memories of apps, and of users in apps."""
 
     enabled: bool = True
     """Whether ended conversations become memories at all."""
     spaces: Annotated[tuple[Space, ...], Meta(min_length=1, max_length=2)] = ("app",)
-    """Whose memories a conversation becomes: the app's (seed 003), or those of its user in the app (its phase 3)."""
+    """Whose memories a conversation becomes: the app's (app memory), or those of its user in the app (its phase 3)."""
     most: Annotated[int, Meta(ge=2, le=50)] = 10
-    """Memories of a space (seed 003); one more is compacted."""
+    """Memories of a space (app memory); one more is compacted."""
     sentences: Annotated[int, Meta(ge=1, le=8)] = 4
-    """Of a memory at the most (seed 003, 2-4)."""
+    """Of a memory at the most (app memory, 2-4)."""
     content_chars: Annotated[int, Meta(ge=40, le=1_000)] = 200
-    """What a memory made here fits in (seed 003, ~200)."""
+    """What a memory made here fits in (app memory, ~200)."""
     most_content_chars: Annotated[int, Meta(ge=40, le=MOST_MEMORY_CHARS)] = 400
     """Longest memory taken from a language model or an admin; longer ones are refused."""
     tags: Annotated[int, Meta(ge=0, le=16)] = 5
@@ -69,11 +69,11 @@ class AppPolicy(Section, frozen=True, kw_only=True):
     ask: bool = False
     """Whether a language model makes memories and decides on compactions; on where one is configured."""
     when_it_fails: Literal["skip", "extractive"] = "skip"
-    """What becomes of a memory that a language model failed to make (seed 003: skipped)."""
+    """What becomes of a memory that a language model failed to make (app memory: skipped)."""
     asked_turn_chars: Annotated[int, Meta(ge=100, le=2_000)] = 2_000
     """Length of a turn as the language model sees it."""
     answer_within: timedelta = timedelta(minutes=5)
-    """An answer of the slower stage is not waited for any longer; its own limit for one call is 30 s (seed 003)."""
+    """An answer of the slower stage is not waited for any longer; its own limit for one call is 30 s (app memory)."""
     waiting: Annotated[int, Meta(ge=1, le=1_000)] = 256
     """Ended conversations that wait for energy; beyond it the first becomes a memory whatever the budget says."""
     most_pinned: Annotated[int, Meta(ge=0, le=48)] = 8
@@ -81,7 +81,7 @@ class AppPolicy(Section, frozen=True, kw_only=True):
     shared_with: Annotated[int, Meta(ge=0, le=16)] = 16
     """Apps that a memory can be shared with."""
     context_chars: Annotated[int, Meta(ge=200, le=20_000)] = 2_000
-    """Of all memories in a prompt (seed 003, ~2,000)."""
+    """Of all memories in a prompt (app memory, ~2,000)."""
     redundant_similarity: Ratio = 0.5
     """From this similarity of their words two memories are merged rather than the weakest deleted."""
     half_life: timedelta = timedelta(days=30)

@@ -32,9 +32,9 @@ class EscalationPolicy(Section, frozen=True, kw_only=True):
     """The calibrated judgement (`models.risk.combination`) over the signals of `models.risk.sequence`."""
 
     enabled: bool = True
-    """False: the seed's formulas alone make the score."""
+    """False: the source formulas alone make the score."""
     model: CombinationModel | None = None
-    """None: that of the scorer's file, filled in where a role starts; without one the seed's formulas decide."""
+    """None: that of the scorer's file, filled in where a role starts; without one the source formulas decide."""
     merge_within: timedelta = timedelta(seconds=5)
     """User turns this soon after one another, with no assistant's between, are one message sent in pieces: they are
     weighed as the riskiest of them. Measured from the first piece; zero merges none."""
@@ -54,7 +54,7 @@ class EscalationPolicy(Section, frozen=True, kw_only=True):
 
     @property
     def model_in_force(self) -> CombinationModel | None:
-        """The model that judges; None: the seed's formulas do."""
+        """The model that judges; None: the source formulas do."""
         return self.model if self.enabled else None
 
 

@@ -1,6 +1,6 @@
-"""Rules of projects' memory, with seed 004's defaults. Part of `models.policy`, which has the whole.
+"""Rules of projects' memory, with the source's defaults. Part of `models.policy`, which has the whole.
 
-Where the seed's configuration and its tables disagree (recency 0.3 or 0.2, importance 0.4 or 0.1), the tables stand.
+Where the source's configuration and its tables disagree (recency 0.3 or 0.2, importance 0.4 or 0.1), the tables stand.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 
 class ShortTermPolicy(Section, frozen=True, kw_only=True):
-    """Messages at hand, and what becomes of older ones (seed 004, Layer 2). A message is a turn."""
+    """Messages at hand, and what becomes of older ones (project memory, Layer 2). A message is a turn."""
 
     recent_messages: Annotated[int, Meta(ge=1, le=200)] = 20
     """Kept verbatim (`maxRecentMessages`)."""
     chunk_messages: Annotated[int, Meta(ge=1, le=200)] = 10
     """The oldest so many become a chunk when there are more (`chunkSize`)."""
     max_chunks: Annotated[int, Meta(ge=2, le=1_000)] = 50
-    """Of a conversation; beyond it the two oldest merge. No seed: 250 turns make 23 to 25."""
+    """Of a conversation; beyond it the two oldest merge. Not in the source: 250 turns make 23 to 25."""
     retention_turns: Annotated[int, Meta(ge=1, le=100_000)] = 50
     """Messages of a conversation that is no longer active become a chunk once the project went on for so many turns
     (`shortTermRetentionTurns`)."""
@@ -37,7 +37,7 @@ class ShortTermPolicy(Section, frozen=True, kw_only=True):
     summary_sentences: Annotated[int, Meta(ge=1, le=10)] = 4
     """Of a chunk."""
     summary_chars: Annotated[int, Meta(ge=100, le=4_000)] = 800
-    """Of a chunk (seed 004: summaries of 100-200 tokens)."""
+    """Of a chunk (project memory: summaries of 100-200 tokens)."""
     merged_summary_chars: Annotated[int, Meta(ge=200, le=16_000)] = 4_000
     """Of merged chunks: `Earlier: … Then: …`; beyond it what is oldest goes."""
     key_topics: Annotated[int, Meta(ge=1, le=20)] = 5
@@ -49,7 +49,7 @@ class ShortTermPolicy(Section, frozen=True, kw_only=True):
 
 
 class DefaultImportances(Section, frozen=True, kw_only=True):
-    """Of memories by type (seed 004, Memory Types)."""
+    """Of memories by type (project memory, Memory Types)."""
 
     fact: Ratio = 0.5
     decision: Ratio = 0.7
@@ -66,7 +66,7 @@ class DefaultImportances(Section, frozen=True, kw_only=True):
 
 
 class LongTermPolicy(Section, frozen=True, kw_only=True):
-    """Long-term memories (seed 004, Layer 3, Fact Extraction and Decay Function)."""
+    """Long-term memories (project memory, Layer 3, Fact Extraction and Decay Function)."""
 
     importance: DefaultImportances = DefaultImportances()
     half_life: timedelta = timedelta(days=30)
@@ -74,11 +74,11 @@ class LongTermPolicy(Section, frozen=True, kw_only=True):
     access_boost: Ratio = 0.1
     """What each access adds to the decay factor …"""
     access_boost_most: Ratio = 0.5
-    """… up to this. The seed's formula: five accesses keep half of it for ever."""
+    """… up to this. The source formula: five accesses keep half of it for ever."""
     mention_gain: Ratio = 0.05
-    """What saying it again adds to the importance (no seed), up to 1."""
+    """What saying it again adds to the importance (not in the source), up to 1."""
     promote_from: Ratio = 0.7
-    """Confidence from which what was said is a memory at once (no seed; the lowest of its patterns)."""
+    """Confidence from which what was said is a memory at once (not in the source; the lowest of its patterns)."""
     pending_from: Ratio = 0.3
     """Less sure ones are not even pending."""
     pending: Annotated[int, Meta(ge=0, le=10_000)] = 500
@@ -102,7 +102,8 @@ class LongTermPolicy(Section, frozen=True, kw_only=True):
     results: Annotated[int, Meta(ge=1, le=64)] = 16
     """Outcomes of commands by hand that a project remembers."""
     related: Annotated[int, Meta(ge=0, le=16)] = 4
-    """Relationships of a kind (`related_to`, `contradicts`) that a new memory gets by itself at the most (no seed)."""
+    """Relationships of a kind (`related_to`, `contradicts`) that a new memory gets by itself at the most (not in the
+    source)."""
     related_overlap: Ratio = 0.5
     """Share of common tags (Jaccard) from which two memories are related."""
 
@@ -116,7 +117,7 @@ class LongTermPolicy(Section, frozen=True, kw_only=True):
 
 
 class EpisodeSignificances(Section, frozen=True, kw_only=True):
-    """Of episodes by kind, before what raises it (no seed)."""
+    """Of episodes by kind, before what raises it (not in the source)."""
 
     decision_made: Ratio = 0.6
     problem_solved: Ratio = 0.55
@@ -132,7 +133,7 @@ class EpisodeSignificances(Section, frozen=True, kw_only=True):
 
 
 class NarrativePolicy(Section, frozen=True, kw_only=True):
-    """Episodes of a project (seed 004, Layer 4). What makes them significant is no seed's."""
+    """Episodes of a project (project memory, Layer 4). What makes them significant is the project's own."""
 
     significance: EpisodeSignificances = EpisodeSignificances()
     reason_gain: Ratio = 0.1
@@ -154,7 +155,7 @@ class NarrativePolicy(Section, frozen=True, kw_only=True):
     key_moment: Ratio = 0.7
     """Significance from which an episode is a key moment of the narrative arc."""
     min_significance: Ratio = 0.3
-    """Less significant ones are none (no seed)."""
+    """Less significant ones are none (not in the source)."""
     merge_gap_turns: Annotated[int, Meta(ge=0, le=50)] = 1
     """Two of one kind and conversation merge if at most so many turns lie between; overlapping ones always do."""
     title_chars: Annotated[int, Meta(ge=20, le=200)] = 100
@@ -164,7 +165,7 @@ class NarrativePolicy(Section, frozen=True, kw_only=True):
     linked: Annotated[int, Meta(ge=0, le=64)] = 16
     """Memories that an episode is linked to."""
     half_life: timedelta = timedelta(days=30)
-    """Of the decay, which is that of memories (seed 004, Decay Function)."""
+    """Of the decay, which is that of memories (project memory, Decay Function)."""
     access_boost: Ratio = 0.1
     access_boost_most: Ratio = 0.5
 
@@ -173,7 +174,7 @@ class NarrativePolicy(Section, frozen=True, kw_only=True):
 
 
 class ConsolidationPolicy(Section, frozen=True, kw_only=True):
-    """Consolidation (seed 004, Memory Consolidation), by the log's clock."""
+    """Consolidation (project memory, Memory Consolidation), by the log's clock."""
 
     every: timedelta = timedelta(days=1)
     """Between the end of one and the begin of the next."""
@@ -186,15 +187,15 @@ class ConsolidationPolicy(Section, frozen=True, kw_only=True):
     named: Annotated[int, Meta(ge=0, le=1_000)] = 200
     """Ids that its event names."""
     decay_change: Ratio = 0.1
-    """A stored decay factor is brought up to date when it is off by this (no seed), about every fifth day. Readers
-    compute the present one."""
+    """A stored decay factor is brought up to date when it is off by this (not in the source), about every fifth day.
+    Readers compute the present one."""
 
     def __post_init__(self) -> None:
         require(self.every > ZERO, "every must be positive")
 
 
 class RetrievalWeights(Section, frozen=True, kw_only=True):
-    """What a memory's relevance is made of (seed 004, Multi-Strategy Scoring)."""
+    """What a memory's relevance is made of (project memory, Multi-Strategy Scoring)."""
 
     semantic: _Weight = 0.4
     """TF-IDF similarity."""
@@ -209,7 +210,7 @@ class RetrievalWeights(Section, frozen=True, kw_only=True):
 
 
 class ProjectRetrievalPolicy(Section, frozen=True, kw_only=True):
-    """Retrieval of a project's memories (seed 004, Retrieval System)."""
+    """Retrieval of a project's memories (project memory, Retrieval System)."""
 
     weights: RetrievalWeights = RetrievalWeights()
     threshold: Ratio = 0.3
@@ -225,7 +226,7 @@ class ProjectRetrievalPolicy(Section, frozen=True, kw_only=True):
 
 
 class ContextPolicy(Section, frozen=True, kw_only=True):
-    """The context window (seed 004, Budget Allocation)."""
+    """The context window (project memory, Budget Allocation)."""
 
     total_tokens: _Tokens = 128_000
     system_tokens: _Tokens = 2_000
@@ -235,7 +236,8 @@ class ContextPolicy(Section, frozen=True, kw_only=True):
     recent_share: Ratio = 0.6
     """Of what is available for recent messages, the rest for retrieved memories."""
     query_messages: Annotated[int, Meta(ge=0, le=50)] = 4
-    """Of the latest messages so many are the context of the query that memories are retrieved by (no seed)."""
+    """Of the latest messages so many are the context of the query that memories are retrieved by (not in the
+    source)."""
 
     def __post_init__(self) -> None:
         rest = self.total_tokens - self.system_tokens - self.working_tokens
@@ -243,7 +245,7 @@ class ContextPolicy(Section, frozen=True, kw_only=True):
 
 
 class ProjectPolicy(Section, frozen=True, kw_only=True):
-    """Memory of projects (seed 004)."""
+    """Memory of projects."""
 
     enabled: bool = True
     """Whether turns with a `project_id` go into a project's memory."""

@@ -58,7 +58,7 @@ class PartitionPolicy(Section, frozen=True, kw_only=True):
     watermark_lateness: timedelta = ZERO
     """How far the watermark stays behind the newest event time."""
     app_window: WindowShape = WindowShape(length=timedelta(minutes=1))
-    """Windows per app on one partition; no seed: a minute, tumbling."""
+    """Windows per app on one partition; not in the source: a minute, tumbling."""
     open_apps: Annotated[int, Meta(ge=1, le=100_000)] = 10_000
     """Apps with open windows at once, per partition; turns of further ones count for the app `(other)`."""
     open_sessions: Annotated[int, Meta(ge=1, le=10_000_000)] = 1_000_000

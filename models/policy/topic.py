@@ -1,4 +1,4 @@
-"""Rules of topic memory, with seed 001's defaults. Part of `models.policy`, which has the whole."""
+"""Rules of topic memory, with the source's defaults. Part of `models.policy`, which has the whole."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from models.events import Ratio
 from models.policy.stream import ZERO, Section, require
 
 SEED_SIMILARITY = 0.7
-"""Seed 001's threshold. It belongs to sentence-transformer embeddings: each embedder has its own, measured."""
+"""The source's threshold. It belongs to sentence-transformer embeddings: each embedder has its own, measured."""
 
 
 class TopicPolicy(Section, frozen=True, kw_only=True):
-    """Topics of one session (seed 001, Configuration). A turn is one message, as in the seed."""
+    """Topics of one session (topic memory, Configuration). A turn is one message, as in the source."""
 
     enabled: bool = True
     """Whether topics are kept at all."""
     max_topics: Annotated[int, Meta(ge=1, le=40)] = 20
-    """Topics before they decay (seed 001)."""
+    """Topics before they decay (topic memory)."""
     most_topics: Annotated[int, Meta(ge=2, le=60)] = 40
     """Topics at the most: decay evicts only what has faded, and of fresh topics nothing has. Beyond this the one with
     the lowest priority goes, faded or not."""
     similarity_threshold: Ratio | None = None
     """Cosine above which a message joins a topic. None: the embedder's own (`turntide eval topics` measures it); the
-    seed's is 0.7, for sentence-transformer embeddings."""
+    source's is 0.7, for sentence-transformer embeddings."""
     active_bonus: Ratio = 0.1
     """Added to the active topic's cosine, since people stay with a matter more often than they leave it; 0 is the
-    seed's rule. Measured by `turntide eval topics`."""
+    source's rule. Measured by `turntide eval topics`."""
     merge_similarity: Ratio = 0.75
-    """Two topics whose embeddings are as near as this become one. No seed; 1 never merges."""
+    """Two topics whose embeddings are as near as this become one. Not in the source; 1 never merges."""
     base_half_life: timedelta = timedelta(days=1)
-    """Half-life of a topic that was accessed less than `access_threshold` times (seed 001)."""
+    """Half-life of a topic that was accessed less than `access_threshold` times (topic memory)."""
     max_half_life: timedelta = timedelta(days=30)
-    """Longest half-life (seed 001)."""
+    """Longest half-life (topic memory)."""
     access_threshold: Annotated[int, Meta(ge=1, le=1_000)] = 5
-    """Accesses that double the half-life (seed 001, `access_threshold_for_lt`)."""
+    """Accesses that double the half-life (topic memory, `access_threshold_for_lt`)."""
     min_priority: Ratio = 0.05
-    """Above `max_topics`, topics with a lower priority are evicted (seed 001)."""
+    """Above `max_topics`, topics with a lower priority are evicted (topic memory)."""
     importance: Ratio = 0.5
-    """Of a topic that nobody rated (seed 001, API methods)."""
+    """Of a topic that nobody rated (topic memory, API methods)."""
     feedback_rate: Ratio = 0.2
     """How far one full feedback moves the importance towards 1 or 0."""
     max_messages: Annotated[int, Meta(ge=2, le=50)] = 12
-    """Messages of a topic before it is compacted (seed 001, `max_messages_per_topic`)."""
+    """Messages of a topic before it is compacted (topic memory, `max_messages_per_topic`)."""
     keep_messages: Annotated[int, Meta(ge=1, le=49)] = 4
-    """Latest messages that stay when it is (seed 001, `recent_message_keep`)."""
+    """Latest messages that stay when it is (topic memory, `recent_message_keep`)."""
     title_chars: Annotated[int, Meta(ge=1, le=400)] = 80
-    """Length of a title (seed 001)."""
+    """Length of a title (topic memory)."""
     message_chars: Annotated[int, Meta(ge=100, le=16_000)] = 16_000
     """Longest message kept in a topic; the archive has all of it. Bounds the state."""
     summary_sentences: Annotated[int, Meta(ge=1, le=10)] = 3
     """Sentences of a topic's summary."""
     codec: Literal["gzip", "deflate"] = "gzip"
-    """How older messages are packed: `gzip` is the seed's, JSON → gzip → base64; `deflate` has a shared dictionary and
-    no base64."""
+    """How older messages are packed: `gzip` is the source's, JSON → gzip → base64; `deflate` has a shared dictionary
+    and no base64."""
     block_messages: Annotated[int, Meta(ge=1, le=64)] = 32
     """Messages of one packed block: the last block is merged with what is packed next, full ones are left alone, so
     that a long topic costs no more than a short one."""
@@ -74,7 +74,7 @@ class TopicPolicy(Section, frozen=True, kw_only=True):
 
     @property
     def threshold(self) -> float:
-        """`similarity_threshold`, or the seed's where neither policy nor embedder says."""
+        """`similarity_threshold`, or the source's where neither policy nor embedder says."""
         return SEED_SIMILARITY if self.similarity_threshold is None else self.similarity_threshold
 
     def __post_init__(self) -> None:

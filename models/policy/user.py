@@ -1,4 +1,4 @@
-"""Rules of a user's memory, with seed 002's defaults. Part of `models.policy`, which has the whole."""
+"""Rules of a user's memory, with the source's defaults. Part of `models.policy`, which has the whole."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from models.policy.stream import Section, require
 
 
 class FactPolicy(Section, frozen=True, kw_only=True):
-    """Facts of one user (seed 002, long-term memory)."""
+    """Facts of one user (user memory, long-term memory)."""
 
     min_confidence: Ratio = 0.4
-    """Less sure ones are not stored (seed 002, flow 2, step 2)."""
+    """Less sure ones are not stored (user memory, flow 2, step 2)."""
     min_importance: Ratio = 0.2
-    """Less important ones are not stored (seed 002, flow 2, step 2)."""
+    """Less important ones are not stored (user memory, flow 2, step 2)."""
     most: Annotated[int, Meta(ge=1, le=1_000)] = 200
-    """Facts of a user, past ones among them; the seed speaks of 10-50. Beyond it past ones go from the state, then the
-    least important."""
+    """Facts of a user, past ones among them; the source speaks of 10-50. Beyond it past ones go from the state, then
+    the least important."""
     history: Annotated[int, Meta(ge=0, le=64)] = 16
     """Past values of a key that are kept beside the present one; the archive has all."""
     ask: bool = False
@@ -29,9 +29,9 @@ class FactPolicy(Section, frozen=True, kw_only=True):
 
 
 class UserPolicy(Section, frozen=True, kw_only=True):
-    """The three tiers of a user, over all sessions of one app (seed 002). A turn is one message.
+    """The three tiers of a user, over all sessions of one app. A turn is one message.
 
-    The seed's two descriptions of the short-term tier disagree. The rule here: when `high_turns` turns are in no
+    The source's two descriptions of the short-term tier disagree. The rule here: when `high_turns` turns are in no
     episode yet, they become one; the last `keep_turns` stay at hand besides. With the defaults 10-20 turns are at
     hand, and 100 turns are five episodes of 20, the last of which ends with turn 100.
     """
@@ -39,9 +39,9 @@ class UserPolicy(Section, frozen=True, kw_only=True):
     enabled: bool = True
     """Whether users have a memory at all."""
     high_turns: Annotated[int, Meta(ge=2, le=40)] = 20
-    """Turns of an episode (seed 002, every 20 turns)."""
+    """Turns of an episode (user memory, every 20 turns)."""
     keep_turns: Annotated[int, Meta(ge=0, le=40)] = 10
-    """Latest turns that stay at hand, in an episode or not (seed 002, keep last 10)."""
+    """Latest turns that stay at hand, in an episode or not (user memory, keep last 10)."""
     waiting_episodes: Annotated[int, Meta(ge=1, le=32)] = 8
     """Requests for episodes without an answer, or so many episodes behind the newest request; beyond it the oldest is
     summarised without waiting any longer."""

@@ -1,4 +1,4 @@
-"""Consolidation of long-term memories (seed 004, Memory Consolidation), step by step over the shelves of a project.
+"""Consolidation of long-term memories (Memory Consolidation), step by step over the shelves of a project.
 
 | a memory | then |
 |---|---|

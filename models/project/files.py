@@ -1,6 +1,6 @@
-"""A project as the four human-readable JSON files of seed 004 (Storage Structure), and back. Pure: texts in, texts out.
+"""A project as four human-readable JSON files (project memory, Storage Structure), and back. Pure: texts in, texts out.
 
-Each file is an array. Names are the seed's: camelCase, `metadata` and `conversationRef` nested. Beyond the seed:
+Each file is an array. Names are the source's: camelCase, `metadata` and `conversationRef` nested. Beyond the source:
 
 | where | what |
 |---|---|

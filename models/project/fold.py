@@ -1,4 +1,4 @@
-"""The memory of one project, over all its conversations: start reading here (seed 004).
+"""Project memory, over all conversations of one project: start reading here.
 
 `fold` takes the project and one event of `commands.v1`, and gives the project after it and what is to be emitted. It is
 the same in the stream and in replay; the clock of a project is the broker's time of the record.

@@ -1,7 +1,7 @@
 """From when until when a project's memories hold: each ends where a rival begins, in whatever order they came.
 
 The end of a memory follows from what is there: the earliest of where it ends by itself (`Kept.ends`), where the next of
-its rivals begins (`rivals.supersedes`), and where something begins that supersedes it by hand. `Intervals.settle`
+its rivals begins (`conflicts.supersedes`), and where something begins that supersedes it by hand. `Intervals.settle`
 brings memories to it, with the relationships and the history that go with it. So a late message lands in the past,
 nothing else moves, and what a deleted memory had closed holds again, until the next rival.
 

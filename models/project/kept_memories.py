@@ -227,7 +227,7 @@ def canonical(content: str) -> str:
 def decay(
     last_access: datetime, access_count: int, at: datetime, half_life: timedelta, *, boost: float, most: float
 ) -> float:
-    """`min(1, 0.5^(age / half-life) + min(boost * accesses, most))` (seed 004, Decay Function).
+    """`min(1, 0.5^(age / half-life) + min(boost * accesses, most))` (project memory, Decay Function).
 
     A negative age (a clock that went back) counts as none.
 

@@ -1,4 +1,4 @@
-"""Long-term memories of a project (seed 004, Layer 3): what is remembered, strengthened, superseded, forgotten. Pure.
+"""Long-term memories of a project (Layer 3): what is remembered, strengthened, superseded, forgotten. Pure.
 
 | said | then |
 |---|---|
@@ -140,7 +140,7 @@ class LongTerm:
         return kept is not None
 
     def accessed(self, counts: Mapping[str, int], at: datetime) -> None:
-        """Readers retrieved memories so often (seed 004, Access Recording); unknown ids are passed over."""
+        """Readers retrieved memories so often (project memory, Access Recording); unknown ids are passed over."""
         for memory_id in sorted(counts):
             kept = self._changes.get(memory_id)
             if kept is None or counts[memory_id] <= 0:

@@ -1,6 +1,6 @@
 """Episodic memory of a project: the key moments that are kept, which of them merge, and the arc they make. Pure.
 
-How they are told from turns is in `narrative_detection` (seed 004, Layer 4).
+How they are told from turns is in `narrative_detection` (project memory, Layer 4).
 
 | two episodes of one conversation | become |
 |---|---|
@@ -49,7 +49,7 @@ class Taken(Struct, frozen=True):
 
 
 class NarrativeArc(Struct, frozen=True):
-    """A story in three parts (seed 004, Narrative Arc Tracking), each in the order of turns."""
+    """A story in three parts (project memory, Narrative Arc Tracking), each in the order of turns."""
 
     beginning: list[ProjectEpisode]
     middle: list[ProjectEpisode]
@@ -86,7 +86,7 @@ def take(episodes: Sequence[ProjectEpisode], new: ProjectEpisode, now: datetime,
 def merge_overlapping(
     episodes: Sequence[ProjectEpisode], policy: NarrativePolicy
 ) -> list[tuple[ProjectEpisode, list[str]]]:
-    """Merge all that should be one (seed 004, Memory Consolidation): each that grew, and the ids that went into it."""
+    """Merge all that should be one (Memory Consolidation): each that grew, and the ids that went into it."""
     merged: list[tuple[ProjectEpisode, list[str]]] = []
     for episode in sorted(episodes, key=_order):
         grown, ids = episode, [episode.id]

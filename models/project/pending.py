@@ -1,4 +1,4 @@
-"""Pending facts of a project in its state: said, and not sure enough to be a memory (seed 004, Fact Lifecycle).
+"""Pending facts of a project in its state: said, and not sure enough to be a memory (project memory, Fact Lifecycle).
 
 Each lies on the shelf of its content's suffix (`models.project.shards`), so that the same said again finds it. The
 root has their confidences in `BLOCKS` parts `y<n>`, by which the least sure is found without reading any shelf.

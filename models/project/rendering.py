@@ -4,7 +4,7 @@
 |---|---|
 | retrieval, search | every memory and episode that was found |
 | context | those that are in it: what did not fit nobody read |
-| chunks | never (seed 004: accesses of memories and episodes) |
+| chunks | never (project memory: accesses of memories and episodes) |
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class ProjectFileError(ConfigurationError):
 
 
 class SavedMessage(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A message at hand (seed 004, `ConversationMessage`)."""
+    """A message at hand (project memory, `ConversationMessage`)."""
 
     turn: int
     role: Role

@@ -1,4 +1,4 @@
-"""Short-term memory of a project: the last messages verbatim, older ones as chunks (seed 004, Layer 2). Pure.
+"""Short-term memory of a project: the last messages verbatim, older ones as chunks (project memory, Layer 2). Pure.
 
 | when | then |
 |---|---|
@@ -80,7 +80,7 @@ def chunk_of(
 
 
 def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTermPolicy) -> ConversationChunk:
-    """Two neighbours as one (seed 004, Chunk Compression); it keeps the earlier one's id."""
+    """Two neighbours as one (project memory, Chunk Compression); it keeps the earlier one's id."""
     summary = told_in_order([*_told(earlier.summary), *_told(later.summary)], policy.merged_summary_chars)
     topics = list(dict.fromkeys([*earlier.key_topics, *later.key_topics]))
     return msgspec.structs.replace(
@@ -99,7 +99,7 @@ def merged(earlier: ConversationChunk, later: ConversationChunk, policy: ShortTe
 
 
 def told_in_order(passages: Sequence[str], most_chars: int) -> str:
-    r"""Summaries as the seed joins them; what is oldest goes where they are too long together.
+    r"""Summaries as the source joins them; what is oldest goes where they are too long together.
 
     >>> told_in_order(["We met.", "We built.", "We sang."], 100)
     'Earlier: We met.\n\nThen: We built.\n\nThen: We sang.'

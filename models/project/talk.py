@@ -1,4 +1,4 @@
-"""Conversations of a project: messages at hand, chunks, status (rules: `memory.conversations`)."""
+"""Conversations of a project: messages at hand, chunks, status (rules: `project.short_term`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scheduled work on a project's memory: consolidation (seed 004, Memory Consolidation), by the log's clock.
+"""The scheduled work on a project's memory: consolidation (project memory, Memory Consolidation), by the log's clock.
 
 One is due when `every` passed since the last ended, or since the project began; each event of the project does a step,
 and the memory worker sends `ProjectWorkDue` where nothing else comes. One that somebody asked for is done with its

@@ -1,8 +1,8 @@
-"""The two time axes of memories (seed 004, Temporal Validity): when something held, and when that was known. Pure.
+"""The two time axes of memories (Temporal Validity): when something held, and when that was known. Pure.
 
 | asked | answer |
 |---|---|
-| valid at `t` | `valid_from <= t`, and no end or `t < valid_until` (seed 004, `getValidAt`) |
+| valid at `t` | `valid_from <= t`, and no end or `t < valid_until` (project memory, `getValidAt`) |
 | as known at `k` | what stood in the memory at `k`; nothing if it was not recorded by then |
 | both | memories as they were known at `k`, of those the ones that held at `t` by what was known then |
 

@@ -106,7 +106,7 @@ class ProjectView:
         self.revision = max(self.revision, event.revision)
 
     def retrieve(self, query: RetrievalQuery, at: datetime) -> list[Retrieved]:
-        """The most relevant by the seed's scores, at most `top_k`, of at least the threshold.
+        """The most relevant by the source's scores, at most `top_k`, of at least the threshold.
 
         Args:
             query: What is asked.

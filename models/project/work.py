@@ -1,4 +1,4 @@
-"""What the steps of one event of a project share."""
+"""Common work of the steps of one event of a project."""
 
 from __future__ import annotations
 

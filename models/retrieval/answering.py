@@ -1,4 +1,4 @@
-"""Hits made an answer: what is related to them comes along, and what contradicts them is named (seed 004).
+"""Hits made an answer: what is related to them comes along, and what contradicts them is named (project memory).
 
 What is pulled in gets of its hit's score the policy's share for each relationship on the way, times the strengths of
 all of them, so it ranks below its hit. It must pass the query's filters, not its threshold, and takes one of the places

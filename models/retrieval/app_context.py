@@ -1,6 +1,6 @@
-"""Memories of an app as a language model is told of them (seed 003, "Memory Context Format").
+"""Memories of an app as a language model is told of them (app memory, "Memory Context Format").
 
-`format_app_memories` writes the seed's layout, `fit_app_memories` chooses what goes in when not everything does.
+`format_app_memories` writes the source's layout, `fit_app_memories` chooses what goes in when not everything does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FittedMemories(NamedTuple):
 
 
 def format_app_memories(app_name: str, memories: Sequence[AppMemoryChanged]) -> str:
-    r"""Memories in the order given, exactly as the seed writes them; nothing for none.
+    r"""Memories in the order given, exactly as the source writes them; nothing for none.
 
     A memory takes one line, whatever it holds: what was remembered must not look like another memory, or like the
     closing line.
@@ -43,9 +43,9 @@ def fit_app_memories(
 
     Args:
         app_name: Whose.
-        memories: In the order in which they are to stand (seed 003: the latest updated first).
+        memories: In the order in which they are to stand (app memory: the latest updated first).
         most: How many at most.
-        contents_chars: Characters of all their contents together (seed 003, ~2,000).
+        contents_chars: Characters of all their contents together (app memory, ~2,000).
         text_chars: Characters of the whole text.
     """
     for n in range(min(most, len(memories)), 0, -1):

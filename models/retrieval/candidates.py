@@ -1,4 +1,4 @@
-"""Everything of a project that can be found, as arrays, and its relevance to a query (seed 004, Retrieval System).
+"""Everything of a project that can be found, as arrays, and its relevance to a query (Retrieval System).
 
 | score | of |
 |---|---|

@@ -1,6 +1,6 @@
 """Prompt of user memory: the source texts, and which parts of them fit a token budget (stage 3).
 
-`format_for_injection` and `long_term_prompt` write the seed's layouts (stage 3, "Final Prompt Injection").
+`format_for_injection` and `long_term_prompt` write the source's layouts (stage 3, "Final Prompt Injection").
 `fit_prompt` chooses what goes in when not everything does. What an app remembers stands before all of it
 (`models.retrieval.app_context`).
 """
@@ -15,7 +15,7 @@ from models.events.user import EpisodeCompressed, FactChanged
 from models.text.words import CHARS_PER_TOKEN, estimate_tokens
 
 SUMMARY_CHARS = 150
-"""Characters of an episode's summary in a prompt (seed 002, stage 3)."""
+"""Characters of an episode's summary in a prompt (user memory, stage 3)."""
 MIN_TOKENS = 64
 """Smallest budget: headings, closing line and the beginning of the last turn fit into it, whatever they hold."""
 
@@ -66,7 +66,7 @@ class Fitted:
 
 
 def format_for_injection(facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed]) -> str:
-    r"""Facts and episodes in the order given, exactly as the seed writes them (stage 3, `format_for_injection`).
+    r"""Facts and episodes in the order given, exactly as the source writes them (stage 3, `format_for_injection`).
 
     >>> format_for_injection([], [])
     '## User Profile\n\n## Recent Context'
@@ -77,7 +77,7 @@ def format_for_injection(facts: Sequence[FactChanged], episodes: Sequence[Episod
 def long_term_prompt(
     facts: Sequence[FactChanged], episodes: Sequence[EpisodeCompressed], recent: Sequence[Said]
 ) -> str:
-    """The whole prompt (seed 002, "Final Prompt Injection"); turns in order of time."""
+    """The whole prompt (user memory, "Final Prompt Injection"); turns in order of time."""
     said = [_said_line(turn.role, turn.content) for turn in recent]
     return "\n".join([_MEMORY, format_for_injection(facts, episodes), _CONVERSATION, *said, _CLOSING])
 

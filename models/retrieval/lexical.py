@@ -1,4 +1,4 @@
-"""Texts as sparse vectors for BM25, which the vector store ranks by (seed 002's hybrid search has no words for it).
+"""Texts as sparse vectors for BM25, which the vector store ranks by (user memory's hybrid search has no words for it).
 
 A term's weight in a document is made here, once, when it is written; what depends on the other documents, the inverse
 document frequency, is the store's matter at query time (Qdrant's `idf` modifier, over the points within the scope):

@@ -1,4 +1,4 @@
-"""The graph of a project's memories (seed 004, Relationship Graphs): neighbours, paths, and what depends on what. Pure.
+"""The graph of a project's memories (Relationship Graphs): neighbours, paths, and what depends on what. Pure.
 
 Relationships are directed; cycles end a walk. An episode's linked memories are `part_of` it. An edge to something that
 is not there (yet) is kept, and not walked.

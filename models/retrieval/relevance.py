@@ -16,14 +16,14 @@ from models.events.project_items import Category, ConversationChunk, MemoryType,
 from models.policy.project import RetrievalWeights
 
 FoundKind = Literal["memory", "episode", "chunk"]
-"""What retrieval can find; the seed's conversations and pending facts are looked up, not found."""
+"""What retrieval can find; the source's conversations and pending facts are looked up, not found."""
 Findable = ProjectMemory | ProjectEpisode | ConversationChunk
 Found = tuple[FoundKind, str]
 """Kind and id of something that can be found."""
 
 
 class RetrievalFilters(Struct, frozen=True, kw_only=True):
-    """Everything that is given must hold (seed 004, `RetrievalQuery.filters`).
+    """Everything that is given must hold (project memory, `RetrievalQuery.filters`).
 
     Only memories have a type, category and tags, and chunks have no importance either: what has none of a thing that
     is filtered by is left out.
@@ -49,7 +49,7 @@ class RetrievalFilters(Struct, frozen=True, kw_only=True):
 
 
 class RetrievalQuery(Struct, frozen=True, kw_only=True):
-    """A question to a project's memory (seed 004, Retrieval Query); what is not given is the policy's."""
+    """A question to a project's memory (project memory, Retrieval Query); what is not given is the policy's."""
 
     text: str
     """May be empty, or of stop words only: then the context is asked for, and without one what is important and recent
@@ -79,11 +79,11 @@ class Scores(Struct, frozen=True, gc=False):
 
 
 class Retrieved(Struct, frozen=True, kw_only=True):
-    """Something that was found (seed 004, `RetrievedMemory`).
+    """Something that was found (project memory, `RetrievedMemory`).
 
     Attributes:
         text: What is told of it.
-        score: Relevance by which it was ranked, 0-1 with the seed's strategy.
+        score: Relevance by which it was ranked, 0-1 with the source's strategy.
         scores: Its own; that of what was pulled in can be below the threshold.
         item: The whole of it, as it was known at the time asked for.
         via: The hit over whose relationships it was pulled in; empty for a hit.

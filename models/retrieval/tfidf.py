@@ -1,4 +1,4 @@
-"""TF-IDF by seed 004's formulas ("TF-IDF Index"), kept up to date document by document.
+"""TF-IDF by project memory's formulas ("TF-IDF Index"), kept up to date document by document.
 
     tf(term, document)    = count(term) / max count of any term in the document
     idf(term)             = ln(N / n)          N documents, n of them with the term
@@ -17,7 +17,7 @@ is `ln(N / n) + 1`, so that a term in every document still counts, and its tf is
 direction as ours and so the same cosine.
 
 Norms depend on every term's idf, and so change with each document that comes or goes. They are computed at the first
-query after a change, all at once; until then nothing but the document itself is touched (seed 004: "lazily rebuilt").
+query after a change, all at once; until then nothing but the document itself is touched ("lazily rebuilt").
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _PARTS: Final = 10_000
 
 
 class TokenBudget(Struct, frozen=True, kw_only=True, gc=False):
-    """Tokens of a context window (seed 004, Token Budget Management).
+    """Tokens of a context window (project memory, Token Budget Management).
 
     Attributes:
         total: Of the window.

@@ -49,7 +49,7 @@ class Situation(Struct, frozen=True, gc=False):
         scored_turns: Of the whole session.
         turn_risk: The turn's own risk as far as it can alarm alone, or None.
         enough_evidence: Whether enough turns speak for what the calibrated judgement says (`min_evidence_turns`); None
-            where the seed's formulas decide.
+            where the source formulas decide.
     """
 
     now: datetime
@@ -62,7 +62,7 @@ class Situation(Struct, frozen=True, gc=False):
 def demanded_severity(situation: Situation, policy: AlertPolicy) -> Severity | None:
     """How urgent the situation is by itself; None for no alert.
 
-    Elevated warns, critical is critical, both with enough evidence: by the seed's formulas `min_scored_turns`, by the
+    Elevated warns, critical is critical, both with enough evidence: by the source formulas `min_scored_turns`, by the
     calibrated judgement, whose probability knows how little few turns say, `min_evidence_turns` (or the former, where
     the risks sent along demand it alone: they never delay an alert). A single turn of
     `single_turn_risk` is critical without more evidence: waiting for a second one is no answer to it.

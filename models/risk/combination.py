@@ -2,7 +2,7 @@
 
 ```
 text      = base + Σ weight · value                    a logistic regression over the sequence signals
-upstream  = log(exp(text) + s / (1 - s)) - text        the odds of the seed's score s are added: never below s
+upstream  = log(exp(text) + s / (1 - s)) - text        the odds of the source formulas' score s are added: never below s
 judge     = clip(judge_weight · logit(p), ±judge_bound)
 log-odds  = text + upstream + judge                    probability = 1 / (1 + exp(-log-odds))
 ```
@@ -35,7 +35,7 @@ class Grounds(Struct, frozen=True, gc=False):
 
     Attributes:
         values: Of the sequence signals by name, each 0-1.
-        upstream: The seed's score where producers sent risks along, else None.
+        upstream: The source formulas' score where producers sent risks along, else None.
         judge: A slower judge's probability, None without one.
     """
 

@@ -1,4 +1,4 @@
-"""Patterns across the turns of one session, seen in their vectors (seed 000, layer 4, use cases 1-3).
+"""Patterns across the turns of one session, seen in their vectors (risk memory, layer 4, use cases 1-3).
 
 Each new user turn is compared with the remembered ones and marked; a signal is how many marks the ring holds, so it
 fades as turns leave. Marks are given in the order of arrival: a turn that comes late is compared with those present,

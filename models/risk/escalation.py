@@ -111,7 +111,7 @@ class Escalating:
 
     @property
     def upstream(self) -> float | None:
-        """The seed's score, where any turn brought a risk of its own."""
+        """The source formulas' score, where any turn brought a risk of its own."""
         return self._kept.upstream
 
     @property
@@ -164,7 +164,7 @@ class Escalating:
 
         Args:
             turn: Its number.
-            upstream: The seed's score after it, None where no turn of the session brought a risk of its own.
+            upstream: The source formulas' score after it, None where no turn of the session brought a risk of its own.
         """
         kept = self._kept
         self._changed |= kept.upstream != upstream

@@ -1,4 +1,4 @@
-"""The signals over a session's profile and how they combine into one score (seed 000, Signals A, B, C)."""
+"""The signals over a session's profile and how they combine into one score (risk memory, Signals A, B, C)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNALS = SignalWeights.__struct_fields__
 
 
 class Behaviour(Struct, array_like=True, gc=False):
-    """Counts of what the user does, over the whole session (seed 000, layer 3)."""
+    """Counts of what the user does, over the whole session (risk memory, layer 3)."""
 
     question_count: int = 0
     imperative_count: int = 0
@@ -29,7 +29,7 @@ class Behaviour(Struct, array_like=True, gc=False):
 
 
 def suspicion_score(behaviour: Behaviour, turn_count: int, weights: SuspicionWeights) -> float:
-    """`get_suspicion_score` (seed 000, layer 3), per turn; within 0-1 as a turn counts once for each."""
+    """`get_suspicion_score` (risk memory, layer 3), per turn; within 0-1 as a turn counts once for each."""
     return (
         behaviour.probing_attempts * weights.probing
         + behaviour.hypothetical_count * weights.hypothetical
@@ -104,7 +104,7 @@ def combine(
     """Combine the signals by noisy-or: `1 - prod(1 - w * s)` over the bounded signals `s` with their weights `w`.
 
     So each can raise the score alone and none lowers it, and a signal's share is its part of `-log(1 - score)`. A value
-    is the seed's, so that of the trajectory can exceed 1; bounded, and less its error, it is only in the combination.
+    is the source's, so that of the trajectory can exceed 1; bounded, and less its error, it is only in the combination.
 
     Args:
         risks: The window of risks, in order.

@@ -1,4 +1,4 @@
-"""One session, turn by turn: start reading here (seed 000).
+"""Risk memory of one session, turn by turn: start reading here.
 
 `fold` takes the session and one input, and gives the session after it and what is to be emitted. It is the same in the
 stream, in replay and in a back-test. What happens to a turn, in order: `_Step.turn`.
@@ -58,7 +58,7 @@ from models.wire.arrival import SessionInput, SessionTimedOut
 __all__ = ["SessionState", "fold", "read_mode", "read_standing"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
-"""Whose turns are a user's memory (seed 002, `history`), and a project's (seed 004)."""
+"""Whose turns are user memory (`history`), and project memory."""
 
 
 def fold(state: SessionState | None, item: SessionInput, policy: Policy) -> tuple[SessionState, list[OutputEvent]]:
@@ -210,7 +210,7 @@ class _Step:
             self.compact_open_turns()
 
     def add_to_topics(self, message: Message) -> None:
-        """Topic memory (seed 001)."""
+        """Topic memory."""
         session_id, at = self.item.event.session_id, self.item.position
         self.state.topics(self.policy).add(
             message,
@@ -249,7 +249,7 @@ class _Step:
             self.emission.segment(memory.replace(ref, summary, event.summarised_by[:NAME_CHARS]))
 
     def close(self, reason: str, status: Literal["ended", "paused"]) -> list[OutputEvent]:
-        """Emit everything that is still open, then keep only a marker (seed 000, `cleanup_memory`)."""
+        """Emit everything that is still open, then keep only a marker (risk memory, `cleanup_memory`)."""
         head, policy, emission = self.head, self.policy, self.emission
         emission.windows(self.windows.close(self.watermark) + self.windows.flush())
         self.compact_open_turns()

@@ -97,12 +97,12 @@ class Emission:
         )
 
     def user_turn(self, turn: Turn) -> None:
-        """A turn is the user's too: whoever folds users goes on from here (seed 002)."""
+        """A turn is the user's too: whoever folds users goes on from here."""
         common = self._common("user_turn_added", turn)
         self.outputs.append(UserTurnAdded(**common, turn=turn.turn, role=turn.role, content=turn.content))
 
     def project_turn(self, turn: Turn, project_id: str) -> None:
-        """A turn is its project's too: whoever folds projects goes on from here (seed 004)."""
+        """A turn is its project's too: whoever folds projects goes on from here."""
         projects, place = self._head.projects, [turn.app_id, project_id]
         if place not in projects and len(projects) < self._policy.projects.projects_of_session:
             self._head.projects = [*projects, place]
@@ -187,7 +187,7 @@ class Emission:
         )
 
     def conversation_ended(self, reason: str, summary: Summary) -> None:
-        """The session closed, and may become a memory: one event for each space that the policy names (seed 003).
+        """The session closed, and may become a memory: one event for each space that the policy names.
 
         One in which several apps spoke, or several users, belongs to none of theirs: nothing crosses to another tenant.
         """

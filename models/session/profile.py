@@ -1,4 +1,4 @@
-"""Layer 3, the session profile: what one counted turn changes in it (seed 000).
+"""Layer 3, the session profile: what one counted turn changes in it.
 
 Counts, sums, peak, mean and the risk window do not depend on the order in which turns arrive: the window holds the
 highest-numbered scored turns, sorted. Topic changes and modes follow arrival.

@@ -63,17 +63,17 @@ class RiskStep:
 
     @cached_property
     def measured(self) -> Measured:
-        """The seed's signals, measured once per input: first looked at when all that moves them has been counted."""
+        """The source's signals, measured once per input: first looked at when all that moves them has been counted."""
         return measure(self.head, self.policy)
 
     @property
     def judged(self) -> Escalating | None:
-        """The calibrated judgement; None where the seed's formulas decide."""
+        """The calibrated judgement; None where the source formulas decide."""
         return self.state.judged(self.policy)
 
     @property
     def score(self) -> float:
-        """That moves the mode, 0-1: the calibrated probability, or the seed's score where no model judges."""
+        """That moves the mode, 0-1: the calibrated probability, or the source formulas' score where no model judges."""
         judged = self.judged
         return self.measured.combination.score if judged is None else judged.probability
 
@@ -193,7 +193,7 @@ class RiskStep:
             return None  # There is nothing to be raised by the mode.
         judgement, alerts = self.judged, self.policy.alerts
         if judgement is None:
-            return None  # The seed's formulas decide.
+            return None  # The source formulas decide.
         if judgement.evidence_turns >= alerts.min_evidence_turns:
             return True
         threshold = self.policy.modes.thresholds(self.head.app_id)[1].enter

@@ -1,4 +1,4 @@
-"""Layer 2, the working memory: summaries of the last turns, five by five (seed 000).
+"""Layer 2, the working memory: summaries of the last turns, five by five (risk memory).
 
 A segment is `segment_turns` counted turns. Which ones: the open segment takes counted turns as they come, also one
 that comes late; full, it is ordered by turn number and compacted. So every counted turn is in exactly one segment and
@@ -57,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(Segment).decode
 
 
 def compact(turns: Sequence[BufferedTurn], policy: Policy, said: Sequence[Said] | None = None) -> Segment:
-    """Summarise some turns, ordered by number. Topics, rising risk and requests come first (seed 000, layer 2).
+    """Summarise some turns, ordered by number. Topics, rising risk and requests come first (risk memory, layer 2).
 
     `said` are the turns' sentences, where the caller has them already.
     """

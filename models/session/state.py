@@ -7,8 +7,8 @@
 | `s0` … | segments of the working memory, one each | by every fifth turn |
 | `v0` … | int8 vectors of the last user turns, one each | by its turn |
 | `e` | signals and judgement, where a model judges (`risk.escalation`) | by user turns, and refusals of the assistant |
-| `t…` | topics (`memory.topic_state`) | by their messages |
-| `n` | notable sentences, for the app's memories (`memory.notable`) | by every fifth turn that brings one |
+| `t…` | topics (`session.topics.state`) | by their messages |
+| `n` | notable sentences, for the app's memories (`language.notable`) | by every fifth turn that brings one |
 
 All parts of one batch are written together, so they always fit each other. Closed, only a small head, the topics and
 the notable sentences are left, until the session is forgotten: who comes back goes on with the same conversation.
@@ -255,7 +255,7 @@ class SessionState:
         return self._escalating
 
     def judged(self, policy: Policy) -> Escalating | None:
-        """As `escalating`; None also while no user turn came that could be observed: the seed's formulas hold."""
+        """As `escalating`; None also while no user turn came that could be observed: the source formulas hold."""
         escalating = self.escalating(policy)
         return escalating if escalating is not None and escalating.begun else None
 

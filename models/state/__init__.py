@@ -1,1 +1,1 @@
-"""What the states of all kinds of entities are made of: parts, vectors, due times, bounds."""
+"""Building blocks of the states of all kinds of entities: parts, vectors, due times, bounds."""

@@ -1,4 +1,4 @@
-"""Layer 1, the immediate buffer: exact content of the last turns (seed 000).
+"""Layer 1, the immediate buffer: exact content of the last turns (risk memory).
 
 One part per turn, so that a new turn writes itself and not its neighbours. Kept are the `buffer_turns` highest turn
 numbers, and besides them any turn whose segment is still open, so that nothing is dropped before it is summarised.

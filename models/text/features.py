@@ -1,6 +1,6 @@
 """Features of a turn: asks, orders, supposes, probes the limits, rewrites the rules, refuses (risk memory, layer 3).
 
-The seed names each by examples; `patterns` says what counts. English only: another language shows no feature but the
+The source names each by examples; `patterns` says what counts. English only: another language shows no feature but the
 question mark.
 """
 
@@ -18,7 +18,7 @@ Words = frozenset[str] | set[str]
 
 
 class Features(Struct, frozen=True, gc=False):
-    """What one turn does; each at most once per turn, so that the seed's suspicion stays within 0-1."""
+    """What one turn does; each at most once per turn, so that the source's suspicion stays within 0-1."""
 
     question: bool = False
     wh_question: bool = False

@@ -1,4 +1,4 @@
-"""Topics of a turn: its content words, lightly stemmed, and the risky ones under one name (seed 000, layer 3)."""
+"""Topics of a turn: its content words, lightly stemmed, and the risky ones under one name (risk memory, layer 3)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _TAIL_CHARS = 200
 _FEWEST_WORDS = 3
 _REQUEST_BONUS = 0.6
 _RISK_BONUS = 3.0
-"""At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (seed 000)."""
+"""At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (risk memory)."""
 
 
 Said = tuple[int, str, list[str]]
@@ -110,7 +110,7 @@ def summarise(
     risky: tuple[str, ...] = (),
     said: Sequence[Said] | None = None,
 ) -> Summary:
-    """Choose the sentences that say most of the passages (seed 000, layer 2).
+    """Choose the sentences that say most of the passages (risk memory, layer 2).
 
     A sentence's worth is the frequency of its topics over its length's root (SumBasic, Nenkova and Vanderwende 2005,
     without its squaring), more for requests and for risky turns. A topic once said counts no more, so the second

@@ -1,4 +1,4 @@
-"""Structured facts of a user: one active value for each category and key, with what was true before (seed 002).
+"""Structured facts of a user: one active value for each category and key, with what was true before.
 
 | what is said | what happens |
 |---|---|
@@ -7,7 +7,7 @@
 | a new key | stored |
 | the active value again | nothing, unless it is surer than stored: confirmed |
 | another value, at least as sure as the stored one | updated; the old value becomes history, with its times |
-| another value, less sure | nothing (seed 002, conflict resolution) |
+| another value, less sure | nothing (user memory, conflict resolution) |
 | a correction ("my full name is …") | as if of confidence 1 |
 | a retraction | the value is active no longer; it stays as history |
 | a value after a retraction | stored, whatever the retracted one's confidence was |
@@ -217,7 +217,7 @@ def _confidence(extracted: ExtractedFact) -> float:
 
 
 def _surest(facts: Iterable[ExtractedFact], policy: FactPolicy) -> list[ExtractedFact]:
-    """What is sure and important enough, each category and key once (seed 002, flow 2, step 2)."""
+    """What is sure and important enough, each category and key once (user memory, flow 2, step 2)."""
     best: dict[tuple[FactCategory, str], ExtractedFact] = {}
     for fact in facts:
         if fact.confidence < policy.min_confidence or fact.importance < policy.min_importance:

@@ -1,4 +1,4 @@
-"""One user's memory, over all sessions of one app: three tiers (seed 002).
+"""User memory, over all sessions of one app: three tiers.
 
 `fold` takes the user and one event of `commands.v1`, and gives the user after it and what is to be emitted. It is the
 same in the stream and in replay.

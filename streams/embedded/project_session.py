@@ -1,4 +1,4 @@
-"""A project's memory in this process, over the seed's four files: no Kafka, no store (seed 004, Usage Example).
+"""Project memory in this process, over its four files: no Kafka, no store (project memory, Usage Example).
 
     >>> from tempfile import mkdtemp
     >>> memory = MemorySystem(memory_dir=mkdtemp(), project_name="My Project", max_context_tokens=128_000)
@@ -62,7 +62,7 @@ _MOST_ITEMS, _MOST_BYTES = 200, 1024 * 1024
 
 
 class ContextBuild(NamedTuple):
-    """What to tell a language model (seed 004, `ContextBuildResult`).
+    """What to tell a language model (project memory, `ContextBuildResult`).
 
     Attributes:
         allocation: The text and its items, with `total_tokens`.
@@ -85,7 +85,7 @@ class MemorySystem:
         max_context_tokens: Of a context; reserves keep their share of it.
         chunk_size: Messages of a chunk.
         max_recent_messages: Messages kept verbatim.
-        policy: Everything else; None: seed 004's defaults.
+        policy: Everything else; None: the defaults.
         now: The clock, aware UTC.
         tokens: Counts those of a context.
     """

@@ -1,1 +1,1 @@
-"""What stands before every route: tokens, limits, rates, problems, audit, health."""
+"""Guards before every route: tokens, limits, rates, problems, audit, health."""

@@ -116,7 +116,7 @@ def create_api(
         routes: The role's own (`answering.served_routes`). A store that does not answer them gives 503.
         alive: Whether everything moves, and if not what stands still (`Watchdog.alive`).
         access: Who may read what (`security.access_of`); None: everybody, and `serve` listens on loopback only.
-        endpoints: Served beside the routes (`mcp.McpEndpoint`), or only running meanwhile.
+        endpoints: Served beside the routes (`mcp.server.McpEndpoint`), or only running meanwhile.
         limits: Size, time and number of requests; None: the settings' defaults.
     """
     limits = limits or HttpSettings()

@@ -1,4 +1,4 @@
-"""Memories of apps: those of a space, found by likeness and words, and how far each space is (seed 003).
+"""Memories of apps: those of a space, found by likeness and words, and how far each space is.
 
 | what | rule |
 |---|---|

@@ -1,4 +1,4 @@
-"""Memory of projects: items found by likeness and words, and a view of each project that follows them (seed 004).
+"""Memory of projects: items found by likeness and words, and a view of each project that follows them.
 
 | what | rule |
 |---|---|
@@ -151,7 +151,7 @@ class ProjectMemories:
 
         Scores are fused: the higher the better, comparable within one answer only, 0 for what nothing speaks for. What
         the context speaks of too is lifted. More is looked at while filters leave fewer hits than are asked for,
-        whatever is pulled in besides. Without a term in the query and its context the seed's scores answer: what is
+        whatever is pulled in besides. Without a term in the query and its context the source's scores answer: what is
         important and recent.
 
         Raises:

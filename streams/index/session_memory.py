@@ -1,4 +1,4 @@
-"""Vector memory of sessions: their turns as points, found again by likeness (seed 000, layer 4)."""
+"""Vector memory of sessions: their turns as points, found again by likeness (risk memory, layer 4)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SessionVectorMemory:
     Args:
         store: Where points live. It needs no ensuring: the first batch makes the collection.
         embedder: Embeds queries; must be the one whose vectors are added.
-        keep_turns: Policy `memory.stored_vectors` (seed 000, MEMORY_LIMITS: 1,000).
+        keep_turns: Policy `memory.stored_vectors` (risk memory, MEMORY_LIMITS: 1,000).
     """
 
     def __init__(self, store: VectorStore, embedder: Embedder, *, keep_turns: int = 1_000) -> None:

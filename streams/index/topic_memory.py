@@ -1,4 +1,4 @@
-"""Vector memory of topics: one point per topic of a session, as the last event of it said (seed 001).
+"""Vector memory of topics: one point per topic of a session, as the last event of it said.
 
 The events of `conversation-topics.v1` say which turns a topic holds; the words are in the turns' own collection
 (`session_memory`), so nothing is kept twice.

@@ -1,4 +1,4 @@
-"""Memory of users: episodes found by likeness, facts by exact filter, and how far each memory is (seed 002).
+"""Memory of users: episodes found by likeness, facts by exact filter, and how far each memory is.
 
 | what | rule |
 |---|---|
@@ -113,7 +113,7 @@ class UserMemory:
         category: FactCategory | None = None,
         include_past: bool = False,
     ) -> list[FactChanged]:
-        """Facts by exact filter (seed 002, stage 1): active ones first, by importance, the highest first."""
+        """Facts by exact filter (user memory, stage 1): active ones first, by importance, the highest first."""
         where = _of(app_id, user_id)
         if not include_past:
             where["active"] = 1
@@ -131,7 +131,7 @@ class UserMemory:
     async def find_episodes(
         self, app_id: str | None, user_id: str, query: str, *, max_distance: float, top_k: int
     ) -> list[tuple[EpisodeCompressed, float]]:
-        """Episodes by likeness (seed 002, stage 2), nearest first, each with its cosine distance, 0-2.
+        """Episodes by likeness (user memory, stage 2), nearest first, each with its cosine distance, 0-2.
 
         None for a query without words.
         """

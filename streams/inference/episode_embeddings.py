@@ -12,7 +12,7 @@ from streams.ports import Embedder, Vectors
 def episode_vectors(embedder: Embedder, episodes: Sequence[Sequence[str]]) -> Vectors:
     """Of each episode the mean of its turns' embeddings, `(n_episodes, dim)`, of unit length; zero without any text.
 
-    The seed embeds the summary (seed 002, flow 1, step 2). Four sentences leave out most of what a question can be
+    The source embeds the summary (user memory, flow 1, step 2). Four sentences leave out most of what a question can be
     about: the three nearest episodes hold 50 % of the evidence of LoCoMo's questions by the turns' mean (`turntide eval
     tiers`), 35 % by the summary (wordllama; MiniLM likewise).
 

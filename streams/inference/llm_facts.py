@@ -1,4 +1,4 @@
-"""Facts about a user that a language model finds in a message (seed 002, flow 2); rules have looked before."""
+"""Facts about a user that a language model finds in a message (user memory, flow 2); rules have looked before."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _valid(entry: object, form: type[_Entry]) -> _Entry | None:
 
 
 def _once(facts: list[ExtractedFact]) -> list[ExtractedFact]:
-    """Each category and key once: the surest, of equals the last said (seed 002, deduplicate within a message)."""
+    """Each category and key once: the surest, of equals the last said (user memory, deduplicate within a message)."""
     surest: dict[tuple[FactCategory, str], ExtractedFact] = {}
     for fact in facts:
         known = surest.get((fact.category, fact.key))

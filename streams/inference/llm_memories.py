@@ -1,4 +1,4 @@
-"""Memories of apps that a language model makes, and its decision on which of eleven goes (seed 003, Memory Sub-Agent).
+"""Memories of apps that a language model makes, and its decision on which of eleven goes (Memory Sub-Agent).
 
 What it says is data: decoded or refused. Whether a decision can be carried out is for the fold to say.
 """
@@ -33,7 +33,7 @@ from streams.inference.llm_answers import Answer, Llm, Said, decode_answer
 
 log = structlog.get_logger(__name__)
 
-# The seed's prompts, letter by letter. What stands in brackets, and the numbers, are put in by those who ask.
+# The source's prompts, letter by letter. What stands in brackets, and the numbers, are put in by those who ask.
 _CREATION = """You are a memory creation assistant. Analyze this conversation and create a concise memory record.
 
 Focus on:
@@ -85,7 +85,7 @@ class MemoryWriter:
     Args:
         llm: The model; None where none is configured (any more): every answer is a failure then, at once.
         policy: What the model is told of sizes.
-        within: Of one answer, all tries together (seed 003: 30 s).
+        within: Of one answer, all tries together (app memory: 30 s).
         clock: Seconds that only grow.
     """
 
@@ -175,7 +175,7 @@ class _Memory(Struct, frozen=True):
 
 
 class _Decision(Struct, frozen=True, rename="camel"):
-    """The seed's `MemoryCompactionDecision`."""
+    """The source's `MemoryCompactionDecision`."""
 
     action: Annotated[str, Meta(extra_json_schema={"enum": ["delete", "edit"]})]
     target_memory_id: MemoryId
@@ -189,7 +189,7 @@ class _Told(Struct, frozen=True, rename="camel"):
     id: int
     content: str
     importance: float
-    """0-10, as in the seed."""
+    """0-10, as in the source."""
     pinned: bool
     created_at: datetime
     updated_at: datetime
@@ -256,7 +256,7 @@ def _tidy(content: str) -> str:
 def _importance(said: Any) -> float | None:
     """0-1; None if the model gave none from 0 to 10, so that the fold scores it."""
     is_number = isinstance(said, int | float) and not isinstance(said, bool)
-    return said / 10 if is_number and 0 <= said <= 10 else None  # noqa: PLR2004 - the seed's scale
+    return said / 10 if is_number and 0 <= said <= 10 else None  # noqa: PLR2004 - the source's scale
 
 
 def _tags(said: Any) -> list[str]:

@@ -51,7 +51,7 @@ class OpenAiEmbedder:
         dim: What the model gives; None: the server is asked now.
         timeout: Of one try. It runs anew whenever a piece of the answer comes.
         topic_similarity: Cosine above which a message joins a topic. A guess.
-        episode_distance: Cosine distance up to which an episode belongs to a question. A guess; the seed's 0.4 is
+        episode_distance: Cosine distance up to which an episode belongs to a question. A guess; the source's 0.4 is
             MiniLM's.
         guard: Before the server, with `streams.inference.openai_failures.judge`; none: of defaults with this time-out.
 

@@ -76,7 +76,7 @@ class ExtractiveSummariser:
 
 
 class LlmSummariser:
-    """A language model's summary (seed 002, flow 1, step 1), and the default's where it fails.
+    """A language model's summary (user memory, flow 1, step 1), and the default's where it fails.
 
     Args:
         llm: The model.

@@ -1,1 +1,1 @@
-"""What operators see: metrics, logs, traces."""
+"""Telemetry of the roles: metrics, logs, traces."""

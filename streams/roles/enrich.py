@@ -1,4 +1,4 @@
-"""Role enrich: answers what the memory role asks of slower stages, so that no fold waits for a summary (seed 002).
+"""Role enrich: answers what the memory role asks of slower stages, so that no fold waits for a summary (user memory).
 
 A language model that is slow or away holds up episodes and memories of apps, never a turn. Answers go to `commands.v1`.
 Who answers what is a table in `streams.inference.memory_requests`.

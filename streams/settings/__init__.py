@@ -118,19 +118,19 @@ class LlmSettings(BaseModel):
     base_url: str | None = Field(None, description="With the version, e.g. http://127.0.0.1:11434/v1.")
     model: str = Field("", description="As the server calls it.")
     api_key: SecretStr | None = Field(None, description="Where the server asks for one.")
-    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try (seed 003: 30 s, then skip).")
+    timeout: timedelta = Field(timedelta(seconds=30), description="Of one try (app memory: 30 s, then skip).")
     json_mode: Literal["json_schema", "json_object", "text"] = Field(
         "json_schema", description="How the server is told to answer in JSON."
     )
     extract_facts: bool = Field(True, description="Also read every user message for facts; costs a call each.")
     make_memories: bool = Field(
         True,
-        description="Also make apps' memories of conversations that end, and decide which of eleven goes (seed 003).",
+        description="Also make apps' memories of conversations that end, and decide which of eleven goes (app memory).",
     )
     memory_timeout: timedelta = Field(
         timedelta(seconds=30),
         gt=timedelta(0),
-        description="Of a memory or such a decision, all tries together (seed 003: 30 s). Less than the policy's "
+        description="Of a memory or such a decision, all tries together (app memory: 30 s). Less than the policy's "
         "apps.answer_within.",
     )
 
@@ -140,7 +140,7 @@ class ScorerSettings(BaseModel):
 
     kind: Literal["trained", "rules"] = Field(
         "trained",
-        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the seed's formulas.",
+        description="`trained`: a model, which judges sessions too. `rules`: words alone, and the source formulas.",
     )
     file: Path | None = Field(None, description="Made by `turntide train scorer`. Empty: the one that is shipped.")
 
@@ -209,7 +209,7 @@ class Settings(BaseSettings):
     scorer: ScorerSettings = ScorerSettings()
     topic_prefix: str = Field("turntide", pattern=r"^[A-Za-z0-9._-]+$", description="Prefix of every topic and group.")
     data_dir: Path = Field(default_factory=default_data_dir, description="Local state, broker and archive.")
-    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the seeds' defaults.")
+    policy_file: Path | None = Field(None, description="Policy (TOML or JSON); none: the sources' defaults.")
     max_clock_skew: timedelta = Field(
         timedelta(seconds=30),
         gt=timedelta(0),

@@ -1,4 +1,4 @@
-"""Compaction by a language model (seed 003): what is asked, what is handed on, and why there is no decision."""
+"""Compaction by a language model (app memory): what is asked, what is handed on, and why there is no decision."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_a_decision_of_wrong_types_is_rubbish(
 async def test_what_a_decision_means_is_the_folds_to_say(
     server: StandIn, writer: MemoryWriter, said: object, expected: tuple[str, int, str | None]
 ) -> None:
-    """Unknown ids and actions, empty and far too long texts are handed on; DELETE stands in the seed's own prompt."""
+    """Unknown ids and actions, empty and far too long texts are handed on; DELETE stands in the source's own prompt."""
     says(server, said)
     decided = await writer.decide(eleven())
 

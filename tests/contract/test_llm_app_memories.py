@@ -1,4 +1,4 @@
-"""Apps' memories by a language model (seed 003): what is asked, what is believed, and why there is none."""
+"""Apps' memories by a language model: what is asked, what is believed, and why there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A space of memories and the language model that it asks: requests answered, answers folded (seed 003)."""
+"""A space of memories and the language model that it asks: requests answered, answers folded."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ async def test_what_is_pulled_in_widens_no_search(store: VectorStore, monkeypatc
 async def test_without_a_word_what_is_important_is_found(
     projects: ProjectMemories, text: str, context: str, expected: int
 ) -> None:
-    """By the seed's scores, unless the context has words."""
+    """By the source's scores, unless the context has words."""
     important = changed(remembered(3, "Bread it is.", importance=1.0), 2, 1)
     await index(projects, changed(remembered(1), 0, 1), changed(remembered(2), 1, 1), important, stands(1))
     view, query = await view_of(projects), RetrievalQuery(text=text, context=context)

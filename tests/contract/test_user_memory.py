@@ -53,7 +53,7 @@ async def test_nothing_is_known_of_a_user_who_never_spoke(store: VectorStore) ->
     ],
 )
 async def test_facts_below_the_asked_importance_stay_away(store: VectorStore, least: float, keys: list[str]) -> None:
-    """The bound is inside (seed 002, stage 1: 0.5)."""
+    """The bound is inside (user memory, stage 1: 0.5)."""
     user = await with_facts(store)
 
     assert keys == [f.key for f in await user.memory.facts("a", "u", min_importance=least)]

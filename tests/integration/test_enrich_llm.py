@@ -1,4 +1,4 @@
-"""Role enrich with a language model that answers, talks rubbish or hangs: episodes come in any case (seed 002)."""
+"""Role enrich with a language model that answers, talks rubbish or hangs: episodes come in any case (user memory)."""
 
 from __future__ import annotations
 

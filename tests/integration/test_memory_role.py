@@ -1,4 +1,4 @@
-"""Users' memory on the real broker: turns in; facts, episodes and what readers find of them out (seed 002)."""
+"""Users' memory on the real broker: turns in; facts, episodes and what readers find of them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session driven by many producers at once: the partition's owner is the lock that the seed asks for (seed 001).
+"""One session driven by many producers at once: the partition's owner is the lock that the source asks for.
 
 The real sessions role on the real broker, with its micro-batches as they come. What it leaves must be what the pure
 fold makes of the log, and every message must be in exactly one topic.

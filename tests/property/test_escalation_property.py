@@ -160,7 +160,7 @@ def test_more_upstream_risk_never_lowers_the_probability(
 def test_probability_is_never_below_the_score_of_what_was_sent(
     steps: list[Step], sent: float, scored: float, model: CombinationModel
 ) -> None:
-    """After a user turn that brought a risk, without a judge, the seed's score is the least."""
+    """After a user turn that brought a risk, without a judge, the source formulas' score is the least."""
     turns = [step for step in steps if step[0] >= 0]
     log = inputs([*turns, (61, True, sent, scored, 4, 60)])
     end = SessionInput(SessionEnded(session_id="s", timestamp=NOON), Position("t", 0, 99), log[-1].watermark)

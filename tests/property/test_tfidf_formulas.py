@@ -1,4 +1,4 @@
-"""TF-IDF: whatever comes and goes, it is the seed's formulas over what is there, and scikit-learn's but for the idf."""
+"""TF-IDF: whatever comes and goes, it is the source formulas over what is there, and scikit-learn's but for the idf."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 9), st.none() | TERMS), max_size=30)
 
 
 def plain(documents: dict[int, list[int]], query: list[int]) -> dict[int, tuple[float, float]]:
-    """Similarity and share of terms by the formulas (seed 004), one after the other."""
+    """Similarity and share of terms by the formulas (project memory), one after the other."""
     having = Counter(term for terms in documents.values() for term in set(terms))
 
     def vector(terms: list[int]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Seed 003's six scenarios by their names, from turns on the topic to the admin API, and a restart."""
+"""The six scenarios of app memory by their names, from turns on the topic to the admin API, and a restart."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_the_archive_has_the_latest_label_beside_the_alert_as_raised(writer: Lak
 
 
 def test_alerts_have_the_judgement_as_columns(writer: LakeWriter) -> None:
-    """Null where the seed's formulas decided."""
+    """Null where the source formulas decided."""
     judged = replace(ALERT, alert_id="a-2", escalation=JUDGED, policy_digest="d")
     writer.land(buffer_of([ALERT, judged], topic=ALERTS), now=NOW)
 

@@ -91,7 +91,7 @@ def test_a_history_that_begins_within_the_alert_covers_the_rest(
 def test_a_scorer_that_nothing_names_is_not_guessed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, policy: Policy
 ) -> None:
-    """The seed's formulas take any scorer's risks: it must be named. A history that names it needs no word."""
+    """The source formulas take any scorer's risks: it must be named. A history that names it needs no word."""
     digest = versions.keep(settings, policy, None, "rules")
     alerts = alerts_of(LOG, (0, policy))
 

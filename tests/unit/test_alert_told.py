@@ -18,7 +18,7 @@ ADDED = (2.0, 1.0, 0.5, 0.25, -0.125, 0.0625, 0.0625)
 
 
 def formula_alert() -> AlertChanged:
-    """An alert by the seed's formulas alone."""
+    """An alert by the source formulas alone."""
     shares = [SignalShare("level", 0.7, 0.8), SignalShare("trajectory", 0.2, 0.2), SignalShare("anomaly", 0.0, 0.0)]
     evidence = [EvidenceTurn("s_4", 4, 0.7, "risk 0.70", 1.25)]
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Memories of apps over HTTP: the seed's paths and bodies, who may ask, and that a writer reads its own writes."""
+"""Memories of apps over HTTP: the source's paths and bodies, who may ask, and that a writer reads its own writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories of apps in `/v1/context` (seed 003, Context Integration): where they stand, whose they are, and when."""
+"""Memories of apps in `/v1/context` (app memory, Context Integration): where they stand, whose they are, and when."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def context(client: httpx.AsyncClient, **body: Any) -> Any:
 
 @pytest.mark.parametrize("point", POINTS)
 async def test_includes_memories_in_context_for_same_app(client: httpx.AsyncClient, point: str) -> None:
-    """Seed 003's scenario, at each of its three points: the seed's text first, what is shared after the app's own."""
+    """The scenario at each of its three points: the source's text first, what is shared after the app's own."""
     without = await context(client)
     found = await context(client, injection_point=point)
 
@@ -115,7 +115,7 @@ async def test_users_have_memories_of_their_own_where_the_policy_says() -> None:
 
 
 async def test_prompts_with_and_without_are_counted() -> None:
-    """The seed's injection rate; a prompt that wants none is no part of it."""
+    """The source's injection rate; a prompt that wants none is no part of it."""
 
     def counted() -> list[float]:
         results = ("with_memories", "without")

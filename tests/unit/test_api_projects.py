@@ -1,4 +1,4 @@
-"""Memory of projects over HTTP: the seed's usage example, time travel, the context, and what makes no sense."""
+"""Memory of projects over HTTP: the source's usage example, time travel, the context, and what makes no sense."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION = "What was our database decision?"
 
 
 async def tell(served: Served, project: str = "p") -> None:
-    """The seed's conversation, as the roles would have it."""
+    """The source's conversation, as the roles would have it."""
     for role, content in SAID:
         turn = served.projects.say(role, content, project=project)
         await served.say(said(turn, content, role=role))

@@ -105,7 +105,7 @@ async def got(reader: httpx.AsyncClient, path: str, **params: Any) -> Any:
 
 
 def statistics(answer: dict[str, Any]) -> dict[str, Any]:
-    """The part of an answer that the seed names."""
+    """The part of an answer that the source names."""
     return {field: answer[field] for field in SEED_FIELDS}
 
 

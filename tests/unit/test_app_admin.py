@@ -115,7 +115,7 @@ def test_pinned_memories_are_never_compacted() -> None:
 
 
 def test_sharing_is_explicit_and_ends_where_texts_are_merged() -> None:
-    """Seed 003, phase 3. A merged text goes no further than both of its parts did."""
+    """App memory, phase 3. A merged text goes no further than both of its parts did."""
     space = Space(ask=True, most=2, most_pinned=0)
     for n in range(3):
         space.end()
@@ -141,7 +141,7 @@ def test_a_memory_that_says_more_is_shared_no_longer() -> None:
 
 
 def test_memories_that_contradict_each_other_are_marked() -> None:
-    """Seed 003, phase 3: on both sides, when one comes, is edited, and until one goes."""
+    """App memory, phase 3: on both sides, when one comes, is edited, and until one goes."""
     space = Space()
     space.end(said="I live in Oslo.")
     space.end(said="I decided to buy a red bicycle.")

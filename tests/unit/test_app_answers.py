@@ -65,7 +65,7 @@ def test_one_request_at_a_time() -> None:
     ],
 )
 def test_an_answer_without_a_usable_memory_skips_it(answer: dict[str, Any], reason: str) -> None:
-    """Seed 003, Memory Creation Failures; the next conversation is not held up."""
+    """App memory, Memory Creation Failures; the next conversation is not held up."""
     space = Space(ask=True)
     space.end(session="a")
     space.end(session="b")
@@ -224,7 +224,7 @@ def test_two_are_merged(target: int, content: str, gone: int) -> None:
     ],
 )
 def test_a_decision_that_cannot_be_carried_out_lets_the_oldest_go(decision: dict[str, Any], fallback: str) -> None:
-    """Seed 003, Memory Compaction Failures: FIFO, and the event says so. Another app's memory is unknown here."""
+    """App memory, Memory Compaction Failures: FIFO, and the event says so. Another app's memory is unknown here."""
     space = asked()
     space.command(MemoryEdited, memory_id=2, pinned=True)
     space.decide(**decision)

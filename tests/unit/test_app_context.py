@@ -1,4 +1,4 @@
-"""Memories of an app in a prompt: the seed's text letter by letter, and what goes in when not all of it fits."""
+"""Memories of an app in a prompt: the source's text letter by letter, and what goes in when not all of it fits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def fitted(
 
 
 def test_the_text_is_the_seeds() -> None:
-    """Seed 003, Memory Context Format, with its own example."""
+    """App memory, Memory Context Format, with its own example."""
     assert format_app_memories("calendar", MEMORIES) == SEED_TEXT
 
 
@@ -78,7 +78,7 @@ def test_a_memory_is_one_line() -> None:
 
 
 def test_ten_memories_of_200_characters_fit() -> None:
-    """The seed's sizes: 10 at most, ~200 characters each, ~2,000 together; an eleventh does not go in."""
+    """The source's sizes: 10 at most, ~200 characters each, ~2,000 together; an eleventh does not go in."""
     assert [fitted([memory("x" * 200)] * n).memories for n in (1, 10, 11)] == [1, 10, 10]
 
 
@@ -94,7 +94,7 @@ def test_only_whole_memories_go_in(contents: int, text: int, n: int) -> None:
 
 
 def test_the_text_stands_first_in_the_prompt() -> None:
-    """Before the seed's prompt for a user, which is what it was without it."""
+    """Before the source's prompt for a user, which is what it was without it."""
     recent = [Said("user", "When do we meet?")]
     without = fit_prompt([], [], recent, token_budget=2_000)
     found = fit_prompt([], [], recent, token_budget=2_000, preface=SEED_TEXT)

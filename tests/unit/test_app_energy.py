@@ -1,4 +1,4 @@
-"""The energy budget of a space: what work costs, when it may begin, and what waits meanwhile (seed 003)."""
+"""The energy budget of a space: what work costs, when it may begin, and what waits meanwhile."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOUR = timedelta(hours=1)
     ],
 )
 def test_work_costs_what_it_took_within_its_limits(work: Work, tokens: int, seconds: float, units: float) -> None:
-    """Seed 003: 10-15 and 20-30 units; by tokens and time."""
+    """App memory: 10-15 and 20-30 units; by tokens and time."""
     assert cost_units(work, tokens, timedelta(seconds=seconds), POLICY) == pytest.approx(units)
 
 
@@ -52,7 +52,7 @@ def test_paying_never_leaves_a_debt_nor_turns_the_clock_back() -> None:
 
 @pytest.mark.parametrize(("level", "begins"), [(19.9, False), (20.0, False), (20.1, True), (100.0, True)])
 def test_work_begins_above_the_floor_only(level: float, begins: bool) -> None:
-    """Seed 003: only when energy > 20 %."""
+    """App memory: only when energy > 20 %."""
     assert may_begin(Energy(level, NOON), NOON, POLICY) is begins
 
 

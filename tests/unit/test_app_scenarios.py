@@ -1,4 +1,4 @@
-"""Seed 003's own scenarios and success criteria, as far as they are of the fold, and what compactions come to."""
+"""App memory's scenarios and success criteria, as far as they are of the fold, and what compactions come to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.user_partition import commands, keep
 
 
 def test_creates_memory_when_conversation_ends() -> None:
-    """Seed 003: it is told of at once, with its source, importance, tags and times."""
+    """App memory: it is told of at once, with its source, importance, tags and times."""
     space = Space()
     told, standing = space.end(said="I decided to buy a red bicycle.", session="s1", key_topics=["bicycle"])
 
@@ -37,7 +37,7 @@ def test_creates_memory_when_conversation_ends() -> None:
 
 
 def test_isolates_memories_between_apps() -> None:
-    """Seed 003: what is put to one app's space is told under no other, whatever the apps and users are called."""
+    """App memory: what is put to one app's space is told under no other, whatever the apps and users are called."""
     apps = [("a", ""), ("b", ""), ("a/b", ""), ("a", "b"), ("a%2Fb", ""), ("ü \N{GRINNING FACE}", "")]
     spaces = [Space(app=app, user=user) for app, user in apps]
     log: list[ConversationEnded] = []
@@ -56,7 +56,7 @@ def test_isolates_memories_between_apps() -> None:
 
 
 def test_compacts_memories_when_limit_reached() -> None:
-    """Seed 003: the eleventh leaves ten; one event says what was before and after, who decided what and why."""
+    """App memory: the eleventh leaves ten; one event says what was before and after, who decided what and why."""
     space = Space()
     space.fill()
     assert (len(space.active), space.compactions) == (10, [])
@@ -72,7 +72,7 @@ def test_compacts_memories_when_limit_reached() -> None:
 
 
 def test_retains_memories_after_app_uninstall() -> None:
-    """Seed 003: unless asked otherwise; the next conversation says that the app is back."""
+    """App memory: unless asked otherwise; the next conversation says that the app is back."""
     space = Space()
     space.fill(3)
     before = dict(space.active)
@@ -87,7 +87,7 @@ def test_retains_memories_after_app_uninstall() -> None:
 
 
 def test_purges_memories_after_app_uninstall_if_asked() -> None:
-    """`purge_memories` (seed 003, `uninstallApp`)."""
+    """`purge_memories` (app memory, `uninstallApp`)."""
     space = Space()
     space.fill(3)
     audited = space.command(AppUninstalled, purge_memories=True)
@@ -97,7 +97,7 @@ def test_purges_memories_after_app_uninstall_if_asked() -> None:
 
 
 def test_purges_memories_on_admin_request() -> None:
-    """Seed 003: each is told gone without its text; again it finds nothing, which is no error; numbers go on."""
+    """App memory: each is told gone without its text; again it finds nothing, which is no error; numbers go on."""
     space = Space()
     space.fill(8)
     audited = space.command(MemoriesPurged)

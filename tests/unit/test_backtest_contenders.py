@@ -52,7 +52,7 @@ def own(count: int, *sources: str) -> list[Dialogue]:
 
 
 def test_each_scorer_judges_by_its_own_combination_under_one_policy() -> None:
-    """Rules have none: the seed's formulas judge. A file is the shipped one where its bytes are."""
+    """Rules have none: the source formulas judge. A file is the shipped one where its bytes are."""
     rules, shipped = contenders_of(load_settings(), [], ["rules", "shipped"], EMBEDDER)
     rules_too, file = contenders_of(load_settings(), [], ["rules", str(SHIPPED)], EMBEDDER)
 

@@ -76,7 +76,7 @@ def test_a_policy_without_memories_of_apps_is_named(embedder: WordLlamaEmbedder)
 async def test_everything_is_measured_and_shown(
     embedder: WordLlamaEmbedder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As often as wanted, held to the limits of seed 003; the page and the table show every figure."""
+    """As often as wanted, held to the limits of app memory; the page and the table show every figure."""
     report = await measure(tmp_path, Policy(), embedder, TINY, say=lambda _: None)
     show(Output(OutputFormat.TABLE), report)
 
@@ -84,7 +84,7 @@ async def test_everything_is_measured_and_shown(
         ("creation", 10),
         ("creation and compaction", 90),
         ("memories of a space", 5),
-        ("the seed's context", 5),
+        ("the source's context", 5),
         ("hybrid search of a space", 5),
     ]
     assert (report.memories, report.ends.ended, report.ends.left, report.ends.most) == (200, 100, 10, 10)
@@ -94,7 +94,7 @@ async def test_everything_is_measured_and_shown(
         ("creation, p99", 50.0),
         ("creation and compaction, p99", 50.0),
         ("memories of a space, p99", 5.0),
-        ("the seed's context, p99", 5.0),
+        ("the source's context, p99", 5.0),
         ("memories of an app at any time", 10.0),
         ("spaces' share of the folds", 5.0),
         ("… with words of their own", 5.0),
@@ -108,4 +108,4 @@ async def test_everything_is_measured_and_shown(
     assert [figure.what for figure in held] == [figure.figure for figure in report.held]
     assert [figure.reached for figure in held] == [figure.reached for figure in report.held]
     assert "## Memories of apps" in (tmp_path / "README.md").read_text()
-    assert "the seed's context" in capsys.readouterr().out
+    assert "the source's context" in capsys.readouterr().out

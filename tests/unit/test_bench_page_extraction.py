@@ -7,7 +7,7 @@ from jobs.lab.bench.page_parts import Measured
 
 
 def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
-    """Not to all messages together, and the seed's patterns stand beside."""
+    """Not to all messages together, and the source's patterns stand beside."""
     figures = {"precision": 0.9, "recall": 0.7, "f1": 0.79, "gold": 10}
     section = section_of(
         "eval-extraction",
@@ -15,4 +15,4 @@ def test_statements_are_held_to_what_the_rules_were_not_mended_by() -> None:
     )
 
     assert [(0.79, False)] == [(held.value, held.reached) for held in section.held]
-    assert ["all", "held out", "seed's patterns, all"] == [row[0] for row in section.tables[0].rows]
+    assert ["all", "held out", "source patterns, all"] == [row[0] for row in section.tables[0].rows]

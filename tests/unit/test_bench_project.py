@@ -50,7 +50,7 @@ def test_turns_are_compared_by_tenths() -> None:
 
 
 def test_everything_is_measured_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Held to the limits of seed 004; the page and the table show every figure."""
+    """Held to the limits of project memory; the page and the table show every figure."""
     report = measure(Policy(), TINY, say=lambda _: None)
     show(Output(OutputFormat.TABLE), report)
 

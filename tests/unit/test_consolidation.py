@@ -21,7 +21,7 @@ def consolidated(project: Project, most: int = 200) -> tuple[Consolidation, int]
 
 
 def test_old_and_faded_memories_are_archived() -> None:
-    """Older than 30 days and importance × decay below 0.3 (seed 004); what is used or important stays."""
+    """Older than 30 days and importance × decay below 0.3 (project memory); what is used or important stays."""
     project = Project()
     faded = project.say("The build takes long.", 0, memory_type=FACT)
     important = project.say("Ship in May.", 0, memory_type=MemoryType.GOAL)

@@ -1,4 +1,4 @@
-"""The seed's prompt texts letter by letter, and what a token budget leaves of them."""
+"""The source's prompt texts letter by letter, and what a token budget leaves of them."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ budgets = st.integers(MIN_TOKENS, 700)
 
 
 def test_the_prompt_is_the_seeds() -> None:
-    """Seed 002, "Final Prompt Injection", with its own example."""
+    """User memory, "Final Prompt Injection", with its own example."""
     assert long_term_prompt(FACTS, EPISODES, RECENT) == SEED_PROMPT
 
 
 def test_the_injection_is_the_seeds() -> None:
-    """Seed 002, stage 3: headings stay without entries, and a summary is cut at 150 characters."""
+    """User memory, stage 3: headings stay without entries, and a summary is cut at 150 characters."""
     assert format_for_injection([], []) == "## User Profile\n\n## Recent Context"
     assert format_for_injection(FACTS[:1], [episode("turns 1-20", "x" * 151)]) == (
         f"## User Profile\n- name: Alex\n\n## Recent Context\n- turns 1-20: {'x' * 150}..."

@@ -130,7 +130,7 @@ async def test_each_answers_in_its_kind(request_: Request, kind: type[Reply]) ->
 
 
 async def test_memories_and_decisions_have_a_limit_of_all_tries() -> None:
-    """Seed 003: 30 seconds, whatever a single try may take."""
+    """App memory: 30 seconds, whatever a single try may take."""
     model = Model("{}")
     writer = MemoryWriter(model, Policy().apps, within=load_settings().llm.memory_timeout)
     await writer.propose(MEMORY)

@@ -107,7 +107,7 @@ def test_each_app_has_its_thresholds() -> None:
 
 
 def test_model_can_be_off() -> None:
-    """`enabled = false` is as if there was no model: the seed's formulas."""
+    """`enabled = false` is as if there was no model: the source formulas."""
     off, without = Session(judged_by(enabled=False)), Session(judged_by(None))
     for session in (off, without):
         escalate(session, 12)
@@ -121,7 +121,7 @@ def test_model_can_be_off() -> None:
 
 
 def test_session_of_only_assistant_turns_is_not_judged() -> None:
-    """No probability is made up where nobody was observed: the seed's formulas go on."""
+    """No probability is made up where nobody was observed: the source formulas go on."""
     judged, seed = Session(POLICY), Session()
     for session in (judged, seed):
         for turn in range(12):

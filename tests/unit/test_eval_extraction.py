@@ -81,7 +81,7 @@ def test_figures_of_a_set_counted_by_hand() -> None:
 
 
 def test_seeds_patterns_find_their_words_anywhere() -> None:
-    """The baseline is the seed's, with all that it misreads: a question is a decision and a constraint to it."""
+    """The baseline is the source's, with all that it misreads: a question is a decision and a constraint to it."""
     found = by_seed_patterns(sentence("Should we use what was decided?"))
 
     assert [DECISION, MemoryType.CONSTRAINT] == [each.type for each in found]

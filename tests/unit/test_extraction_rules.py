@@ -1,4 +1,4 @@
-"""Typed statements out of project talk: the seed's patterns, doubts, content, subjects, what was taken up."""
+"""Typed statements out of project talk: the source's patterns, doubts, content, subjects, what was taken up."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def one(text: str, context: str = "") -> Found:
     ],
 )
 def test_each_of_the_seeds_patterns_leads_to_its_type(text: str, expected: tuple[MemoryType, float]) -> None:
-    """Seed 004, Automatic Extraction, every word of it in a plain statement of the team."""
+    """Project memory, Automatic Extraction, every word of it in a plain statement of the team."""
     found = one(text)
 
     assert expected == (found.type, found.confidence)

@@ -25,7 +25,7 @@ def only_fact(message: str) -> ExtractedFact:
 
 
 def test_the_seeds_example() -> None:
-    """Seed 002, step 1: two facts with the confidences it gives."""
+    """User memory, step 1: two facts with the confidences it gives."""
     facts = extract("My name is Alex and I prefer Python").facts
 
     expected = [("identity", "name", "Alex", 1.0), ("preference", "language", "Python", 0.9)]
@@ -44,7 +44,7 @@ def test_the_seeds_example() -> None:
     ],
 )
 def test_names_by_how_they_are_said(message: str, value: str, confidence: float, corrects: bool) -> None:
-    """Seed 002's conflict example lives on these confidences; a correction says that it is one."""
+    """User memory's conflict example lives on these confidences; a correction says that it is one."""
     fact = only_fact(message)
 
     assert ("name", value, confidence, corrects) == (fact.key, fact.value, fact.confidence, fact.corrects)

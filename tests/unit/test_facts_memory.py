@@ -62,7 +62,7 @@ def _minute(at: object) -> int:
 def test_what_is_not_sure_or_important_enough_is_never_stored(
     confidence: float, importance: float, stored: bool
 ) -> None:
-    """The seed's bounds are inside; a correction that is not sure enough is none either."""
+    """The source's bounds are inside; a correction that is not sure enough is none either."""
     kept = Kept()
 
     assert bool(kept.take(fact("name", "Alex", confidence, importance=importance))) is stored
@@ -120,7 +120,7 @@ def test_the_active_value_said_surer_is_confirmed() -> None:
     ("confidence", "became"), [(0.79, []), (0.8, ["updated Bob"]), (1.0, ["updated Bob"]), (0.4, [])]
 )
 def test_another_value_must_be_as_sure_as_the_stored_one(confidence: float, became: list[str]) -> None:
-    """The written rule of the seed."""
+    """The written rule of the source."""
     kept = Kept()
     kept.take(fact("name", "Alex", 0.8))
 

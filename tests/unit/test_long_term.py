@@ -23,7 +23,7 @@ FACT, DECISION, CONSTRAINT = MemoryType.FACT, MemoryType.DECISION, MemoryType.CO
      ("goal", 0.8)],
 )  # fmt: skip
 def test_a_new_memory_has_the_importance_of_its_type(memory_type: str, importance: float) -> None:
-    """Seed 004, Memory Types; and it is named by when it was said and by what it says."""
+    """Project memory, Memory Types; and it is named by when it was said and by what it says."""
     project = Project()
     memory_id = project.say("Something.", 1, memory_type=MemoryType(memory_type))
     memory = project.memory(memory_id)
@@ -214,7 +214,7 @@ def test_memories_of_the_same_tags_are_related() -> None:
 
 
 def test_access_counts_and_makes_it_fresh() -> None:
-    """Seed 004, Access Recording; unknown ids are nothing."""
+    """Project memory, Access Recording; unknown ids are nothing."""
     project = Project()
     memory_id = project.say("Use PostgreSQL.", 0)
     project.told.clear()

@@ -36,7 +36,7 @@ def paths_of(section: Any) -> Iterator[tuple[str, ...]]:
     for name in section.__struct_fields__ if isinstance(section, Struct) else type(section).model_fields:
         yield (name,)
         inner = getattr(section, name)
-        if isinstance(inner, Struct) or hasattr(inner, "model_fields"):
+        if isinstance(inner, Struct) or hasattr(type(inner), "model_fields"):
             yield from ((name, *rest) for rest in paths_of(inner))
 
 

@@ -1,4 +1,4 @@
-"""The policy: the seeds' defaults, reading files, and errors that name the field."""
+"""The policy: the sources' defaults, reading files, and errors that name the field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from models.policy import Policy, load_policy
 
 
 def test_defaults_are_the_seeds() -> None:
-    """Numbers of seed 000, each where it is looked for."""
+    """Numbers of risk memory, each where it is looked for."""
     policy = Policy()
 
     assert (10, 50, 5, 10, 1_000) == (

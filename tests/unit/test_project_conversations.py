@@ -1,4 +1,4 @@
-"""Short-term memory of a project: messages at hand, chunks, status (seed 004, Layer 2)."""
+"""Short-term memory of a project: messages at hand, chunks, status (project memory, Layer 2)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def talk(project: Project, turns: int, session: str = "s0") -> None:
 
 
 def test_twenty_messages_stay_verbatim_and_the_twenty_first_makes_a_chunk() -> None:
-    """The seed's numbers: at most 20 at hand, the oldest 10 become a chunk."""
+    """The source's numbers: at most 20 at hand, the oldest 10 become a chunk."""
     project = Project()
     talk(project, 20)
     before = (len(conversation(project).recent), conversation(project).chunks)
@@ -105,7 +105,7 @@ def test_a_conversation_is_active_paused_and_ended() -> None:
 
 
 def test_somebody_ends_a_conversation_with_a_summary() -> None:
-    """The seed's `endConversation`; again changes nothing; of an unknown one there is nothing to end."""
+    """The source's `endConversation`; again changes nothing; of an unknown one there is nothing to end."""
     project = Project()
     project.say("Hello there, shall we start with the plan?")
     results = []

@@ -1,4 +1,4 @@
-"""A project as the seed's four files: names, round trip, and files that are damaged, newer or contradict themselves."""
+"""A project as four JSON files: names, round trip, and files that are damaged, newer or contradict themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long-term memories, pending facts and episodes of a project, as its fold makes them (seed 004)."""
+"""Long-term memories, pending facts and episodes of a project, as its fold makes them."""
 
 from __future__ import annotations
 

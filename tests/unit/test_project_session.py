@@ -1,4 +1,4 @@
-"""The seed's usage example as a Python session, and going on from its files."""
+"""The source's usage example as a Python session, and going on from its files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Clock:
 
 
 def system(folder: Path, clock: Clock | None = None, **more: object) -> MemorySystem:
-    """As the seed configures it."""
+    """As the source configures it."""
     return MemorySystem(
         folder,
         "My Project",
@@ -48,7 +48,7 @@ def system(folder: Path, clock: Clock | None = None, **more: object) -> MemorySy
 
 
 def talk(memory: MemorySystem) -> None:
-    """The seed's conversation."""
+    """The source's conversation."""
     memory.start_conversation()
     for role, content in SAID:
         memory.add_message(role, content)

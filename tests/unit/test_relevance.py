@@ -1,4 +1,4 @@
-"""Relevance by the seed's weights, and every filter."""
+"""Relevance by the source's weights, and every filter."""
 
 from __future__ import annotations
 

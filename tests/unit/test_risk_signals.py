@@ -1,4 +1,4 @@
-"""Signals A, B and C, suspicion and their combination, with the seed's numbers."""
+"""Signals A, B and C, suspicion and their combination, with the source's numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_trajectory_of_a_steady_rise() -> None:
 
 
 def test_trajectory_can_exceed_one_and_is_bounded_only_in_combination() -> None:
-    """A rise of 0.2 per turn is 2 by the seed's formula and 1 where it is combined."""
+    """A rise of 0.2 per turn is 2 by the source formula and 1 where it is combined."""
     slope = fit_slope([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
     assert pytest.approx((2.0, 1.0)) == (trajectory_risk(slope, POLICY), certain_trajectory_risk(slope, POLICY))

@@ -189,7 +189,7 @@ def test_doctor_names_what_judges(tmp_path: Path) -> None:
     assert [each.status for each in (shipped, mine, rules)] == [Status.OK] * 3
     assert shipped.detail.startswith(f"{model_at(None).name}, a greeting has risk 0.")
     assert mine.detail.startswith("shop-2@")
-    assert rules.detail == "rules, a greeting has risk 0.00; the seed's formulas judge sessions"
+    assert rules.detail == "rules, a greeting has risk 0.00; the source formulas judge sessions"
 
 
 @pytest.mark.parametrize(

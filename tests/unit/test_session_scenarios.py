@@ -1,4 +1,4 @@
-"""Whole self-written conversations by the seed's rules and by the shipped scorer: who is alerted on, and who is not."""
+"""Whole self-written conversations by the rules and by the shipped scorer: who is alerted on, and who is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TF-IDF: the seed's formulas by hand, and that what goes leaves nothing behind."""
+"""TF-IDF: the source formulas by hand, and that what goes leaves nothing behind."""
 
 from __future__ import annotations
 

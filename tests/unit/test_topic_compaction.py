@@ -1,4 +1,4 @@
-"""Compaction of a topic (seed 001, §2): when, what of, what it leaves, and what it says of itself."""
+"""Compaction of a topic (topic memory, §2): when, what of, what it leaves, and what it says of itself."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def unpacked_by_anyone(talk: Talk, block: BlockRef) -> list[dict[str, Any]]:
 
 
 def test_thirteenth_message_packs_nine() -> None:
-    """Twelve messages lie at hand; the next packs all but the last four (seed: 12 and 4)."""
+    """Twelve messages lie at hand; the next packs all but the last four (source: 12 and 4)."""
     talk = Talk()
     talk.discuss(0, 12)
     assert (12, []) == (talk.active.active_messages, talk.caused("compacted"))

@@ -20,7 +20,7 @@ FIRST = "Message 0 of it."
 
 
 def packed(entries: object) -> bytes:
-    """As the seed packs it."""
+    """As the source packs it."""
     return base64.b64encode(gzip.compress(json.dumps(entries).encode()))
 
 

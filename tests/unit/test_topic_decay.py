@@ -1,4 +1,4 @@
-"""How topics fade (seed 001, §3): the seed's timeline comes out of real folds with event time."""
+"""How topics fade (topic memory, §3): the source's timeline comes out of real folds with event time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.topic_driver import Talk, causes, matter, when
 
 RULES = TopicPolicy()
 TIMELINE = (
-    # accesses, half-life, memory type, survival: the seed's table, all in days
+    # accesses, half-life, memory type, survival: the source's table, all in days
     ((0, 4), 1, "short-term", 5),
     ((5, 9), 2, "transitioning", 10),
     ((10, 14), 4, "long-term", 20),
@@ -92,7 +92,7 @@ def test_access_refreshes_the_timer() -> None:
 
 
 def test_the_twenty_first_lets_all_that_faded_go() -> None:
-    """As the seed says: everything below 0.05 goes, the lowest first, the active topic never."""
+    """As the source says: everything below 0.05 goes, the lowest first, the active topic never."""
     talk = Talk()
     for n in range(20):
         talk.ask(n, f"topic {n}", timestamp=when(n / 10), metadata={"importance": 1.0 if n == 3 else 0.5})

@@ -1,4 +1,4 @@
-"""Which topic a message joins (seed 001, §1), through the fold."""
+"""Which topic a message joins (topic memory, §1), through the fold."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_first_message_starts_a_topic() -> None:
     ("threshold", "topics"), [(0.49, 1), (0.5, 2), (0.51, 2)], ids=["above it joins", "at it starts", "below it starts"]
 )
 def test_threshold_must_be_passed(threshold: float, topics: int) -> None:
-    """A message joins above the threshold, as the seed says, and not at it."""
+    """A message joins above the threshold, as the source says, and not at it."""
     talk = Talk(similarity_threshold=threshold, active_bonus=0)
     talk.ask(0)
     talk.ask(QUARTER)
@@ -139,7 +139,7 @@ def test_greeting_before_the_first_question() -> None:
 
 
 def test_title_is_the_first_80_characters_on_one_line() -> None:
-    """As the seed cuts it; line breaks become spaces."""
+    """As the source cuts it; line breaks become spaces."""
     talk = Talk()
     talk.ask(0, "One line\nand\tanother  one " + "x" * 100)
 

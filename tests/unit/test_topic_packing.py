@@ -1,4 +1,4 @@
-"""The packed text itself (seed 001, Compression format): anyone can unpack it, damage costs what is damaged."""
+"""The packed text itself (topic memory, Compression format): anyone can unpack it, damage costs what is damaged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from models.events import Role
 from models.session.topics.packing import DICTIONARY, MessageEntry, check_of, json_bytes, pack, unpack
 
 HELLO = [MessageEntry(Role.USER, "Hello", 1234567890.0), MessageEntry(Role.ASSISTANT, "Hi!", 1234567891.0)]
-"""The seed's example."""
+"""The source's example."""
 WORDS = (
     "boat",
     "sails",
@@ -46,7 +46,7 @@ def talk(messages: int) -> list[MessageEntry]:
 
 
 def test_gzip_unpacks_with_what_everyone_has() -> None:
-    """Base64, gzip and JSON give the seed's fields, no more and no less, in their order."""
+    """Base64, gzip and JSON give the source's fields, no more and no less, in their order."""
     unpacked = json.loads(gzip.decompress(base64.b64decode(pack(HELLO), validate=True)))
 
     assert [

@@ -1,4 +1,4 @@
-"""What a session's topics give to those who read them (seed 001, API methods)."""
+"""What a session's topics give to those who read them (topic memory, API methods)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def long_talk() -> Talk:
 
 
 def test_stats_have_every_field_of_the_seed() -> None:
-    """By the seed's names; ages in seconds of event time."""
+    """By the source's names; ages in seconds of event time."""
     talk = long_talk()
     topic_id = talk.titled(FIRST)[1].topic_id
     stats = get_topic_stats(talk.topics, talk.watermark + HOUR, topic_id)

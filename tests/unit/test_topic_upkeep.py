@@ -1,4 +1,4 @@
-"""What becomes of packed topics: unpacked on return without thrashing, merged when alike (seed 001, §4 and after)."""
+"""What becomes of packed topics: unpacked on return without thrashing, merged when alike (§4 and after)."""
 
 from __future__ import annotations
 

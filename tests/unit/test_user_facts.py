@@ -1,4 +1,4 @@
-"""What a user says of themselves, from the message to the events: extraction, conflicts, retractions (seed 002)."""
+"""What a user says of themselves, from the message to the events: extraction, conflicts, retractions."""
 
 from __future__ import annotations
 

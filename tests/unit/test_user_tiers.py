@@ -1,4 +1,4 @@
-"""A user's turns on their way through the tiers: short-term, asked for, episodes (seed 002)."""
+"""A user's turns on their way through the tiers: short-term, asked for, episodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def chat(user: User, turns: int, **more: object) -> None:
 
 
 def test_a_hundred_turns_are_five_episodes_of_twenty() -> None:
-    """The counts of the seed's example, without a gap or an overlap, and the last ten at hand."""
+    """The counts of the source's example, without a gap or an overlap, and the last ten at hand."""
     user = User()
     chat(user, 100)
 
@@ -49,7 +49,7 @@ def test_a_hundred_turns_are_five_episodes_of_twenty() -> None:
 )
 @pytest.mark.parametrize("answered", [True, False])
 def test_the_last_turns_are_at_hand_at_any_time(high: int, keep: int, most: int, answered: bool) -> None:
-    """The policy's `keep_turns`, and above it what is in no episode: 10-20 of the latest by default (seed 002)."""
+    """The policy's `keep_turns`, and above it what is in no episode: 10-20 of the latest by default (user memory)."""
     user = User(high_turns=high, keep_turns=keep)
     for count in range(1, 3 * high + 2):
         chat(user, 1) if answered else user.chat(1)

@@ -23,7 +23,7 @@ def pivoted() -> tuple[Project, datetime, datetime]:
 
 
 def test_the_answer_before_and_after_a_pivot_differs() -> None:
-    """At the pivot itself the newer holds (seed 004: valid until is outside)."""
+    """At the pivot itself the newer holds (project memory: valid until is outside)."""
     project, _, _ = pivoted()
     memories = [kept.memory for kept in project.memories.kept.values()]
     days = (-1.0, 0.0, 5.99, 6.0, 99.0)

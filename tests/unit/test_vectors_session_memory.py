@@ -66,7 +66,7 @@ async def kept(memory: SessionVectorMemory, session: str = "s") -> list[int]:
 
 
 async def test_a_rephrased_question_is_found(memory: SessionVectorMemory) -> None:
-    """Use case 1 of the seed: the same question in other words comes first, with everything readers need."""
+    """Use case 1 of risk memory: the same question in other words comes first, with everything readers need."""
     await add(
         memory,
         turn(1, "Which vaccine do I need for Kenya?"),

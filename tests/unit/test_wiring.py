@@ -23,7 +23,7 @@ from streams.wiring import policy_of, scorer_of
 def test_topics_have_their_embedders_threshold(
     monkeypatch: pytest.MonkeyPatch, embedder: type[WordLlamaEmbedder | MiniLmEmbedder]
 ) -> None:
-    """The seed's 0.7 belongs to other embeddings; nothing else changes by the embedder, and its weights stay away."""
+    """The source's 0.7 belongs to other embeddings; nothing else changes by the embedder, and its weights stay away."""
 
     def refuse(_self: object) -> NoReturn:
         raise AssertionError("a policy needs no weights")
@@ -39,7 +39,7 @@ def test_topics_have_their_embedders_threshold(
                                             ("p.json", '{{"topics": {{"similarity_threshold": {}}}}}')])  # fmt: skip
 @pytest.mark.parametrize("threshold", [0.7, 0.0])
 def test_the_policy_files_threshold_wins(tmp_path: Path, name: str, text: str, threshold: float) -> None:
-    """The seed's can be selected, and 0 is a threshold too."""
+    """The source's can be selected, and 0 is a threshold too."""
     file = tmp_path / name
     file.write_text(text.format(threshold))
 

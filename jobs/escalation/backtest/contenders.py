@@ -25,7 +25,7 @@ class Contender(Struct, frozen=True):
     """One side of a comparison.
 
     Attributes:
-        policy: With the scorer's combination of signals in it, or without one: then the seed's formulas judge.
+        policy: With the scorer's combination of signals in it, or without one: then the source formulas judge.
         scorer: Of single turns.
         left_out: Each labelled dialogue is judged by a scorer trained without its family, as this one was with it.
     """

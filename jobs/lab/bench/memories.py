@@ -1,4 +1,4 @@
-"""`turntide bench memories`: seed 003's figures of apps' memories, each beside its limit."""
+"""`turntide bench memories`: the source's figures of app memory, each beside its limit."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from streams.index.edge import EdgeStore
 from streams.ports import Embedder
 
 CREATION_MS = 50.0
-"""Of an ended conversation without a language model; the seed allows five seconds."""
+"""Of an ended conversation without a language model; the source allows five seconds."""
 READ_MS = 5.0
-"""Inside the process; the seed allows 100 ms."""
+"""Inside the process; the source allows 100 ms."""
 SHARE_PERCENT = 5.0
 _BUDGET_TOKENS = 2_000
 _BATCH_POINTS = 500
@@ -97,7 +97,7 @@ class Report(Struct, frozen=True):
         share: Of the folds' work, with the demo's few conversations over and over.
         own_words_percent: The same if each conversation had words of its own, as those of `work` have.
         ratio_compaction: A conversation that also compacts divided by one that does not, medians.
-        ratio_context: The seed's context divided by the memories alone, p99.
+        ratio_context: The source's context divided by the memories alone, p99.
         fill_s: Indexing the store's memories.
     """
 
@@ -196,7 +196,7 @@ def app_of(number: int) -> str:
 
 
 async def _read(store: AppMemories, policy: Policy, size: Size) -> list[Times]:
-    """Memories of a space, the seed's context of it, and searching it; other apps every time.
+    """Memories of a space, the source's context of it, and searching it; other apps every time.
 
     Raises:
         BenchFailed: An app's memories are not all there.
@@ -215,7 +215,7 @@ async def _read(store: AppMemories, policy: Policy, size: Size) -> list[Times]:
 
     kinds: dict[str, Callable[[str], Awaitable[bool]]] = {
         "memories of a space": memories,
-        "the seed's context": told,
+        "the source's context": told,
         "hybrid search of a space": found,
     }
     apps = [app_of(rng.randrange(size.apps)) for _ in range(size.asked)]

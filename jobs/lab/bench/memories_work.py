@@ -36,7 +36,7 @@ from streams.inference.intake import Intake
 from streams.ports import Embedder
 
 ENDS = 100
-"""Conversations that end on each app (seed 003: remains stable with 100 and more)."""
+"""Conversations that end on each app (app memory: remains stable with 100 and more)."""
 _WARM_UP_RECORDS = 1_000
 _END = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 """Of a sentence."""

@@ -1,4 +1,4 @@
-"""`turntide bench project`: figures of projects' memory, each beside its limit (seed 004, Performance)."""
+"""`turntide bench project`: figures of project memory, each beside its limit."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _STATEMENTS_GOALS = {
 _STATEMENTS_GOAL = 0.8
 _SHARES = {"right": "right episode", "same_user": "others of the user", "foreign": "other users'"}
 _ESCALATION_SAID = (
-    "Labelled dialogues through the fold that the sessions role runs, by the seed's formulas (`rules`) and by the "
+    "Labelled dialogues through the fold that the sessions role runs, by the source formulas (`rules`) and by the "
     "trained scorer. `family left out`: each dialogue is judged by a scorer trained without anything from its hand. A "
     "session counts as alerted if an alert was raised; its score is its highest after any turn. The first user turn "
     "alone is the control: what a scorer tells without any memory. In brackets: 95 %, Wilson. The same as a page: "

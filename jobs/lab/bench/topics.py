@@ -1,4 +1,4 @@
-"""`turntide bench topics`: seed 001's own figures, measured on real conversations, each beside its limit."""
+"""`turntide bench topics`: figures of topic memory, measured on real conversations, each beside its limit."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class Report(Struct, frozen=True):
         held: What has a limit, in one list.
         add_ms: Adding a message that neither packs nor unpacks anything, from stored parts to changed ones.
         match_ms: Comparing a message with twenty topics.
-        unpack_ms: Unpacking fifty messages, as the seed packs them.
+        unpack_ms: Unpacking fifty messages, as the source packs them.
         unpack_deflate_ms: The same with the second codec.
-        add_with_compaction_ms: The seed allows an LLM 500-2,000 ms; the summary here is extractive.
+        add_with_compaction_ms: The source allows an LLM 500-2,000 ms; the summary here is extractive.
         add_with_unpacking_ms: Adding a message that brings packed ones back.
         packing: By number of messages.
         kb_per_topic: Of all parts of a topic.

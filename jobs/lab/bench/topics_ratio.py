@@ -1,6 +1,6 @@
 """Share that packing saves on real conversations, by codec, beside the source's figure; and the time of unpacking.
 
-The seed's codec is JSON → gzip → base64. Beside it: the same without base64, the project's second codec (`deflate`
+The source's codec is JSON → gzip → base64. Beside it: the same without base64, the project's second codec (`deflate`
 with a shared dictionary) and, if the package `zstandard` is installed, zstd with a dictionary trained on the other half
 of the messages, to show what training would give.
 """
@@ -38,10 +38,10 @@ from streams.inference.intake import Intake
 from streams.ports import Embedder
 
 COUNTS = (10, 20, 50)
-"""Messages packed at once (seed 001, Compression ratio)."""
+"""Messages packed at once (topic memory, Compression ratio)."""
 SEED_SAVES_PERCENT = {10: 86.6, 20: 86.1, 50: 85.9}
 SEED_JSON_KB = {10: 8.2, 20: 16.5, 50: 41.2}
-"""So the seed's messages have about 820 bytes each; gzip saves more of longer ones."""
+"""So the source's messages have about 820 bytes each; gzip saves more of longer ones."""
 _KB = 1_000
 _DICTIONARY_BYTES = 32_768
 _ZSTD_LEVEL = 19
@@ -55,9 +55,9 @@ class PackingRow(Struct, frozen=True):
         messages: In each string.
         strings: How many.
         json_kb: Mean size of the JSON, in 1,000 bytes.
-        seed_json_kb: What the seed's had.
-        gzip_base64_kb: Mean size as the seed packs it.
-        seed_saves_percent: What the seed says of its own.
+        seed_json_kb: What the source's had.
+        gzip_base64_kb: Mean size as the source packs it.
+        seed_saves_percent: What the source says of its own.
         gzip_base64_saves_percent: Codec `gzip`.
         gzip_saves_percent: The same without base64.
         base64_costs_percent: How much longer base64 makes it.

@@ -34,7 +34,7 @@ from streams.ports import Embedder, Vectors
 SESSION_TURNS = 600
 """Dialogues are strung together up to so many turns: somebody's long conversation with an assistant."""
 TWENTY = 20
-"""Topics of which the seed gives figures."""
+"""Topics of which the source gives figures."""
 _SIZED_EVERY = 10
 _BETWEEN_TURNS = timedelta(seconds=5)
 _SLOT = re.compile(r"t[a-z]?(\d+)(?:\.\d+)?")

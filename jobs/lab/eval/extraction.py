@@ -46,7 +46,7 @@ def extraction_command(
     ] = False,
     output: Annotated[OutputFormat, typer.Option("--output", help="How the figures are printed.")] = OutputFormat.TABLE,
 ) -> None:
-    """Measure which decisions, goals, constraints … are read out of project talk, beside the seed's bare patterns.
+    """Measure which decisions, goals, constraints … are read out of project talk, beside the source's bare patterns.
 
     A statement counts as found if its type agrees with the label and it is sure enough to become a memory under the
     policy. Subjects are counted apart. --output csv prints the figures by split and type, or with --show-misses the
@@ -90,19 +90,19 @@ def show(printed: Output, report: Report, *, show_misses: bool) -> None:
     printed.message(
         f"{report.messages} messages, {report.us_per_message:.0f} µs each; "
         f"of the {report.negatives} that state nothing, a share of {cell(report.negatives_clean)} was left alone; "
-        f"F1 is {cell(report.f1_ratio)} times that of the seed's bare patterns"
+        f"F1 is {cell(report.f1_ratio)} times that of the source's bare patterns"
     )
 
 
 def figure_rows(report: Report) -> Iterator[dict[str, str]]:
-    """A row for each split and type, for subjects, and for the seed's bare patterns."""
+    """A row for each split and type, for subjects, and for the source's bare patterns."""
     for name, figures in report.by_split.items():
         yield {"what": f"split {name}"} | cells(figures)
     for type_, figures in report.by_type.items():
         yield {"what": type_} | cells(figures)
     yield {"what": "subjects"} | cells(report.subjects)
-    yield {"what": "seed's bare patterns"} | cells(report.seed_patterns)
-    yield {"what": "seed's, held out"} | cells(report.seed_patterns_held_out)
+    yield {"what": "bare source patterns"} | cells(report.seed_patterns)
+    yield {"what": "source patterns, held out"} | cells(report.seed_patterns_held_out)
     yield {"what": "held out"} | cells(report.held_out)
     yield {"what": "all"} | cells(report.all)
 

@@ -21,7 +21,7 @@ _SEED_PATTERNS = (
     (re.compile(r"must|should|cannot|can't|need to", re.IGNORECASE), MemoryType.CONSTRAINT, 0.7),
     (re.compile(r"goal|objective|aim|target", re.IGNORECASE), MemoryType.GOAL, 0.8),
 )
-"""Seed 004, Automatic Extraction, as they stand there."""
+"""Project memory, Automatic Extraction, as they stand there."""
 _ROUNDS = 5
 
 
@@ -37,7 +37,7 @@ class Miss(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True):
-    """All figures of the rules on one set, and those of the seed's bare patterns beside."""
+    """All figures of the rules on one set, and those of the source's bare patterns beside."""
 
     all: Figures
     held_out: Figures
@@ -50,7 +50,7 @@ class Report(Struct, frozen=True):
     seed_patterns: Figures
     seed_patterns_held_out: Figures
     f1_ratio: float | None
-    """Rules to seed's patterns, both on all messages."""
+    """Rules to source patterns, both on all messages."""
     messages: int
     negatives: int
     """Messages that state nothing."""
@@ -68,7 +68,7 @@ class _Judged(Struct, frozen=True):
 
 
 def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_from: float) -> Report:
-    """Run rules and seed's patterns over every message and count.
+    """Run rules and source patterns over every message and count.
 
     Args:
         sentences: Labelled ones, at least one.
@@ -101,7 +101,7 @@ def measure(sentences: Sequence[LabelledSentence], extract: Extract, promote_fro
 
 
 def by_seed_patterns(sentence: LabelledSentence) -> list[Found]:
-    """What the seed's patterns, found anywhere in a message, would make of it."""
+    """What the source's patterns, found anywhere in a message, would make of it."""
     if sentence.role not in {Role.USER, Role.ASSISTANT}:
         return []
     return [

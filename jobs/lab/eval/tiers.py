@@ -35,7 +35,7 @@ from streams.ports import Embedder
 
 DISTANCES = tuple(round(0.4 + 0.05 * n, 2) for n in range(11))
 NEAREST = 3
-"""Episodes that retrieval gives (seed 002, top 3)."""
+"""Episodes that retrieval gives (user memory, top 3)."""
 Distances = NDArray[np.float32]
 
 

@@ -63,7 +63,7 @@ class Report(Struct, frozen=True):
         shipped_threshold: The policy's: the embedder's own, unless a policy file says another.
         best: Best threshold for each bonus.
         at_shipped: What the shipped one gives, for each bonus.
-        at_seed: What the seed's threshold gives, for each bonus.
+        at_seed: What the source's threshold gives, for each bonus.
         best_youden: Best threshold for pairs alone.
         curve: Every threshold, without merging.
         merging: At the best threshold.
@@ -148,7 +148,7 @@ def measure(
         sessions: How many to make of the dialogues.
         seed: Of which dialogues meet, where they are cut and how they alternate.
         progress: Told after every run.
-        thresholds: Cosines to try; the policy's and the seed's are added if they are not among them.
+        thresholds: Cosines to try; the policy's and the source's are added if they are not among them.
 
     Raises:
         ConfigurationError: Too few dialogues are long enough.

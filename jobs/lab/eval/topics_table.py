@@ -23,9 +23,9 @@ def show(printed: Output, report: Report) -> None:
 
 
 def verdicts(report: Report) -> list[str]:
-    """The best thresholds, and what the seed's gives, a sentence each."""
+    """The best thresholds, and what the source's gives, a sentence each."""
     youden = report.best_youden
-    named = {"best": report.best, "shipped": report.at_shipped, "the seed's": report.at_seed}
+    named = {"best": report.best, "shipped": report.at_shipped, "the source's": report.at_seed}
     said = [
         f"{name}: {point.threshold:g} with active bonus {point.active_bonus:g}: F1 {point.f1:.2f}, "
         f"{point.topics_per_session:.1f} topics for {report.dialogues_per_session} dialogues"

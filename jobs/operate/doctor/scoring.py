@@ -71,7 +71,7 @@ def check_scorer(settings: Settings) -> Verdict:
     )
     model, detail = escalation.model_in_force, f"{scorer.name}, a greeting has risk {scorer.score([turn])[0]:.2f}"
     if model is None:
-        return Verdict(Status.OK, f"{detail}; the seed's formulas judge sessions")
+        return Verdict(Status.OK, f"{detail}; the source formulas judge sessions")
     if unknown := sorted(model.weights.keys() - set(SIGNAL_NAMES)):
         return Verdict(
             Status.FAIL,

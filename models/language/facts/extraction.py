@@ -131,7 +131,7 @@ _OPENED, _ANYWHERE = _by_opening(
 def extract(content: str) -> Extraction:
     """What a user's message says of them, and what it takes back; of a long one its head and tail count.
 
-    Confidence is what the wording deserves (seed 002: "My name is" 1.0, "I prefer" 0.9, "Call me" 0.6), lowered by
+    Confidence is what the wording deserves (user memory: "My name is" 1.0, "I prefer" 0.9, "Call me" 0.6), lowered by
     hedges. What is asked, supposed, quoted, passing, past, of others or for one answer only is left out.
 
     >>> [f"{fact.key}={fact.value} {fact.confidence}" for fact in extract("My name is Alex and I prefer Python").facts]

@@ -11,7 +11,7 @@
 | `assistant` | 0.6 | the assistant says what the team decided |
 | `unclear` | 0.7 | "we decided to use it": does not stand alone |
 
-Questions are no statements at all (`spoken`). Several doubts multiply. With the seed's confidences each of them leaves
+Questions are no statements at all (`spoken`). Several doubts multiply. With the source confidences each of them leaves
 a statement below `long_term.promote_from`, so it waits for somebody to promote it.
 """
 

@@ -1,6 +1,6 @@
 """Extraction rules by type, with confidences: the source patterns, made to fit statements, and those beyond them.
 
-| type | seed's wording | confidence | beyond the seed |
+| type | source wording | confidence | beyond it |
 |---|---|---|---|
 | decision | decided, chose, selected, went with | 0.8 | we'll …, we're closing …, booked, X moves to Y |
 | preference | prefer, like, want, need | 0.7 | rather, fan of, please no …, easier for me |

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 SEED_DECISION, SEED_PREFERENCE, SEED_CONSTRAINT, SEED_GOAL = 0.8, 0.7, 0.7, 0.8
-"""Seed 004, Automatic Extraction."""
+"""Project memory, Automatic Extraction."""
 SURE = 0.75
-"""Of wordings that the seed does not name."""
+"""Of wordings that the source does not name."""
 Wording = tuple[float, str, str]
 """Confidence, words of which a clause holds one, and the pattern that is searched in the folded clause."""
 

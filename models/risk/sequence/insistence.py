@@ -11,7 +11,7 @@ from models.risk.sequence.scale import clip
 from models.state.vectors import Mark
 
 HARMLESS_REPEAT = 0.1
-"""What asking the same harmless thing again counts, as the seed's detector weighs it."""
+"""What asking the same harmless thing again counts, as the source's detector weighs it."""
 
 
 LEAST_RISK, FULL_RISK = 0.08, 0.2

@@ -15,7 +15,7 @@ HALF_LIFE_TURNS = 4
 """Short, so that a rise shows soon after a long calm past: one of 0.5 in five turns gives 0.18 after 60 turns (0.10
 with 6). Twelve turns of noise (0.2 ± 0.15) exceed 0.2 in 1 % of cases either way."""
 GAIN = 10.0
-"""As the seed's Signal A: a certain rise of 0.1 per turn is 1."""
+"""As the source's Signal A: a certain rise of 0.1 per turn is 1."""
 LEAST_TURNS = 3
 """Two points always lie on a line: without a third the slope has no error."""
 _FADE = fade(HALF_LIFE_TURNS)

@@ -1,4 +1,4 @@
-"""Compaction and unpacking of one topic (seed 001, §2 and §4).
+"""Compaction and unpacking of one topic (topic memory, §2 and §4).
 
 A compaction packs all messages at hand but the last few, takes them into the summary, and merges them with the last
 packed block if that has room. Nothing is rewritten that is full, so a long topic costs no more than a short one.
@@ -108,7 +108,7 @@ def release_oldest(store: TopicStore, slot: int) -> list[int]:
 
 
 def take_into_summary(store: TopicStore, slot: int, passages: Sequence[Passage]) -> TopicSummary:
-    """Take passages into a topic's summary: it is updated, not made anew (seed 001, multi-turn summarisation)."""
+    """Take passages into a topic's summary: it is updated, not made anew (topic memory, multi-turn summarisation)."""
     before = store.summary(slot)
     if before is not None and not passages:
         return before

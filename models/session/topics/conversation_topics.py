@@ -1,4 +1,4 @@
-"""Topic memory of one session: LRU topics with packing and half-life decay (seed 001). Read `ConversationTopics.add`.
+"""Topic memory of one session: LRU topics with packing and half-life decay. Read `ConversationTopics.add`.
 
 | what | rule |
 |---|---|

@@ -32,7 +32,7 @@ def priority(importance: float, age: timedelta, access_count: int, policy: Topic
 
 
 def memory_type(access_count: int, policy: TopicPolicy) -> MemoryType:
-    """Short-term at the first half-life, transitioning at the second, long-term beyond (seed 001, timeline).
+    """Short-term at the first half-life, transitioning at the second, long-term beyond (topic memory, timeline).
 
     >>> [memory_type(n, TopicPolicy()) for n in (4, 5, 9, 10)]
     ['short-term', 'transitioning', 'transitioning', 'long-term']

@@ -1,10 +1,10 @@
-"""Older messages of a topic as one short text that anyone can unpack (seed 001, Compression format).
+"""Older messages of a topic as one short text that anyone can unpack (topic memory, Compression format).
 
-`gzip` is the seed's: a JSON array of `{"role", "content", "timestamp"}`, gzip, base64. Unpack it anywhere:
+`gzip` is the source's: a JSON array of `{"role", "content", "timestamp"}`, gzip, base64. Unpack it anywhere:
 
     base64 -d packed.txt | gunzip
 
-`deflate` is raw deflate with a shared dictionary (RFC 1951; `packing_dictionary.py`) and no base64: for the state only,
+`deflate` is raw deflate with a shared dictionary (RFC 1951; `DICTIONARY`) and no base64: for the state only,
 where its third less counts more than being readable without this module. Both are deterministic.
 """
 
@@ -32,7 +32,7 @@ _LATEST: Final = 253_402_300_799
 
 
 class MessageEntry(Struct, frozen=True, gc=False):
-    """A message as it is packed (seed 001, Data structures); `timestamp` is Unix time in seconds."""
+    """A message as it is packed (topic memory, Data structures); `timestamp` is Unix time in seconds."""
 
     role: Role
     content: str

@@ -17,7 +17,7 @@ _ZERO = timedelta(0)
 
 
 class TopicStats(TypedDict):
-    """The seed's statistics of one topic, under the seed's names."""
+    """The source's statistics of one topic, under the source's names."""
 
     topic_id: str
     topic_title: str
@@ -90,7 +90,7 @@ def get_full_topic_history(
 
 
 def summary_message(summary: str) -> ChatMessage:
-    """A summary as the seed gives it to a model."""
+    """A summary as the source gives it to a model."""
     return ChatMessage(role="system", content=f"Topic summary: {summary}")
 
 

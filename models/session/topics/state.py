@@ -121,5 +121,5 @@ def in_time_order(messages: Iterable[BufferedTurn]) -> list[BufferedTurn]:
 
 
 def entry_of(message: BufferedTurn) -> MessageEntry:
-    """The message as the seed packs it."""
+    """The message as the source packs it."""
     return MessageEntry(message.role, message.content, message.timestamp.timestamp())

@@ -12,7 +12,7 @@ from models.events.fields import UtcTime
 
 
 class EnergyStats(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What memory work cost and may cost (seed 003, Energy Consumption)."""
+    """What memory work cost and may cost (app memory, Energy Consumption)."""
 
     level_units: float
     """After the last event of the space; it has refilled since."""

@@ -50,7 +50,7 @@ class UninstallApp(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class MemoryMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`AppMemory.metadata` of the seed."""
+    """`AppMemory.metadata` of the source."""
 
     importance: Importance
     tags: list[str]
@@ -58,7 +58,7 @@ class MemoryMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class MemoryAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """`AppMemory` of the seed, and what else is known of it."""
+    """`AppMemory` of the source, and what else is known of it."""
 
     id: int
     app_id: str

@@ -73,7 +73,7 @@ class AlertRow(Struct, frozen=True, kw_only=True):
         cause: Of the last change.
         reason: In words, without any of a turn.
         score: 0-1.
-        probability: That the session escalates; None where the seed's formulas alone decide.
+        probability: That the session escalates; None where the source formulas alone decide.
         turn: Last turn at the change.
         evidence: Numbers of the turns that it rests on.
         trace_id: Of the trace that the change belongs to (W3C, 32 hexadecimal digits).

@@ -98,7 +98,7 @@ class ServedTool(NamedTuple):
 
 
 class AskedMemory(NamedTuple):
-    """Whose routes the tools ask: those of this process, or of a role over HTTP (`jobs.role_client`)."""
+    """Whose routes the tools ask: those of this process, or of a role over HTTP (`jobs.shared.role_api`)."""
 
     users: MemoryReader
     projects: ProjectReader

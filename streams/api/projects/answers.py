@@ -110,7 +110,7 @@ class ProjectMemoryAnswer(Struct, frozen=True, kw_only=True):
 
 
 class ValidMemories(Struct, frozen=True, kw_only=True):
-    """What held at a time (seed 004, Temporal Validity), by id."""
+    """What held at a time (project memory, Temporal Validity), by id."""
 
     at: datetime
     known_at: datetime | None
@@ -146,7 +146,7 @@ class Episodes(Struct, frozen=True, kw_only=True):
 
 
 class ArcAnswer(Struct, frozen=True, kw_only=True):
-    """The narrative arc (seed 004, Narrative Arc Tracking)."""
+    """The narrative arc (project memory, Narrative Arc Tracking)."""
 
     conversation_id: str
     """Empty for the whole project."""

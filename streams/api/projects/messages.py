@@ -1,4 +1,4 @@
-"""Questions to projects' memory and what is found, in seed 004's terms.
+"""Questions to project memory and what is found, in the source's terms.
 
 Times are UTC, RFC 3339; importance and scores lie in 0-1.
 """
@@ -31,7 +31,7 @@ _Tokens = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 
 class Filters(RetrievalFilters, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is left out of what is found (seed 004, `RetrievalQuery.filters`)."""
+    """What is left out of what is found (project memory, `RetrievalQuery.filters`)."""
 
 
 class _Asked(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -45,12 +45,12 @@ class _Asked(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     valid_at: UtcTime | None = None
     known_at: UtcTime | None = None
     related_depth: Annotated[int, Meta(ge=0, le=MAX_DEPTH)] = 0
-    strategy: Annotated[Strategy, Meta(description="The seed's scores, or words and likeness fused.")] = "tfidf"
+    strategy: Annotated[Strategy, Meta(description="The source's scores, or words and likeness fused.")] = "tfidf"
     record_access: _RecordAccess = True
 
 
 class RetrieveMemories(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The memories and episodes that matter to a question (seed 004, Retrieval Query)."""
+    """The memories and episodes that matter to a question (project memory, Retrieval Query)."""
 
     context: Annotated[str, Meta(max_length=MAX_QUERY_CHARS, description="What was said around it.")] = ""
 
@@ -65,7 +65,7 @@ class BudgetOverrides(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class BuildContext(_Asked, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a language model is to be told before it answers (seed 004, Context Building Process)."""
+    """What a language model is to be told before it answers (project memory, Context Building Process)."""
 
     conversation_id: (
         Annotated[Identifier, Meta(description="Whose last messages and chunks; none: no such.")] | None
@@ -111,7 +111,7 @@ class FoundItems(Struct, frozen=True, kw_only=True):
 
 
 class ProjectContext(Struct, frozen=True, kw_only=True):
-    """A context within its budget (seed 004, `ContextBuildResult`)."""
+    """A context within its budget (project memory, `ContextBuildResult`)."""
 
     text: str
     total_tokens: int

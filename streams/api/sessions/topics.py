@@ -74,7 +74,7 @@ class NamedTopic(OfSession, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class TopicStats:
-    """Statistics under the seed's names (`models.session.topics.reading`)."""
+    """Statistics under the source's names (`models.session.topics.reading`)."""
 
     topic_id: str
     topic_title: str

@@ -1,6 +1,6 @@
 """Requests and answers of the memory routes. Decoded and encoded by msgspec, once; OpenAPI is made from these.
 
-Seed 002's names (`structured_facts`, `episodic_context`, `turn_range`, `distance`) are kept. Times are UTC, RFC 3339.
+The source names (`structured_facts`, `episodic_context`, `turn_range`, `distance`) are kept. Times are UTC, RFC 3339.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TopK = Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="How many at most.")]
 SearchKind = Literal["turns", "episodes"]
 InjectionPoint = Annotated[
     Literal["unanswered_conversation", "conversation_review", "conversation_selection"],
-    Meta(description="What the prompt is for (seed 003); naming it asks for memories of the app too."),
+    Meta(description="What the prompt is for (app memory); naming it asks for memories of the app too."),
 ]
 WithAppMemories = Annotated[
     bool, Meta(description="Whether memories of the app stand first; none: if an injection point is named.")
@@ -145,7 +145,7 @@ class TurnAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Retrieved(Struct, frozen=True, kw_only=True):
-    """Stages 1 to 3 of the seed's retrieval."""
+    """Stages 1 to 3 of the source's retrieval."""
 
     structured_facts: list[FactAnswer]
     """The most important first."""
@@ -190,7 +190,7 @@ class AssembledContext(Struct, frozen=True, kw_only=True):
     """In the prompt, the latest updated first, those that other apps share after the app's own. Like the following, not
     there where none were wanted."""
     app_memories_text: str | UnsetType = UNSET
-    """With what the prompt begins (seed 003); empty for no memories."""
+    """With what the prompt begins (app memory); empty for no memories."""
     injection_point: InjectionPoint | UnsetType = UNSET
 
 

@@ -55,9 +55,9 @@ from streams.index.scope import Scope
 
 _USERS = Group("memory", "What is remembered of users, and finding it.", prefix="/v1")
 CONTEXT_MIN_IMPORTANCE = 0.5
-"""Of facts that go into a prompt (seed 002, stage 1)."""
+"""Of facts that go into a prompt (user memory, stage 1)."""
 CONTEXT_EPISODES = 3
-"""Episodes that a prompt has at most (seed 002, stage 2)."""
+"""Episodes that a prompt has at most (user memory, stage 2)."""
 
 
 class _OfAnApp(Protocol):
