@@ -117,7 +117,9 @@ def test_a_field_that_comes_later_is_found_without_another_word() -> None:
     class LaterAnswer(Later, frozen=True, kw_only=True, tag=False):
         pass
 
-    facts: Collection[Later] = Collection("facts", Later, filters=index.FACTS.filters, without=index.FACTS.without)
+    facts: Collection[Later] = Collection(
+        "facts", Later, key=lambda _: "key", filters=index.FACTS.filters, without=index.FACTS.without
+    )
     event = msgspec.json.decode((_EXAMPLES / "fact_changed.v1.json").read_bytes(), type=Later)
     before = index.FACTS.point(msgspec.convert(event, FactChanged, from_attributes=True), _OFFSET, _BLANK)
     found = facts.event_of(facts.point(replace(event, quoted="so", spoken=True), _OFFSET, _BLANK).payload)
