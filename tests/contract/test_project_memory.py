@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 import msgspec
 import pytest
@@ -15,13 +14,12 @@ from models.errors import StoreUnavailable
 from models.policy import Policy
 from models.policy.project import ProjectPolicy, ProjectRetrievalPolicy
 from models.retrieval.relevance import RetrievalQuery
-from streams.http import security
-from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore, reads
 from streams.index import project_memory
 from streams.index.collections import PROJECT_ITEMS, PROJECTS
 from streams.index.project_memory import ProjectMemories
 from streams.ports import Condition, PayloadValue, VectorStore
+from tests.apps_indexed import asked_by
 from tests.projects_indexed import (
     EVERYTHING,
     NOW,
@@ -67,16 +65,6 @@ def noting(store: VectorStore) -> Noting:
 def projects(noting: Noting) -> ProjectMemories:
     """Over the store, as the index role and its API have it."""
     return ProjectMemories(noting, MatterEmbedder(), POLICY, reads=reads)
-
-
-@contextmanager
-def asked_by(*names: str) -> Iterator[None]:
-    """As within a request of a caller of these apps."""
-    token = security._caller.set(Caller(frozenset(names)))
-    try:
-        yield
-    finally:
-        security._caller.reset(token)
 
 
 async def test_nothing_is_known_of_a_project_that_never_spoke(projects: ProjectMemories) -> None:

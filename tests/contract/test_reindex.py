@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
+from msgspec import structs
 from qdrant_client import AsyncQdrantClient
 
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events import EpisodeCompressed, FactCategory, FactChanged, Position, Role, Turn, UserMemoryChanged
+from models.events import Role, Turn
 from models.events.user import PastFact, SessionTurns
 from models.policy import Policy
 from models.retrieval.lexical import query_vector
@@ -24,7 +27,6 @@ from streams.index.generations import (
     GenerationRecord,
     GenerationStore,
     Progress,
-    generation_name,
     require_finished,
 )
 from streams.index.project_memory import ProjectMemories
@@ -35,11 +37,10 @@ from streams.index.session_memory import SessionVectorMemory
 from streams.index.user_memory import UserMemory
 from streams.ports import Point, Vectors, VectorStore
 from tests import apps_indexed, projects_indexed
-
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+from tests.api_tenants import user_events_of
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
-PLACE = Position("turns", 0, 7)
+SUMMARY = "User asked about vector databases."
 SUBJECTS = ["boats on the lake", "soup with lentils", "the tax office", "a violin lesson", "moss on stones"]
 
 
@@ -86,6 +87,18 @@ class Place:
         assert isinstance(store, EdgeStore | ServerStore)
         return store
 
+    async def filled(self, fills: Callable[[VectorStore, Toy], Awaitable[Any]], embedder: Toy = NEW) -> VectorStore:
+        """The store for the new embedder, of which the generation before was filled with the old one."""
+        store = self.store(OLD)
+        await fills(store, OLD)
+        await store.close()
+        return self.store(embedder)
+
+    async def copied(self, target: VectorStore, embedder: Toy = NEW) -> list[Copied]:
+        """Copy, a few points at a time."""
+        source = self.source(target)
+        return await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
+
 
 class _LeftOpen(ServerStore):
     async def close(self) -> None:
@@ -101,12 +114,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture
 async def copied(place: Place) -> AsyncIterator[tuple[VectorStore, list[Copied]]]:
     """The generation `new` of what `fill` wrote, and what the copy said."""
-    store = place.store(OLD)
-    await fill(store, OLD)
-    await store.close()
-    target = place.store(NEW)
-    source = place.source(target)
-    done = await copy_collections(source, target, NEW, before=FIRST, generation="new", page_points=4)
+    target = await place.filled(fill)
+    done = await place.copied(target)
     yield target, done
     await target.close()
 
@@ -116,7 +125,7 @@ def turn(number: int) -> Turn:
     return Turn(
         session_id=f"s{number % 3}",
         user_id="u",
-        app_id="app",
+        app_id="a",
         turn=number,
         role=Role.USER,
         content=SUBJECTS[number] if number < len(SUBJECTS) else f"number {number}",
@@ -136,70 +145,13 @@ async def fill(store: VectorStore, embedder: Toy, *, with_turns: bool = True) ->
         await memory.add_turns(turns, vectors)
     mean = (vectors[1] + vectors[4]) / np.linalg.norm(vectors[1] + vectors[4])
     users = UserMemory(store, embedder)
-    common = {"id": "1", "session_id": "s1", "user_id": "u", "app_id": "app", "timestamp": NOW, "source": PLACE}
-    await users.add_episodes(
-        [
-            (
-                EpisodeCompressed(
-                    **common,  # type: ignore[arg-type]
-                    episode=1,
-                    first_turn=1,
-                    last_turn=20,
-                    turn_range="turns 1-20",
-                    turns=[SessionTurns("s1", [1, 4])],
-                    summary="User asked about vector databases.",
-                    summarised_by="extractive",
-                    key_topics=["pgvector"],
-                    embedding=mean.tolist() if with_turns else [],
-                    embedded_by=embedder.name if with_turns else "",
-                    started_at=NOW,
-                    ended_at=NOW,
-                    tokens_before=100,
-                    tokens_after=10,
-                ),
-                1,
-            )
-        ]
-    )
-    await users.add_facts(
-        [
-            (
-                FactChanged(
-                    **common,  # type: ignore[arg-type]
-                    category=FactCategory.IDENTITY,
-                    key="name",
-                    value="Mira",
-                    confidence=1.0,
-                    importance=0.9,
-                    active=True,
-                    cause="updated",
-                    valid_from=NOW,
-                    valid_until=None,
-                    turn=1,
-                    extracted_by="rules",
-                    history=[PastFact(value="Mia", confidence=1.0, valid_from=NOW - timedelta(1), valid_until=NOW)],
-                ),
-                2,
-            )
-        ]
-    )
-    await users.add_standings(
-        [
-            (
-                UserMemoryChanged(
-                    **common,  # type: ignore[arg-type]
-                    turn_count=20,
-                    compressed_turns=20,
-                    requested_turns=20,
-                    short_term=[SessionTurns("s1", [20])],
-                    facts=1,
-                    episodes=1,
-                    seen={"0": 7},
-                ),
-                3,
-            )
-        ]
-    )
+    fact, episode, standing = user_events_of("a", "u", "s1")
+    past = PastFact(value="Mia", confidence=1.0, valid_from=NOW - timedelta(1), valid_until=NOW)
+    made = {"embedding": mean.tolist(), "embedded_by": embedder.name} if with_turns else {}
+    said = {"turns": [SessionTurns("s1", [1, 4])], "summary": SUMMARY, "key_topics": ["pgvector"], "started_at": NOW}
+    await users.add_episodes([(structs.replace(episode, **said, **made), 1)])
+    await users.add_facts([(structs.replace(fact, history=[past]), 2)])
+    await users.add_standings([(standing, 3)])
 
 
 async def everything(store: VectorStore, embedder: Toy) -> list[object]:
@@ -214,10 +166,10 @@ async def everything(store: VectorStore, embedder: Toy) -> list[object]:
         seen.append(sorted((hit.key, round(hit.score, 4)) for hit in found))
     found = await store.search_lexical("episodes", query_vector("pgvector January"), where={"user_id": "u"}, top_k=50)
     seen.append([(hit.key, round(hit.score, 4)) for hit in found])
-    seen.append(await users.facts("app", "u", include_past=True))
-    seen.append(await users.standing("app", "u"))
-    for query in (SUBJECTS[1], "User asked about vector databases."):
-        near = await users.find_episodes("app", "u", query, max_distance=2.0, top_k=3)
+    seen.append(await users.facts("a", "u", include_past=True))
+    seen.append(await users.standing("a", "u"))
+    for query in (SUBJECTS[1], SUMMARY):
+        near = await users.find_episodes("a", "u", query, max_distance=2.0, top_k=3)
         seen.append([(episode.turn_range, round(distance, 4)) for episode, distance in near])
     return seen
 
@@ -225,13 +177,16 @@ async def everything(store: VectorStore, embedder: Toy) -> list[object]:
 async def test_the_copy_reads_as_if_it_had_been_indexed(
     copied: tuple[VectorStore, list[Copied]], tmp_path: Path
 ) -> None:
-    """Vectors, words, payloads and filters are those that the index role makes with the new embedder."""
-    target, _ = copied
+    """Vectors, words, payloads and filters are as the index role makes them with the new embedder; it says how many."""
+    target, done = copied
     anew = EdgeStore(tmp_path / "anew", embedder=NEW.name) if isinstance(target, EdgeStore) else None
     expected = anew or ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
     await fill(expected, NEW)
 
     assert await everything(GenerationStore(target, "new"), NEW) == await everything(expected, NEW)
+    assert [(each.collection, each.into, each.points) for each in done] == [
+        (name, f"{name}-new", points) for name, points in (("turns", 11), ("episodes", 1), ("facts", 2), ("users", 1))
+    ]
     await expected.close()
 
 
@@ -250,11 +205,8 @@ async def test_memories_of_apps_are_copied(place: Place) -> None:
         scores = [(each.memory_id, round(score, 4)) for hits in found for each, score in hits]
         return [await apps.memories("app"), await apps.shared_with("b"), await apps.standing("app"), scores]
 
-    store = place.store(OLD)
-    await fill_apps(store, OLD)
-    await store.close()
-    target = place.store(NEW)
-    done = await copy_collections(place.source(target), target, NEW, before=FIRST, generation="new")
+    target = await place.filled(fill_apps)
+    done = await place.copied(target)
     anew = ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
     expected = await read(await fill_apps(anew, NEW))
 
@@ -287,11 +239,8 @@ async def test_memory_of_projects_is_copied(place: Place) -> None:
             found += [{hit.key: round(hit.score, 4) for hit in hits} for hits in (near, said)]
         return found
 
-    store = place.store(OLD)
-    await fill_projects(store, OLD)
-    await store.close()
-    target = place.store(NEW)
-    done = await copy_collections(place.source(target), target, NEW, before=FIRST, generation="new")
+    target = await place.filled(fill_projects)
+    done = await place.copied(target)
     anew = ServerStore(AsyncQdrantClient(":memory:"), embedder=NEW.name)
     await fill_projects(anew, NEW)
 
@@ -303,29 +252,13 @@ async def test_memory_of_projects_is_copied(place: Place) -> None:
 
 async def test_an_episode_without_its_turns_is_embedded_by_its_summary(place: Place) -> None:
     """Sessions keep their newest turns only; older episodes must still be found."""
-    store = place.store(OLD)
-    await fill(store, OLD, with_turns=False)
-    await store.close()
-    target = place.store(NEW)
-    source = place.source(target)
-    await copy_collections(source, target, NEW, before=FIRST, generation="new")
+    target = await place.filled(partial(fill, with_turns=False))
+    await place.copied(target)
     users = UserMemory(GenerationStore(target, "new"), NEW)
-    near = await users.find_episodes("app", "u", "User asked about vector databases.", max_distance=0.01, top_k=3)
+    near = await users.find_episodes("a", "u", SUMMARY, max_distance=0.01, top_k=3)
 
     assert [episode.turn_range for episode, _ in near] == ["turns 1-20"]
     await target.close()
-
-
-async def test_it_says_what_was_copied(copied: tuple[VectorStore, list[Copied]]) -> None:
-    """Every collection that there is; topics were never written here."""
-    _, done = copied
-
-    assert [(each.collection, each.into, each.points) for each in done] == [
-        ("turns", "turns-new", 11),
-        ("episodes", "episodes-new", 1),
-        ("facts", "facts-new", 2),
-        ("users", "users-new", 1),
-    ]
 
 
 async def test_the_generation_before_stays(place: Place, copied: tuple[VectorStore, list[Copied]]) -> None:
@@ -360,16 +293,12 @@ class Failing:
 @pytest.mark.parametrize("writes", [0, 1, 2, 4, 7])
 async def test_a_copy_cut_short_goes_on(place: Place, writes: int) -> None:
     """At any write: nothing is missing, and no more than a page is embedded twice."""
-    store = place.store(OLD)
-    await fill(store, OLD)
-    await store.close()
     embedder = Toy("new", 12)
-    target = place.store(embedder)
+    target = await place.filled(fill, embedder)
     source = place.source(target)
     with pytest.raises(StoreUnavailable, match="killed"):
         await copy_collections(source, Failing(target, writes), embedder, before=FIRST, generation="new", page_points=4)
-    done = await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
-    again = await copy_collections(source, target, embedder, before=FIRST, generation="new", page_points=4)
+    done, again = await place.copied(target, embedder), await place.copied(target, embedder)
 
     assert [each.points for each in done] == [11, 1, 2, 1]
     assert [each.now for each in again] == [0, 0, 0, 0]
@@ -382,7 +311,7 @@ async def test_nothing_to_copy(place: Place) -> None:
     """A store that was never written has no collections; no generation is made."""
     target = place.store(NEW)
 
-    assert await copy_collections(place.source(target), target, NEW, before=FIRST, generation="new") == []
+    assert await place.copied(target) == []
     await target.close()
 
 
@@ -394,14 +323,16 @@ async def test_a_generation_takes_one_embedder(place: Place, copied: tuple[Vecto
     other = Toy("other", 12)
     wrong = place.store(other)
     with pytest.raises(ConfigurationError, match="new"):
-        await copy_collections(place.source(wrong), wrong, other, before=FIRST, generation="new")
+        await place.copied(wrong, other)
     await wrong.close()
 
 
 async def test_an_unfinished_generation_is_not_served(place: Place) -> None:
-    """Not before its offsets are set too; the first one needs no finishing."""
+    """Not before its offsets are set too, which a run that goes on must not take anew; the first needs no finishing."""
     store = place.store(NEW)
     record = GenerationRecord(store, "new")
+    before = await record.offsets()
+    await record.note_offsets({"turntide.turns.v1": {0: 17, 11: 0}})
     await record.note_progress("turns", Progress(after="x", copied=3))
     await require_finished(store, FIRST)
     with pytest.raises(ConfigurationError, match="turntide reindex"):
@@ -410,16 +341,6 @@ async def test_an_unfinished_generation_is_not_served(place: Place) -> None:
     await require_finished(store, "new")
 
     assert await record.progress("turns") == Progress(after="x", copied=3)
-    await store.close()
-
-
-async def test_offsets_are_kept_with_the_generation(place: Place) -> None:
-    """A run that goes on must not take later ones: what came in between would be in nothing."""
-    store = place.store(NEW)
-    record = GenerationRecord(store, "new")
-    before = await record.offsets()
-    await record.note_offsets({"turntide.turns.v1": {0: 17, 11: 0}})
-
     assert (before, await record.offsets()) == (None, {"turntide.turns.v1": {0: 17, 11: 0}})
     await store.close()
 
@@ -439,8 +360,3 @@ async def test_aliases_switch_at_once() -> None:
 
     assert first == switched == ["turns-current", "episodes-current", "facts-current", "users-current"]
     assert (len(page), await source.embedder_of(alias_of("turns"))) == (11, "new")
-
-
-def test_a_generation_s_names_are_names() -> None:
-    """They stay within what stores take."""
-    assert [generation_name("turns", each) for each in (FIRST, "minilm")] == ["turns", "turns-minilm"]

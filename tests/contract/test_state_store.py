@@ -62,18 +62,6 @@ def test_an_empty_table_knows_nothing(opened: Open) -> None:
     assert table.entities.get("s-1") is None
 
 
-def test_changes_are_visible_counted_and_reversible(opened: Open) -> None:
-    """Parts are set, replaced and deleted; an entity without parts is gone; sizes follow."""
-    table = opened("0")
-    store(table, 5, {"a": {"head": b"1", "b0": b"xx"}, "b": {"head": b"2"}, "": {"clock": b"c"}})
-    store(table, 9, {"a": {"head": b"333", "b0": None}, "b": {"head": None}, "never": {"head": None}})
-
-    assert {"a": {"head": b"333"}, "": {"clock": b"c"}} == content(table)
-    assert (2, 4) == (len(table.entities), table.size_bytes)
-    assert Standing(applied=8, offset=9, tail=Tail(7, 7), current_ms=1009) == table.standing
-    assert (None, {"head": b"333"}) == (table.entities.get("b"), table.entities["a"])
-
-
 def test_entities_are_told_apart_whatever_their_ids_hold(opened: Open) -> None:
     """Prefixes of each other, separators and other scripts in ids are ids like any other."""
     ids = ["s", "s\x1f", "s\x1e", "s\x1fhead", "s1", "\x1fapp:x", "сессия", "ÿ" * 40, "h", "p", "m"]

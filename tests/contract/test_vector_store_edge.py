@@ -41,19 +41,6 @@ def _points(turns: range) -> list[Point]:
     return [Point(f"a_{turn}", np.ones(4, dtype=np.float32), {"session_id": "a", "turn": turn}) for turn in turns]
 
 
-async def test_reopening_keeps_points_and_indexes(tmp_path: Path) -> None:
-    """A restart finds everything, filters and order included."""
-    first = EdgeStore(tmp_path, embedder="test")
-    await first.upsert("turns", _points(range(50)))
-    await first.delete("turns", where={"session_id": "a"}, below=("turn", 10))
-    await first.close()
-    again = EdgeStore(tmp_path, embedder="test")
-    latest = await again.latest("turns", where={"session_id": "a"}, by="turn", limit=100)
-    await again.close()
-
-    assert list(range(49, 9, -1)) == [payload["turn"] for payload in latest]
-
-
 @pytest.mark.parametrize("batches", [1, 4, 15])
 async def test_a_killed_writer_loses_nothing_it_was_told_is_durable(tmp_path: Path, batches: int) -> None:
     """Kill -9 in the midst of writing: every acknowledged batch is there, and the lock is free."""

@@ -149,12 +149,6 @@ async def test_reading_by_key_keeps_to_the_filter(store: VectorStore) -> None:
     assert await store.read(TURNS, [], where={"user_id": "u"}) == {}
 
 
-async def test_nothing_is_found_before_the_first_write(store: VectorStore) -> None:
-    """A reader that comes first sees an empty collection, not an error."""
-    assert await found(store, "boat", user_id="u") == []
-    assert await store.read(TURNS, ["u_0"], where={"user_id": "u"}) == {}
-
-
 async def test_an_old_collection_says_what_to_do(old_store: VectorStore) -> None:
     """Words are neither taken nor searched where there is no place for them; all else works as before."""
     plain = Point("plain", np.ones(DIM, dtype=np.float32), {"user_id": "u"})

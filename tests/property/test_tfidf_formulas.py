@@ -87,16 +87,3 @@ def test_it_is_scikit_learns_but_for_its_idf(documents: list[list[int]], query: 
     expected = (vectorizer.transform(documents) @ vectorizer.transform([query]).T).toarray()  # of length 1: cosines
 
     assert np.allclose(expected[:, 0], index.match(query, len(documents)).similarity, atol=1e-9)
-
-
-@given(st.lists(TERMS, min_size=1, max_size=6), st.permutations(range(6)), TERMS)
-def test_the_order_of_coming_does_not_matter(documents: list[list[int]], order: list[int], query: list[int]) -> None:
-    """A reader that fills itself page by page finds what one does that followed the log."""
-    one, other = TfIdf(), TfIdf()
-    for number, terms in enumerate(documents):
-        one.put(number, terms)
-    for number in order:
-        if number < len(documents):
-            other.put(number, documents[number])
-
-    assert np.allclose(one.match(query, 6).similarity, other.match(query, 6).similarity, atol=1e-9)

@@ -14,15 +14,15 @@ from streams.api.erase.routes import ErasureStanding
 from streams.api.projects.messages import ProjectContext
 from streams.api.users.messages import AssembledContext, Found, Retrieve
 from streams.http.examples import example_of
-from tests.api_doubles import Served
-
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
+from streams.settings.http import HttpSettings
+from tests.api_audit import Log, audited_app
 
 
 @pytest.fixture(scope="module")
 def contract() -> dict[str, Any]:
     """The index role's."""
-    made: dict[str, Any] = Served().app.openapi()
+    app, _ = audited_app(HttpSettings(), Log())
+    made: dict[str, Any] = app.openapi()
     return made
 
 
@@ -53,7 +53,7 @@ def test_every_operation_has_examples(contract: dict[str, Any]) -> None:
                 missing.append(f"{name} {parameter['name']}")
 
     assert missing == []
-    assert len(operations(contract)) == 72
+    assert len(operations(contract)) == 79
 
 
 def test_every_operation_is_described(contract: dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ def test_what_is_accepted_has_a_schema(contract: dict[str, Any]) -> None:
     """Clients that are generated would leave out what comes of a command that is not seen yet."""
     answers = [each["responses"]["202"] for each in operations(contract).values() if "202" in each["responses"]]
 
-    assert len(answers) == 18
+    assert len(answers) == 20
     assert all(each["content"]["application/json"]["schema"] for each in answers)
 
 

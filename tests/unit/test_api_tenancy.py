@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
 from qdrant_client import AsyncQdrantClient
 
 from models.retrieval.lexical import document_vector, query_vector
-from streams.http import security
-from streams.http.security import Caller
 from streams.http.tenancy import ScopedStore
 from streams.index.server import ServerStore
 from streams.ports import Point, VectorStore
+from tests.apps_indexed import asked_by
 
 NEAR = np.array([1, 0], dtype=np.float32)
 IN = "things"
-
-
-@contextmanager
-def asked_by(*apps: str) -> Iterator[None]:
-    """As within a request of a caller of these apps; of nobody's, without."""
-    token = security._caller.set(Caller(frozenset(apps) or None))
-    try:
-        yield
-    finally:
-        security._caller.reset(token)
 
 
 @pytest.fixture

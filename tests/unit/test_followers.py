@@ -15,9 +15,7 @@ from models.events import (
     Mode,
     OutputEvent,
     Position,
-    ProfileUpdated,
     ProjectItem,
-    Slope,
 )
 from streams.oracle.comparison import Kind
 from streams.oracle.followers import (
@@ -36,20 +34,10 @@ from streams.oracle.replay import Replayed
 from streams.oracle.tiers import UserId
 from tests.projects_indexed import changed, episode, remembered, went
 from tests.projects_indexed import conversation as talk
+from tests.unit.test_comparison import profile
 from tests.users_replayed import POLICY, conversation
 
 AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
-
-
-def profile(event_id: str, session_id: str) -> ProfileUpdated:
-    """An output of a compacted topic."""
-    return ProfileUpdated(
-        id=event_id, session_id=session_id, user_id="u", app_id="a", timestamp=AT, source=Position("t", 0, 1),
-        open=True, turn_count=1, last_turn=0, duplicate_turns=0, late_turns=0, started_at=AT, peak_risk=0.0,
-        mean_risk=0.0, slope=Slope(0.0, 0.0, 1), mode=Mode.CALM, mode_transitions=[], question_count=0,
-        imperative_count=0, topic_changes=0, repeated_topics={}, probing_attempts=0, hypothetical_count=0,
-        meta_instruction_count=0, suspicion=0.0, score=0.0, signals=[], risk_points=[],
-    )  # fmt: skip
 
 
 EPISODE = EpisodeClosed(

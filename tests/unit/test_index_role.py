@@ -170,18 +170,6 @@ async def test_the_last_event_of_a_project_s_slot_counts(role: Quiet) -> None:
     }
 
 
-async def test_a_poll_again_changes_nothing(role: Quiet) -> None:
-    """As after a crash between the store and the offset."""
-    apps = AppMemories(stored(role), MatterEmbedder())
-    poll = [memory(0, shared_with=["b"]), memory(1), standing(), memory(1, "On bread."), standing(memories=2)]
-    await role.take(*poll)
-    before = [await apps.memories("a"), await apps.shared_with("b"), await apps.standing("a")]
-    await role.take(*poll)
-
-    assert before == [await apps.memories("a"), await apps.shared_with("b"), await apps.standing("a")]
-    assert await stored(role).count("memories") == 3
-
-
 async def test_who_is_to_be_forgotten_goes_last(role: Quiet) -> None:
     """What a poll brings of them goes with what was there, and the counts are told for each request."""
     await role.take(memory(0, session_id="x"), memory(1, session_id="y"))

@@ -10,27 +10,18 @@ import msgspec
 import pytest
 
 from models.entities import carried_by
-from models.events import ClockTicked, DeadLetter, SessionEnded
-from models.events.topics import ALERTS, ARCHIVED_TOPICS, DEAD_LETTERS, PROFILES, TURNS, Topic
+from models.events.topics import ALERTS, ARCHIVED_TOPICS, PROFILES, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from streams.archive.landed import UNREADABLE, land
-from streams.archive.rows import Landed, Rows
+from streams.archive.rows import Landed
 from streams.archive.schema import FORGETTING, MAX_APP_FOLDERS, OTHER_APPS, TABLE_OF, Skipped, folders
-from tests.lake_records import NOW, PREFIX, profile, record, turn
+from tests.lake_records import NOW, PREFIX, record, turn
 
 
 def landed(topic: Topic, event: object) -> Landed | Skipped:
     """The event as the archive keeps it."""
     return land(topic, topic.full_name(PREFIX), record(event, 7), IntakePolicy())
-
-
-def rows_of(*landed: Landed) -> Rows:
-    """Records as rows of their table."""
-    rows = Rows()
-    for each in landed:
-        rows.append(each)
-    return rows
 
 
 def test_every_public_event_has_a_table() -> None:
@@ -115,54 +106,12 @@ def test_unknown_field_that_is_no_text_is_kept_in_base64() -> None:
     assert value == base64.b64decode(kept[UNREADABLE])
 
 
-def test_controls_are_rows_too() -> None:
-    """Clock ticks as well: a replay from the archive sees the same clock."""
-    ended = landed(TURNS, SessionEnded(session_id="s-1", timestamp=NOW))
-    tick = landed(TURNS, ClockTicked(session_id="s-1", timestamp=NOW))
-
-    assert isinstance(ended, Landed)
-    assert isinstance(tick, Landed)
-    types = TABLE_OF[type(ended.event)].frame(rows_of(ended, tick))["type"]
-    assert types.to_list() == ["session_ended", "clock_ticked"]
-
-
 def test_future_turn_is_refused_as_by_the_sessions_role() -> None:
     """Both must agree, else a record is in neither the turns nor the dead letters."""
     row = landed(TURNS, msgspec.structs.replace(turn(0), timestamp=NOW + timedelta(days=9)))
 
     assert isinstance(row, Skipped)
     assert row.reason == "future_timestamp"
-
-
-def test_dead_letter_keeps_bytes() -> None:
-    """Any bytes at all."""
-    letter = DeadLetter(
-        id="d",
-        topic="t",
-        partition=0,
-        offset=1,
-        stage="decode",
-        reason="not_json",
-        detail="x",
-        key=None,
-        value=bytes(range(256)),
-        headers=[("h", b"\x00\xff"), ("n", None)],
-        appended_at=NOW,
-    )
-    row = landed(DEAD_LETTERS, letter)
-
-    assert isinstance(row, Landed)
-    frame = TABLE_OF[DeadLetter].frame(rows_of(row))
-    assert [bytes(range(256))] == frame["value"].to_list()
-    assert json.loads(frame["headers"][0]) == [["h", "AP8="], ["n", None]]
-
-
-def test_repeated_topics_are_json() -> None:
-    """A mapping is text that SQL can take apart."""
-    row = landed(PROFILES, profile("p", turns=2))
-
-    assert isinstance(row, Landed)
-    assert json.loads(TABLE_OF[type(row.event)].frame(rows_of(row))["repeated_topics"][0]) == {"refund": 2}
 
 
 def test_folders_are_safe_short_and_few() -> None:

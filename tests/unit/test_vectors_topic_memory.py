@@ -164,21 +164,6 @@ async def test_scattered_turns_are_read_without_their_neighbours(session: Indexe
     assert [turn.turn for turn in await session.memory.messages(topic, include_packed=True)] == [0, 1, 26, 27]
 
 
-async def test_other_sessions_topics_are_never_found(store: ServerStore) -> None:
-    """Also of a session whose name is a prefix, or ends like a route."""
-    names = ["s", "s_1", "s/topics"]
-    sessions = [IndexedSession(store, ZeroEmbedder(), session_id=name) for name in names]
-    for each, subject in zip(sessions, SUBJECTS, strict=False):
-        await each.talk(subject)
-
-    assert [list(await titles(sessions[0].memory, name)) for name in [*names, "nobody"]] == [
-        ["boats"],
-        ["bread"],
-        ["visas"],
-        [],
-    ]
-
-
 async def test_what_is_no_event_is_passed(session: IndexedSession) -> None:
     """Whoever wrote it: the index goes on, and the last event of each topic counts."""
     await session.talk("boats", "bread", "boats")

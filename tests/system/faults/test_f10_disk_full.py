@@ -13,6 +13,7 @@ from streams.archive.catalog import open_reader
 from streams.archive.progress import Place
 from streams.archive.verify import verify
 from streams.archive.writer import LakeWriter
+from streams.index.collections import TURNS as TURN_POINTS
 from streams.index.edge import EdgeStore
 from tests import edge_child, lake_child
 from tests.lake_records import NOW, PREFIX, paths
@@ -54,11 +55,11 @@ async def test_the_local_vector_store_goes_on_when_there_is_room(tmp_path: Path)
     full = run(edge_child.__name__, tmp_path, 0, TURNS_TO_INDEX, 1_000)
     durable = len(full.stdout.split())
     store = EdgeStore(tmp_path, embedder="test")
-    kept = {payload["turn"] for payload in await store.latest(TURNS.name, where={}, by="turn", limit=1_000)}
+    kept = {payload["turn"] for payload in await store.latest(TURN_POINTS.name, where={}, by="turn", limit=1_000)}
     await store.close()
     roomy = run(edge_child.__name__, tmp_path, durable, TURNS_TO_INDEX, 0)
     store = EdgeStore(tmp_path, embedder="test")
-    in_the_end = await store.count(TURNS.name)
+    in_the_end = await store.count(TURN_POINTS.name)
     await store.close()
 
     assert (full.returncode, roomy.returncode) == (1, 0)
