@@ -86,7 +86,7 @@ async def take_backlog(settings: Settings, turns: int) -> Backlog:
     """
     async with running(settings, "sessions") as (role,), httpx.AsyncClient() as client, asyncio.timeout(_WITHIN_S):
         samples = await scrape(client, role)
-        while samples["turns_folded_total"] < turns:
+        while samples["turns_folded_total"] < turns or not samples["state_entries"]:  # gauges follow
             await asyncio.sleep(_POLL_S)
             samples = await scrape(client, role)
     timing = time_of(await folded_offsets(settings), turns)
