@@ -14,7 +14,6 @@ class ZeroEmbedder:
 
     name = "zero"
     dim = 4
-    rephrased_similarity = 0.5
     topic_similarity = 0.5
     episode_distance = 0.6
 

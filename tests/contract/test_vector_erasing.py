@@ -27,8 +27,6 @@ from tests.bytes_left import files_with
 from tests.projects_indexed import changed, chunk, conversation, episode, pending, remembered, source, stands, went
 from tests.users_indexed import MatterEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 CANARY = "zanzibarcanary"
 MINE, OTHERS = f"{CANARY}/1", "s2"
 """A session of the user u of the app a, and one of v of b."""

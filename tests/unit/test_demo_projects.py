@@ -19,8 +19,6 @@ from tests.demo_outputs import (
     summary_of,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 _QUESTIONS = load_project_questions()
 _NAME = (_QUESTIONS.app_id, _QUESTIONS.project_id)
 

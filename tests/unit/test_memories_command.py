@@ -18,8 +18,6 @@ from tests.api_apps import memory, space
 from tests.api_doubles import Served, settings_of, token_of
 from tests.command_line import printed, turntide
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 ODD = "shop/eu ü"
 
 

@@ -21,8 +21,6 @@ from tests.api_projects import SAID
 from tests.command_line import printed, turntide
 from tests.unit.test_memories_command import InProcess
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 WEB = ("a", "web/2 ü")
 
 

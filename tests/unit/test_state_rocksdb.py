@@ -15,7 +15,6 @@ from models.errors import RecoveryFailed
 from streams.state.partition import Standing, Tail
 from streams.state.rocksdb import LAYOUT, RocksTable, open_table
 
-_MIB = 1024 * 1024
 _CHILD = """
 import os, resource, sys
 from pathlib import Path

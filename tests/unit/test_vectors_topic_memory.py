@@ -25,8 +25,6 @@ from tests.session_driver import NOON
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 from tests.zero_embedder import ZeroEmbedder
 
-pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect:UserWarning")
-
 
 @pytest.fixture
 async def store() -> AsyncIterator[ServerStore]:

@@ -77,7 +77,7 @@ def stability(baseline: NDArray[np.int64], sample: NDArray[np.int64]) -> float:
     >>> round(stability(np.array([50, 50]), np.array([50, 50])), 3)
     0.0
     >>> round(stability(np.array([500, 500]), np.array([800, 200])), 3)
-    0.414
+    0.415
     """
     p = (baseline + _PSEUDO_COUNT) / (baseline + _PSEUDO_COUNT).sum()
     q = (sample + _PSEUDO_COUNT) / (sample + _PSEUDO_COUNT).sum()
