@@ -1,6 +1,6 @@
 """Kinds of entity, and what follows from them: whose memory an event belongs to, and on which topic it travels.
 
-Whoever adds a memory layer writes its kind here, and its fold into `models.partition.commands.FOLDS`.
+Whoever adds a memory layer writes its kind here; `tests/new_layer.py` is a small one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 from models import events
 from models.events import topics
 from models.events.registry import Counted, Emits, EntityKind, Index, Registry, count, last, newest, once
-from models.events.topics import TOPICS, TURNS, Topic
+from models.events.topics import TOPICS, TURNS
 
 
 def owner_of(event: events.ConversationEnded | events.SpaceOutput) -> str:
@@ -101,6 +101,7 @@ USER: Final = EntityKind(
     source=topics.COMMANDS,
     accepts=get_args(events.UserEvent),
     erased_by=get_args(events.UserErasure),
+    folding="models.user.fold:FOLDING",
     emits=(
         Emits(events.EpisodeRequested, topics.REQUESTS),
         Emits(events.FactsRequested, topics.REQUESTS),
@@ -110,7 +111,7 @@ USER: Final = EntityKind(
             slot=lambda event: f"/{event.category}/{event.key}",
             table="facts",
             views={"fact_changes": once("id"), "facts": last("app_id", "user_id", "category", '"key"')},
-            index=Index("facts", filters=("active", "category")),
+            index=Index("facts"),
             counts=(count("fact_changes_total", "cause"),),
         ),
         Emits(
@@ -141,6 +142,7 @@ APP: Final = EntityKind(
     source=topics.COMMANDS,
     accepts=get_args(events.SpaceEvent),
     erased_by=get_args(events.SpaceErasure),
+    folding="models.app.fold:FOLDING",
     emits=(
         Emits(events.MemoryRequested, topics.REQUESTS),
         Emits(events.CompactionRequested, topics.REQUESTS),
@@ -150,7 +152,7 @@ APP: Final = EntityKind(
             slot=lambda event: f"/memory/{event.slot}",
             table="memories",
             views={"app_memory_changes": once("id")},
-            index=Index("memories", filters=("active", "space")),
+            index=Index("memories"),
             counts=(
                 count("app_memories_deleted_total", "cause", when=lambda event: not event.active),
                 count("app_memories_created_total", when=lambda event: event.active and event.cause == "created"),
@@ -186,6 +188,7 @@ PROJECT: Final = EntityKind(
     source=topics.COMMANDS,
     accepts=get_args(events.ProjectEvent),
     erased_by=get_args(events.ProjectErasure),
+    folding="models.project.fold:FOLDING",
     emits=(
         Emits(
             events.ProjectItemChanged,
@@ -193,7 +196,7 @@ PROJECT: Final = EntityKind(
             slot=lambda event: f"/{event.kind}/{event.slot}",
             table="project_items",
             views={"project_changes": once("id")},
-            index=Index("project_items", filters=("kind",)),
+            index=Index("project_items"),
             counts=(count("project_item_changes_total", "cause"),),
         ),
         Emits(
@@ -228,9 +231,6 @@ TOPIC_OF: Final = REGISTRY.topic_of
 KIND_OF: Final = REGISTRY.kind_of
 ERASURES: Final = REGISTRY.erasures
 carried_by = REGISTRY.carried_by
-_FOR_INDEX = {TURNS, topics.ERASURES, *(each.topic for each in REGISTRY.emits.values() if each.index is not None)}
-INDEXED_TOPICS: Final[tuple[Topic, ...]] = tuple(topic for topic in TOPICS if topic in _FOR_INDEX)
-"""What the index reads: turns, erasures, and what is emitted for it."""
 
 
 def entity_key(event: Struct) -> str:

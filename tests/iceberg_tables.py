@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from pyiceberg.table import Table
 
 from models import events
-from models.entities import carried_by, entity_key
-from models.events.topics import ARCHIVED_TOPICS
+from models.entities import REGISTRY, carried_by, entity_key
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, schema_of
@@ -40,7 +39,7 @@ _WHEN = int((NOW + timedelta(hours=1)).timestamp() * 1000)
 def land_everything(writer: LakeWriter) -> None:
     """Land the contracts' example of each kind of event."""
     buffer = Buffer()
-    for topic in ARCHIVED_TOPICS:
+    for topic in REGISTRY.archived_topics:
         name = topic.full_name(PREFIX)
         for offset, kind in enumerate(carried_by(topic)):
             event = msgspec.json.decode((_EXAMPLES / f"{schema_of(kind)}.json").read_bytes(), type=kind)

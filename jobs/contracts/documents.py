@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from models.entities import carried_by
+from models.entities import REGISTRY, carried_by
 from models.events import DeadLetter, Output
 from models.events.fields import TYPE
-from models.events.topics import TOPICS, Cleanup, Topic
+from models.events.topics import Cleanup, Topic
 from models.wire.envelope import CONTENT_TYPE, SCHEMA_HEADER, schema_of, tag_of
 
 Document = dict[str, Any]
@@ -19,7 +19,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _BINDING = "0.5.0"
 _DEFAULT_PREFIX = "turntide"
 
-PUBLIC_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public)
+PUBLIC_TOPICS: tuple[Topic, ...] = tuple(topic for topic in REGISTRY.topics if topic.public)
 EVENTS: tuple[type[Struct], ...] = tuple(event for topic in PUBLIC_TOPICS for event in carried_by(topic))
 
 

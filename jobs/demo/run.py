@@ -159,11 +159,11 @@ def _provide_topics(settings: Settings, running: ExitStack, stage: Stage) -> Non
 
 
 async def _delete_topics(settings: Settings) -> None:
-    from models.events.topics import TOPICS
+    from models.entities import REGISTRY
     from streams.kafka.client import admin
 
     async with admin(settings.kafka) as client:
-        await client.delete_topics([topic.full_name(settings.topic_prefix) for topic in TOPICS])
+        await client.delete_topics([topic.full_name(settings.topic_prefix) for topic in REGISTRY.topics])
 
 
 def _start_roles(settings: Settings, running: ExitStack) -> list[RoleProcess]:

@@ -12,12 +12,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from jobs.demo.state import DemoState
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.errors import StoreUnavailable, TurntideError
 from models.events import OutputEvent
 from models.events.topics import (
     ALERTS,
-    ARCHIVED_TOPICS,
     COMMANDS,
     COMPACTIONS,
     CONVERSATION_TOPICS,
@@ -28,7 +27,6 @@ from models.events.topics import (
     PROFILES,
     PROJECTS,
     REQUESTS,
-    TOPICS,
     TURNS,
     USER_EPISODES,
     WINDOWS,
@@ -56,7 +54,7 @@ SOURCES = {
     "sessions": (TURNS,),
     "memory": (COMMANDS,),
     "enrich": (REQUESTS,),
-    "index": INDEXED_TOPICS,
+    "index": REGISTRY.indexed_topics,
 }
 """Role, which is also its consumer group → what it reads. The archive keeps its offsets itself."""
 _POLL_MS = 100
@@ -92,7 +90,7 @@ class Watch:
         self._follower = follower
         self._client = client
         self._tell = tell
-        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in TOPICS}
+        self._topics = {topic.full_name(settings.topic_prefix): topic for topic in REGISTRY.topics}
         self._read: Offsets = {}
         self._standing: tuple[float, dict[str, int]] = (0.0, {})
         """When the latest measurement was begun, monotonic seconds, and who was behind by how many records."""
@@ -141,7 +139,7 @@ class Watch:
         # outputs are written, so when nobody is behind no answer is on its way back to commands.v1 either.
         ends = await self._ends(name for name, topic in self._topics.items() if topic.public)
         behind = {f"role {role}": _missing(self._of(ends, read), committed[role]) for role, read in SOURCES.items()}
-        behind["role archive"] = _missing(self._of(ends, ARCHIVED_TOPICS), archived)
+        behind["role archive"] = _missing(self._of(ends, REGISTRY.archived_topics), archived)
         behind["this view"] = _missing(self._of(ends, _FOLLOWED), self._read)
         self._state.lag = behind["role sessions"]
         self._state.archived = sum(archived.values())
@@ -206,7 +204,7 @@ async def watching(
         consumer(settings.kafka, *names, auto_offset_reset="earliest") as follower,
         admin(settings.kafka) as client,
     ):
-        if missing := {t.full_name(settings.topic_prefix) for t in TOPICS} - await follower.topics():
+        if missing := {t.full_name(settings.topic_prefix) for t in REGISTRY.topics} - await follower.topics():
             raise StoreUnavailable(f"topics {', '.join(sorted(missing))} vanished: was the cluster reset?")
         watch = Watch(settings, state, follower=follower, client=client, tell=tell)
         with closing(watch.archive):

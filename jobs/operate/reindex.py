@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from jobs.cli import examples
 from jobs.shared.output import Output, OutputFormat
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from streams.index.collections import COLLECTIONS
 from streams.index.generations import FIRST, GenerationRecord, generation_name
@@ -173,7 +173,7 @@ def _group(settings: Settings, generation: str) -> str:
 
 
 async def _places_of(settings: Settings) -> list[TopicPartition]:
-    names = [topic.full_name(settings.topic_prefix) for topic in INDEXED_TOPICS]
+    names = [topic.full_name(settings.topic_prefix) for topic in REGISTRY.indexed_topics]
     return [TopicPartition(name, number) for name in names for number in await require_topic(settings.kafka, name)]
 
 
@@ -181,7 +181,7 @@ async def _committed(settings: Settings, group: str) -> Offsets:
     """Where the group goes on; partitions that it has never read are left out, and begin at their beginning."""
     async with admin(settings.kafka) as client:
         found = await client.list_consumer_group_offsets(group)
-    names = {topic.full_name(settings.topic_prefix) for topic in INDEXED_TOPICS}
+    names = {topic.full_name(settings.topic_prefix) for topic in REGISTRY.indexed_topics}
     offsets: Offsets = {name: {} for name in sorted(names)}
     for place, committed in found.items():
         if place.topic in names and committed.offset >= 0:

@@ -19,7 +19,7 @@ from jobs.operate.topics import apply_topics
 from jobs.shared.log_read import Extent, log_extent
 from jobs.shared.output import Output, OutputFormat
 from jobs.shared.role_groups import group_of, role_groups
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import ErasureProved
 from models.events.topics import ERASURES, REQUESTS, Topic
@@ -44,7 +44,7 @@ class ResetRole(StrEnum):
 SOURCES: dict[str, tuple[Topic, ...]] = {
     **{each.role: (each.source,) for each in FOLDED},
     ResetRole.ENRICH: (REQUESTS,),
-    ResetRole.INDEX: INDEXED_TOPICS,
+    ResetRole.INDEX: REGISTRY.indexed_topics,
 }
 """What each reads."""
 _CHANGELOGS = {each.role: each.changelog for each in FOLDED}

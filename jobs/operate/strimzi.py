@@ -10,10 +10,9 @@ import msgspec
 from msgspec import Struct
 
 from jobs.shared.topic_drift import wanted_topics
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.events.topics import (
     ALERTS,
-    ARCHIVED_TOPICS,
     AUDIT,
     COMMANDS,
     COMPACTIONS,
@@ -24,7 +23,6 @@ from models.events.topics import (
     PROFILES,
     REQUESTS,
     SESSION_STATE,
-    TOPICS,
     TURNS,
     Topic,
 )
@@ -64,7 +62,7 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 def _owned(role: str) -> tuple[Topic, ...]:
-    return tuple(topic for topic in TOPICS if topic.owner == role)
+    return tuple(topic for topic in REGISTRY.topics if topic.owner == role)
 
 
 _SERVING = (COMMANDS, ERASURES, TURNS, AUDIT)
@@ -87,20 +85,23 @@ ACCESS: dict[str, Access] = {
     "judge": Access(reads=(JUDGEMENTS,), writes=(TURNS,), groups=("judge",)),
     # A group for each generation of its collections.
     "index": Access(
-        reads=tuple(dict.fromkeys((*INDEXED_TOPICS, *_SHOWN))), writes=_SERVING, groups=("index*",), asks_groups="roles"
+        reads=tuple(dict.fromkeys((*REGISTRY.indexed_topics, *_SHOWN))),
+        writes=_SERVING,
+        groups=("index*",),
+        asks_groups="roles",
     ),
     "api": Access(reads=_SHOWN, writes=_SERVING, asks_groups="roles"),
     # It carries out erasures: in every topic, once everybody who reads there has read.
     "archive": Access(
-        reads=tuple(dict.fromkeys((*ARCHIVED_TOPICS, *TOPICS))),
-        writes=TOPICS,
+        reads=tuple(dict.fromkeys((*REGISTRY.archived_topics, *REGISTRY.topics))),
+        writes=REGISTRY.topics,
         groups=("archive",),
         asks_groups="all",
         purges=True,
     ),
     "notify": Access(reads=(ALERTS,), groups=("notify.*",)),
     # A person: `doctor`, `dlq`, `alerts`, `erase`, `reset`.
-    "operator": Access(reads=TOPICS, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
+    "operator": Access(reads=REGISTRY.topics, writes=_SERVING, groups=("*",), asks_groups="all", resets=True),
     "producer": Access(writes=(TURNS,)),
     "keda": Access(asks_groups="roles"),
 }
@@ -160,7 +161,7 @@ def _resource_name(name: str) -> str:
 
 
 def _rules(access: Access, prefix: str) -> Iterator[Resource]:
-    for topic in TOPICS:
+    for topic in REGISTRY.topics:
         operations = _on_topic(access, topic)
         if operations:
             yield _rule("topic", topic.full_name(prefix), operations)

@@ -7,7 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from models.events.topics import TOPICS, Cleanup, Topic
+from models.entities import REGISTRY
+from models.events.topics import Cleanup, Topic
 from streams.kafka.topics import BrokerTopic
 from streams.settings import Settings
 
@@ -55,7 +56,7 @@ def wanted_topics(settings: Settings) -> list[BrokerTopic]:
             replication=kafka.replication,
             config=_config(topic, kafka.replication),
         )
-        for topic in TOPICS
+        for topic in REGISTRY.topics
     ]
 
 

@@ -15,7 +15,7 @@ same in the stream and in replay; the clock of a space is the broker's time of t
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -43,6 +43,7 @@ from models.events.base import NAME_CHARS, Position
 from models.events.erase import SpaceErased, SpaceErasure, SpaceSessionErased
 from models.events.user import RequestedTurn
 from models.policy import Policy
+from models.state.entity import Folding
 
 BY_HAND = "admin"
 """`made_by` of a memory whose text an admin wrote."""
@@ -71,6 +72,13 @@ def fold(
         state.erase()
         return []
     return _Step(state, event, position, now, policy).take(event)
+
+
+FOLDING: Final = Folding(
+    SpaceState,
+    lambda state, command, policy: (fold(state, command.event, command.position, command.appended_at, policy), True),
+    lambda due, now: WorkDue(app_id=due.app_id, user_id=due.name, timestamp=now),
+)
 
 
 class _Step:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from models.events.topics import Topic
+from models.events.topics import ERASURES, TURNS, Topic
 
 Event = type[Struct]
 
@@ -49,16 +49,33 @@ def count(
     return counting
 
 
+class Listed(Struct, frozen=True):
+    """A question for events of the index by whose they are, over HTTP and MCP, latest first.
+
+    Attributes:
+        path: Of the route, with a parameter for each field by which it is asked: `/v1/users/{user_id:path}/visits`.
+        operation: Names the route and the tool: `list_user_visits`.
+        about: What is answered, in a sentence.
+    """
+
+    path: str
+    operation: str
+    about: str
+
+
 class Index(Struct, frozen=True):
     """How an event stands in the index.
 
     Attributes:
-        collection: Whose point it is; empty where each kind of item has its own.
-        filters: Fields that searches are narrowed by, besides those of its entity's key.
+        collection: Whose point it is.
+        erased_by: Fields that name one of its points. None: the collection says for itself how it is written, read
+            and erased (`streams.index.collections`); else all of that follows from the event.
+        listed: How it is asked for; None: by routes of its own.
     """
 
     collection: str
-    filters: tuple[str, ...] = ()
+    erased_by: tuple[str, ...] | None = None
+    listed: Listed | None = None
 
 
 class View(Struct, frozen=True):
@@ -126,6 +143,8 @@ class EntityKind(Struct, frozen=True, kw_only=True):
         accepts: What changes it.
         erased_by: What of this makes it forget.
         emits: What it emits.
+        folding: Where its `models.state.entity.Folding` stands, `module:NAME`: what folds is loaded by those who fold.
+            Empty for sessions, which a partition of their own folds.
     """
 
     name: str
@@ -134,6 +153,7 @@ class EntityKind(Struct, frozen=True, kw_only=True):
     accepts: tuple[Event, ...]
     erased_by: tuple[Event, ...]
     emits: tuple[Emits, ...]
+    folding: str = ""
 
 
 class Registry:
@@ -142,20 +162,24 @@ class Registry:
     Args:
         kinds: In the order in which the one's outputs are another's inputs.
         others: Events that no fold emits.
+        topics: That there are besides those that the kinds name.
 
     Attributes:
         kinds: The kinds.
+        topics: Every topic.
         emits: Event → what follows from it.
         topic_of: Event → the topic on which it travels, in the order of topics.
-        kind_of: Event → the kind that it changes, or else that emits it.
+        kind_of: Event → the first kind that it changes, or else the one that emits it.
+        kinds_of: Event → all kinds that it changes.
     """
 
     def __init__(self, kinds: Iterable[EntityKind], others: Iterable[Emits], topics: Iterable[Topic]) -> None:
         self.kinds: list[EntityKind] = []
         self.emits = {each.event: each for each in others}
         self.kind_of: dict[Event, EntityKind] = {}
+        self.kinds_of: dict[Event, tuple[EntityKind, ...]] = {}
         self.topic_of: dict[Event, Topic] = {}
-        self._topics = tuple(topics)
+        self.topics = tuple(topics)
         self.add(*kinds)
 
     def add(self, *kinds: EntityKind) -> None:
@@ -163,8 +187,23 @@ class Registry:
         self.kinds += kinds
         self.emits |= {each.event: each for kind in kinds for each in kind.emits}
         self.kind_of |= {each.event: kind for kind in kinds for each in kind.emits}
-        self.kind_of |= {event: kind for kind in self.kinds for event in (*kind.accepts, *kind.erased_by)}
-        self.topic_of |= {event: topic for topic in self._topics for event in self.carried_by(topic)}
+        for kind in kinds:
+            for event in dict.fromkeys((*kind.accepts, *kind.erased_by)):
+                self.kinds_of[event] = (*self.kinds_of.get(event, ()), kind)
+        self.kind_of |= {event: changed[0] for event, changed in self.kinds_of.items()}
+        self.topics = tuple(dict.fromkeys((*self.topics, *(each.topic for kind in kinds for each in kind.emits))))
+        self.topic_of |= {event: topic for topic in self.topics for event in self.carried_by(topic)}
+
+    @property
+    def archived_topics(self) -> tuple[Topic, ...]:
+        """What the archive reads."""
+        return tuple(topic for topic in self.topics if topic.public and topic.archived)
+
+    @property
+    def indexed_topics(self) -> tuple[Topic, ...]:
+        """What the index reads: turns, erasures, and what is emitted for it."""
+        wanted = {TURNS, ERASURES, *(each.topic for each in self.emits.values() if each.index is not None)}
+        return tuple(topic for topic in self.topics if topic in wanted)
 
     @property
     def erasures(self) -> tuple[Event, ...]:

@@ -228,6 +228,3 @@ TOPICS: tuple[Topic, ...] = (
     SESSION_STATE,
     MEMORY_STATE,
 )
-
-ARCHIVED_TOPICS: tuple[Topic, ...] = tuple(topic for topic in TOPICS if topic.public and topic.archived)
-"""What the archive reads."""

@@ -7,56 +7,22 @@ calls, and where a partition is recovered in between, changes nothing about what
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from pkgutil import resolve_name
+from typing import Any, Final
 
 import msgspec
 
-from models.app import fold as app
-from models.app.state import SpaceState
-from models.entities import APP, ERASURES, KIND_OF, PROJECT, USER
-from models.events import CommandEvent, ProjectTurnAdded, ProjectWorkDue, UserTurnAdded, WorkDue
+from models.entities import APP, ERASURES, REGISTRY
+from models.events import ProjectTurnAdded, UserTurnAdded
+from models.events.registry import EntityKind
 from models.partition.sessions import PARTITION_ENTITY, LogFold, Parts, folded_offset
 from models.policy import Policy
-from models.project import fold as project
-from models.project.state import ProjectState
-from models.state.entity import EVENT_HEAD_BYTES, Due, EntityState
+from models.state.entity import EVENT_HEAD_BYTES, EntityState, Folding
 from models.state.progress import Progress
-from models.user import fold as user
-from models.user.state import UserState
 from models.wire.arrival import Command
 
-Fold = Callable[[Any, Any, Policy], tuple[list[Any], bool]]
-
-
-class Folding(NamedTuple):
-    """How a kind of entity is folded.
-
-    Attributes:
-        state: Working copies of its entities.
-        fold: Changes one by a `Command`, or by a step of it; gives what is to be emitted and whether that was all.
-        remind: Command that goes on with what is due in one, of a time; None where nothing ever is.
-    """
-
-    state: type[EntityState[Any]]
-    fold: Fold
-    remind: Callable[[Due, datetime], CommandEvent] | None = None
-
-
-FOLDS: Final = {
-    USER.name: Folding(UserState, lambda state, it, policy: (user.fold(state, it.event, it.position, policy), True)),
-    APP.name: Folding(
-        SpaceState,
-        lambda state, it, policy: (app.fold(state, it.event, it.position, it.appended_at, policy), True),
-        lambda due, now: WorkDue(app_id=due.app_id, user_id=due.name, timestamp=now),
-    ),
-    PROJECT.name: Folding(
-        ProjectState,
-        lambda state, it, policy: project.fold_step(state, it.event, it.position, it.appended_at, policy),
-        lambda due, now: ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now),
-    ),
-}
-"""Kind of entity → its fold. Whoever adds a memory layer adds a line."""
+FOLDS: Final[dict[str, Folding]] = {kind.name: resolve_name(kind.folding) for kind in REGISTRY.kinds if kind.folding}
+"""Kind of entity → how it is folded."""
 
 
 def _no_clock() -> float:
@@ -101,19 +67,23 @@ class MemoryPartitionFold(LogFold[Command]):
 
     def _fold_one(self, arrival: Command) -> bool:
         event = arrival.event
-        kind = KIND_OF[type(event)]
-        state = self._state(kind.name, kind.key(event))
+        done = all(self._fold_into(kind, arrival) for kind in REGISTRY.kinds_of[type(event)])
+        self._turns += isinstance(event, UserTurnAdded | ProjectTurnAdded)
+        self._erased += self._is_erasure(arrival)
+        self._touched = True
+        if done:
+            self._offset = arrival.position.offset
+        return done
+
+    def _fold_into(self, kind: EntityKind, arrival: Command) -> bool:
+        """Fold a command into the entity of a kind that it changes; whether that was all."""
+        state = self._state(kind.name, kind.key(arrival.event))
         begun, before = self._seconds(), state.written_bytes
         outputs, done = FOLDS[kind.name].fold(state, arrival, self._policy)
         self._outputs += outputs
         self._state_bytes += EVENT_HEAD_BYTES + state.written_bytes - before
         if kind is APP:
             self._space_seconds += self._seconds() - begun
-        self._turns += isinstance(event, UserTurnAdded | ProjectTurnAdded)
-        self._erased += self._is_erasure(arrival)
-        self._touched = True
-        if done:
-            self._offset = arrival.position.offset
         return done
 
     def _state(self, kind: str, key: str) -> EntityState[Any]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from typing import Final
 
 from models.events import (
     ConsolidationAsked,
@@ -36,6 +37,7 @@ from models.events import (
     ProjectOutput,
     ProjectSessionErased,
     ProjectTurnAdded,
+    ProjectWorkDue,
 )
 from models.events.ids import named_id
 from models.policy import Policy
@@ -45,6 +47,7 @@ from models.project.outputs import Emission
 from models.project.state import ProjectState
 from models.project.upkeep import Upkeep
 from models.project.work import Work
+from models.state.entity import Folding
 
 
 def fold(
@@ -87,6 +90,13 @@ def fold_step(
     if not state.known and not _begins(event):
         return _unknown(state, event, position, now), True
     return _Step(state, event, position, now, policy).take(event)
+
+
+FOLDING: Final = Folding(
+    ProjectState,
+    lambda state, command, policy: fold_step(state, command.event, command.position, command.appended_at, policy),
+    lambda due, now: ProjectWorkDue(app_id=due.app_id, project_id=due.name, timestamp=now),
+)
 
 
 def _begins(event: ProjectEvent | ProjectErasure) -> bool:

@@ -7,7 +7,7 @@ other. An entity that was erased, or never was, has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
@@ -197,6 +197,21 @@ class EntityState(Generic[_Head]):
         for name in self.parts.names(""):
             self.parts.drop(name)
         self.head = self.head_type()
+
+
+class Folding(NamedTuple):
+    """How a kind of entity is folded.
+
+    Attributes:
+        state: Working copies of its entities.
+        fold: Changes one by a `models.wire.arrival.Command`, or by a step of it; gives what is to be emitted and
+            whether that was all. Of kinds that the same event changes only the first may take more steps than one.
+        remind: Command that goes on with what is due in one, of a time; None where nothing ever is.
+    """
+
+    state: type[EntityState[Any]]
+    fold: Callable[[Any, Any, Policy], tuple[Sequence[Any], bool]]
+    remind: Callable[[Due, datetime], Struct] | None = None
 
 
 @cache

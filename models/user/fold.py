@@ -43,7 +43,7 @@ from models.events import (
 from models.events.base import NAME_CHARS
 from models.language.facts.extraction import extract
 from models.policy import Policy
-from models.state.entity import Emission, same_fields
+from models.state.entity import Emission, Folding, same_fields
 from models.text.summary import EXTRACTIVE, Passage, Summary, summarise
 from models.text.words import estimate_tokens
 from models.user.fact import FactChange, Said
@@ -79,6 +79,11 @@ def fold(state: UserState, event: UserEvent | UserErasure, position: Position, p
         case UserErased():
             state.erase()
     return step.outputs
+
+
+FOLDING: Final = Folding(
+    UserState, lambda state, command, policy: (fold(state, command.event, command.position, policy), True)
+)
 
 
 def _begins(event: UserEvent | UserErasure) -> bool:

@@ -16,17 +16,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Annotated, NamedTuple, get_args
 
 import polars as pl
 from msgspec import Struct
 
 from models import events
-from models.entities import APP, OTHERS, PROJECT, SESSION, TOPIC_OF, USER, carried_by
 from models.entities import ERASURES as FORGET
+from models.entities import OTHERS, PROJECT, REGISTRY, SESSION, TOPIC_OF, carried_by
 from models.events.fields import BEHAVIOUR, CONTENT, IDENTIFIER, OPERATIONAL, TYPE, Meaning, Privacy, about, meaning_of
-from models.events.registry import Emits
+from models.events.registry import Emits, EntityKind
 from models.events.topics import COMMANDS, ERASURES, PROFILES, TURNS, Topic
 from models.project.mentions import Mentions, mentions
 from models.wire.envelope import tag_of
@@ -251,6 +251,14 @@ def _emitted(*emitted: Emits, also: tuple[Column, ...] = ()) -> Iterator[Table]:
     return (_table(each.table, each.event, also=also) for each in emitted if each.table)
 
 
+def _of_kind(kind: EntityKind) -> Iterator[Table]:
+    """Tables of what a kind emits; those of projects say beside what they mention, commands too."""
+    if kind is not PROJECT:
+        return _emitted(*kind.emits)
+    commands = _table("project_commands", *_OF_PROJECTS, without=_PROJECTS_ELSEWHERE, also=_MENTIONED)
+    return chain([commands], _emitted(*kind.emits, also=_MENTIONED))
+
+
 _PROFILES, *_OF_SESSIONS = (each for each in SESSION.emits if each.event is not events.DeadLetter)
 TABLES: dict[str, Table] = {
     table.name: table
@@ -261,9 +269,7 @@ TABLES: dict[str, Table] = {
         _table("risk_points", RiskPointOfSession, of_owner=OF_PROFILE),
         *_emitted(*_OF_SESSIONS),
         _table("commands", *_kept(COMMANDS, *_OF_PROJECTS), without=_ELSEWHERE),
-        *_emitted(*USER.emits, *APP.emits),
-        _table("project_commands", *_OF_PROJECTS, without=_PROJECTS_ELSEWHERE, also=_MENTIONED),
-        *_emitted(*PROJECT.emits, also=_MENTIONED),
+        *chain.from_iterable(_of_kind(kind) for kind in REGISTRY.kinds if kind is not SESSION),
         _table("erasures", *_kept(ERASURES)),
         *_emitted(*OTHERS),
         _table("dead_letters", events.DeadLetter, rename={"appended_at": "source_appended_at"}),

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import duckdb
 from msgspec import Struct
 
-from models.entities import carried_by
-from models.events.topics import ARCHIVED_TOPICS, TURNS, Cleanup, Topic
+from models.entities import REGISTRY, carried_by
+from models.events.topics import TURNS, Cleanup, Topic
 from streams.archive.schema import ABSENT, AGED, ERASED, EXPIRED, LETTER_ERASED, OFFSETS, RAW, SKIPPED, TABLE_OF, ddl
 
 DEAD_LETTER_GRACE = timedelta(minutes=5)
@@ -96,7 +96,7 @@ def verify(con: duckdb.DuckDBPyConnection, *, prefix: str, now: datetime, transa
         standing = _standing(con)
         partitions = [
             check
-            for topic in ARCHIVED_TOPICS
+            for topic in REGISTRY.archived_topics
             if (places := standing.get(topic.full_name(prefix)))
             for check in _partitions(con, topic, topic.full_name(prefix), places, transactional=transactional)
         ]

@@ -29,10 +29,10 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, for_code
 
-from models.entities import entity_key
+from models.entities import REGISTRY, entity_key
 from models.errors import ConfigurationError, StoreUnavailable
 from models.events import SessionErased, UserErased
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, MEMORY_STATE, SESSION_STATE, TOPICS, TURNS, Cleanup, Topic
+from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TURNS, Cleanup, Topic
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
 from streams.erase.concerned import filler_name
@@ -90,7 +90,7 @@ async def purge(
         await asyncio.sleep(1.5 * _SEGMENT_MS / 1000)
         ends = await fill(logs, request_id, wanted)
         await readers.all_beyond(ends, roles=READERS)
-        archived = {logs.name(topic) for topic in ARCHIVED_TOPICS}
+        archived = {logs.name(topic) for topic in REGISTRY.archived_topics}
         await readers.archived({place: end for place, end in ends.items() if place.topic in archived})
         await _cut(logs.admin, {p: ends[p] for t, each in wanted.items() if t.cleanup is Cleanup.DELETE for p in each})
         filled_s = began_s = monotonic()
@@ -177,7 +177,7 @@ async def restore(logs: Logs) -> list[str]:
     Raises:
         ConfigurationError: The broker refuses.
     """
-    by_name = {logs.name(topic): topic for topic in TOPICS}
+    by_name = {logs.name(topic): topic for topic in REGISTRY.topics}
     standing = await standing_topics(logs.admin, [*by_name])
     left = {name: each.own_config for name, each in standing.items() if _is_tight(each.own_config)}
     await _replace(logs.admin, {name: _loosened(by_name[name], config) for name, config in left.items()})

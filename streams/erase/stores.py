@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.events.topics import (
-    ARCHIVED_TOPICS,
     COMMANDS,
     ERASURES,
     FACTS,
@@ -14,13 +13,12 @@ from models.events.topics import (
     PROJECTS,
     REQUESTS,
     SESSION_STATE,
-    TOPICS,
     TURNS,
     USER_EPISODES,
     Cleanup,
 )
 
-PUBLIC = tuple(topic for topic in TOPICS if topic.public and topic is not ERASURES)
+PUBLIC = tuple(topic for topic in REGISTRY.topics if topic.public and topic is not ERASURES)
 """All but the erasures' own, which is cleared when the proof is written."""
 COMPACTED = tuple(topic for topic in PUBLIC if topic.cleanup is Cleanup.COMPACT)
 CHANGELOGS = (SESSION_STATE, MEMORY_STATE)
@@ -28,6 +26,6 @@ SPOKEN_IN = (TURNS, PROFILES, COMMANDS, FACTS, USER_EPISODES, PROJECTS)
 """They tell of sessions and of who spoke in them."""
 TYING = (MEMORIES, FACTS, USER_EPISODES, REQUESTS, PROJECTS)
 """Their events tie others to the subject (`Subject.follow`)."""
-INDEXED = tuple(topic for topic in INDEXED_TOPICS if topic is not ERASURES)
+INDEXED = tuple(topic for topic in REGISTRY.indexed_topics if topic is not ERASURES)
 """What the index reads but for erasures."""
-ARCHIVED = ARCHIVED_TOPICS
+ARCHIVED = REGISTRY.archived_topics

@@ -19,9 +19,9 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from models.entities import TOPIC_OF
+from models.entities import REGISTRY, TOPIC_OF
 from models.events import DeadLetter, OutputEvent
-from models.events.topics import TOPICS, Cleanup
+from models.events.topics import Cleanup
 from models.partition.sessions import PARTITION_ENTITY
 from models.session.state import Open, SessionState
 from models.wire.codec import encode
@@ -32,7 +32,7 @@ from streams.oracle.replay import Replayed
 MAX_EXAMPLES = 20
 """Differences listed for each place and kind; counts are always exact."""
 STATE, USERS_STATE = "state", "users' state"
-_EXPIRING = frozenset(topic.name for topic in TOPICS if topic.cleanup is Cleanup.DELETE)
+_EXPIRING = frozenset(topic.name for topic in REGISTRY.topics if topic.cleanup is Cleanup.DELETE)
 
 
 class Kind(StrEnum):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TOPICS, TURNS, Topic
+from models.entities import REGISTRY
+from models.events.topics import COMMANDS, MEMORY_STATE, SESSION_STATE, TURNS, Topic
 
 Entities = Mapping[str, Mapping[str, bytes]]
 """State of one partition: entity (session, user or space of memories) → part → bytes."""
@@ -27,7 +28,7 @@ class Folded(NamedTuple):
     @property
     def outputs(self) -> tuple[Topic, ...]:
         """Public topics that it writes; dead letters are every folding role's, and stand with the first one's."""
-        return tuple(topic for topic in TOPICS if topic.public and topic.owner == self.role)
+        return tuple(topic for topic in REGISTRY.topics if topic.public and topic.owner == self.role)
 
 
 SESSIONS = Folded("sessions", TURNS, SESSION_STATE)

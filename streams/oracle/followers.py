@@ -19,9 +19,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from models.entities import REGISTRY
 from models.erasure import Subject
 from models.events import DeadLetter, ProjectItem, ProjectItemChanged, project_key
-from models.events.topics import ARCHIVED_TOPICS, PROJECTS
+from models.events.topics import PROJECTS
 from models.policy import Policy
 from streams.masking.records import RecordMasker
 from streams.oracle.comparison import Comparison, Kind, by_topic, superseded
@@ -31,7 +32,7 @@ from streams.oracle.tiers import UserId, episodes_of, name_of, states_of
 
 ARCHIVE_TURNS, ARCHIVE_REFUSED, INDEX, INDEX_USERS = "archive turns", "archive refused", "index", "index of users"
 INDEX_PROJECTS = "index of projects"
-_ARCHIVED = {topic.name for topic in ARCHIVED_TOPICS}
+_ARCHIVED = {topic.name for topic in REGISTRY.archived_topics}
 _DIGEST_CHARS = 12
 
 

@@ -26,8 +26,9 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.abc import ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
+from models.entities import REGISTRY
 from models.errors import ConfigurationError, Fenced, StoreUnavailable
-from models.events.topics import ARCHIVED_TOPICS, Topic
+from models.events.topics import Topic
 from models.policy import IntakePolicy, Policy
 from models.wire.trace_context import NO_TRACES
 from streams.archive.buffer import Buffer, hole
@@ -66,7 +67,7 @@ async def run(settings: Settings, policy: Policy, *, stop: asyncio.Event) -> Non
         ConfigurationError: A topic does not exist, or the archive does not belong to these topics.
         StoreUnavailable: Kafka or the archive's disk do not serve; nothing half-written is left.
     """
-    topics = {topic.full_name(settings.topic_prefix): topic for topic in ARCHIVED_TOPICS}
+    topics = {topic.full_name(settings.topic_prefix): topic for topic in REGISTRY.archived_topics}
     for name in topics:
         await require_topic(settings.kafka, name)
     async with AsyncExitStack() as stack:

@@ -21,7 +21,7 @@ import structlog
 from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.errors import StoreUnavailable
 from models.events import SessionErased, TopicChanged, Turn
 from models.events.erase import ErasedStore, VectorsErased, VectorsErasureDue
@@ -73,7 +73,7 @@ class IndexRole(BatchRole):
     """
 
     name = "index"
-    sources = INDEXED_TOPICS
+    sources = REGISTRY.indexed_topics
 
     def __init__(
         self,

@@ -21,10 +21,10 @@ from aiokafka.structs import ConsumerRecord
 from faust.types import TP
 from prometheus_client import CollectorRegistry
 
-from models.entities import INDEXED_TOPICS, TOPIC_OF, entity_key
+from models.entities import REGISTRY, TOPIC_OF, entity_key
 from models.erasure import Subject
 from models.events.base import Position
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, REQUESTS, TOPICS, TURNS
+from models.events.topics import COMMANDS, REQUESTS, TURNS
 from models.wire.codec import decode_output, encode
 from models.wire.envelope import headers_for, key_of
 from streams.api.live.feed import TOPICS as LIVE_TOPICS
@@ -136,7 +136,9 @@ class World:
         self.settings = load_settings(data_dir=folder, topic_prefix=prefix, **settings)
         self.policy, self.embedder = policy_of(self.settings), _embedder()
         self._scorer = scorer_of(self.settings, self.embedder)
-        self._log: dict[str, list[list[ConsumerRecord]]] = {t.name: [[] for _ in range(_PARTITIONS)] for t in TOPICS}
+        self._log: dict[str, list[list[ConsumerRecord]]] = {
+            t.name: [[] for _ in range(_PARTITIONS)] for t in REGISTRY.topics
+        }
         self._read: Counter[tuple[str, str, int]] = Counter()
         self._folds: tuple[_Noted, ...] = (
             _Sessions(self.policy, self.embedder, self._scorer),
@@ -240,7 +242,7 @@ class World:
     def written(self, *besides: str) -> Lines:
         """What was written since the last time: the changelogs, and every topic but those that were put in."""
         found, self.lines = self.lines, defaultdict(list)
-        for topic in TOPICS:
+        for topic in REGISTRY.topics:
             for records in self._new("written", topic.name).values():
                 if topic.name not in besides:
                     found[f"topics/{topic.name}"] += map(_record, records)
@@ -249,7 +251,7 @@ class World:
     def archived(self, *, erase_scope: str) -> Lines:
         """Rows of the archive's tables and views once all is landed, and what erasures find; one is carried out."""
         buffer = Buffer()
-        for topic in ARCHIVED_TOPICS:
+        for topic in REGISTRY.archived_topics:
             for number, records in enumerate(self._log[topic.name]):
                 name = f"{self._prefix}.{topic.name}"
                 landing = land_all(topic, name, records, self.policy.intake)
@@ -273,7 +275,7 @@ class World:
 
     def _forgotten(self, writer: LakeWriter, erase_scope: str) -> Lines:
         """Which records of the product's own are each subject's, and what the archive removes of one of them."""
-        own = [(t, record) for t in TOPICS if t.public and t is not TURNS for record in self.records(t.name)]
+        own = [(t, record) for t in REGISTRY.topics if t.public and t is not TURNS for record in self.records(t.name)]
         events: list[Any] = [decode_output(topic, record.value) for topic, record in own]
         places, found = [f"{topic.name} {record.partition} {record.offset}" for topic, record in own], {}
         for named in self._subjects():
@@ -318,7 +320,7 @@ class World:
         """Index what is new, and let the live page know."""
         while batches := {
             TP(records[0].topic, number): records
-            for topic in INDEXED_TOPICS
+            for topic in REGISTRY.indexed_topics
             for number, records in self._new("index", topic.name, _POLL).items()
         }:
             await self._index.on_records(batches)

@@ -11,7 +11,7 @@ from aiokafka.structs import OffsetAndMetadata
 
 from jobs.operate.reindex import Reindexed, reindex_all
 from jobs.operate.topics import apply_topics
-from models.entities import INDEXED_TOPICS
+from models.entities import REGISTRY
 from models.errors import ConfigurationError
 from models.events.topics import TURNS
 from streams.index.edge import EdgeStore
@@ -110,4 +110,4 @@ async def test_what_retention_removed_meanwhile_is_told(settings: Settings) -> N
 
 def test_it_knows_what_the_index_role_reads() -> None:
     """A topic that the role reads and the copy forgets would be read from its beginning, or not at all."""
-    assert INDEXED_TOPICS == IndexRole.sources
+    assert REGISTRY.indexed_topics == IndexRole.sources

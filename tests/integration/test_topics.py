@@ -6,8 +6,8 @@ import pytest
 
 from jobs.operate.topics import apply_topics, differences
 from jobs.shared.topic_drift import Kind, wanted_topics
+from models.entities import REGISTRY
 from models.errors import ConfigurationError, StoreUnavailable
-from models.events.topics import TOPICS
 from streams.kafka.client import admin, require_topic
 from streams.kafka.topics import BrokerTopic, set_config, standing_topics
 from streams.settings import Settings, load_settings
@@ -33,7 +33,7 @@ async def test_apply_creates_what_is_wanted(kafka: str, topic_prefix: str) -> No
     second = await apply_topics(settings)
     topics = await standing(settings)
 
-    assert [difference.kind for difference in first] == [Kind.MISSING] * len(TOPICS)
+    assert [difference.kind for difference in first] == [Kind.MISSING] * len(REGISTRY.topics)
     assert second == []
     assert await differences(settings) == []
     assert {topic.partitions for topic in topics.values()} == {2}

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from playwright.sync_api import Page, expect
 
-from models.events.topics import TOPICS
+from models.entities import REGISTRY
 from streams.kafka.client import admin
 from streams.settings import KafkaSettings
 from tests.browser.chromium import chromium
@@ -151,7 +151,7 @@ async def test_ctrl_c_cleans_up_on_a_cluster_that_was_there_before(tmp_path: Pat
 
     assert process.returncode == _INTERRUPTED
     assert f"stays in {tmp_path / 'demo'} until you remove it" in told
-    assert len(ours) == len(TOPICS)
+    assert len(ours) == len(REGISTRY.topics)
     assert await demo_topics(kafka) & ours == set()
     assert alive(children) == []
 

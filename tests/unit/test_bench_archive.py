@@ -15,8 +15,8 @@ from jobs.lab.bench.archive_landing import fill, kept, speed
 from jobs.lab.bench.archive_traffic import Size, Traffic, plan
 from jobs.lab.bench.page import section_of, write_page
 from jobs.lab.bench.page_parts import Measured
+from models.entities import REGISTRY
 from models.errors import ConfigurationError
-from models.events.topics import TOPICS
 from models.policy import IntakePolicy
 from models.wire.codec import decode_input, decode_output
 from streams.archive.catalog import LakePaths, reading
@@ -24,7 +24,7 @@ from streams.settings.archive import ArchiveSettings
 
 TINY = Size(sessions=40, turns_per_session=30, days=3, seed=7)
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
-TOPIC_OF_NAME = {topic.name: topic for topic in TOPICS}
+TOPIC_OF_NAME = {topic.name: topic for topic in REGISTRY.topics}
 
 
 @pytest.fixture(scope="module")

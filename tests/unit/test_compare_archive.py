@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from jobs.replay.comparison import read_archive
+from models.entities import REGISTRY
 from models.events import DeadLetter, Output
-from models.events.topics import ARCHIVED_TOPICS
 from streams.archive.catalog import paths_of
 from streams.archive.writer import LakeWriter
 from streams.oracle.folded import OUTPUT_TOPICS
@@ -28,7 +28,7 @@ def test_every_output_is_looked_for(tmp_path: Path) -> None:
             if isinstance(event, Output | DeadLetter)
         ]
         for topic in OUTPUT_TOPICS
-        if topic in ARCHIVED_TOPICS
+        if topic in REGISTRY.archived_topics
     }
     writer = LakeWriter(paths_of(settings))
     land_all(writer, {topic: records_of(events) for topic, events in emitted.items()})

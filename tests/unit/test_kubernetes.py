@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from models.events.topics import TOPICS
+from models.entities import REGISTRY
 from streams.settings import Settings, load_settings
 from streams.wiring import ROLES
 from tests.custom_resources import STRIMZI, write_schemas
@@ -162,7 +162,7 @@ def test_probes_leave_time_for_what_ends_by_itself() -> None:
 
 def test_scaling_is_capped_by_partitions_and_slow_to_shrink() -> None:
     """No worker without a partition, never none, and whoever is scaled has no number of its own."""
-    topics = {topic.full_name("turntide"): topic for topic in TOPICS}
+    topics = {topic.full_name("turntide"): topic for topic in REGISTRY.topics}
     workloads = _workloads("production")
     scaled = of_kind(_found("production"), "ScaledObject")
 

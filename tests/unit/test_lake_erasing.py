@@ -18,9 +18,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from models import events
-from models.entities import carried_by, entity_key
+from models.entities import REGISTRY, carried_by, entity_key
 from models.erasure import Subject
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
+from models.events.topics import COMMANDS, DEAD_LETTERS, FACTS, TURNS, Topic
 from models.policy import IntakePolicy
 from models.wire.codec import encode
 from models.wire.envelope import key_of, schema_of
@@ -150,7 +150,7 @@ SUBJECTS = [
 
 def test_every_kind_of_event_goes_as_the_rule_says(writer: LakeWriter) -> None:
     """The archive's SQL and the rule for topics must never differ, whoever is forgotten."""
-    landed = {topic: [*examples(topic), *map(of_another, examples(topic))] for topic in ARCHIVED_TOPICS}
+    landed = {topic: [*examples(topic), *map(of_another, examples(topic))] for topic in REGISTRY.archived_topics}
     land_all(writer, {topic: records_of(kinds) for topic, kinds in landed.items()})
 
     found = [rows_of(writer, subject) for subject in SUBJECTS]
@@ -170,7 +170,7 @@ def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
     past = events.PastFact(value=fact.value, confidence=1, valid_from=fact.valid_from, valid_until=NOW)
     memory, compacted = example(events.AppMemoryChanged), example(events.AppMemoriesCompacted)
     by_topic: dict[str, tuple[list[Struct], list[Struct]]] = {}
-    for topic in ARCHIVED_TOPICS:
+    for topic in REGISTRY.archived_topics:
         by_topic[topic.name] = ([], [])
     by_topic["memories.v1"] = (
         [memory, replace(memory, **stranger, related_conversations=[])],
@@ -198,7 +198,7 @@ def tied() -> dict[Topic, tuple[list[Struct], list[Struct]]]:
             replace(example(events.EpisodeSummarised), first_turn=21, last_turn=40),
         ],
     )
-    return {topic: by_topic[topic.name] for topic in ARCHIVED_TOPICS if any(by_topic[topic.name])}
+    return {topic: by_topic[topic.name] for topic in REGISTRY.archived_topics if any(by_topic[topic.name])}
 
 
 def test_what_is_tied_goes_and_what_looks_like_it_stays(writer: LakeWriter) -> None:
@@ -240,12 +240,12 @@ def land_turns(writer: LakeWriter) -> None:
 
 def test_views_do_not_bring_it_back(writer: LakeWriter) -> None:
     """A memory's earlier text, of another session, must not become the latest when the merged one goes."""
-    memory: Any = examples(next(topic for topic in ARCHIVED_TOPICS if topic.name == "memories.v1"))[0]
+    memory: Any = examples(next(topic for topic in REGISTRY.archived_topics if topic.name == "memories.v1"))[0]
     first = replace(memory, id="1", session_id="theirs", user_id="bea", related_conversations=[], cause="created")
     merged = replace(memory, id="2", session_id="theirs", user_id="bea", related_conversations=["order-4711"])
     gone = replace(first, id="3", active=False, content="", cause="erased")
     other = replace(first, id="4", memory_id=9, slot=5)
-    topic = next(topic for topic in ARCHIVED_TOPICS if topic.name == "memories.v1")
+    topic = next(topic for topic in REGISTRY.archived_topics if topic.name == "memories.v1")
     land_all(writer, {topic: records_of([first, merged, gone, other])})
 
     erase(writer, SUBJECTS[0], now=NOW)

@@ -11,7 +11,7 @@ import msgspec
 from models.entities import KINDS, OTHERS, REGISTRY, TOPIC_OF, entity_key
 from models.events.base import Output, Position
 from models.events.registry import Emits, EntityKind, Registry, count
-from models.events.topics import COMMANDS, FACTS, TOPICS
+from models.events.topics import COMMANDS, FACTS
 from models.events.user import UserCommand
 from models.metrics import METRIC_OF
 from models.partition.commands import FOLDS
@@ -45,7 +45,7 @@ GREETINGS = EntityKind(
 
 def test_another_kind_is_found_everywhere() -> None:
     """On its topics, behind those that were there, by its key, and in its counter."""
-    registry = Registry((*KINDS, GREETINGS), OTHERS, TOPICS)
+    registry = Registry((*KINDS, GREETINGS), OTHERS, REGISTRY.topics)
     said: Any = {"app_id": "a", "user_id": "u", "timestamp": AT}
     emitted = GreetingsCounted(id="i", session_id="", source=Position("t", 0, 0), times=2, **said)
 

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from jobs.operate.strimzi import ACCESS
 from jobs.operate.topics import app
 from jobs.shared.topic_drift import wanted_topics
+from models.entities import REGISTRY
 from models.events import topics
-from models.events.topics import TOPICS, Topic
+from models.events.topics import Topic
 from streams.api.live import feed
 from streams.oracle.folded import FOLDED
 from streams.roles.enrich import EnrichRole
@@ -65,7 +66,7 @@ def test_prefix_and_partitions_are_the_settings(monkeypatch: pytest.MonkeyPatch)
 def test_each_role_may_read_and_write_what_its_code_names() -> None:
     """Sources, outputs and changelogs by the tables of the code, and each topic that a role's module names."""
     roles = (SessionsRole, MemoryRole, EnrichRole, JudgeRole, IndexRole)
-    owners = {role for topic in TOPICS for role in re.split(r", | and ", topic.owner)} - {"producers"}
+    owners = {role for topic in REGISTRY.topics for role in re.split(r", | and ", topic.owner)} - {"producers"}
 
     assert set(ROLES) <= set(ACCESS)
     for role in roles:
@@ -75,7 +76,7 @@ def test_each_role_may_read_and_write_what_its_code_names() -> None:
         assert {*folded.outputs, folded.changelog} <= set(access.writes)
         assert folded.changelog in access.reads
     for owner in owners:
-        owned = {topic for topic in TOPICS if owner in re.split(r", | and ", topic.owner)}
+        owned = {topic for topic in REGISTRY.topics if owner in re.split(r", | and ", topic.owner)}
         assert owned <= set(ACCESS[owner].writes), owner
     for role_name in ("index", "api"):
         assert set(feed.TOPICS) <= set(ACCESS[role_name].reads)
@@ -88,7 +89,7 @@ def test_each_role_may_read_and_write_what_its_code_names() -> None:
 def test_no_user_may_do_more_than_it_needs() -> None:
     """Words of turns reach only who folds, shows, keeps or judges them; only erasures cut logs off."""
     may_read = {name for name, access in ACCESS.items() if topics.TURNS in access.reads}
-    changelogs = {topic for topic in TOPICS if not topic.public}
+    changelogs = {topic for topic in REGISTRY.topics if not topic.public}
 
     assert may_read == {"sessions", "index", "api", "archive", "operator"}
     assert {name for name, access in ACCESS.items() if access.resets} == {"operator"}
@@ -107,7 +108,7 @@ def test_no_user_may_do_more_than_it_needs() -> None:
             "host": "*",
         }
     ]
-    assert _topics_named(users) <= {topic.full_name("turntide") for topic in TOPICS} | {"turntide."}
+    assert _topics_named(users) <= {topic.full_name("turntide") for topic in REGISTRY.topics} | {"turntide."}
 
 
 def _topics_named(users: dict[str, dict[str, object]]) -> set[str]:
@@ -125,4 +126,4 @@ def test_every_topic_is_written_and_read_by_somebody() -> None:
     def by(direction: str) -> set[Topic]:
         return {topic for access in ACCESS.values() for topic in getattr(access, direction)}
 
-    assert by("reads") == by("writes") == set(TOPICS)
+    assert by("reads") == by("writes") == set(REGISTRY.topics)

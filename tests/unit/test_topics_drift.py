@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from jobs.shared.topic_drift import Kind, compare, refused, wanted_topics
-from models.events.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TOPICS, TURNS
+from models.entities import REGISTRY
+from models.events.topics import JUDGEMENTS, PROFILES, SESSION_STATE, TURNS
 from streams.erase.purge import _loosened, _tight
 from streams.kafka.topics import BrokerTopic
 from streams.settings import load_settings
@@ -26,7 +27,7 @@ def test_wanted_topics_follow_table_and_settings() -> None:
     """Names carry the prefix, counts the override, and every topic of the table is there."""
     wanted = wanted_topics(load_settings(topic_prefix="q", kafka={"partitions": 5, "replication": 3}))
 
-    assert [topic.full_name("q") for topic in TOPICS] == [topic.name for topic in wanted]
+    assert [topic.full_name("q") for topic in REGISTRY.topics] == [topic.name for topic in wanted]
     assert {(5, 3)} == {(topic.partitions, topic.replication) for topic in wanted}
     assert {"2"} == {topic.config["min.insync.replicas"] for topic in wanted}
 
@@ -75,7 +76,7 @@ def test_empty_broker_lacks_everything() -> None:
     """Each topic is to be created, and nothing is refused."""
     found = compare(WANTED, {})
 
-    assert [Kind.MISSING] * len(TOPICS) == [difference.kind for difference in found]
+    assert [Kind.MISSING] * len(REGISTRY.topics) == [difference.kind for difference in found]
     assert refused(found, allow_repartition=False) == []
 
 

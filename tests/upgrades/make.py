@@ -34,7 +34,7 @@ from jobs.operate.topics import apply_topics
 from jobs.replay.comparison import settle
 from jobs.shared.role_process import RoleProcess
 from jobs.shared.sending import send_to_turns
-from models.events.topics import TOPICS
+from models.entities import REGISTRY
 from models.wire.codec import encode
 from streams.kafka.client import read_to_end
 from streams.kafka.producer import Record
@@ -103,7 +103,7 @@ async def make(folder: Path, out: Path) -> None:
         if any(codes.values()):
             raise SystemExit(f"a role did not stop well: {codes}")
         log = Log(PREFIX, PARTITIONS, made_at, len(settled.oracle.turn_keys), {}, {})
-        for topic in TOPICS:
+        for topic in REGISTRY.topics:
             log.records[topic.name] = await _records(settings, topic.full_name(PREFIX))
         log.committed = await _committed(broker.bootstrap)
     _pack(log, folder / "data", out)
@@ -147,7 +147,7 @@ async def _committed(bootstrap: str) -> dict[str, dict[str, dict[int, int]]]:
         await client.start()
         try:
             topics: dict[str, dict[int, int]] = {}
-            for topic in TOPICS:
+            for topic in REGISTRY.topics:
                 for number in range(PARTITIONS):
                     offset = await client.committed(TopicPartition(topic.full_name(PREFIX), number))
                     if offset is not None:

@@ -24,8 +24,8 @@ from msgspec import Struct
 from jobs.lab.bench.archive_traffic import PREFIX, Chunk, Size, Traffic
 from jobs.lab.bench.measuring import BenchFailed
 from jobs.shared.progress import Progress
+from models.entities import REGISTRY
 from models.errors import ConfigurationError
-from models.events.topics import ARCHIVED_TOPICS
 from models.policy import IntakePolicy
 from streams.archive.buffer import Buffer
 from streams.archive.catalog import LakePaths, literal
@@ -37,7 +37,7 @@ from streams.archive.schema import TABLES
 from streams.archive.writer import LakeWriter
 from streams.settings.archive import ArchiveSettings
 
-_TOPICS = {topic.name: topic for topic in ARCHIVED_TOPICS}
+_TOPICS = {topic.name: topic for topic in REGISTRY.archived_topics}
 _RAW_TABLES = {
     "turns.v1": "turns",
     "profiles.v1": "profiles",

@@ -18,9 +18,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from jobs.lab.bench.folds import InMemory, time_fold
-from models.entities import TOPIC_OF
+from models.entities import REGISTRY, TOPIC_OF
 from models.events import CommandEvent, DeadLetter, OutputEvent, Position, Role, SessionEnded, Turn
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, TURNS, Topic
+from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.commands import MemoryPartitionFold
 from models.partition.sessions import Arrival
 from models.policy import Policy
@@ -301,7 +301,7 @@ class _Partition:
     def _take(self, event: OutputEvent) -> list[Command]:
         """Append an output where it is archived; a command to be folded is given back."""
         topic = TOPIC_OF[type(event)]
-        if topic not in ARCHIVED_TOPICS or isinstance(event, DeadLetter):
+        if topic not in REGISTRY.archived_topics or isinstance(event, DeadLetter):
             return []
         at_ms = _appended_ms(event.timestamp)
         position = self.put(topic, key_of(event), event, at_ms)

@@ -24,8 +24,8 @@ from jobs.lab.bench.traffic import Traffic, send_all
 from jobs.operate.topics import apply_topics
 from jobs.shared.role_groups import group_of
 from jobs.shared.role_process import RoleProcess
-from models.entities import INDEXED_TOPICS
-from models.events.topics import ARCHIVED_TOPICS, COMMANDS, REQUESTS, TOPICS, TURNS, Topic
+from models.entities import REGISTRY
+from models.events.topics import COMMANDS, REQUESTS, TURNS, Topic
 from streams.kafka.client import admin, consumer, read_to_end
 from streams.settings import Settings
 
@@ -35,8 +35,8 @@ _SOURCES: Mapping[str, tuple[Topic, ...]] = {
     "sessions": (TURNS,),
     "memory": (COMMANDS,),
     "enrich": (REQUESTS,),
-    "index": INDEXED_TOPICS,
-    "archive": ARCHIVED_TOPICS,
+    "index": REGISTRY.indexed_topics,
+    "archive": REGISTRY.archived_topics,
 }
 """Roles that every turn passes, and what each reads."""
 _POLL_S = 1.0
@@ -117,7 +117,7 @@ async def measure(ground: Ground, *, turns: int, say: Say) -> RolesReport:
         seconds=seconds,
         partitions=PARTITIONS,
         roles=costs,
-        topics=[await _topic_cost(settings, topic, turns) for topic in TOPICS],
+        topics=[await _topic_cost(settings, topic, turns) for topic in REGISTRY.topics],
         archive_bytes_per_turn=_bytes_below(ground.home / "archive", ".parquet") / turns,
         index_bytes_per_turn=_bytes_below(ground.home / "vectors") / turns,
         load_average_at_start=ground.load_average,

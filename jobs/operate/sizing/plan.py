@@ -11,7 +11,8 @@ from math import ceil
 
 from msgspec import Struct, field
 
-from models.events.topics import TOPICS, TURNS, Topic
+from models.entities import REGISTRY
+from models.events.topics import TURNS, Topic
 
 KAFKA = "kafka"
 _INDEX_OF_ONE_MACHINE_GB = 50
@@ -169,7 +170,7 @@ def _partitions(workers: int) -> int:
 def _storage(load: Load, cost: Cost) -> tuple[float, float, float]:
     """GB in Kafka with all copies, in the index, and of the archive per day."""
     longer = max(0.0, (load.turn_bytes or cost.turn_bytes) - cost.turn_bytes)
-    kept = sum(cost.topic_bytes.get(topic.name, 0.0) * _kept_days(topic) for topic in TOPICS)
+    kept = sum(cost.topic_bytes.get(topic.name, 0.0) * _kept_days(topic) for topic in REGISTRY.topics)
     kept += longer * cost.text_copies * _kept_days(TURNS)
     stretch = (cost.turn_bytes + longer) / cost.turn_bytes
     index = (cost.index_bytes + longer) * load.index_days

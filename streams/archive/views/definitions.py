@@ -228,7 +228,7 @@ _ELSE: dict[str, str] = {
 }
 
 # fmt: off
-VIEW_NAMES = (
+_FIRST = (
     "turns", "controls", "profiles", "profile_history", "risk_points", "windows", "alert_changes", "alerts",
     "alert_labels", "compactions", "segments", "topic_changes", "topics", "topic_compactions",
     "topic_turns", "episodes", "user_episodes", "fact_changes", "facts", "user_memories", "app_memories",
@@ -240,6 +240,7 @@ VIEW_NAMES = (
     "sessions",
 )
 # fmt: on
+VIEW_NAMES = tuple(dict.fromkeys((*_FIRST, *_OF_EVENTS)))
 """In the order of creation: some read others that stand before them."""
 
 
