@@ -21,9 +21,10 @@ import msgspec
 from msgspec import Struct
 
 from models import events
-from models.entities import entity_key
+from models.entities import REGISTRY, entity_key
 from models.events.base import key_part
 from models.events.erase import EraseScope
+from models.events.fields import named_in
 from models.project.mentions import mentions
 
 TIED_FACTS = ("stored", "updated")
@@ -85,7 +86,7 @@ class Subject(Struct, frozen=True, dict=True):
         kind, _, rest = key.partition(":")
         app, _, rest = rest.partition("/")
         user = rest.partition("/")[0]
-        if kind not in ("user", "app", "project"):
+        if kind not in _KEYED:
             return False
         if kind == "app" and _SLOT.fullmatch(rest):
             user = ""
@@ -152,21 +153,7 @@ def json_forms(name: str) -> tuple[bytes, ...]:
 
 def _sessions(event: Struct) -> Iterator[str]:
     """Sessions that an event names; empty names are none."""
-    if session := getattr(event, "session_id", ""):
-        yield session
-    match event:
-        case events.AppMemoryChanged():
-            yield from event.related_conversations
-        case events.EpisodeCompressed():
-            yield from (part.session_id for part in event.turns)
-        case events.UserMemoryChanged():
-            yield from (part.session_id for part in event.short_term)
-        case events.SpaceSessionErased() | events.VectorsErasureDue() | events.EpisodeRequested():
-            yield from event.session_ids
-        case _ if isinstance(event, _OfProject):
-            yield from mentions(event).sessions
-        case _:
-            pass
+    return iter(mentions(event).sessions) if isinstance(event, _OfProject) else named_in(event, "session")
 
 
 def _users(event: Struct) -> tuple[str, ...]:
@@ -218,6 +205,8 @@ def _spread(event: Struct) -> Iterator[str]:
             pass
 
 
+_KEYED = {kind.name for kind in REGISTRY.kinds if kind.folding}
+"""With what keys of the memory role begin."""
 _SLOT = re.compile(r"memory/\d+")
 """Of an app's own space, what comes behind its key for a memory: no user of this name."""
 _OfSpace = events.SpaceOutput | events.SpaceEvent

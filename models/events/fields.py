@@ -90,6 +90,39 @@ def parts_of(*structs: type[Struct]) -> list[type[Struct]]:
     return list(found)
 
 
+@cache
+def paths_of_names(struct: type[Struct], names: Named) -> tuple[tuple[str, ...], ...]:
+    """Where a structure has names of somebody or something: the ways from field to field that lead there.
+
+    >>> from models.events import EpisodeCompressed
+    >>> paths_of_names(EpisodeCompressed, "session")
+    (('session_id',), ('turns', 'session_id'))
+    """
+    hints = get_type_hints(struct)
+    paths: list[tuple[str, ...]] = []
+    for field, meaning in meaning_of(struct).items():
+        parts = dict.fromkeys(_structs_in(hints[field]))
+        below = (path for part in parts for path in paths_of_names(part, names))
+        paths += [(field,)] if meaning.names == names else [(field, *path) for path in below]
+    return tuple(dict.fromkeys(paths))
+
+
+def named_in(event: Struct, names: Named) -> Iterator[str]:
+    """Names of somebody or something in an event and its parts; empty ones are none."""
+    for path in paths_of_names(type(event), names):
+        yield from _at(event, path)
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _at(each, path)
+    elif value and path:
+        yield from _at(getattr(value, path[0], ""), path[1:])
+    elif value:
+        yield value
+
+
 def _said(hint: Any) -> dict[str, Any]:
     """What an annotation says, that of a field before that of its type."""
     if get_origin(hint) in (Union, UnionType):

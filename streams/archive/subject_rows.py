@@ -18,18 +18,12 @@ import duckdb
 
 from models.erasure import APP_FIELD, TIED_FACTS, Subject
 from models.events import space_key, user_key
-from streams.archive.schema import RAW, SKIPPED, ddl
+from models.events.fields import paths_of_names
+from streams.archive.schema import RAW, SKIPPED, TABLES, Table, ddl
 
 _MEMORIES, _EPISODES, _VALUES, _ITEMS = "erased_memories", "erased_episodes", "erased_values", "erased_items"
 _SESSIONS = "$sessions::VARCHAR[]"
 _SPACE_USER = "CASE WHEN space = 'user' THEN user_id ELSE '' END"
-
-_LISTED_SESSIONS = {
-    "memories": "related_conversations",
-    "user_episodes": "[part.session_id for part in turns]",
-    "user_memories": "[part.session_id for part in short_term]",
-}
-"""Table → sessions that its rows name beside `session_id`."""
 
 _TIED = {
     "memories": f"(app_id, {_SPACE_USER}, memory_id) IN (FROM temp.{_MEMORIES})",
@@ -116,10 +110,10 @@ class SubjectRows:
         ways = []
         if "session_id" in columns:
             ways.append(f"session_id IN (SELECT unnest({_SESSIONS}))")
-        if table in _LISTED_SESSIONS:
-            ways.append(f"list_has_any({_LISTED_SESSIONS[table]}, {_SESSIONS})")
         if "mentioned_sessions" in columns:
             ways.append(f"list_has_any(mentioned_sessions, {_SESSIONS})")
+        else:
+            ways += [f"list_has_any({listed}, {_SESSIONS})" for listed in _listed_sessions(TABLES[table])]
         if "app_id" in columns and self._subject.scope != "session":
             ways.append(self._by_name(columns))
         return f"coalesce({' OR '.join(ways) or 'false'}, false)"
@@ -151,6 +145,19 @@ class SubjectRows:
             'list_bool_or(["key"::VARCHAR = k::VARCHAR OR starts_with("key"::VARCHAR, k::VARCHAR || \'/\') '
             "for k in $keys::BLOB[]])"
         )
+
+
+def _listed_sessions(table: Table) -> list[str]:
+    """Lists of sessions that rows name beside `session_id`, as SQL.
+
+    >>> from streams.archive.schema import TABLES
+    >>> [*_listed_sessions(TABLES["memories"]), *_listed_sessions(TABLES["user_episodes"])]
+    ['related_conversations', '[part.session_id for part in turns]']
+    """
+    lists = {column.name for column in table.columns if column.type.sql.endswith("[]")}
+    paths = dict.fromkeys(path for event in table.carries for path in paths_of_names(event, "session"))
+    found = (path for path in paths if path[0] in lists)
+    return [field if not parts else f"[part.{'.'.join(parts)} for part in {field}]" for field, *parts in found]
 
 
 def _holds(needles: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from models.entities import REGISTRY
 from models.erasure import Subject
 from models.errors import ConfigurationError
-from models.events.app import space_key
 from models.events.base import name_of_part
 from models.events.erase import (
     EraseRequested,
@@ -26,8 +26,7 @@ from models.events.erase import (
     UserErasure,
     UserSessionErased,
 )
-from models.events.project import project_key
-from models.events.user import user_key
+from models.events.registry import EntityKind
 
 SESSIONS_AT_ONCE = 1_000
 """In one `SpaceSessionErased` or `ProjectSessionErased`."""
@@ -35,6 +34,8 @@ SESSIONS_AT_ONCE = 1_000
 
 OfMemory = UserErasure | SpaceErasure | ProjectErasure
 """What tells the memory role to forget."""
+_OF_USERS, _OF_SPACES, _OF_PROJECTS = (REGISTRY.kinds_of[each] for each in (UserErased, SpaceErased, ProjectErased))
+"""Kinds of which a whole entity goes with a user, a space or a project."""
 _PROJECT = "project:"
 
 
@@ -97,8 +98,10 @@ class Concerned(Struct):
     @property
     def touched(self) -> set[str]:
         """Keys of users, spaces and projects that hold something of the subject, wholly or in part; see `root_of`."""
-        parts = {user_key(*user) for user in self.users} | {project_key(*project) for project in self.projects}
-        parts |= {space_key(*user) for user in self.users} | {space_key(user.app_id) for user in self.users}
+        users = self.users
+        parts = {kind.key(user) for kind in (*_OF_USERS, *_OF_SPACES) for user in users}
+        parts |= {kind.key(User(user.app_id, "")) for kind in _OF_SPACES for user in users}
+        parts |= {kind.key(project) for kind in _OF_PROJECTS for project in self.projects}
         return parts | self.entities
 
 
@@ -134,8 +137,8 @@ def of_users(request: EraseRequested, concerned: Concerned, subject: Subject, no
     Nothing for somebody of whom nothing is known: a second erasure leaves no new traces of its own.
     """
     whole = {user for user in concerned.users if subject.is_user(*user)}
-    whole |= {_user_of(key) for key in concerned.entities if key.startswith("user:")}
-    spaces = whole | {_user_of(key) for key in concerned.entities if key.startswith("app:")}
+    whole |= set(map(_user_of, _keys_of(_OF_USERS, concerned)))
+    spaces = whole | set(map(_user_of, _keys_of(_OF_SPACES, concerned)))
     if request.scope == "app" and spaces:
         spaces.add(User(request.app_id, ""))
     about = {"timestamp": now, "request_id": request.request_id}
@@ -178,7 +181,7 @@ def _of_parts(
 
 def _of_projects(request: EraseRequested, concerned: Concerned, now: datetime) -> Iterator[ProjectErasure]:
     """A project is wholly the subject's if its app is."""
-    whole = {Project(*_names_in(root_of(key))) for key in concerned.entities if key.startswith(_PROJECT)}
+    whole = {Project(*_names_in(root_of(key))) for key in _keys_of(_OF_PROJECTS, concerned)}
     if request.scope == "app":
         whole |= {project for project in concerned.projects if project.app_id == request.app_id}
     for app_id, project_id in sorted(whole):
@@ -188,6 +191,12 @@ def _of_projects(request: EraseRequested, concerned: Concerned, now: datetime) -
             yield ProjectSessionErased(
                 app_id=app_id, project_id=project_id, timestamp=now, session_ids=chunk, request_id=request.request_id
             )
+
+
+def _keys_of(kinds: Sequence[EntityKind], concerned: Concerned) -> list[str]:
+    """Keys of wholly concerned entities of some kinds."""
+    names = {kind.name for kind in kinds}
+    return [key for key in concerned.entities if key.partition(":")[0] in names]
 
 
 def root_of(key: str) -> str:

@@ -19,7 +19,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-import numpy as np
 from msgspec.structs import replace
 
 from models.entities import owner_of
@@ -67,7 +66,7 @@ class AppMemories:
 
     async def add_standings(self, events: Sequence[tuple[AppMemoriesChanged, int]]) -> None:
         """Note how far spaces are. Call it after their memories: who waits for it will read them."""
-        await SPACES.write(self._store, events, np.zeros((len(events), self._embedder.dim), dtype=np.float32))
+        await SPACES.note(self._store, self._embedder.dim, events)
 
     # --- reading
 

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
-import msgspec
+from msgspec import Struct
 
-from models.entities import entity_key, owner_of
+from models.entities import REGISTRY, entity_key, owner_of
 from models.events import (
     AppMemoriesChanged,
     AppMemoryChanged,
-    ConversationChunk,
     EpisodeCompressed,
     FactChanged,
-    PendingFact,
     ProjectChanged,
-    ProjectConversation,
     ProjectEpisode,
     ProjectItem,
     ProjectItemChanged,
     ProjectMemory,
-    SessionTurns,
     TopicChanged,
     Turn,
     UserMemoryChanged,
 )
 from models.retrieval.lexical import date_words
 from models.retrieval.relevance import Findable, searched_text, told_text
-from streams.index.event_points import Collection, Payload, milliseconds, point_key
+from streams.index.event_points import Collection, milliseconds, point_key
 from streams.inference.intake import topic_text
 from streams.ports import PayloadValue
 
@@ -86,14 +83,6 @@ def _dated(time: datetime, *said: str) -> str:
     return " ".join([*said, date_words(time)])
 
 
-def _sessions_of_turns(field: str) -> Callable[[Payload], list[str]]:
-    return lambda payload: [run.session_id for run in msgspec.json.decode(str(payload[field]), type=list[SessionTurns])]
-
-
-def _sessions_of_memory(payload: Payload) -> list[str]:
-    return [str(payload["session_id"]), *msgspec.json.decode(str(payload["related_conversations"]), type=list[str])]
-
-
 def permille(ratio: float) -> int:
     """A ratio as an integer, which every store compares exactly."""
     return round(ratio * 1_000_000) // 1_000
@@ -124,7 +113,6 @@ EPISODES = Collection(
     without=("embedding",),
     text=lambda episode: episode.summary,  # where none of its turns is at hand
     words=lambda episode: _dated(episode.started_at, episode.summary, *episode.key_topics),
-    names=_sessions_of_turns("turns"),
     erased_by=("user_id", "app_id", "turn"),
 )
 FACTS = Collection(
@@ -139,7 +127,6 @@ USERS = Collection(
     UserMemoryChanged,
     filters={"event_time_ms": lambda user: milliseconds(user.timestamp)},
     without=("session_id",),
-    names=_sessions_of_turns("short_term"),
     erased_by=("user_id", "app_id"),
 )
 MEMORIES = Collection(
@@ -155,7 +142,6 @@ MEMORIES = Collection(
     missing={"active": True, "cause": "created"},
     text=lambda memory: memory.content,
     words=lambda memory: _dated(memory.created_at, memory.content, *memory.tags),
-    names=_sessions_of_memory,
     erased_by=("owner_key",),
 )
 SPACES = Collection("spaces", AppMemoriesChanged, filters={"user_id": owner_of}, without=("session_id",))
@@ -182,25 +168,6 @@ def _item_words(event: ProjectItemChanged) -> str:
     return f"{searched_text(item)}\n{date_words(day)}"
 
 
-def _sessions_of_item(payload: Payload) -> list[str]:
-    """Where an item was said. What went names none, nor does how far a project is."""
-    if payload["owner_key"] == STANDINGS:
-        return []
-    event = PROJECT_ITEMS.event_of(payload)
-    match item_of(event):
-        case ProjectMemory() as memory:
-            named = [source.conversation_id for source in memory.sources]
-        case ProjectEpisode() | ConversationChunk() as part:
-            named = [part.conversation_id]
-        case ProjectConversation() as conversation:
-            named = [conversation.id]
-        case PendingFact() as fact:
-            named = [fact.source.conversation_id]
-        case _:
-            named = []
-    return [event.session_id, *named]
-
-
 def _importance(event: ProjectItemChanged) -> PayloadValue:
     match item_of(event):
         case ProjectMemory(importance=ratio) | ProjectEpisode(significance=ratio):
@@ -222,8 +189,8 @@ PROJECT_ITEMS = Collection(
     kept_as={"user_id": "said_by"},  # a project is nobody's own: who is forgotten is found by the sessions
     text=item_text,
     words=_item_words,
-    names=_sessions_of_item,
     erased_by=("app_id", "owner_key", "kind", "slot"),
+    aside=lambda payload: payload["owner_key"] == STANDINGS,
 )
 """What went stays as a point without text and without names (`active` 0), so that readers who hold a view of the
 project hear of it; it goes when its slot is taken."""
@@ -237,7 +204,14 @@ PROJECTS = Collection(
 )
 """… how far each project is."""
 
+OF_EVENTS: Mapping[type[Struct], Collection[Any]] = {
+    each.event: Collection(each.index.collection, each.event, erased_by=each.index.erased_by)
+    for each in REGISTRY.emits.values()
+    if each.index is not None and each.index.erased_by is not None
+}
+"""Of events of which the registry says all that there is to say: whose they are finds them, and nothing else."""
+_OWN = (TURNS, TOPICS, EPISODES, FACTS, USERS, MEMORIES, SPACES, PROJECT_ITEMS, PROJECT_PARTS)
 COLLECTIONS: Mapping[str, Collection[Any]] = {
-    each.name: each for each in (TURNS, TOPICS, EPISODES, FACTS, USERS, MEMORIES, SPACES, PROJECT_ITEMS, PROJECT_PARTS)
+    each.name: each for each in chain[Collection[Any]](_OWN, OF_EVENTS.values())
 }
 """By name, in the order in which they are copied: episodes are embedded by turns."""

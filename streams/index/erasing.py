@@ -2,14 +2,8 @@
 
 What names the user or app goes, and what names one of the sessions, whoever's it is (`models.erasure.Subject.names`):
 
-| collection | names a session if |
-|---|---|
-| turns, topics, facts | they are of it |
-| episodes | one of their turns is of it |
-| users | a turn at hand is of it |
-| memories | they were made of it or tied to it; then they go in other apps' names too |
-| spaces | never |
-| project_items, projects | they were said there; how far a project is names none |
+Which sessions a point names, its event says: every field with the name of a session, in its parts too. How far a
+project is names none. A memory goes in other apps' names too.
 
 Collections of all generations are gone through, whichever serves.
 """
@@ -19,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from models.events.erase import ErasedStore, VectorsErasureDue
-from streams.index.collections import COLLECTIONS, FACTS, MEMORIES, TOPICS, TURNS
+from streams.index.collections import COLLECTIONS, MEMORIES
 from streams.index.generations import GenerationStore
 from streams.index.reindex import PAGE_POINTS
 from streams.ports import Condition, VectorStore
@@ -84,14 +78,14 @@ class VectorErasing:
 
     async def _naming(self, collection: str, base: str, due: VectorsErasureDue) -> list[Where]:
         """One condition for each point that names one of the sessions."""
-        sessions_of, fields = COLLECTIONS[base].names, COLLECTIONS[base].erased_by
-        if sessions_of is None or not due.session_ids:
+        points = COLLECTIONS[base]
+        if not points.erased_by or not due.session_ids:
             return []
         sessions, found, after, more = frozenset(due.session_ids), list[Where](), "", True
         while more:
             stored, after = await self._store.page(collection, after, PAGE_POINTS)
-            payloads = [point.payload for point in stored if not sessions.isdisjoint(sessions_of(point.payload))]
-            found += [{field: payload[field] for field in fields} for payload in payloads]
+            payloads = [point.payload for point in stored if not sessions.isdisjoint(points.sessions(point.payload))]
+            found += [{field: payload[field] for field in points.erased_by} for payload in payloads]
             more = bool(after)
         return found
 
@@ -104,7 +98,7 @@ def _conditions(base: str, due: VectorsErasureDue) -> Iterator[Where]:
             yield {"owner_app_id": due.app_id}
     if due.scope == "user":
         yield {"user_id": due.user_id, "app_id": due.app_id} if due.app_id else {"user_id": due.user_id}
-    if base in (TURNS.name, TOPICS.name, FACTS.name):
+    if COLLECTIONS[base].by_session:
         ids = sorted(set(due.session_ids))
         for start in range(0, len(ids), _SESSIONS_AT_ONCE):
             yield {"session_id": tuple(ids[start : start + _SESSIONS_AT_ONCE])}

@@ -25,10 +25,12 @@ from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Struct, inspect
 from msgspec.structs import fields
 
 from models.events import OutputEvent
+from models.events.fields import named_in
 from models.retrieval.lexical import document_vector
 from models.wire.envelope import key_of
 from streams.ports import Condition, Embedder, PayloadValue, Point, Vectors, VectorStore
@@ -145,8 +147,9 @@ class Collection(Generic[_Event]):
         missing: What is read of fields that are not there and of which nothing is empty.
         text: What an event is embedded by; None: its vector is zero.
         words: What it is found by beside its meaning; None for nothing.
-        names: Sessions that a point names where no condition can tell; None: conditions can, or it names none.
-        erased_by: Fields of the payload by which such a point is removed.
+        erased_by: Fields of the payload by which a point is removed that names an erased session; none: its own session
+            is all that it names, see `by_session`.
+        aside: Whether a payload is no such event, and names nobody; None: all are.
     """
 
     name: str
@@ -158,8 +161,8 @@ class Collection(Generic[_Event]):
     missing: Mapping[str, PayloadValue] = field(default_factory=dict)
     text: Callable[[Any], str] | None = None
     words: Callable[[Any], str] | None = None
-    names: Callable[[Payload], Iterable[str]] | None = None
     erased_by: tuple[str, ...] = ()
+    aside: Callable[[Payload], bool] | None = None
 
     def point(
         self, event: Struct, offset: int | None, vector: Vectors, *, key: str = "", told: Payload | None = None
@@ -198,10 +201,24 @@ class Collection(Generic[_Event]):
             given[name] = self._missing(name, payload)
         return msgspec.convert(given, self.event)
 
+    @property
+    def by_session(self) -> bool:
+        """Whether points are filed under the one session that they name."""
+        return not self.erased_by and "session_id" in self.event.__struct_fields__ and "session_id" not in self.without
+
+    def sessions(self, payload: Payload) -> Iterator[str]:
+        """Sessions that a point names."""
+        if self.aside is None or not self.aside(payload):
+            yield from named_in(self.event_of(payload), "session")
+
     async def write(self, store: VectorStore, events: Iterable[tuple[Struct, int]], vectors: Iterable[Vectors]) -> None:
         """Write points of events, each with the offset of its record and a vector `(dim,)`; durable on return."""
         if points := [self.point(*event, vector) for event, vector in zip(events, vectors, strict=True)]:
             await store.upsert(self.name, points)
+
+    async def note(self, store: VectorStore, dim: int, events: Sequence[tuple[Struct, int]]) -> None:
+        """Write points of events that nobody looks for by likeness: their vectors `(dim,)` are zero."""
+        await self.write(store, events, np.zeros((len(events), dim), dtype=np.float32))
 
     async def latest(self, store: VectorStore, where: Where, limit: int, *, by: str = "event_offset") -> list[_Event]:
         """Events of the matching points with the highest integer field `by`, highest first."""

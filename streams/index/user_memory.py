@@ -86,7 +86,7 @@ class UserMemory:
 
     async def add_standings(self, events: Sequence[tuple[UserMemoryChanged, int]]) -> None:
         """Note how far users are. Call it after their facts: who waits for it will read them."""
-        await USERS.write(self._store, events, np.zeros((len(events), self._embedder.dim), dtype=np.float32))
+        await USERS.note(self._store, self._embedder.dim, events)
 
     async def _vectors(self, events: Sequence[EpisodeCompressed]) -> list[Vectors]:
         ready = [self._ready(event) for event in events]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from aiokafka.structs import ConsumerRecord
 
+from models.entities import TOPIC_OF
 from models.events import (
     AppMemoriesChanged,
     AppMemoryChanged,
@@ -24,6 +25,7 @@ from models.events import (
 from models.events.topics import FACTS, MEMORIES, PROJECTS, USER_EPISODES, Topic
 from models.policy import Policy
 from streams.index.app_memory import AppMemories
+from streams.index.collections import OF_EVENTS
 from streams.index.latest import latest_of
 from streams.index.project_memory import ProjectMemories
 from streams.index.user_memory import UserMemory
@@ -59,6 +61,10 @@ def writes_of(store: VectorStore, embedder: Embedder, policy: Policy) -> tuple[W
         Write(RESTING, FACTS, (UserMemoryChanged,), users.add_standings),
         Write(RESTING, MEMORIES, (AppMemoriesChanged,), apps.add_standings),
         Write(RESTING, PROJECTS, (ProjectChanged,), projects.add_standings),
+        *(
+            Write(RESTED_ON, TOPIC_OF[event], (event,), partial(points.note, store, embedder.dim))
+            for event, points in OF_EVENTS.items()
+        ),
     )
 
 
