@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+from inspect import cleandoc
 from typing import NamedTuple
+
+from models.entities import REGISTRY
 
 
 class ViewMeaning(NamedTuple):
@@ -136,3 +139,10 @@ VIEW_MEANINGS: dict[str, ViewMeaning] = {
     )
 }
 # fmt: on
+VIEW_MEANINGS |= {
+    name: _newest(name, " ".join(view.by), " ".join(("timestamp", *view.by)), cleandoc(str(emits.event.__doc__)))
+    for emits in REGISTRY.emits.values()
+    for name, view in emits.views.items()
+    if name not in VIEW_MEANINGS
+}
+"""View → what it is for; one that stands above under no name says what its event says."""

@@ -13,6 +13,7 @@ import typer
 
 from jobs.cli import examples
 from models.errors import ConfigurationError, StoreUnavailable
+from streams.api.listed import LISTINGS
 from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.reading import ProjectReader
 from streams.api.users.reading import MemoryReader
@@ -58,7 +59,8 @@ async def _serve(url: str, token: str | None) -> None:
     from streams.api.mcp.tools import AskedMemory
 
     async with client_of(url, token) as client:
-        asked = AskedMemory(remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectDeeds, client))
+        memories = remote(MemoryReader, client), remote(ProjectReader, client), remote(ProjectDeeds, client)
+        asked = AskedMemory(*memories, [remote(each, client) for each in LISTINGS])
         server = memory_server(asked)
         async with stdio_server() as (read_stream, write_stream):
             await server.run(read_stream, write_stream, server.create_initialization_options())

@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from jobs.replay.index_read import read_index, read_projects, read_users
 from jobs.shared.log_read import Extent, State, changelog_reader, log_extent, read_outputs
 from jobs.shared.role_groups import role_groups
+from models.entities import REGISTRY, TOPIC_OF
 from models.errors import ConfigurationError, StoreUnavailable, TurntideError
-from models.events import ConversationEnded, ProjectConversationEnded, ProjectTurnAdded, UserTurnAdded
 from models.events.topics import COMMANDS, TURNS, Topic
 from models.partition.sessions import folded_offset
 from models.policy import Policy
@@ -41,26 +42,8 @@ from streams.oracle.tiers import ANSWERS, compare_answers, compare_tiers, states
 from streams.settings import Settings
 from streams.wiring import policy_of, scorer_of, stream_embedder_of
 
-_IDS = {
-    "profiles.v1": "SELECT id FROM profile_history",
-    "windows.v1": "SELECT id FROM raw.windows",
-    "alerts.v1": "SELECT id FROM alert_changes",
-    "compactions.v1": "SELECT id FROM compactions",
-    "conversation-topics.v1": "SELECT id FROM topic_changes",
-    "episodes.v1": "SELECT id FROM episodes",
-    "commands.v1": f"SELECT id FROM raw.commands WHERE type IN {tag_of(UserTurnAdded), tag_of(ConversationEnded)} "
-    "UNION SELECT id FROM raw.project_commands "
-    f"WHERE type IN {tag_of(ProjectTurnAdded), tag_of(ProjectConversationEnded)}",
-    "facts.v1": "SELECT id FROM fact_changes UNION SELECT id FROM raw.user_memories",
-    "user-episodes.v1": "SELECT id FROM user_episodes",
-    "memories.v1": "SELECT id FROM app_memory_changes UNION SELECT id FROM raw.memory_spaces",
-    "projects.v1": "SELECT id FROM project_changes UNION SELECT id FROM project_history",
-    "memory-events.v1": "SELECT id FROM app_memory_compactions UNION SELECT id FROM app_memory_skips "
-    "UNION SELECT id FROM app_memory_audit UNION SELECT id FROM project_consolidations "
-    "UNION SELECT id FROM project_audit",
-    "dead-letters.v1": "SELECT id FROM dead_letters",
-}
-"""Output topic → its ids in the archive."""
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 def read_archive(settings: Settings) -> Archived:
@@ -80,7 +63,7 @@ def read_archive(settings: Settings) -> Archived:
         turns = lake.execute("SELECT session_id, turn FROM turns").fetchall()
         doubled = lake.execute("SELECT count(*) - count(DISTINCT (kafka_partition, kafka_offset)) FROM raw.turns")
         ((doubled_rows,),) = doubled.fetchall()
-        ids = {name: {str(row[0]) for row in lake.execute(query).fetchall()} for name, query in _IDS.items()}
+        ids = _ids_in(lake)
         ((refused,),) = lake.execute(
             "SELECT coalesce(sum(last_offset - first_offset + 1), 0)::BIGINT FROM raw.skipped "
             "WHERE topic = ? AND reason NOT IN (?, ?, ?, ?)",
@@ -90,6 +73,19 @@ def read_archive(settings: Settings) -> Archived:
         lake.execute("ROLLBACK")
     compacted = {str(topic).removeprefix(f"{prefix}.") for (topic,) in absent}
     return Archived(turns=turns, doubled_rows=doubled_rows, ids=ids, refused=refused, compacted=compacted)
+
+
+def _ids_in(lake: DuckDBPyConnection) -> dict[str, set[str]]:
+    """Output topic → its ids in the archive."""
+    from streams.archive.schema import TABLE_OF
+
+    ids: dict[str, set[str]] = {}
+    for event, table in TABLE_OF.items():
+        if event in REGISTRY.emits and "id" in event.__struct_fields__:
+            of_event = f" WHERE type = '{tag_of(event)}'" if len(table.carries) > 1 else ""
+            found = lake.execute(f"SELECT id FROM raw.{table.name}{of_event}").fetchall()
+            ids.setdefault(TOPIC_OF[event].name, set()).update(str(each) for (each,) in found)
+    return ids
 
 
 __all__ = ["LogGrows", "Settled", "State", "settle"]

@@ -53,7 +53,7 @@ class Listed(Struct, frozen=True):
     """A question for events of the index by whose they are, over HTTP and MCP, latest first.
 
     Attributes:
-        path: Of the route, with a parameter for each field by which it is asked: `/v1/users/{user_id:path}/visits`.
+        path: Of the route, with a parameter for each field by which it is asked: `/users/{user_id:path}/visits`.
         operation: Names the route and the tool: `list_user_visits`.
         about: What is answered, in a sentence.
     """

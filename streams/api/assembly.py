@@ -5,6 +5,7 @@ Whoever serves memory makes it here: the readers below never get the store itsel
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from streams.api.apps.routes import AppMemoryAdmin
 from streams.api.apps.statistics import AppStatistics
 from streams.api.commands import SpaceCommands, project_commands
 from streams.api.erase.routes import Erasures
+from streams.api.listed import LISTINGS, Listing
 from streams.api.live.service import LivePage
 from streams.api.projects.accesses import AccessRecorder
 from streams.api.projects.commands import ProjectDeeds
@@ -105,13 +107,16 @@ def memory_api(
     projects, accesses = ProjectMemories(scoped, embedder, policy.projects, reads=reads), AccessRecorder(commands)
     project_reader = ProjectReader(projects, turns, accesses, policy.projects, tokens=token_counter(http.token_counter))
     deeds = ProjectDeeds(project_reader, project_commands(commands, projects))
+    listings = [each(scoped) for each in LISTINGS]
     routes = (
-        *served_routes(reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)),
+        *served_routes(
+            *listings, reader, SessionReader(turns, topic_prefix=topic_prefix), TopicReader(topics, policy.topics)
+        ),
         *project_routes(project_reader, deeds),
         *admin_routes(apps, policy.apps, commands, erasures),
         *(() if live is None else live.routes(scoped, turns, topics, users, search)),
     )
-    tools = _tools(reader, project_reader, deeds, http)
+    tools = _tools(http, reader, project_reader, deeds, listings)
     noting = () if audit is None else (audit,)  # closed last: what the others still do is noted
     watched = () if live is None else (live,)
     return MemoryApi(routes, (*noting, *tools, accesses, *watched), reader)
@@ -126,7 +131,7 @@ def admin_routes(
 
 
 def _tools(
-    reader: MemoryReader, projects: ProjectReader, deeds: ProjectDeeds, http: HttpSettings
+    http: HttpSettings, reader: MemoryReader, projects: ProjectReader, deeds: ProjectDeeds, listings: Sequence[Listing]
 ) -> tuple[Endpoint, ...]:
     if not http.mcp:
         return ()
@@ -136,5 +141,5 @@ def _tools(
     from streams.api.mcp.server import McpEndpoint  # noqa: PLC0415 - extra `mcp`, and it takes a second to import
     from streams.api.mcp.tools import AskedMemory  # noqa: PLC0415 - likewise
 
-    memory = AskedMemory(reader, projects, deeds)
+    memory = AskedMemory(reader, projects, deeds, listings)
     return (McpEndpoint(memory, loopback=is_loopback(http.host), max_body_bytes=http.max_body_bytes),)

@@ -8,53 +8,34 @@ from typing import Any
 
 import msgspec
 
-from models.entities import KINDS, OTHERS, REGISTRY, TOPIC_OF, entity_key
-from models.events.base import Output, Position
-from models.events.registry import Emits, EntityKind, Registry, count
-from models.events.topics import COMMANDS, FACTS
-from models.events.user import UserCommand
+from models.entities import KINDS, OTHERS, REGISTRY, TOPIC_OF, USER, entity_key
+from models.events.base import Position
+from models.events.erase import UserErased
+from models.events.registry import Registry
+from models.events.topics import COMMANDS, TOPICS
 from models.metrics import METRIC_OF
 from models.partition.commands import FOLDS
 from models.wire.envelope import schema_of
 from streams.archive.schema import TABLES
 from streams.archive.views.definitions import VIEW_NAMES
+from tests.new_layer import GREETINGS, GREETINGS_TOPIC, GreetingsCounted
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "contracts" / "examples"
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-class Greeted(UserCommand, frozen=True, kw_only=True, tag="greeted", gc=False):
-    """Somebody said hello."""
-
-
-class GreetingsCounted(Output, frozen=True, kw_only=True, tag="greetings_counted"):
-    """How often a user did."""
-
-    times: int
-
-
-GREETINGS = EntityKind(
-    name="greetings",
-    key=lambda event: f"greetings:{event.user_id}",
-    source=COMMANDS,
-    accepts=(Greeted,),
-    erased_by=(),
-    emits=(Emits(GreetingsCounted, FACTS, slot=lambda _: "/times", counts=(count("greetings", "times"),)),),
-)
-
-
 def test_another_kind_is_found_everywhere() -> None:
-    """On its topics, behind those that were there, by its key, and in its counter."""
-    registry = Registry((*KINDS, GREETINGS), OTHERS, REGISTRY.topics)
-    said: Any = {"app_id": "a", "user_id": "u", "timestamp": AT}
-    emitted = GreetingsCounted(id="i", session_id="", source=Position("t", 0, 0), times=2, **said)
+    """On its topics, by its key; what it takes in is still another's too, and those of others are as they were."""
+    registry = Registry((*KINDS, GREETINGS), OTHERS, TOPICS)
+    erased: Any = UserErased(app_id="a", user_id="u", timestamp=AT, request_id="r")
 
-    assert (*REGISTRY.carried_by(FACTS), GreetingsCounted) == registry.carried_by(FACTS)
-    assert set(registry.carried_by(COMMANDS)) - set(REGISTRY.carried_by(COMMANDS)) == {Greeted}
-    assert (registry.topic_of[Greeted], registry.topic_of[GreetingsCounted]) == (COMMANDS, FACTS)
-    assert registry.kind_of[Greeted].key(Greeted(**said)) == "greetings:u"
-    assert [("greetings", 1, {"times": "2"})] == registry.counted(emitted)
-    assert Greeted not in TOPIC_OF
+    assert registry.carried_by(GREETINGS_TOPIC) == (GreetingsCounted,)
+    assert registry.topics == (*REGISTRY.topics, GREETINGS_TOPIC)
+    assert set(registry.indexed_topics) - set(REGISTRY.indexed_topics) == {GREETINGS_TOPIC}
+    assert registry.kinds_of[UserErased] == (USER, GREETINGS)
+    assert [kind.key(erased) for kind in registry.kinds_of[UserErased]] == ["user:a/u", "greetings:a/u"]
+    assert registry.kind_of[UserErased] is USER
+    assert GreetingsCounted not in TOPIC_OF
 
 
 def test_what_is_named_is_there() -> None:

@@ -5,14 +5,16 @@ What a tool takes are fields of the route's own parameters and body, with their 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from mcp.types import Tool, ToolAnnotations
 from msgspec import Meta, Struct, structs
 
+from models.events.base import Output
 from models.retrieval.token_budget import TokenBudget
+from streams.api.listed import LISTINGS, Listing
 from streams.api.projects.command_messages import AddMemory
 from streams.api.projects.commands import ProjectDeeds
 from streams.api.projects.messages import BudgetOverrides, BuildContext, FoundItem, SearchProject
@@ -29,7 +31,7 @@ from streams.api.users.messages import (
 )
 from streams.api.users.reading import MemoryReader
 from streams.http.problems import undecodable
-from streams.http.route import Accepted
+from streams.http.route import Accepted, routes_of
 
 SHOWN_CHARS = 2_000
 """Characters of a turn that a search shows: a model's context is what is scarce."""
@@ -103,11 +105,13 @@ class AskedMemory(NamedTuple):
     users: MemoryReader
     projects: ProjectReader
     deeds: ProjectDeeds
+    listings: Sequence[Any] = ()
+    """Of `streams.api.listed.LISTINGS`, in their order."""
 
 
 def tools_of(memory: AskedMemory) -> list[ServedTool]:
     """Every tool."""
-    users, projects, deeds = memory
+    users, projects, deeds, listings = memory
 
     async def search_memory(asked: Any) -> Told:
         # One after the other: a store that serves one request at a time gains nothing from two.
@@ -150,7 +154,23 @@ def tools_of(memory: AskedMemory) -> list[ServedTool]:
         _served("Get project context", ProjectContextArguments, ToldContext, project_context),
         _served("Search project", SearchProjectArguments, ToldItems, search_project),
         _served("Add project memory", AddProjectMemoryArguments, ToldDeed, add_project_memory, reads=False),
+        *map(_listed, LISTINGS, listings),
     ]
+
+
+def _listed(kind: type[Listing], listing: Any) -> ServedTool:
+    """The tool of a listing: what each event says beside what all outputs say."""
+    event, (route,) = kind.emits.event, routes_of(kind)
+    gives = msgspec.defstruct(f"{kind.__name__}Told", [("results", list[event])], frozen=True)  # type: ignore[valid-type]
+    own = [name for name in event.__struct_fields__ if name not in Output.__struct_fields__]
+
+    async def answer(asked: Any) -> Told:
+        found = await getattr(listing, route.operation)(asked)
+        lines = [", ".join(f"{name}: {getattr(each, name)}" for name in own) for each in found]
+        return Told("\n".join(f"- {line}" for line in lines) or _NOTHING, gives(found))
+
+    answer.__name__ = route.operation
+    return _served(route.operation.replace("_", " ").capitalize(), kind.takes, gives, answer)
 
 
 def _taken(name: str, doc: str, *sources: tuple[type[Struct], str], **changed: Any) -> type[Struct]:

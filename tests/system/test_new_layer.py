@@ -1,0 +1,177 @@
+"""A memory layer of one file (`tests/new_layer.py`): found wherever memory is found, and erased with its user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import msgspec
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from jobs.shared.role_process import RoleProcess, environment_of
+from jobs.shared.sending import send_to_turns
+from models.events import Role, Turn
+from models.wire.codec import encode
+from streams.archive.catalog import open_reader, paths_of
+from streams.kafka.client import read_to_end
+from streams.kafka.producer import Record
+from streams.settings import KafkaSettings, Settings
+from tests import new_layer
+from tests.fault_driver import until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.system, pytest.mark.timeout(300)]
+
+ROLES = ("sessions", "memory", "index", "archive")
+SAID = ("Hello, where is my parcel?", "And what does it weigh?", "Good morning! Is it there?")
+COUNTED = {"anna/shop": 2, "anna/travel": 2, "bert/shop": 2}
+"""Greetings by user and app."""
+
+
+class LayeredRole(RoleProcess):
+    """A role that knows the layer."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-m", new_layer.__name__, "worker", self.role, "--exit-with-parent"]
+
+
+@pytest.fixture
+def settings(kafka: str, topic_prefix: str, tmp_path: Path) -> Settings:
+    """Topics and stores of its own."""
+    return Settings(kafka=KafkaSettings(bootstrap=kafka, partitions=2), topic_prefix=topic_prefix, data_dir=tmp_path)
+
+
+def turntide(settings: Settings, *arguments: str, **more: str) -> str:
+    """What a command prints that knows the layer."""
+    command = [sys.executable, "-m", new_layer.__name__, *arguments]
+    environment = {**os.environ, **environment_of(settings), **more}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert ended.returncode == 0, (arguments, ended.stdout, ended.stderr)
+    return ended.stdout
+
+
+def turns() -> Iterator[Turn]:
+    """A conversation of each user in each app, begun with a greeting, and with another one in it."""
+    began = datetime.now(UTC) - timedelta(hours=1)
+    for user, app in (name.split("/") for name in COUNTED):
+        for number, content in enumerate(SAID):
+            yield Turn(
+                session_id=f"{user}-{app}",
+                user_id=user,
+                app_id=app,
+                turn=number,
+                role=Role.USER,
+                content=content,
+                timestamp=began + timedelta(seconds=number),
+            )
+
+
+@asynccontextmanager
+async def working(settings: Settings, folder: Path) -> AsyncIterator[str]:
+    """All roles that the layer passes through; gives where the index answers."""
+    eager = {"TURNTIDE_ARCHIVE__FLUSH_AGE": "PT0.2S"}
+    roles = {each: LayeredRole(each, settings, log=folder / f"{each}.log", extra_environment=eager) for each in ROLES}
+    try:
+        for role in roles.values():
+            role.start()
+        await asyncio.gather(*(role.ready() for role in roles.values()))
+        yield roles["index"].url
+    finally:
+        await asyncio.gather(*(asyncio.to_thread(role.stop) for role in roles.values()))
+
+
+async def on_topic(settings: Settings) -> dict[str, int]:
+    """The last value of each key on the layer's own topic."""
+    topic, last = new_layer.GREETINGS_TOPIC.full_name(settings.topic_prefix), dict[bytes, bytes | None]()
+    async for record in read_to_end(settings.kafka, topic):
+        last[record.key] = record.value
+    events = [msgspec.json.decode(value, type=new_layer.GreetingsCounted) for value in last.values() if value]
+    return {f"{event.user_id}/{event.app_id}": event.greetings for event in events}
+
+
+async def in_archive(settings: Settings) -> dict[str, int]:
+    """As an analyst asks for it; nothing before there is an archive."""
+    if not paths_of(settings).catalog.exists():
+        return {}
+    with closing(open_reader(paths_of(settings))) as lake:
+        rows = lake.execute("SELECT user_id, app_id, greetings FROM greetings").fetchall()
+    return {f"{user}/{app}": greetings for user, app, greetings in rows}
+
+
+async def asked(url: str, path: str, **parameters: str) -> Any:
+    """An answer of the role's."""
+    async with httpx.AsyncClient(base_url=url) as http:
+        answer = await http.get(path, params=parameters)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    return answer.json()
+
+
+async def over_http(url: str) -> dict[str, int]:
+    """As an assistant asks for it, user by user."""
+    found = dict[str, int]()
+    for user, app in (name.split("/") for name in COUNTED):
+        for each in await asked(url, f"/v1/users/{user}/greetings", app_id=app):
+            found[f"{each['user_id']}/{each['app_id']}"] = each["greetings"]
+    return found
+
+
+async def by_tool(url: str) -> dict[str, int]:
+    """As a model asks for it."""
+    found = dict[str, int]()
+    async with httpx2.AsyncClient() as http, Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
+        for user, app in (name.split("/") for name in COUNTED):
+            result = await client.call_tool("list_user_greetings", {"user_id": user, "app_id": app})
+            told: Any = result.structured_content
+            found |= {f"{each['user_id']}/{each['app_id']}": each["greetings"] for each in told["results"]}
+    return found
+
+
+async def found(settings: Settings, url: str) -> dict[str, dict[str, int]]:
+    """What each place says."""
+    return {
+        "topic": await on_topic(settings),
+        "archive": await in_archive(settings),
+        "http": await over_http(url),
+        "mcp": await by_tool(url),
+    }
+
+
+async def test_a_layer_of_one_file(settings: Settings, tmp_path: Path) -> None:
+    """On its topic, in archive, index, API, MCP and dictionary; its state is as replayed; then forgotten everywhere."""
+    everywhere = ("topic", "archive", "http", "mcp")
+    left = {name: greetings for name, greetings in COUNTED.items() if name != "anna/shop"}
+    turntide(settings, "topics", "apply")
+    async with working(settings, tmp_path / "logs") as url:
+        await send_to_turns(settings, (Record(turn.session_id.encode(), encode(turn)) for turn in turns()))
+        await until(lambda: counted(settings, url, COUNTED), "greetings everywhere")
+        compared = turntide(settings, "replay", "--compare", "--output", "json")
+        contract = await asked(url, "/openapi.json")
+        proof = json.loads(turntide(settings, "erase", "--user", "anna", "--app", "shop", "--yes", "--output", "json"))
+        after = await found(settings, url)
+    (described,) = json.loads(turntide(settings, "dictionary", "greetings", "--output", "json"))["views"]
+
+    removed = {each["store"] for each in proof["stores"] if each["removed"] and not each["remaining"]}
+    assert after == dict.fromkeys(everywhere, left)
+    assert removed >= {"topic greetings.v1", "archive greetings", "vectors greetings"}
+    assert json.loads(compared)["checked"]["archive greetings.v1"] == sum(COUNTED.values())
+    assert contract["paths"]["/v1/users/{user_id}/greetings"]["get"]["operationId"] == "list_user_greetings"
+    assert described["purpose"] == "How often a user said hello."
+    assert {"greetings": "Turns that began so."}.items() <= {
+        column["name"]: column["meaning"] for column in described["columns"]
+    }.items()
+
+
+async def counted(settings: Settings, url: str, wanted: dict[str, int]) -> bool:
+    """Whether all places say so."""
+    return all(each == wanted for each in (await found(settings, url)).values())
