@@ -47,9 +47,12 @@ def _listing(emits: Emits, listed: Listed) -> type[Listing]:
     )
 
     async def answer(self: Any, asked: Any) -> Any:
-        app_id = caller().app_of(asked.app_id)
+        asked_by = caller()
         where: dict[str, Condition] = {name: getattr(asked, name) for name in whose}
-        return await points.latest(self.store, where if app_id is None else where | {"app_id": app_id}, asked.limit)
+        if (app_id := asked_by.app_of(asked.app_id)) is not None:
+            where["app_id"] = app_id
+        found = await points.latest(self.store, where, asked.limit)
+        return [each for each in found if asked_by.may_read(each.app_id)]
 
     def begin(self: Any, store: VectorStore) -> None:
         self.store = store
