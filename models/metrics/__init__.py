@@ -7,19 +7,13 @@ id of a session, user or app is never one, since each value is a time series for
 
 from __future__ import annotations
 
-from models.metrics.apps import APP_METRICS
 from models.metrics.flow import FOLDING, FURTHER_STAGES, LAG, STAGES
-from models.metrics.judge import JUDGE_METRICS
-from models.metrics.llm import LLM_METRICS
+from models.metrics.memory import APP_METRICS, PROJECT_METRICS, TOPIC_METRICS, USER_METRICS
 from models.metrics.metric import Kind, Metric
-from models.metrics.process import PROCESS_METRICS
-from models.metrics.projects import PROJECT_METRICS
-from models.metrics.risk import RISK_METRICS
-from models.metrics.serving import SERVING_METRICS
-from models.metrics.state import STATE_METRICS
+from models.metrics.risk import JUDGE_METRICS, RISK_METRICS
+from models.metrics.serving import LLM_METRICS, SERVING_METRICS
+from models.metrics.state import PROCESS_METRICS, STATE_METRICS
 from models.metrics.stores import STORE_METRICS
-from models.metrics.topics import TOPIC_METRICS
-from models.metrics.users import USER_METRICS
 
 __all__ = ["FURTHER_STAGES", "LABELS", "METRICS", "METRIC_OF", "PARTS", "STAGES", "Kind", "Metric"]
 

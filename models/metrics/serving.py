@@ -1,4 +1,4 @@
-"""Metrics of what is read over HTTP, and by whom. Part of `models.metrics`, which has the whole."""
+"""Metrics of requests: what is read over HTTP, and calls to models behind an API. Part of `models.metrics`."""
 
 from __future__ import annotations
 
@@ -60,5 +60,42 @@ SERVING_METRICS = (
         "ones of an address), `secret_in_url`; and connections: `slow_head`, `connections` (too many).",
         do="rate: a caller asks too often, or http.requests_per_second is too low. failed_tokens, slow_head, "
         "connections: somebody tries; look at the addresses in front. secret_in_url: a client is wrong.",
+    ),
+)
+
+LLM_METRICS = (
+    counter(
+        "llm_calls_total",
+        "calls",
+        "service",
+        "result",
+        means="Calls to a language model by what they are for (llm, judge): `answered`, `timeout` or `unavailable`. "
+        "Tries of one call are one; whether an answer was of use say requests_answered_total and judgements_total.",
+        do="Hardly any answered: `turntide doctor` tries the model. Work goes on without: extractive summaries, "
+        "alerts without a judgement.",
+    ),
+    histogram(
+        "llm_call_seconds",
+        "seconds",
+        "service",
+        means="Time of one call with all its tries, also in vain.",
+        do="Near the time-out: the server is overloaded, or the model too large for it.",
+        buckets=(0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0),
+    ),
+    counter(
+        "llm_tokens_total",
+        "tokens",
+        "service",
+        "direction",
+        means="Tokens that the server counted: `in` for prompts, `out` for answers. Servers that count none add none.",
+        do="A jump without more turns: prompts grew, or requests come again; look at llm_calls_total.",
+    ),
+    counter(
+        "llm_cost_total",
+        "units of money",
+        "service",
+        means="What these tokens cost by telemetry.price_in_per_million and price_out_per_million; 0 until those are "
+        "set.",
+        do="Over budget: lower apps.energy in the policy, name a smaller model, or none.",
     ),
 )

@@ -1,4 +1,7 @@
-"""Metrics of keyed state and its recovery. Part of `models.metrics`, which has the whole."""
+"""Metrics of a role: its keyed state and recovery, and its process. Part of `models.metrics`, which has the whole.
+
+CPU, memory, open files and the start time come beside these from Prometheus' client (`process_…`).
+"""
 
 from __future__ import annotations
 
@@ -79,5 +82,35 @@ STATE_METRICS = (
         means="Turns of users that an episode was asked for and that are in none yet: what the compaction of users' "
         "memories lags behind. Segments and topics are compacted by the turn that fills them and never lag.",
         do="Rising for minutes: the enrich role does not answer, look at its lag, then at llm_calls_total.",
+    ),
+)
+
+PROCESS_METRICS = (
+    gauge(
+        "build_info",
+        "1",
+        "version",
+        means="Always 1; the label says which release runs.",
+        do="Two releases for longer than a roll-out takes: it is stuck.",
+    ),
+    gauge(
+        "memory_limit_bytes",
+        "bytes",
+        means="Memory that the process may take: its container's limit, or else all of the machine's.",
+        do="process_resident_memory_bytes near it: the process will be killed; raise the limit or add workers.",
+    ),
+    counter(
+        "energy_joules_total",
+        "joules",
+        means="An estimate: CPU seconds of the process times telemetry.watts_per_core. Neither memory, disk nor the "
+        "machine's idling is in it.",
+        do="By turns_folded_total it is the energy of a turn; compare releases by it.",
+    ),
+    counter(
+        "trace_spans_total",
+        "spans",
+        "result",
+        means="Spans of traces: `exported`, or `failed` where the collector did not take them.",
+        do="Failed: look at telemetry.otlp_endpoint and at the collector; nothing waits for it.",
     ),
 )
