@@ -11,12 +11,6 @@ from tests.sequence_sessions import FIRST_TURN, after, calm, escalating, restore
 
 
 @pytest.mark.parametrize("name", SIGNAL_NAMES)
-def test_a_signal_is_called_as_its_field(name: str) -> None:
-    """So that weights, contributions and state mean the same one."""
-    assert name == getattr(SequenceSignals(), name).name
-
-
-@pytest.mark.parametrize("name", SIGNAL_NAMES)
 @pytest.mark.parametrize("turns", [1, 2, 5, 40, 400])
 def test_calm_sessions_show_next_to_nothing(name: str, turns: int) -> None:
     """However long they are."""

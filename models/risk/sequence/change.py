@@ -6,8 +6,6 @@ change-point from cumulative sum tests, Biometrika 58 (1971) 509-523.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
@@ -45,9 +43,6 @@ class Cusum(Struct, array_like=True, gc=False):
 
     total: float = 0.0
     since: int = 0
-
-    name: ClassVar[str] = "cusum"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
@@ -88,9 +83,6 @@ class PageHinkley(Struct, array_like=True, gc=False):
     turns: int = 0
     since: int = 0
 
-    name: ClassVar[str] = "page_hinkley"
-    monotone: ClassVar[bool] = False
-
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         rise = seen.risk - self.mean
@@ -127,9 +119,6 @@ class Jump(Struct, array_like=True, gc=False):
     mean: float = 0.0
     weight: float = 0.0
     turn: int = 0
-
-    name: ClassVar[str] = "jump"
-    monotone: ClassVar[bool] = False
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
@@ -37,9 +35,6 @@ class SetupDrift(Struct, array_like=True, gc=False):
     force: float = 0.0
     turn: int = 0
 
-    name: ClassVar[str] = "setup_drift"
-    monotone: ClassVar[bool] = False
-
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.force *= _SETUP_FADE
@@ -65,9 +60,6 @@ class SetupDrift(Struct, array_like=True, gc=False):
 class Instructions(Occurrences, array_like=True, gc=False):
     """How often the user tried to rewrite the assistant's rules or probed its limits."""
 
-    name: ClassVar[str] = "instructions"
-    monotone: ClassVar[bool] = True
-
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         features = seen.features
@@ -90,9 +82,6 @@ class Demands(Struct, array_like=True, gc=False):
     orders: int = 0
     turns: int = 0
     turn: int = 0
-
-    name: ClassVar[str] = "demands"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""

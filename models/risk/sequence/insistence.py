@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from models.risk.sequence.matter import NEAR
 from models.risk.sequence.observation import Observation
 from models.risk.sequence.occurrences import Occurrences
@@ -21,9 +19,6 @@ something of itself."""
 
 class RephrasedProbing(Occurrences, array_like=True, gc=False):
     """How often the same was asked again: what was risky, refused or probing counts 1, the harmless a tenth."""
-
-    name: ClassVar[str] = "rephrased_probing"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
@@ -47,9 +42,6 @@ class RefusedRephrased(Occurrences, array_like=True, gc=False):
     """
 
     before: float = 0.0
-
-    name: ClassVar[str] = "refused_rephrased"
-    monotone: ClassVar[bool] = False
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
@@ -76,9 +68,6 @@ class Refusals(Occurrences, array_like=True, gc=False):
     """
 
     before: float = 0.0
-
-    name: ClassVar[str] = "refusals"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from msgspec import Struct
 
@@ -31,9 +30,6 @@ class Level(Struct, array_like=True, gc=False):
     weight: float = 0.0
     turn: int = 0
 
-    name: ClassVar[str] = "level"
-    monotone: ClassVar[bool] = True
-
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.weight = self.weight * _LEVEL_FADE + 1.0
@@ -60,9 +56,6 @@ class Peak(Struct, array_like=True, gc=False):
 
     risk: float = 0.0
     turn: int = 0
-
-    name: ClassVar[str] = "peak"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
@@ -95,9 +88,6 @@ class SecondPeak(Struct, array_like=True, gc=False):
     second: float = 0.0
     highest_turn: int = 0
     second_turn: int = 0
-
-    name: ClassVar[str] = "second_peak"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
@@ -35,9 +33,6 @@ _MATTER_FADE = fade(MATTER_HALF_LIFE_TURNS)
 class TopicCycling(Occurrences, array_like=True, gc=False):
     """How often a risky matter was returned to after a detour (`Mark.RETURNED`)."""
 
-    name: ClassVar[str] = "topic_cycling"
-    monotone: ClassVar[bool] = True
-
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
         self.fade_and_add(1.0 if seen.marks & Mark.RETURNED else 0.0, seen.turn)
@@ -61,9 +56,6 @@ class InformationGathering(Struct, array_like=True, gc=False):
     row: float = 0.0
     questions: int = 0
     turn: int = 0
-
-    name: ClassVar[str] = "information_gathering"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
@@ -101,9 +93,6 @@ class OneMatter(Struct, array_like=True, gc=False):
     mean: float = 0.0
     weight: float = 0.0
     turn: int = 0
-
-    name: ClassVar[str] = "one_matter"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in; one without a nearness says nothing."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
@@ -28,9 +26,6 @@ class Persistence(Struct, array_like=True, gc=False):
     risky: int = 0
     turns: int = 0
     turn: int = 0
-
-    name: ClassVar[str] = "persistence"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""
@@ -59,9 +54,6 @@ class Run(Struct, array_like=True, gc=False):
 
     length: int = 0
     first: int = 0
-
-    name: ClassVar[str] = "run"
-    monotone: ClassVar[bool] = True
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in."""

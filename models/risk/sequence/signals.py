@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -26,10 +26,6 @@ from models.risk.sequence.trend import Trend
 
 class Signal(Protocol):
     """One way to see that a conversation escalates; itself the state it needs for that."""
-
-    name: ClassVar[str]
-    monotone: ClassVar[bool]
-    """Promises that a higher risk of any observed turn never makes the value lower."""
 
     def observe(self, seen: Observation) -> None:
         """Take one user turn in, in place, in O(1)."""
@@ -75,7 +71,7 @@ class SequenceSignals(Struct, array_like=True, gc=False):
 
     def phrases(self) -> dict[str, str]:
         """Why each value is what it is, by name; of a signal at 0 it says nothing of use."""
-        return {signal.name: signal.phrase() for signal in _all_of(self)}
+        return {name: signal.phrase() for name, signal in zip(SIGNAL_NAMES, _all_of(self), strict=True)}
 
 
 SIGNAL_NAMES: tuple[str, ...] = SequenceSignals.__struct_fields__

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -69,9 +69,6 @@ class Trend(Struct, array_like=True, gc=False):
     products: float = 0.0
     squares: float = 0.0
     turn: int = 0
-
-    name: ClassVar[str] = "trend"
-    monotone: ClassVar[bool] = False
 
     def observe(self, seen: Observation) -> None:
         """Take one turn in; all earlier ones move one place back."""
