@@ -10,7 +10,6 @@ crash has the same id and an alert can be replayed from its offset.
 from __future__ import annotations
 
 from models.events.app import *
-from models.events.audit import *
 from models.events.base import *
 from models.events.erase import *
 from models.events.fields import *
