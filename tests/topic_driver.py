@@ -117,6 +117,13 @@ class Talk(Session):
         return [output for output in self.outputs if isinstance(output, DeadLetter)]
 
 
+def messages_of(topics: ConversationTopics, slot: int, *, packed: bool = True) -> list[BufferedTurn]:
+    """Messages of a topic in order of time, packed ones among them if wanted; of a damaged history what is whole."""
+    said, blocks = topics.store.active_messages(slot), topics.store.topic(slot).packed if packed else ()
+    said += [message for block in blocks for message in topics.store.read_block(slot, block)[0]]
+    return sorted(said, key=lambda message: (message.timestamp, message.turn))
+
+
 def causes(changes: Sequence[TopicChanged]) -> list[str]:
     """What happened, in order."""
     return [change.cause for change in changes]

@@ -19,6 +19,7 @@ is then one of an unknown session, as after `closed_retention`. How large everyt
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Generic, Protocol, TypeVar
@@ -40,10 +41,9 @@ from models.events import (
     Turn,
 )
 from models.partition.app_windows import AppWindows
-from models.partition.open_modes import OpenModes
 from models.policy import Policy
 from models.session.bounds import CHUNK_STATE_BYTES, CLOSINGS_STATE_BYTES, Footprint
-from models.session.fold import SessionState, fold, read_mode, read_standing
+from models.session.fold import SessionState, fold, read_standing
 from models.state.deadlines import Deadlines
 from models.wire.arrival import SessionInput, SessionTimedOut
 
@@ -196,12 +196,13 @@ class PartitionFold(LogFold[Arrival]):
         self._apps = AppWindows(own, policy.partition)
         self._open = Deadlines()
         self._closed = Deadlines()
-        self._modes = OpenModes()
+        self._alarmed: dict[str, Mode] = {}
+        """Open sessions that are not calm, which are few."""
         for session_id, parts in entities.items():
             if session_id != PARTITION_ENTITY:
-                head = parts["head"]
-                self._schedule(session_id, *read_standing(head))
-                self._modes.note(session_id, read_mode(head))
+                deadline, closed, mode = read_standing(parts["head"])
+                self._schedule(session_id, deadline, closed)
+                self._note_mode(session_id, mode)
         self._warm: dict[str, SessionState] = {}
 
     @property
@@ -222,17 +223,13 @@ class PartitionFold(LogFold[Arrival]):
     @property
     def open_by_mode(self) -> dict[Mode, int]:
         """Sessions that are open, by risk mode."""
-        return self._modes.of(len(self._open))
+        calm = len(self._open) - len(self._alarmed)
+        return {**dict.fromkeys(Mode, 0), **Counter(self._alarmed.values()), Mode.CALM: calm}
 
     @property
     def closed_sessions(self) -> int:
         """Sessions that closed and are still remembered."""
         return len(self._closed)
-
-    @property
-    def deadline_entries(self) -> int:
-        """Entries with which deadlines of sessions are watched."""
-        return self._open.entries + self._closed.entries
 
     def next_deadline(self) -> datetime | None:
         """When something is due though nothing arrives: a time-out or an app's window."""
@@ -315,7 +312,7 @@ class PartitionFold(LogFold[Arrival]):
         state, outputs = fold(state, item, self._policy)
         self._sessions[session_id] = state
         self._schedule(session_id, state.deadline, state.closed)
-        self._modes.note(session_id, state.open_mode)
+        self._note_mode(session_id, state.open_mode)
         self._state_bytes += self._footprint.topics_and_notables(session_id, state)
         if not outputs:
             return state, 0
@@ -342,6 +339,13 @@ class PartitionFold(LogFold[Arrival]):
             held.drop(session_id)
         else:
             held.set(session_id, deadline)
+
+    def _note_mode(self, session_id: str, mode: Mode | None) -> None:
+        """In which mode a session is now; None where it is not open."""
+        if mode is None or mode is Mode.CALM:
+            self._alarmed.pop(session_id, None)
+        else:
+            self._alarmed[session_id] = mode
 
     # --- results
 

@@ -47,7 +47,7 @@ from models.session.outputs import Emission
 from models.session.profile import Arrival, admit, count_turn
 from models.session.risk import RiskStep
 from models.session.segments import close_episode, compact
-from models.session.state import Closed, Open, SessionState, read_mode, read_standing
+from models.session.state import Closed, Open, SessionState, read_standing
 from models.session.topics.controls import Moment, take_control
 from models.session.topics.conversation_topics import Message
 from models.session.topics.matching import topic_vector
@@ -55,7 +55,7 @@ from models.state.buffer import BufferedTurn, encode_turn
 from models.text.summary import sentences_in
 from models.wire.arrival import SessionInput, SessionTimedOut
 
-__all__ = ["SessionState", "fold", "read_mode", "read_standing"]
+__all__ = ["SessionState", "fold", "read_standing"]
 
 _SPEAKERS: Final = (Role.USER, Role.ASSISTANT)
 """Whose turns are user memory (`history`), and project memory."""

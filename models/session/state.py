@@ -137,30 +137,16 @@ _decode_up_to_mode = msgspec.msgpack.Decoder(_UpToMode).decode
 _decode_closed = msgspec.msgpack.Decoder(Closed).decode
 
 
-def _read_kind(head: bytes) -> _Kind:
-    return LAYOUT.read_head({HEAD: head}, _decode_kind)
+def read_standing(head: bytes) -> tuple[datetime | None, bool, Mode | None]:
+    """The deadline in a part named `head`, whether the session is closed, and the risk mode of an open one.
 
-
-def read_standing(head: bytes) -> tuple[datetime | None, bool]:
-    """The deadline in a part named `head`, and whether the session is closed, decoding no more than that.
+    Decodes little more than that.
 
     Raises:
         RecoveryFailed: Written by another state version, or damaged.
     """
-    kind = _read_kind(head)
-    return kind.deadline, kind.closed
-
-
-def read_mode(head: bytes) -> Mode | None:
-    """The risk mode in a part named `head`, decoding little more than that; None of a closed session.
-
-    Raises:
-        RecoveryFailed: As `read_standing`.
-    """
-    if _read_kind(head).closed:
-        return None
-    mode: Mode = _decode_up_to_mode(head).mode
-    return mode
+    kind = LAYOUT.read_head({HEAD: head}, _decode_kind)
+    return kind.deadline, kind.closed, None if kind.closed else _decode_up_to_mode(head).mode
 
 
 class SessionState:

@@ -21,11 +21,11 @@ from models.events import Role, Turn
 from models.events.topics import CONVERSATION_TOPICS, TURNS
 from models.session.fold import SessionState
 from models.session.topics.conversation_topics import ConversationTopics
-from models.session.topics.reading import get_full_topic_history
 from models.wire.codec import encode
 from streams.settings import Settings, load_settings
 from streams.wiring import policy_of
 from tests.fault_driver import assert_equal_to_replay, events, said, sessions_role
+from tests.topic_driver import messages_of
 from tests.topics_indexed import SUBJECTS
 
 pytestmark = pytest.mark.kafka
@@ -110,11 +110,10 @@ def held(topics: ConversationTopics) -> Counter[int]:
 
 def numbers_said(topics: ConversationTopics) -> Counter[int]:
     """The same by what the messages themselves say, unpacked."""
-    ids = [topic.topic_id for _, topic in topics.store.topics()]
     return Counter(
-        int(message["content"].rpartition("#")[2])
-        for topic_id in ids
-        for message in get_full_topic_history(topics, topic_id)
+        int(message.content.rpartition("#")[2])
+        for slot, _ in topics.store.topics()
+        for message in messages_of(topics, slot)
     )
 
 
@@ -132,8 +131,8 @@ async def test_many_producers_of_one_session_lose_and_double_nothing(settings: S
         topics = state.topics(policy_of(settings))
         assert Counter(range(TURNS_EACH)) == held(topics) == numbers_said(topics)
         assert sum(topic.message_count for _, topic in topics.store.topics()) == TURNS_EACH
-        for _, topic in topics.store.topics():
-            times = [message["timestamp"] for message in get_full_topic_history(topics, topic.topic_id)]
+        for slot, _ in topics.store.topics():
+            times = [message.timestamp for message in topics.store.active_messages(slot)]
             assert times == sorted(times)
     assert duplicates > 0
     assert causes["started"] == len(SESSIONS) * len(SUBJECTS)

@@ -15,14 +15,17 @@ from prometheus_client import CollectorRegistry
 from qdrant_client import AsyncQdrantClient
 
 from models.events import FeedbackGiven, TopicAdjusted
-from models.session.topics.reading import get_full_topic_history, get_topic_context, get_topic_stats, list_topics
-from streams.api.sessions.topics import TopicReader
+from models.session.topics.conversation_topics import ConversationTopics
+from models.session.topics.decay import half_life, memory_type
+from models.state.buffer import BufferedTurn
+from streams.api.sessions.topics import OfTopic, TopicReader
 from streams.api.sessions.turns import SessionReader
 from streams.http.answering import served_routes
 from streams.http.health import create_api
 from streams.index.server import ServerStore
 from streams.inference.wordllama import WordLlamaEmbedder
 from tests.session_driver import NOON
+from tests.topic_driver import messages_of
 from tests.topics_indexed import POLICY, SUBJECTS, IndexedSession
 
 NOW = NOON + timedelta(days=2)
@@ -110,22 +113,49 @@ def statistics(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 async def assert_as_in_state(reader: httpx.AsyncClient, session: IndexedSession) -> None:
-    """Every route against the core's function of its name."""
-    topics, stats = session.topics, get_topic_stats(session.topics, NOW)
-    assert stats is not None
-    ids = [None, *(topic.topic_id for _, topic in topics.store.topics())]
+    """Every route against the topics of the fold."""
+    topics, store = session.topics, session.topics.store
+    assert topics.active is not None
+    active = store.topic(topics.active)
+    latest_first = sorted(store.topics(), key=lambda each: each[1].last_active_at, reverse=True)
 
-    assert list_topics(topics, NOW) == [statistics(each) for each in await got(reader, f"{base()}/topics")]
-    assert stats == await got(reader, f"{base()}/stats")
-    assert stats == statistics(await got(reader, f"{base()}/topics/{stats['topic_id']}"))
-    for topic_id in ids:
-        named = {} if topic_id is None else {"topic": topic_id}
+    listed = await got(reader, f"{base()}/topics")
+    assert [stats_of(topics, slot) for slot, _ in latest_first] == [statistics(each) for each in listed]
+    assert stats_of(topics, topics.active) == statistics(await got(reader, f"{base()}/topics/{active.topic_id}"))
+    for slot, named in [(topics.active, {}), *((slot, {"topic": each.topic_id}) for slot, each in store.topics())]:
         full = await got(reader, f"{base()}/history", **named)
         at_hand = await got(reader, f"{base()}/history", include_packed=False, **named)
-        assert get_topic_context(topics, topic_id) == await got(reader, f"{base()}/context", **named)
-        assert get_full_topic_history(topics, topic_id) == full
-        assert get_full_topic_history(topics, topic_id, include_packed=False) == at_hand
-        assert get_topic_stats(topics, NOW, topic_id) == await got(reader, f"{base()}/stats", **named)
+        summary = store.summary(slot)
+        summed_up = [] if summary is None else [{"role": "system", "content": f"Topic summary: {summary.text}"}]
+        said = [{"role": turn.role.value, "content": turn.content} for turn in store.active_messages(slot)]
+        assert summed_up + said == await got(reader, f"{base()}/context", **named)
+        assert [timed(turn) for turn in messages_of(topics, slot)] == full
+        assert [timed(turn) for turn in messages_of(topics, slot, packed=False)] == at_hand
+        assert stats_of(topics, slot) == await got(reader, f"{base()}/stats", **named)
+
+
+def timed(turn: BufferedTurn) -> dict[str, Any]:
+    """A message as a history has it."""
+    return {"role": turn.role.value, "content": turn.content, "timestamp": turn.timestamp.timestamp()}
+
+
+def stats_of(topics: ConversationTopics, slot: int) -> dict[str, Any]:
+    """The source's statistics of a topic of the fold."""
+    topic = topics.store.topic(slot)
+    return {
+        "topic_id": topic.topic_id,
+        "topic_title": topic.title,
+        "active_messages": topic.active_messages,
+        "compressed_messages": topic.packed_messages,
+        "total_messages": topic.message_count,
+        "has_summary": topics.store.summary(slot) is not None,
+        "importance_score": topic.importance,
+        "access_count": topic.access_count,
+        "memory_type": memory_type(topic.access_count, topics.policy),
+        "half_life_days": half_life(topic.access_count, topics.policy) / timedelta(days=1),
+        "age_seconds": (NOW - topic.created_at).total_seconds(),
+        "inactive_seconds": (NOW - topic.last_active_at).total_seconds(),
+    }
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -189,6 +219,15 @@ async def test_a_merged_topic_goes_on_in_the_other(store: ServerStore, embedder:
 
     assert [topic["total_messages"] for topic in listed] == [15]
     assert (other["kept"], other["detail"]) == (False, f"into {listed[0]['topic_id']}")
+
+
+async def test_ages_are_never_negative(session: IndexedSession) -> None:
+    """A reader whose clock is behind sees a fresh topic."""
+    await session.talk("boats")
+    behind = TopicReader(session.memory, session.policy.topics, now=lambda: NOON - timedelta(days=400))
+    stats = await behind.stats(OfTopic(session_id="s"))
+
+    assert (stats.age_seconds, stats.inactive_seconds) == (0.0, 0.0)
 
 
 async def test_half_lives_are_the_policys(store: ServerStore, embedder: WordLlamaEmbedder) -> None:

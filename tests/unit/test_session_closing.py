@@ -12,6 +12,7 @@ from models.events import (
     AlertChanged,
     ConversationEnded,
     EpisodeClosed,
+    Mode,
     Output,
     Position,
     ProfileUpdated,
@@ -112,7 +113,7 @@ def test_marker_times_out_without_a_trace() -> None:
     session.say(0)
     session.end()
     session.store()
-    deadline, _ = read_standing(session.stored["head"])
+    deadline, _, _ = read_standing(session.stored["head"])
     assert deadline is not None
     session.put(SessionTimedOut("s", deadline))
     session.store()
@@ -169,8 +170,8 @@ def test_deadline_is_read_without_the_rest() -> None:
     closed = read_standing(session.stored["head"])
 
     assert (opened, closed) == (
-        (NOON + timedelta(minutes=30), False),
-        (NOON + timedelta(minutes=5, days=1), True),
+        (NOON + timedelta(minutes=30), False, Mode.CALM),
+        (NOON + timedelta(minutes=5, days=1), True, None),
     )
 
 

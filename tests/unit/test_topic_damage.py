@@ -12,9 +12,8 @@ import pytest
 
 from models.events import SegmentCompacted
 from models.session.fold import SessionState
-from models.session.topics.reading import get_full_topic_history
 from models.session.topics.state import PackedBlock
-from tests.topic_driver import Talk, causes
+from tests.topic_driver import Talk, causes, messages_of
 
 FIRST = "Message 0 of it."
 
@@ -209,8 +208,7 @@ def test_ids_of_letters_are_their_own() -> None:
 def test_reading_a_damaged_history_changes_nothing() -> None:
     """Whoever reads gets what is whole; the letter is written when the topic itself comes to it."""
     talk, _ = damaged(with_third(role="captain"))
-    topic_id = talk.topics.store.topic(0).topic_id
-    history = get_full_topic_history(talk.topics, topic_id)
+    history = messages_of(talk.topics, 0)
 
-    assert [f"Message {n} of it." for n in (0, 1, 9, 10, 11, 12)] == [message["content"] for message in history]
+    assert [f"Message {n} of it." for n in (0, 1, 9, 10, 11, 12)] == [message.content for message in history]
     assert ([], 9) == (talk.damages, talk.topics.store.topic(0).packed_messages)

@@ -17,7 +17,6 @@ from msgspec import Meta, Struct
 from models.events.fields import Identifier
 from models.policy.topic import TopicPolicy
 from models.session.topics.decay import MemoryType, half_life, memory_type
-from models.session.topics.reading import summary_message
 from streams.api.answers import answered
 from streams.api.apps.messages import now_utc
 from streams.api.sessions.turns import SessionId, SoughtText
@@ -74,7 +73,7 @@ class NamedTopic(OfSession, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class TopicStats:
-    """Statistics under the source's names (`models.session.topics.reading`)."""
+    """Statistics under the source's names."""
 
     topic_id: str
     topic_title: str
@@ -158,7 +157,7 @@ class TopicReader:
             return []
         note_given(turns := await self._memory.messages(found, include_packed=False))
         said = [ChatMessage(turn.role, turn.content) for turn in turns]
-        return said if found.summary is None else [ChatMessage(**summary_message(found.summary)), *said]
+        return said if found.summary is None else [ChatMessage("system", f"Topic summary: {found.summary}"), *said]
 
     @_TOPICS.get("/history", "list_topic_messages", audits="text_read", errors=_NOT_FOUND)
     async def history(self, asked: TopicHistory) -> list[TimedMessage]:
