@@ -24,7 +24,7 @@ from models.events.project_items import (
 )
 from models.events.topics import COMMANDS, TURNS
 from models.policy import Policy
-from models.project.folded import FoldedProject
+from models.project.fold import FoldedProject
 from models.project.saved import SavedProject, batches
 from models.project.view import ProjectView
 from models.retrieval.relevance import RetrievalQuery, Retrieved

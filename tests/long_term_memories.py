@@ -1,4 +1,4 @@
-"""Long-term memories of a project on dicts, and what was told of them."""
+"""Long-term memories of a project without its other parts, and what was told of them."""
 
 from __future__ import annotations
 
@@ -8,65 +8,40 @@ from datetime import datetime, timedelta
 from models.events.project import ItemCause, ProjectMemoryEdited, RelationshipSet
 from models.events.project_items import MemorySource, MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy
-from models.project.kept_memories import shelf_of
-from models.project.long_term import Gone, Kept, LongTerm, New
+from models.project.kept_memories import New
+from models.project.long_term import LongTerm
+from models.project.shards import Gone, Kept, MemoryCounts, ShelvedMemories
+from models.project.store import Slots, Store
+from models.state.parts import Parts
 from tests.session_driver import NOON
 
 KEY = "project:shop/web"
 DAY = timedelta(days=1)
 
 
-class DictMemories:
-    """What a project's state offers, on dicts."""
+class HeldMemories(ShelvedMemories):
+    """Memories of a new project, and beside them what is kept and listed now."""
 
     def __init__(self) -> None:
+        root = Parts({})
+        super().__init__(Store(KEY, lambda _entity: None, root), Slots(root, {}), MemoryCounts())
         self.kept: dict[str, Kept] = {}
         self.lists: dict[str, list[str]] = {}
 
-    @property
-    def count(self) -> int:
-        """Kept memories."""
-        return len(self.kept)
-
-    @property
-    def archived(self) -> int:
-        """Archived ones."""
-        return sum(kept.memory.archived for kept in self.kept.values())
-
-    def memory(self, memory_id: str) -> Kept | None:
-        """One of them."""
-        return self.kept.get(memory_id)
-
-    def alike(self, suffix: str) -> list[Kept]:
-        """Those whose id ends so."""
-        return [kept for name, kept in sorted(self.kept.items()) if name.endswith(f"-{suffix}")]
-
     def put(self, kept: Kept) -> None:
         """Keep a memory."""
+        super().put(kept)
         self.kept[kept.memory.id] = kept
 
     def drop(self, memory_id: str) -> None:
         """Let go of it."""
+        super().drop(memory_id)
         self.kept.pop(memory_id, None)
-
-    def free_slot(self) -> int:
-        """The lowest place that is free."""
-        taken = {kept.slot for kept in self.kept.values()}
-        return next(slot for slot in range(len(taken) + 1) if slot not in taken)
-
-    def subject(self, subject: str) -> list[str]:
-        """A list."""
-        return list(self.lists.get(subject, []))
 
     def set_subject(self, subject: str, ids: list[str]) -> None:
         """Note a list."""
+        super().set_subject(subject, ids)
         self.lists[subject] = ids
-        if not ids:
-            del self.lists[subject]
-
-    def shelf_ids(self, shelf: int) -> list[str]:
-        """Ids on a shelf, sorted."""
-        return sorted(name for name in self.kept if shelf_of(name.rpartition("-")[2]) == shelf)
 
 
 class Project:
@@ -74,7 +49,7 @@ class Project:
 
     def __init__(self, policy: LongTermPolicy | None = None) -> None:
         self.policy = policy or LongTermPolicy()
-        self.memories = DictMemories()
+        self.memories = HeldMemories()
         self.now = NOON
         self.told: list[tuple[str, ItemCause]] = []
 

@@ -18,7 +18,7 @@ from models.events import (
 )
 from models.events.project import DeedOutcome
 from models.project.imports import Import
-from models.project.long_term import New
+from models.project.kept_memories import New
 from models.project.work import Work
 
 

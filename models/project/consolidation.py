@@ -17,8 +17,10 @@ from typing import Literal
 from msgspec import Struct
 
 from models.policy.project import ProjectPolicy
-from models.project.kept_memories import SHELVES, Kept, Memories, decay_at
+from models.project.kept_memories import decay_at
 from models.project.long_term import LongTerm
+from models.project.shards import Kept, ShelvedMemories
+from models.project.store import SHELVES
 
 Cause = Literal["scheduled", "asked"]
 
@@ -43,7 +45,7 @@ class Consolidation(Struct, kw_only=True):
 
 
 def step(  # noqa: PLR0917 - what a step works on, and how far it goes
-    memories: Memories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime, most: int
+    memories: ShelvedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy, now: datetime, most: int
 ) -> bool:
     """Look at the next memories.
 
@@ -92,7 +94,7 @@ def _look_at(kept: Kept, long_term: LongTerm, run: Consolidation, policy: Projec
         run.archived_ids = [*run.archived_ids, memory.id][: rules.named]
 
 
-def _make_room(memories: Memories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
+def _make_room(memories: ShelvedMemories, long_term: LongTerm, run: Consolidation, policy: ProjectPolicy) -> None:
     """What is too much goes evenly from the shelves that are left."""
     surplus = memories.count - policy.long_term.most
     for _ in range(-(-surplus // (SHELVES - run.shelf)) if surplus > 0 else 0):

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from models.events.project_items import CONTRADICTS, RELATED_TO, Origin, ProjectMemory, Relationship
-from models.project.kept_memories import Changes, Kept
+from models.project.kept_memories import Changes
+from models.project.shards import Kept
 
 _MAKE_ROOM = (RELATED_TO, CONTRADICTS)
 

@@ -3,14 +3,14 @@
 `fold` takes the project and one event of `commands.v1`, and gives the project after it and what is to be emitted. It is
 the same in the stream and in replay; the clock of a project is the broker's time of the record.
 
-- **Short term**: the last messages of each conversation verbatim, older ones as chunks (`project_talk`).
-- **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project_learning`); memories
-  strengthen, supersede and contradict each other (`project/long_term.py`).
+- **Short term**: the last messages of each conversation verbatim, older ones as chunks (`project/talk.py`).
+- **Long term**: what is said becomes a memory if it is sure enough, else it is pending (`project/learning.py`);
+  memories strengthen, supersede and contradict each other (`project/long_term.py`).
 - **Episodes**: key moments of conversations (`project/narrative.py`).
 - **By hand**: people add, edit, relate, delete and import (`project/commands.py`); each command is audited and
-answered,   also if it changes nothing.
-- **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project_upkeep`).
-- **Erasing**: what only the erased sessions said goes (`project_erasing`), as far as one write takes it with each step.
+answered, also if it changes nothing.
+- **Consolidation**: by the log's clock, a step with each event, so that none takes long (`project/upkeep.py`).
+- **Erasing**: what only the erased sessions said goes (`project/work.py`), as far as one write takes it with each step.
 
 `project/state.py` has what is kept, `project/outputs.py` what is told.
 """
@@ -27,25 +27,29 @@ from models.events import (
     DeedResult,
     MemoriesAccessed,
     Position,
+    ProjectChanged,
     ProjectConversationEnded,
     ProjectDeed,
     ProjectErased,
     ProjectErasure,
     ProjectEvent,
     ProjectImported,
+    ProjectItemChanged,
     ProjectMemoryAdded,
     ProjectOutput,
     ProjectSessionErased,
     ProjectTurnAdded,
     ProjectWorkDue,
+    project_key,
 )
 from models.events.ids import named_id
+from models.events.topics import COMMANDS
 from models.policy import Policy
 from models.project.commands import Commands
-from models.project.erasing import erase_step
 from models.project.outputs import Emission
 from models.project.state import ProjectState
 from models.project.upkeep import Upkeep
+from models.project.view import ProjectView
 from models.project.work import Work
 from models.state.entity import Folding
 
@@ -99,6 +103,44 @@ FOLDING: Final = Folding(
 )
 
 
+class FoldedProject:
+    """One project without a log, folded in this process; its view is up to date after each event.
+
+    Args:
+        app_id: Whose project.
+        project_id: Which.
+        policy: The rules.
+
+    Attributes:
+        view: What readers ask; another one from when the project is erased.
+        offset: Of the last event.
+    """
+
+    def __init__(self, app_id: str, project_id: str, policy: Policy) -> None:
+        self.view = ProjectView(app_id, project_id, policy.projects)
+        self.offset = -1
+        self._policy = policy
+        self._state = ProjectState(project_key(app_id, project_id), lambda _entity: None, policy)
+
+    def take(self, event: ProjectEvent | ProjectErasure, now: datetime) -> list[ProjectOutput]:
+        """Fold an event.
+
+        Args:
+            event: What happened.
+            now: What the broker's time of its record would be.
+        """
+        self.offset += 1
+        self._state.begin_event()
+        outputs = fold(self._state, event, Position(COMMANDS.name, 0, self.offset), now, self._policy)
+        if isinstance(event, ProjectErased):
+            # A new life's items come before its standing, by which a view would tell it from the one before.
+            self.view = ProjectView(self.view.app_id, self.view.project_id, self._policy.projects)
+        for output in outputs:
+            if isinstance(output, ProjectItemChanged | ProjectChanged):
+                self.view.apply(output)
+        return outputs
+
+
 def _begins(event: ProjectEvent | ProjectErasure) -> bool:
     """Whether there is something in it to know a project by: else a forgotten name would come back."""
     if isinstance(event, ConversationStatusSet):
@@ -149,7 +191,7 @@ class _Step:
             case MemoriesAccessed():
                 done = self._accessed(event)
             case ProjectSessionErased():
-                done = erase_step(self._work, frozenset(event.session_ids))
+                done = self._work.erase_step(frozenset(event.session_ids))
             case ConsolidationAsked():
                 self._upkeep.asked(event)
             case ProjectDeed():

@@ -11,8 +11,10 @@ from models.events.project_items import SUPERSEDES, MemorySource
 from models.project.conflicts import group_of
 from models.project.edges import Edges
 from models.project.intervals import Intervals
-from models.project.kept_memories import SHELVES, Changes, Kept, decay_at
+from models.project.kept_memories import Changes, decay_at
 from models.project.secondary_index import Listing
+from models.project.shards import Kept
+from models.project.store import SHELVES
 from models.project.validity import is_valid
 
 

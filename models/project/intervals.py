@@ -20,7 +20,8 @@ import msgspec
 from models.events.project_items import SUPERSEDES, ProjectMemory
 from models.project.conflicts import SUPERSEDING, group_of, supersedes
 from models.project.edges import Edges, relationship
-from models.project.kept_memories import Changes, Kept, holder, revised
+from models.project.kept_memories import Changes, holder, revised
+from models.project.shards import Kept
 
 FULL: Final = 1.0
 """Strength of a relationship that the rules are sure of."""

@@ -1,46 +1,22 @@
-"""Long-term memories as a project's state keeps them, and how they are changed: what `memory.long_term` works on."""
+"""Changes of a project's long-term memories while one event is folded: what `models.project.long_term` works on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, Protocol
-from zlib import crc32
 
 import msgspec
 from msgspec import Struct
 
 from models.events.ids import sortable_id
 from models.events.project import ItemCause
-from models.events.project_items import Category, MemoryRevision, MemorySource, MemoryType, ProjectMemory, Relationship
+from models.events.project_items import Category, MemoryRevision, MemorySource, MemoryType, ProjectMemory
 from models.policy.project import LongTermPolicy
+from models.project.shards import Gone, Kept, ShelvedMemories
 from models.text.words import fold_text
 
-SHELVES: Final = 128
-"""Parts in which a project's memories lie, by the suffix of their ids."""
 _MILLISECOND = timedelta(milliseconds=1)
 _BEFORE_WORD, _AFTER_WORD = "\"'`([{*", ".,;:!?\"'`)]}*"
-
-
-class Kept(Struct, frozen=True, array_like=True):
-    """A memory, and what only the state knows of it."""
-
-    memory: ProjectMemory
-    slot: int
-    """Its place among the items of its kind."""
-    incoming: tuple[str, ...] = ()
-    """Memories with a relationship to this one, in the order in which they came."""
-    ends: datetime | None = None
-    """Where it ends by itself; something that superseded it may have closed it before."""
-    waiting: tuple[Relationship, ...] = ()
-    """Imported relationships to memories that are not here yet."""
-
-
-class Gone(Struct, frozen=True):
-    """A memory that went, and the place that is free."""
-
-    memory_id: str
-    slot: int
 
 
 class New(Struct, frozen=True, kw_only=True):
@@ -59,42 +35,6 @@ class New(Struct, frozen=True, kw_only=True):
     valid_until: datetime | None = None
 
 
-class Memories(Protocol):
-    """What a project's state offers."""
-
-    @property
-    def count(self) -> int:
-        """Kept memories, archived ones among them."""
-
-    @property
-    def archived(self) -> int:
-        """Archived ones."""
-
-    def memory(self, memory_id: str) -> Kept | None:
-        """One of them."""
-
-    def alike(self, suffix: str) -> list[Kept]:
-        """Those whose id ends so: of the same type and content, but for chance."""
-
-    def put(self, kept: Kept) -> None:
-        """Keep a memory, new or as it is now."""
-
-    def drop(self, memory_id: str) -> None:
-        """Let go of a memory; its slot is free."""
-
-    def free_slot(self) -> int:
-        """A place for a new one."""
-
-    def subject(self, subject: str) -> list[str]:
-        """Ids that are listed under a name."""
-
-    def set_subject(self, subject: str, ids: list[str]) -> None:
-        """List ids under a name; none: the list goes."""
-
-    def shelf_ids(self, shelf: int) -> list[str]:
-        """Ids of a shelf's memories, sorted."""
-
-
 Emit = Callable[[Kept | Gone, ItemCause], None]
 """Hears of each memory that changed or went, once per operation."""
 
@@ -110,7 +50,7 @@ class Changes:
         now: Broker time of the record: when things become known.
     """
 
-    def __init__(self, memories: Memories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
+    def __init__(self, memories: ShelvedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
         self.memories = memories
         self.key = key
         self.policy = policy
@@ -189,11 +129,6 @@ def revised(memory: ProjectMemory, changes: Changes, **fields: object) -> Projec
         most = changes.policy.history
         history = [*history, before][-most:] if most else []
     return msgspec.structs.replace(memory, **fields, recorded_at=now, updated_at=now, history=history)
-
-
-def shelf_of(name: str) -> int:
-    """The shelf of what is so named: of an id its suffix, so that the same content has the same shelf."""
-    return crc32(name.encode()) % SHELVES
 
 
 def bounded_sources(sources: Sequence[MemorySource], most: int) -> list[MemorySource]:

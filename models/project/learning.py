@@ -21,11 +21,11 @@ from models.events.ids import sortable_id
 from models.events.project import DeedOutcome
 from models.language.statements.extraction import Found, extract
 from models.policy import Policy
-from models.project.kept_memories import holder_of
-from models.project.long_term import Gone, Kept, LongTerm, New, canonical
+from models.project.kept_memories import New, canonical, holder_of
+from models.project.long_term import LongTerm
 from models.project.outputs import Emission, said_first
 from models.project.pending import PENDING, KeptFact
-from models.project.shards import suffix_of
+from models.project.shards import Gone, Kept, suffix_of
 from models.project.short_term import cut_short
 from models.project.state import ProjectState
 from models.state.entity import same_fields

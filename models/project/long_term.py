@@ -31,39 +31,13 @@ from models.project.conflicts import supersedes
 from models.project.edges import Edges
 from models.project.forgetting import Forgetting
 from models.project.intervals import Intervals
-from models.project.kept_memories import (
-    SHELVES,
-    Changes,
-    Emit,
-    Gone,
-    Kept,
-    Memories,
-    New,
-    bounded_sources,
-    canonical,
-    decay,
-    decay_at,
-    holder_of,
-    revised,
-    shelf_of,
-)
+from models.project.kept_memories import Changes, Emit, New, bounded_sources, decay_at, holder_of, revised
 from models.project.long_term_edits import Edits
 from models.project.secondary_index import Listing
+from models.project.shards import Kept, ShelvedMemories, shelf_of
+from models.project.store import SHELVES
 from models.project.validity import is_valid
 from models.text.words import estimate_tokens
-
-__all__ = [
-    "SHELVES",
-    "Emit",
-    "Gone",
-    "Kept",
-    "LongTerm",
-    "Memories",
-    "New",
-    "canonical",
-    "decay",
-    "decay_at",
-]
 
 
 class LongTerm:
@@ -77,7 +51,7 @@ class LongTerm:
         now: Broker time of the record: from then on it is known.
     """
 
-    def __init__(self, memories: Memories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
+    def __init__(self, memories: ShelvedMemories, emit: Emit, key: str, policy: LongTermPolicy, now: datetime) -> None:
         self._changes = Changes(memories, emit, key, policy, now)
         self._edges = Edges(self._changes)
         self._intervals = Intervals(self._changes, self._edges)

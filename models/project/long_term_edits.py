@@ -13,8 +13,9 @@ from models.events.project_items import SUPERSEDES, ProjectMemory, Relationship
 from models.project.conflicts import overlap
 from models.project.edges import Edges, relationship
 from models.project.intervals import Intervals
-from models.project.kept_memories import Changes, Kept, bounded_sources, canonical, decay_at, revised
+from models.project.kept_memories import Changes, bounded_sources, canonical, decay_at, revised
 from models.project.secondary_index import Listing
+from models.project.shards import Kept
 from models.text.words import estimate_tokens
 
 Outcome = tuple[DeedOutcome, str]

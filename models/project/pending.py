@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from models.events.project_items import PendingFact
-from models.project.kept_memories import shelf_of
-from models.project.shards import suffix_of
+from models.project.shards import shelf_of, suffix_of
 from models.project.store import Slots, Store, decoded
 from models.state.entity import encode
 

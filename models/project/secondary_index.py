@@ -18,7 +18,8 @@ from models.events.project_items import CONTRADICTS, DEPENDS_ON, RELATED_TO, SUP
 from models.project.conflicts import contradict, group_named, supersedes, tag_overlap
 from models.project.edges import Edges
 from models.project.intervals import Intervals
-from models.project.kept_memories import Changes, Kept, New, canonical, holder, holder_of
+from models.project.kept_memories import Changes, New, canonical, holder, holder_of
+from models.project.shards import Kept
 
 _LATEST_OF_A_TAG = 2
 """Times the relationships that a memory may get by itself."""

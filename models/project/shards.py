@@ -1,4 +1,4 @@
-"""Long-term memories of a project in its state: what `models.project.long_term` is given as `Memories`.
+"""Long-term memories of a project as its state keeps them: what `models.project.long_term` changes.
 
 | part of a shelf | content | shelf |
 |---|---|---|
@@ -9,13 +9,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
+from zlib import crc32
 
 import msgspec
+from msgspec import Struct
 
-from models.events.project_items import ProjectMemory
-from models.project.kept_memories import Kept, shelf_of
-from models.project.store import Slots, Store, decoded, digest_of
+from models.events.project_items import ProjectMemory, Relationship
+from models.project.store import SHELVES, Slots, Store, decoded, digest_of
 from models.state.entity import encode
 from models.state.parts import Parts
 
@@ -24,11 +26,34 @@ MEMORY: Final = "memory"
 _PREFIX = "m:"
 _AT_HAND = 1_000
 """Decoded memories that are kept for another look within one write."""
+
+
+class Kept(Struct, frozen=True, array_like=True):
+    """A memory, and what only the state knows of it."""
+
+    memory: ProjectMemory
+    slot: int
+    """Its place among the items of its kind."""
+    incoming: tuple[str, ...] = ()
+    """Memories with a relationship to this one, in the order in which they came."""
+    ends: datetime | None = None
+    """Where it ends by itself; something that superseded it may have closed it before."""
+    waiting: tuple[Relationship, ...] = ()
+    """Imported relationships to memories that are not here yet."""
+
+
+class Gone(Struct, frozen=True):
+    """A memory that went, and the place that is free."""
+
+    memory_id: str
+    slot: int
+
+
 _decode_kept = msgspec.msgpack.Decoder(Kept).decode
 _decode_ids = msgspec.msgpack.Decoder(list[str]).decode
 
 
-class MemoryCounts(msgspec.Struct, array_like=True):
+class MemoryCounts(Struct, array_like=True):
     """Of the head."""
 
     count: int = 0
@@ -148,3 +173,8 @@ def suffix_of(item_id: str) -> str:
     '9c1d22ab'
     """
     return item_id.rpartition("-")[2]
+
+
+def shelf_of(name: str) -> int:
+    """The shelf of what is so named: of an id its suffix, so that the same content has the same shelf."""
+    return crc32(name.encode()) % SHELVES

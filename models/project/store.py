@@ -17,10 +17,11 @@ from typing import Final
 
 import msgspec
 
-from models.project.long_term import SHELVES
 from models.state.entity import HEAD, Layout, Read, encode, record_bytes
 from models.state.parts import Parts
 
+SHELVES: Final = 128
+"""Parts in which a project's memories lie, by the suffix of their ids."""
 LAYOUT: Final = Layout("project", version=1)
 decoded = LAYOUT.read
 _KEPT = b"\x01"
@@ -33,15 +34,6 @@ _decode_slots = msgspec.msgpack.Decoder(list[int]).decode
 def digest_of(name: str) -> str:
     """Short name of what may be named at any length, for parts and entities."""
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest()
-
-
-def project_of(entity: str) -> str:
-    """Key of the project that an entity of the state belongs to.
-
-    >>> project_of("project:shop/web/shelf/0a"), project_of("project:shop/web")
-    ('project:shop/web', 'project:shop/web')
-    """
-    return "/".join(entity.split("/", 2)[:2])
 
 
 def _shelf(number: int) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from models.events import ProjectChanged, ProjectItemChanged
 from models.events.project_items import (
@@ -168,40 +169,30 @@ class ProjectView:
         elsewhere = self._place_of.get((event.kind, event.item_id), place)
         if self._told[elsewhere][0] <= event.revision:
             self._place_of[event.kind, event.item_id] = place
-            self._put(item)
+            self._put(event.kind, item)
 
-    def _put(self, item: ProjectItem) -> None:
-        match item:
-            case ProjectMemory():
-                self.memories[item.id] = item
-                self.graph.put(item)
-            case ProjectEpisode():
-                self.episodes[item.id] = item
-                self.graph.put(item)
-            case ConversationChunk():
-                self.chunks[item.id] = item
-            case ProjectConversation():
-                self.conversations[item.id] = item
-            case PendingFact():
-                self.pending[item.id] = item
+    def _items(self, kind: ItemKind) -> dict[str, Any]:
+        held: dict[ItemKind, dict[str, Any]] = {
+            "memory": self.memories,
+            "episode": self.episodes,
+            "chunk": self.chunks,
+            "conversation": self.conversations,
+            "pending": self.pending,
+        }
+        return held[kind]
+
+    def _put(self, kind: ItemKind, item: ProjectItem) -> None:
+        self._items(kind)[item.id] = item
+        if isinstance(item, ProjectMemory | ProjectEpisode):
+            self.graph.put(item)
         if isinstance(item, ProjectMemory | ProjectEpisode | ConversationChunk):
             self._candidates.put(item)
 
     def _drop(self, kind: ItemKind, item_id: str) -> None:
         del self._place_of[kind, item_id]
-        match kind:
-            case "memory":
-                del self.memories[item_id]
-                self.graph.drop(item_id)
-            case "episode":
-                del self.episodes[item_id]
-                self.graph.drop(item_id)
-            case "chunk":
-                del self.chunks[item_id]
-            case "conversation":
-                del self.conversations[item_id]
-            case "pending":
-                del self.pending[item_id]
+        del self._items(kind)[item_id]
+        if kind in ("memory", "episode"):
+            self.graph.drop(item_id)
         if kind in ("memory", "episode", "chunk"):
             self._candidates.drop((kind, item_id))
 

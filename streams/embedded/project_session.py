@@ -46,10 +46,9 @@ from models.events.project import MOST_NAMED
 from models.events.topics import TURNS
 from models.policy import Policy
 from models.policy.project import ContextPolicy, ProjectPolicy
-from models.project.folded import FoldedProject
-from models.project.loss import losses
+from models.project.fold import FoldedProject
 from models.project.rendering import Telling, accessed, told
-from models.project.saved import SavedMessage, SavedProject, batches, saved_of
+from models.project.saved import SavedMessage, SavedProject, batches, losses, saved_of
 from models.project.view import ProjectView
 from models.retrieval.context_window import BuiltContext, ContextMessage, TokenCounter, query_of
 from models.retrieval.relevance import RetrievalFilters, RetrievalQuery, Retrieved

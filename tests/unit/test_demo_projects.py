@@ -9,7 +9,7 @@ import pytest
 from jobs.demo.project_questions import ProjectQuestions, ProjectRecalled, ask_project, judged, load_project_questions
 from models.events import ProjectChanged, ProjectItemChanged
 from models.policy.project import ProjectPolicy
-from models.project.folded import FoldedProject
+from models.project.fold import FoldedProject
 from models.project.view import ProjectView
 from tests.api_doubles import Served
 from tests.demo_outputs import (

@@ -10,7 +10,7 @@ import pytest
 from models.events.ids import sortable_id
 from models.events.project_items import MemorySource, MemoryType
 from models.policy.project import LongTermPolicy
-from models.project.long_term import New
+from models.project.kept_memories import New
 from tests.long_term_memories import DAY, KEY, Project
 from tests.session_driver import NOON
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from models.events.project_items import MemoryType
 from models.policy.project import LongTermPolicy
-from models.project.kept_memories import shelf_of
+from models.project.shards import shelf_of
 from tests.long_term_memories import Project
 
 FACT = MemoryType.FACT

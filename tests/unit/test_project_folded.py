@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from models.events import MemoryType, ProjectErased, ProjectMemoryAdded
 from models.policy import Policy
-from models.project.folded import FoldedProject
+from models.project.fold import FoldedProject
 from tests.project_driver import NOON
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from models.errors import BudgetTooSmall
 from models.events.project_items import ProjectConversation, ProjectMemory
 from models.policy.project import ContextPolicy, ProjectPolicy
-from models.project.long_term import decay_at
+from models.project.kept_memories import decay_at
 from models.project.rendering import Telling, accessed, told
 from models.project.validity import is_valid
 from models.project.view import ProjectView
