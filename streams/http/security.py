@@ -150,10 +150,6 @@ class Access:
     callers: tuple[tuple[bytes, Caller], ...] = ()
     loopback: bool = True
 
-    def holder(self, token: str) -> Caller | None:
-        """Whose token this is."""
-        return self.holder_of(digest_of(token))
-
     def holder_of(self, digest: bytes) -> Caller | None:
         """Whose token has this digest. Every token is compared, in constant time, whichever fits."""
         found = None

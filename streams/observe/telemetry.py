@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import metadata
 from time import monotonic, perf_counter, process_time
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
@@ -25,6 +25,7 @@ from streams.settings.telemetry import TelemetrySettings
 PREFIX = "turntide_"
 
 _Collector = Counter | Gauge | Histogram
+_Kind = TypeVar("_Kind", Counter, Gauge, Histogram)
 _QUIET = (
     *("aiokafka", "faust", "httpcore", "httpx", "kafka", "mcp", "mode", "openai", "qdrant_client", "uvicorn"),
     *("opentelemetry", "wordllama"),
@@ -44,35 +45,15 @@ def _collector(metric: Metric, registry: CollectorRegistry) -> _Collector:
             return Histogram(name, documentation, metric.labels, registry=registry, buckets=metric.buckets)
 
 
-class _NoCounter(Counter):
-    """Counts nothing."""
+class _Silent:
+    """Counts, shows and observes nothing."""
 
-    def __init__(self) -> None: ...
+    def inc(self, _amount: float = 1) -> None: ...
 
-    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None: ...
-
-
-class _NoGauge(Gauge):
-    """Shows nothing."""
-
-    def __init__(self) -> None: ...
-
-    def set(self, value: float) -> None: ...
-
-    def inc(self, amount: float = 1) -> None: ...
-
-    def dec(self, amount: float = 1) -> None: ...
+    set = observe = inc
 
 
-class _NoHistogram(Histogram):
-    """Observes nothing."""
-
-    def __init__(self) -> None: ...
-
-    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None: ...
-
-
-_NO_COUNTER, _NO_GAUGE, _NO_HISTOGRAM = _NoCounter(), _NoGauge(), _NoHistogram()
+_SILENT: Any = _Silent()
 
 
 class _BeforeScrape(Collector):
@@ -128,38 +109,15 @@ class Metrics:
         Raises:
             ConfigurationError: No such counter, or other labels.
         """
-        if self._silent:
-            return _NO_COUNTER
-        found = self._child(name, labels)
-        if not isinstance(found, Counter):
-            raise ConfigurationError(f"metric {name} is no counter: see models/metrics/")
-        return found
+        return self._child(Counter, name, labels)
 
     def gauge(self, name: str, **labels: str) -> Gauge:
-        """Return the gauge with these labels.
-
-        Raises:
-            ConfigurationError: No such gauge, or other labels.
-        """
-        if self._silent:
-            return _NO_GAUGE
-        found = self._child(name, labels)
-        if not isinstance(found, Gauge):
-            raise ConfigurationError(f"metric {name} is no gauge: see models/metrics/")
-        return found
+        """As `counter`, of a gauge."""
+        return self._child(Gauge, name, labels)
 
     def histogram(self, name: str, **labels: str) -> Histogram:
-        """Return the histogram with these labels.
-
-        Raises:
-            ConfigurationError: No such histogram, or other labels.
-        """
-        if self._silent:
-            return _NO_HISTOGRAM
-        found = self._child(name, labels)
-        if not isinstance(found, Histogram):
-            raise ConfigurationError(f"metric {name} is no histogram: see models/metrics/")
-        return found
+        """As `counter`, of a histogram."""
+        return self._child(Histogram, name, labels)
 
     def forget_partition(self, partition: int) -> None:
         """Drop the gauges of a partition that was revoked: its new owner reports them now."""
@@ -168,11 +126,16 @@ class Metrics:
                 collector.remove_by_labels({"partition": str(partition)})
         self._known.clear()
 
-    def _child(self, name: str, labels: dict[str, str]) -> _Collector:
+    def _child(self, kind: type[_Kind], name: str, labels: dict[str, str]) -> _Kind:
+        if self._silent:
+            silent: _Kind = _SILENT
+            return silent
         asked = (name, *labels.items())
         known = self._known.get(asked)
         if known is None:
             known = self._known[asked] = self._checked(name, labels)
+        if not isinstance(known, kind):
+            raise ConfigurationError(f"metric {name} is no {kind.__name__.lower()}: see models/metrics/")
         return known
 
     def _checked(self, name: str, labels: dict[str, str]) -> _Collector:

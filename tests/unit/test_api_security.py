@@ -14,7 +14,7 @@ from streams.http import security
 from streams.http.health import create_api, serve
 from streams.http.own_machine import is_loopback
 from streams.http.problems import Problem
-from streams.http.security import Access, Caller, access_of
+from streams.http.security import Access, Caller, access_of, digest_of
 from streams.settings import load_settings
 from streams.settings.http import ApiToken, HttpSettings, TokenRole
 from tests.api_doubles import Served, bearer, fact, settings_of, token_of
@@ -184,7 +184,7 @@ def test_tokens_come_from_the_environment_and_are_not_printed(monkeypatch: pytes
     settings = load_settings()
 
     assert ADMIN not in repr(settings) + str(settings.model_dump())
-    assert access_of(settings.http).holder(ADMIN) == Caller(frozenset({"a"}), TokenRole.ADMIN)
+    assert access_of(settings.http).holder_of(digest_of(ADMIN)) == Caller(frozenset({"a"}), TokenRole.ADMIN)
 
 
 def test_no_role_is_guessed() -> None:
@@ -203,7 +203,7 @@ def test_every_token_is_compared_whichever_fits(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(security, "compare_digest", noting)
     access = access_of(settings_of("a", "b", "c"))
-    holders = [access.holder(token) for token in (token_of("a"), token_of("c"), "none")]
+    holders = [access.holder_of(digest_of(token)) for token in (token_of("a"), token_of("c"), "none")]
 
     assert holders == [Caller(frozenset({"a"})), Caller(frozenset({"c"})), None]
     assert len(compared) == 9
@@ -229,8 +229,8 @@ def test_a_token_without_apps_reads_all() -> None:
     """As documented; an empty list is no tenant called nothing."""
     access = access_of(HttpSettings(tokens=[ApiToken(token=SecretStr(ADMIN))]))
 
-    assert access.holder(ADMIN) == Caller(None, TokenRole.READER)
-    assert Access().holder(ADMIN) is None
+    assert access.holder_of(digest_of(ADMIN)) == Caller(None, TokenRole.READER)
+    assert Access().holder_of(digest_of(ADMIN)) is None
 
 
 def test_a_token_without_a_name_has_one_in_the_audit() -> None:
