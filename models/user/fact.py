@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from models.errors import RecoveryFailed
 from models.events import FactCategory, FactCause, PastFact
+from models.state.entity import Layout
 
 
 class Fact(Struct, frozen=True, array_like=True):
@@ -73,31 +72,6 @@ class TakenBack(Struct, frozen=True, array_like=True):
         )
 
 
-_decode = msgspec.msgpack.Decoder(Fact).decode
-_decode_retracted = msgspec.msgpack.Decoder(list[TakenBack]).decode
-_Parsed = TypeVar("_Parsed")
-
-
-def read_fact(data: bytes) -> Fact:
-    """A fact from its part.
-
-    Raises:
-        RecoveryFailed: It is damaged.
-    """
-    return _read(data, _decode)
-
-
-def read_retracted(data: bytes) -> list[TakenBack]:
-    """The latest retractions from their part.
-
-    Raises:
-        RecoveryFailed: They are damaged.
-    """
-    return _read(data, _decode_retracted)
-
-
-def _read(data: bytes, decode: Callable[[bytes], _Parsed]) -> _Parsed:
-    try:
-        return decode(data)
-    except msgspec.MsgspecError as error:
-        raise RecoveryFailed(f"user state: a fact is unreadable ({error}). Drop the state topic and replay.") from error
+LAYOUT = Layout("user state", version=2)
+decode_fact = msgspec.msgpack.Decoder(Fact).decode
+decode_retracted = msgspec.msgpack.Decoder(list[TakenBack]).decode

@@ -31,7 +31,7 @@ import msgspec
 from models.events import ExtractedFact, FactCategory, FactCause, Retraction
 from models.policy.user import FactPolicy
 from models.state.parts import Parts
-from models.user.fact import Fact, FactChange, Said, TakenBack, read_fact, read_retracted
+from models.user.fact import LAYOUT, Fact, FactChange, Said, TakenBack, decode_fact, decode_retracted
 
 PREFIX = "f:"
 """Of the parts that hold facts: one each."""
@@ -59,8 +59,9 @@ class Facts:
 
     def get(self, category: FactCategory, key: str) -> Fact | None:
         """One fact, active or past."""
-        data = self._parts.get(part_of(category, key))
-        return None if data is None else read_fact(data)
+        name = part_of(category, key)
+        data = self._parts.get(name)
+        return None if data is None else LAYOUT.read(name, data, decode_fact)
 
     def all(self) -> Iterator[tuple[FactCategory, str, Fact]]:
         """Every fact, active or past, by category and key."""
@@ -68,7 +69,7 @@ class Facts:
         for name in self._parts.names(PREFIX):
             data = self._parts.get(name)
             assert data is not None, "a part that is named has bytes"  # noqa: S101
-            fact = read_fact(data)
+            fact = LAYOUT.read(name, data, decode_fact)
             known.append((FactCategory(name.removeprefix(PREFIX).split("/", 1)[0]), fact.key, fact))
         return iter(sorted(known, key=lambda each: each[:2]))
 
@@ -178,7 +179,7 @@ class Facts:
 
     def _retracted(self) -> list[TakenBack]:
         data = self._parts.get(RETRACTED)
-        return [] if data is None else read_retracted(data)
+        return [] if data is None else LAYOUT.read(RETRACTED, data, decode_retracted)
 
     def _active_named(self, taken_back: TakenBack) -> list[tuple[FactCategory, str, Fact]]:
         if taken_back.category is not None and taken_back.key is not None:

@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from models.events import Role, SessionTurns
 from models.policy import Policy
-from models.state.entity import CountParts, EntityState, Layout, Read, encode
+from models.state.entity import CountParts, EntityState, Read, encode
+from models.user.fact import LAYOUT
 from models.user.facts import Facts
 
-LAYOUT = Layout("user state", version=2)
 _RING = 2_048
 """More than any policy keeps (`UserPolicy.most_turns`); fixed, so that another policy finds the same places."""
 

@@ -292,5 +292,5 @@ def test_a_part_that_cannot_be_read_is_refused(part: str) -> None:
     kept = Kept()
     kept.parts.put(part, b"\xc1")
 
-    with pytest.raises(RecoveryFailed, match="a fact is unreadable"):
+    with pytest.raises(RecoveryFailed, match=r"part \S+ is unreadable"):
         kept.take(fact("name", "Alex"))
