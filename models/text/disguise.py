@@ -6,12 +6,11 @@ byte for byte. English words only are looked for; a text in another language or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from models.text import encodings, hidden, lookalikes, respelling
-from models.text.known_words import KNOWN_WORDS
 from models.text.look import Look, look_at
 
 INVISIBLE = "invisible"
@@ -42,41 +41,32 @@ class Unmasked(Struct, frozen=True, gc=False):
     disguises: frozenset[str] = _NONE
 
 
-_Step = tuple[str, Callable[[Look], bool], Callable[[str, Container[str]], str]]
-
-
-def _step(disguise: str, suspected: Callable[[Look], bool], undo: Callable[[str], str]) -> _Step:
-    return disguise, suspected, lambda text, _: undo(text)
-
-
+_Step = tuple[str, Callable[[Look], bool], Callable[[str], str]]
 _PLAIN_STEPS: tuple[_Step, ...] = (
-    _step(BASE64, encodings.has_base64, encodings.unmask_base64),
-    _step(CIPHER, respelling.is_ciphered, respelling.decipher),
+    (BASE64, encodings.has_base64, encodings.unmask_base64),
+    (CIPHER, respelling.is_ciphered, respelling.decipher),
     (SPELT_OUT, respelling.is_spelt_out, respelling.join_letters),
 )
 """For a text of nothing but letters and plain punctuation."""
 _STEPS: tuple[_Step, ...] = (
-    _step(INVISIBLE, hidden.has_invisible, hidden.reveal),
-    _step(LOOKALIKES, lookalikes.has_lookalikes, lookalikes.unmask_lookalikes),
-    _step(MARKS, lookalikes.has_marks, lookalikes.strip_marks),
-    _step(REFERENCES, encodings.has_references, encodings.unmask_references),
-    _step(ESCAPES, encodings.has_escapes, encodings.unmask_escapes),
-    _step(HEX_BYTES, encodings.has_hex_bytes, encodings.unmask_hex_bytes),
+    (INVISIBLE, hidden.has_invisible, hidden.reveal),
+    (LOOKALIKES, lookalikes.has_lookalikes, lookalikes.unmask_lookalikes),
+    (MARKS, lookalikes.has_marks, lookalikes.strip_marks),
+    (REFERENCES, encodings.has_references, encodings.unmask_references),
+    (ESCAPES, encodings.has_escapes, encodings.unmask_escapes),
+    (HEX_BYTES, encodings.has_hex_bytes, encodings.unmask_hex_bytes),
     *_PLAIN_STEPS,
     (SIGNS, respelling.has_signs, respelling.unmask_signs),
 )
 """By name: what suspects a text cheaply, and what then looks closer and takes the disguise off."""
 
 
-def unmask(text: str, known: Container[str] = KNOWN_WORDS) -> Unmasked:
+def unmask(text: str) -> Unmasked:
     r"""Take off what hides a text, layer by layer.
 
     Encoded tokens are replaced by what they say. The result is no longer than twice the text and 256 characters, and
-    unmasking it again changes nothing. Any string will do, lone surrogates as well; the cost is linear in its length.
-
-    Args:
-        text: As it came; to bound the cost, cap it before.
-        known: Folded English words that a respelt word is looked up in; a larger vocabulary finds more.
+    unmasking it again changes nothing. Any string will do, lone surrogates as well. The cost is linear in its length:
+    to bound it, cap the text before.
 
     >>> unmask("h\u200bow to m4ke a b-o-m-b").text
     'how to make a bomb'
@@ -85,16 +75,16 @@ def unmask(text: str, known: Container[str] = KNOWN_WORDS) -> Unmasked:
     """
     disguises: frozenset[str] = _NONE
     for _ in range(_MOST_LAYERS):
-        disguise, text = _one_layer_less(text, known)
+        disguise, text = _one_layer_less(text)
         if not disguise:
             break
         disguises |= {disguise}
     return Unmasked(text, disguises)
 
 
-def _one_layer_less(text: str, known: Container[str]) -> tuple[str, str]:
+def _one_layer_less(text: str) -> tuple[str, str]:
     look = look_at(text)
     for disguise, suspected, undo in _PLAIN_STEPS if look.is_plain else _STEPS:
-        if suspected(look) and (undone := undo(text, known)) != text:
+        if suspected(look) and (undone := undo(text)) != text:
             return disguise, undone
     return "", text

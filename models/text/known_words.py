@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from itertools import chain
 
 from models.text.keywords import STOP_WORDS
@@ -71,19 +70,19 @@ _SHORTEST_STEM = 3
 _INFLECTIONS = ("s", "es", "ed", "d", "er", "r", "ers", "rs", "ing", "ings")
 
 
-def is_known(word: str, known: Container[str]) -> bool:
+def is_known(word: str) -> bool:
     """Whether a folded word, or what it inflects, is among the known ones.
 
-    >>> is_known("hacking", KNOWN_WORDS), is_known("haking", KNOWN_WORDS)
+    >>> is_known("hacking"), is_known("haking")
     (True, False)
     """
-    if word in known:
+    if word in KNOWN_WORDS:
         return True
     if not word.endswith(_INFLECTIONS):
         return False
     for end in _INFLECTIONS:
         if word.endswith(end):
             stem = word.removesuffix(end)
-            if len(stem) >= _SHORTEST_STEM and (stem in known or stem + "e" in known):
+            if len(stem) >= _SHORTEST_STEM and (stem in KNOWN_WORDS or stem + "e" in KNOWN_WORDS):
                 return True
     return False

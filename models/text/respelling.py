@@ -6,7 +6,6 @@ Each is undone only where a known English word comes of it: `covid19`, `mp3`, `7
 from __future__ import annotations
 
 import re
-from collections.abc import Container
 from itertools import product
 
 from models.text.known_words import ENGLISH_WORDS, is_known
@@ -62,17 +61,16 @@ def has_signs(look: Look) -> bool:
     )
 
 
-def unmask_signs(text: str, known: Container[str]) -> str:
+def unmask_signs(text: str) -> str:
     """Known words written with digits and signs, in letters; a word that is one without the signs around it stays.
 
-    >>> from models.text.known_words import KNOWN_WORDS
-    >>> unmask_signs("h4ck the p@ssw0rd by 10am, mp3 or page5", KNOWN_WORDS)
+    >>> unmask_signs("h4ck the p@ssw0rd by 10am, mp3 or page5")
     'hack the password by 10am, mp3 or page5'
     """
-    return _RESPELT.sub(lambda found: _respelt(found[0], known), text)
+    return _RESPELT.sub(lambda found: _respelt(found[0]), text)
 
 
-def _respelt(word: str, known: Container[str]) -> str:
+def _respelt(word: str) -> str:
     signs = sum(c in _READINGS for c in word)
     letters = sum(c.isalpha() for c in word)
     if not signs or not letters or signs + letters < len(word) or not _SHORTEST <= len(word) <= _LONGEST_WORD:
@@ -80,10 +78,10 @@ def _respelt(word: str, known: Container[str]) -> str:
     mention = word[0] == "@" and signs == 1
     if mention or signs > letters or (len(word) == _SHORTEST and not _INNER.fullmatch(word)):
         return word
-    if sum(len(_READINGS.get(c, c)) > 1 for c in word) > _MOST_AMBIGUOUS or is_known(word.strip(_SIGNS).lower(), known):
+    if sum(len(_READINGS.get(c, c)) > 1 for c in word) > _MOST_AMBIGUOUS or is_known(word.strip(_SIGNS).lower()):
         return word
     readings = ("".join(reading) for reading in product(*(_READINGS.get(c, c) for c in word)))
-    return next((reading for reading in readings if is_known(reading.lower(), known)), word)
+    return next((reading for reading in readings if is_known(reading.lower())), word)
 
 
 def is_spelt_out(look: Look) -> bool:
@@ -92,19 +90,18 @@ def is_spelt_out(look: Look) -> bool:
     return b" a a a " in padded or b" a  a  a " in padded
 
 
-def join_letters(text: str, known: Container[str]) -> str:
+def join_letters(text: str) -> str:
     """Words of letters one by one, joined: known ones (also several in a row), and long ones in small letters.
 
-    >>> from models.text.known_words import KNOWN_WORDS
-    >>> join_letters("a b.o.m.b, h o w t o h i d e; U.S.A., a b c d e", KNOWN_WORDS)
+    >>> join_letters("a b.o.m.b, h o w t o h i d e; U.S.A., a b c d e")
     'a bomb, how to hide; U.S.A., a b c d e'
     """
-    return _SPELT_OUT.sub(lambda found: _joined(found[0], known) or found[0], text)
+    return _SPELT_OUT.sub(lambda found: _joined(found[0]) or found[0], text)
 
 
-def _joined(spelt: str, known: Container[str]) -> str:
+def _joined(spelt: str) -> str:
     letters = "".join(c for c in spelt if c.isalpha())
-    words = _words_in(letters, known)
+    words = _words_in(letters)
     if words:
         return " ".join(words)
     listed = "".join(sorted(letters)) == letters
@@ -112,14 +109,14 @@ def _joined(spelt: str, known: Container[str]) -> str:
     return letters if len(letters) >= _LONG_SPELLING and speakable and not listed else ""
 
 
-def _words_in(letters: str, known: Container[str]) -> list[str]:
+def _words_in(letters: str) -> list[str]:
     """The fewest known words that the letters are, or none; short words only beside longer ones."""
     best: list[list[str] | None] = [[]]
     for end in range(1, len(letters) + 1):
         found = None
         for start in range(max(0, end - _LONGEST_WORD), end):
             before, word = best[start], letters[start:end]
-            if before is not None and (found is None or len(before) + 1 < len(found)) and is_known(word.lower(), known):
+            if before is not None and (found is None or len(before) + 1 < len(found)) and is_known(word.lower()):
                 found = [*before, word]
         best.append(found)
     words = best[-1] or []

@@ -27,8 +27,6 @@ _FEWEST_WORDS = 3
 _REQUEST_BONUS = 0.6
 _RISK_BONUS = 3.0
 """At risk 1 a sentence outweighs three more topic words: escalation must not be summarised away (risk memory)."""
-
-
 Said = tuple[int, str, list[str]]
 """A sentence: the place of its passage, its text, and its words, folded."""
 
