@@ -6,6 +6,7 @@ Where the vector store is Qdrant Edge, one process owns it, and the index role s
 from __future__ import annotations
 
 import asyncio
+from typing import TypedDict, Unpack
 
 import structlog
 
@@ -26,6 +27,19 @@ log = structlog.get_logger(__name__)
 LOOK_EVERY_S = 2.0
 
 
+class Beside(TypedDict, total=False):
+    """What a role that serves memory has beside the store; what it has not is not served, or refused."""
+
+    commands: CommandSender | None
+    """Where what admins do goes; None: such requests are refused."""
+    erasures: EraseRequests | None
+    """Where requests to forget somebody go; None: likewise."""
+    audit: Endpoint | None
+    """Takes records of what is read and done; None: nothing is noted."""
+    live: LivePage | None
+    """The live page; None: it is not served."""
+
+
 class ApiRole:
     """Serves until it is stopped.
 
@@ -34,34 +48,18 @@ class ApiRole:
         policy: The rules.
         embedder: Embeds queries.
         store: What is read; closed at the end.
-        commands: Where what admins do goes; None: such requests are refused.
-        erasures: Where erasures go; None: likewise.
-        audit: Takes records of what is read and done; None: nothing is noted.
-        live: The live page; None: it is not served.
+        beside: See `Beside`.
     """
 
     name = "api"
 
     def __init__(
-        self,
-        settings: Settings,
-        policy: Policy,
-        embedder: Embedder,
-        store: VectorStore,
-        *,
-        commands: CommandSender | None = None,
-        erasures: EraseRequests | None = None,
-        audit: Endpoint | None = None,
-        live: LivePage | None = None,
+        self, settings: Settings, policy: Policy, embedder: Embedder, store: VectorStore, **beside: Unpack[Beside]
     ) -> None:
         self._settings = settings
-        self._policy = policy
-        self._embedder = embedder
         self._store = store
-        self._commands = commands
-        self._erasures = erasures
-        self._audit = audit
-        self._live = live
+        prefix = settings.topic_prefix
+        self._served = memory_api(store, embedder, policy, settings.http, topic_prefix=prefix, **beside)
         self._reason = "asking the vector store"
 
     def ready(self) -> tuple[bool, str]:
@@ -71,23 +69,12 @@ class ApiRole:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set."""
         http = self._settings.http
-        served = memory_api(
-            self._store,
-            self._embedder,
-            self._policy,
-            http,
-            topic_prefix=self._settings.topic_prefix,
-            commands=self._commands,
-            erasures=self._erasures,
-            audit=self._audit,
-            live=self._live,
-        )
         api = create_api(
             ready=self.ready,
             registry=metrics.registry,
-            routes=served.routes,
+            routes=self._served.routes,
             access=access_of(http),
-            endpoints=served.endpoints,
+            endpoints=self._served.endpoints,
             limits=http,
         )
         looking = asyncio.create_task(self._look())

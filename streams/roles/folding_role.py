@@ -35,8 +35,6 @@ from streams.settings import Settings
 from streams.state.table import StateTable
 
 log = structlog.get_logger(__name__)
-
-
 _Arrival = TypeVar("_Arrival", bound=Placed)
 _Fold = TypeVar("_Fold", bound=LogFold[Any])
 

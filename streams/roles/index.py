@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import structlog
 from aiokafka.structs import ConsumerRecord
@@ -29,8 +29,6 @@ from models.events.topics import CONVERSATION_TOPICS, ERASURES, TURNS, Topic
 from models.partition.sessions import Arrival
 from models.policy import Policy
 from streams.api.assembly import memory_api
-from streams.api.live.service import LivePage
-from streams.api.users.ports import CommandSender, EraseRequests
 from streams.erase.record import PLACE, recorded
 from streams.http.answering import ServedRoute
 from streams.http.health import Endpoint
@@ -45,6 +43,7 @@ from streams.kafka.producer import Producer, acknowledged
 from streams.masking.records import masker_of
 from streams.observe.telemetry import metrics, stage
 from streams.ports import Embedder, TurnScorer, Vectors, VectorStore
+from streams.roles.api import Beside
 from streams.roles.batch_role import BatchRole
 from streams.roles.index_writes import LAST, RESTED_ON, RESTING, Ask, Write, asks_of, writes_of
 from streams.settings import Settings
@@ -66,10 +65,7 @@ class IndexRole(BatchRole):
         embedder: Makes the vectors.
         scorer: Of turns without a risk.
         store: Where they are kept; closed with the role.
-        commands: Where what admins do goes; None: such requests are refused.
-        erasures: Where requests to forget somebody go; None: likewise.
-        audit: Takes records of what is read and done; None: nothing is noted.
-        live: The live page; None: it is not served.
+        beside: See `Beside`.
     """
 
     name = "index"
@@ -82,11 +78,7 @@ class IndexRole(BatchRole):
         embedder: Embedder,
         scorer: TurnScorer,
         store: VectorStore,
-        *,
-        commands: CommandSender | None = None,
-        erasures: EraseRequests | None = None,
-        audit: Endpoint | None = None,
-        live: LivePage | None = None,
+        **beside: Unpack[Beside],
     ) -> None:
         generation = settings.vectors.generation
         super().__init__(settings, http_port=settings.http.index_port, group=generation_name(self.name, generation))
@@ -104,17 +96,7 @@ class IndexRole(BatchRole):
         self._mask = masker_of(policy.masking) if policy.masking.at_index else None
         self._topics_read = {topic.full_name(settings.topic_prefix): topic for topic in self.sources}
         self._writes = (*writes_of(store, embedder, policy), erasing)
-        self._api = memory_api(
-            store,
-            embedder,
-            policy,
-            settings.http,
-            topic_prefix=settings.topic_prefix,
-            commands=commands,
-            erasures=erasures,
-            audit=audit,
-            live=live,
-        )
+        self._api = memory_api(store, embedder, policy, settings.http, topic_prefix=settings.topic_prefix, **beside)
         self._topics = TopicMemory(
             store, embedder, self._memory, keep_turns=keep_turns, forgotten_after=policy.session.closed_retention
         )

@@ -5,18 +5,20 @@ Start reading at `models/user/fold.py`, `models/app/fold.py` and `models/project
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from time import monotonic, perf_counter
+from typing import Final
 
 from aiokafka.structs import ConsumerRecord
 
 from models.entities import entity_key
-from models.events import CompactionRequested, MemoryRequested, Position
+from models.events import CompactionRequested, MemoryRequested, Position, space_key
 from models.events.topics import COMMANDS, MEMORY_STATE
 from models.partition.commands import FOLDS, MemoryPartitionFold
 from models.partition.sessions import PartitionFolded, Parts, folded_offset
 from models.policy import Policy
+from models.state.entity import Due
 from models.wire.arrival import Command
 from models.wire.codec import encode
 from models.wire.envelope import headers_for
@@ -25,11 +27,12 @@ from streams.kafka.producer import Record, acknowledged
 from streams.kafka.state_loss import LossRule
 from streams.observe.telemetry import metrics
 from streams.roles.folding_role import FoldingRole
-from streams.roles.reminders import Reminders
 from streams.settings import Settings
 
 DUE_PER_BEAT = 100
 """Spaces, and projects, of a partition that are told within a second that their work can go on."""
+TELL_AGAIN_S: Final = 30.0
+"""What was told takes a moment to come back, and the broker's clock may be behind."""
 
 
 class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
@@ -90,3 +93,44 @@ class MemoryRole(FoldingRole[Command, MemoryPartitionFold]):
             records = [Record(entity_key(event).encode(), encode(event), headers_for(event)) for event in events]
             pending += await self.producer.write(topic, number, records)
         await acknowledged(pending)
+
+
+class Reminders:
+    """Reminders of due work: not too often, and none before there was time to answer.
+
+    Times are of a clock that only goes on, in seconds.
+
+    A worker that was away folds an hour of its log in a moment: by the log's own clock every answer is overdue then,
+    though nobody had time to give it. So the time to answer begins when the request goes out, or, of requests of
+    before, when this worker first sees that they are overdue.
+
+    Args:
+        answer_within: Time to answer.
+    """
+
+    def __init__(self, answer_within: timedelta) -> None:
+        self._answer_within_s = answer_within.total_seconds()
+        self._asked: dict[str, float] = {}
+        self._told: dict[Due, float] = {}
+
+    def asked(self, request: MemoryRequested | CompactionRequested, now_s: float) -> None:
+        """A request goes out."""
+        self._asked[entity_key(request)] = now_s
+
+    def choose(self, due: Iterable[Due], now_s: float, most: int) -> list[Due]:
+        """Those that are reminded now, at most so many; the others with a later call."""
+        self._forget(now_s)
+        ripe = [each for each in due if each not in self._told and self._had_time(each, now_s)][:most]
+        self._told.update(dict.fromkeys(ripe, now_s))
+        return ripe
+
+    def _had_time(self, space: Due, now_s: float) -> bool:
+        if not space.awaits_answer:
+            return True
+        asked_s = self._asked.setdefault(space_key(space.app_id, space.name), now_s)
+        return now_s - asked_s >= self._answer_within_s
+
+    def _forget(self, now_s: float) -> None:
+        kept_s = self._answer_within_s + 2 * TELL_AGAIN_S
+        self._told = {each: told_s for each, told_s in self._told.items() if now_s - told_s < TELL_AGAIN_S}
+        self._asked = {key: asked_s for key, asked_s in self._asked.items() if now_s - asked_s < kept_s}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from models.state.entity import Due
-from streams.roles.reminders import TELL_AGAIN_S, Reminders
+from streams.roles.memory import TELL_AGAIN_S, Reminders
 from tests.app_driver import NOON, Space
 
 RESTED = [Due(NOON, f"app{n}", "") for n in range(5)]
