@@ -11,8 +11,6 @@ from models.events.app import NotableKind
 from models.events.base import Role
 
 Rules = Mapping[str, "list[Rule]"]
-
-
 REFUSED = 0.3
 """Weight of what an assistant would not help with: it says what a conversation was about that had no other outcome."""
 

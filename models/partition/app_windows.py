@@ -46,10 +46,6 @@ class AppWindows:
         self._touched: set[str] = set()
         self.changed_bytes = 0
 
-    def __len__(self) -> int:
-        """Apps with open windows."""
-        return len(self._apps)
-
     def next_close(self) -> datetime | None:
         """Watermark at which the next window closes; None without open windows."""
         first = self._closings.first()

@@ -89,12 +89,6 @@ class Candidates:
         self._labelled: dict[tuple[str, str], set[int]] = {}
         self._items: dict[int, Findable] = {}
 
-    def __len__(self) -> int:
-        return len(self._row_of)
-
-    def __contains__(self, found: Found) -> bool:
-        return found in self._row_of
-
     def put(self, item: Findable) -> None:
         """Take it in, or what changed of it; its words are only read again if they changed."""
         found = found_of(item)

@@ -33,8 +33,6 @@ from models.policy.retrieval import RetrievalPolicy
 from models.text.words import fold_text, words_of
 
 _Key = TypeVar("_Key", bound=Hashable)
-
-
 Place = tuple[str, int]
 """Session and number of a turn."""
 _SAME = 1e-6

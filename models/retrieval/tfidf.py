@@ -66,22 +66,6 @@ class TfIdf:
         self._idf: Floats | None = None
         self._norms = np.zeros(0)
 
-    def __len__(self) -> int:
-        return len(self._spans)
-
-    def __contains__(self, document: int) -> bool:
-        return document in self._spans
-
-    @property
-    def entries(self) -> int:
-        """Of the pool, dead ones among them: at most twice the live ones and a thousand."""
-        return self._used
-
-    @property
-    def vocabulary(self) -> int:
-        """Terms that are remembered: at most as many as `entries`."""
-        return len(self._columns)
-
     def put(self, document: int, terms: Iterable[int]) -> None:
         """Take a document in, instead of that of the same number.
 
@@ -152,7 +136,7 @@ class TfIdf:
         """Inverse document frequencies by column, and norms that go with them."""
         if self._idf is None or len(self._norms) < size:
             having = self._having[: len(self._columns) + 1]
-            self._idf = np.log(max(1, len(self)) / np.maximum(having, 1.0))
+            self._idf = np.log(max(1, len(self._spans)) / np.maximum(having, 1.0))
             self._idf[_DEAD] = 0.0
             used = slice(self._used)
             weights = self._idf.take(self._column[used])

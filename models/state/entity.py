@@ -34,8 +34,6 @@ EVENT_HEAD_BYTES: Final = 2 * 1024
 """What one event adds to a head at the most: an outcome of a command, or what was seen of a partition."""
 encode = msgspec.msgpack.Encoder().encode
 _Part = TypeVar("_Part")
-
-
 CountParts = Callable[[str], int]
 """Gives how many parts of an entity have names that begin so."""
 

@@ -38,9 +38,6 @@ class Buckets:
         self._clock = clock
         self._left: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._left)
-
     def wait(self, who: Hashable) -> float:
         """Seconds until the caller may ask again; 0 where they may now. Nothing is taken."""
         return max(0.0, (1.0 - self._full(who)) / self.per_second)

@@ -15,8 +15,6 @@ from models.errors import ConfigurationError, StoreUnavailable
 
 _SET_ON_TOPIC = 1
 """Kafka's config source of an entry that was set on the topic itself, not inherited."""
-
-
 _KNOWN_WITHIN_S = 30.0
 _POLL_S = 0.05
 

@@ -98,7 +98,7 @@ def test_buckets_fill_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         tried.right(str(who), b"")
 
     assert ([0.0, 0.0, 1.0], [0.0, 0.0, 1.0]) == (taken, later)
-    assert (len(buckets), len(tried._trusted)) == (3, 3)
+    assert (len(buckets._left), len(tried._trusted)) == (3, 3)
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,8 @@ def test_what_went_is_not_found_and_its_place_is_taken() -> None:
     candidates.put(memory(3, "Kafka it is."))
     tagged = RetrievalQuery(text="", filters=RetrievalFilters(tags=["db"]))
 
-    assert (len(candidates), ("memory", "m-001") in candidates, len(before)) == (2, False, 2)
+    assert {item.id for item in candidates.items()} == {GOAL.id, "m-003"}
+    assert {item.id for item in before.items()} == {GOAL.id, DECISION.id}
     assert not candidates.allowed(tagged, BEGIN).any()
     assert scores(candidates, ("memory", "m-003"), "postgresql").keyword == 0
     assert scores(before, ("memory", "m-001"), "postgresql").keyword == 1

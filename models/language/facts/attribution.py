@@ -146,8 +146,6 @@ _REPORTED = re.compile(
     r"|ing)|posted|titled"
     r"|(?:was|were|is|be|he's|she's|they're) like|keeps (?:saying|telling)|sings|sang)\b(?!:?,? *\")",
 )
-
-
 _OWN_SPEECH = (
     "i ",
     "i've ",

@@ -10,25 +10,15 @@ from models.language.facts.statements import Statement
 from models.language.facts.values import IDENTITY, Finding, Rule, fact, name_of, rule
 
 _FAMILY = 0.7
-
-
 _COUNT = r"(?:\d{1,2}|a|an|one|two|three|four|five|six|seven|eight|nine|ten|twin|no)"
-
-
 _CHILDREN = (
     rf"(?:{_COUNT}(?: (?:small|young|little|grown(?:-up)?|adult|teenage|beautiful|wonderful|lovely"
     rf"|older|younger|year-old|school-age|\w+-year-old))*"
     r" (?:kids?|children|sons?|daughters?|boys?|girls?|child|toddlers?|twins|teenagers?|baby|babies)(?: and "
     rf"{_COUNT}(?: \w+)? (?:kids?|sons?|daughters?|boys?|girls?|toddlers?|baby|twins))?)\b"
 )
-
-
 _PET = "|".join(sorted(vocabulary.PETS, key=len, reverse=True)).replace("guinea-pig", "guinea[ -]pig")
-
-
 _PARTNER = "|".join(sorted(vocabulary.RELATIONSHIPS, key=len, reverse=True))
-
-
 _MARITAL = "widower|widow|single|married|divorced|engaged|widowed|separated"
 
 

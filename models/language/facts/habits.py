@@ -12,8 +12,6 @@ from models.language.facts.statements import Statement
 from models.language.facts.values import PREFERENCE, Finding, Rule, bare, fact, languages_in, phrase, rule
 
 _USED = 0.75
-
-
 _PURPOSE = re.compile(r"\b(?:for|to)\b")
 _TOOLS = frozenset({"editor", "operating_system", "units", "theme", "coding_style", "language", "timezone"})
 

@@ -146,14 +146,10 @@ _VERBS = (
     "without/english/german/"
     "french/spanish/italian/dutch/portuguese/polish/japanese/chinese/russian/swedish/norwegian/danish/finnish/turkish"
 )
-
-
 _TALK = re.compile(
     r"never mind|let (?:me|us) know|don't (?:worry|know|think)|no (?:problem|worries|idea|i)\b|stop me|all good",
     re.IGNORECASE,
 )
-
-
 _MOTTO = re.compile(
     r"(?:always|never|just|don't)? ?(?:ever )?(?:look on|look (?:for|at) the|believe|remember(?: "
     r"that)? (?:you|to|that|how|the|who)|stay (?:strong|positive"

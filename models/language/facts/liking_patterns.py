@@ -12,8 +12,6 @@ _NO_PERSON = (
     r"disabled|one|normal|creative|visual|curious|big|sad|strong|real|spiritual|sane|changed|"
     r"different|new|better)\b)"
 )
-
-
 WAYS: tuple[tuple[str, str, str], ...] = (
     # Likings
     (

@@ -154,8 +154,6 @@ _ADVERBS = re.compile(
 )
 _FOR_YEARS = re.compile(r"i've been (work|liv)ing(?= (?:as|at|for|in|near|outside)\b)", re.IGNORECASE)
 _FOR_YEARS_FORMS = {"work": "I work", "liv": "I live"}
-
-
 _SUBJECTS = word_set("i my we he she they it the a an this his her their there it's he's she's they're we're")
 _LEADING = word_set(
     "think guess believe suppose feel assume hope should must need have want wanted forgot might may "

@@ -11,21 +11,13 @@ from models.language.facts.values import IDENTITY, Finding, Rule, bare, fact, ph
 from models.language.facts.work import occupation_of
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-
-
 _DATE = (
     rf"(?:(?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH}\.? (?:the"
     rf" )?\d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
     r"|\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]?(?:\d{2,4})?|(?:19|20)\d\d)"
 )
-
-
 _EMAIL = r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}"
-
-
 _NUMBER = r"\+?\d[\d\s()./-]{5,20}\d"
-
-
 _PRONOUNS = (
     r"(?:(?:she|he|they|xe|ze|ey|it|any)(?:\s?(?:/|and|or)\s?(?:her|hers|him|his|them|theirs|they"
     r"|she|he|xem|hir|em|its))*)\b"
@@ -133,8 +125,6 @@ MY_NOUNS = {
     "major": "education",
     "university": "education",
 }
-
-
 _VALUE_FORMS = {
     "age": re.compile(r"\d{1,3}"),
     "birthday": re.compile(_DATE, re.IGNORECASE),

@@ -95,8 +95,6 @@ _ARTICLE = re.compile(
     r"|to|be|is)\s+",
     re.IGNORECASE,
 )
-
-
 _LISTED = re.compile(r"\b(?:and|or|nor|plus)\b|&", re.IGNORECASE)
 
 

@@ -11,34 +11,20 @@ from models.language.facts.values import IDENTITY, Finding, Rule, fact, phrase, 
 from models.text.words import word_set
 
 _WORK = 0.7
-
-
 _SCHOOL = re.compile(r"\b(?:university|college|school|institute|polytechnic|academy|eth|mit|uni)\b", re.IGNORECASE)
-
-
 _LEARNERS = word_set("student undergrad undergraduate postgrad freshman sophomore phd postdoc")
-
-
 _AT = re.compile(r"\s+(?:at|for|with)\s+(?=(?:the |an? )?(?P<v>[A-Z\u00c0-\u00de].*|\w+$))")
-
-
 _TITLE_END = re.compile(
     r"\s+(?:at|for|in|from|with|on|of|by|to|near|based|living|working|here|and|who|during|doing"
     r"|whose|called|named|trying|looking|hoping|struggling|wanting|thinking|planning|learning"
     r"|[iI]|[iI]'m|[iI]'ve|my|we|using|building|writing|getting|starting|moving|seeking|speciali[sz]ing|so|myself)\b"
 )
-
-
 _FIELD = re.compile(r" (?:in|of) ((?-i:[a-z]).+)")
 _FROM = re.compile(r"\bfrom (?=[A-Z\u00c0-\u00de])")
-
-
 _BASED = re.compile(
     r"\b(?:based|living|here|located) (?:in|out of) (?=\w)|^[\w -]{1,40}? in"
     r" (?=[A-Z\u00c0-\u00de])"
 )
-
-
 _SOME_EMPLOYER = re.compile(
     r"(?:an?|my|the) [\w -]*(?:hospital|school|university|bank|library|bakery|startup|start-up"
     r"|company|firm|agency|clinic|restaurant"
@@ -63,8 +49,6 @@ _EMPLOYER_STOP = re.compile(
     r"|but|over|at|these|here|until|by|right|during|currently)\b.*",
     re.IGNORECASE | re.DOTALL,
 )
-
-
 _NO_EMPLOYER = re.compile(
     r"(?:home|night|nights|an? |my|the (?!\w+ (?:\w+ )?(?:company|firm|bank|hospital|school"
     r"|university|council|library|government))|me|you|them|him|her|myself|fun|free|it|this|that"

@@ -10,8 +10,6 @@ from models.state.vectors import Mark
 
 HARMLESS_REPEAT = 0.1
 """What asking the same harmless thing again counts, as the source's detector weighs it."""
-
-
 LEAST_RISK, FULL_RISK = 0.08, 0.2
 """A refusal counts by the risk of what was refused, from nothing to all: an assistant that refuses bread recipes says
 something of itself."""
