@@ -5,6 +5,8 @@ ISO 8601 (`"PT30M"`), times RFC 3339. Alerts carry the `version`, so that a page
 Where a figure has no source, its docstring says what set it.
 """
 
+# ruff: noqa: F403, F405 - one name for all of them
+
 from __future__ import annotations
 
 import re
@@ -18,45 +20,16 @@ from msgspec import Meta
 
 from models.errors import ConfigurationError
 from models.events import Ratio, Role
-from models.policy.app import AppPolicy
-from models.policy.archive import ArchivePolicy
-from models.policy.escalation import Allowance, CombinationModel, EscalationPolicy, ModeThreshold, QuietHours
-from models.policy.masking import MaskingPolicy
-from models.policy.project import ProjectPolicy
-from models.policy.retrieval import RetrievalPolicy
-from models.policy.stream import ZERO, Count, IntakePolicy, PartitionPolicy, Section, WindowShape, require
-from models.policy.topic import TopicPolicy
-from models.policy.user import FactPolicy, UserPolicy
+from models.policy.app import *
+from models.policy.archive import *
+from models.policy.escalation import *
+from models.policy.masking import *
+from models.policy.project import *
+from models.policy.retrieval import *
+from models.policy.stream import *
+from models.policy.topic import *
+from models.policy.user import *
 
-__all__ = [
-    "AlertPolicy",
-    "Allowance",
-    "AppModes",
-    "ArchivePolicy",
-    "CombinationModel",
-    "DetectorPolicy",
-    "EscalationPolicy",
-    "FactPolicy",
-    "IntakePolicy",
-    "MemoryPolicy",
-    "ModePolicy",
-    "ModeThreshold",
-    "PartitionPolicy",
-    "Policy",
-    "ProfilePolicy",
-    "ProjectPolicy",
-    "QuietHours",
-    "RetrievalPolicy",
-    "RiskPolicy",
-    "Section",
-    "SessionPolicy",
-    "SignalWeights",
-    "SuspicionWeights",
-    "TopicPolicy",
-    "UserPolicy",
-    "WindowShape",
-    "load_policy",
-]
 _MOST_PANES = 240
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -38,6 +39,8 @@ from models.project.shards import Kept, ShelvedMemories, shelf_of
 from models.project.store import SHELVES
 from models.project.validity import is_valid
 from models.text.words import estimate_tokens
+
+_Outcome = TypeVar("_Outcome")
 
 
 class LongTerm:
@@ -137,23 +140,17 @@ class LongTerm:
 
     def erase_sessions(self, session_ids: frozenset[str], is_full: Callable[[], bool] = lambda: False) -> bool:
         """Let go of what only these said, and of their part in what others said too; False if `is_full` came first."""
-        done = self._forgetting.erase_sessions(session_ids, is_full)
-        self._changes.emit()
-        return done
+        return self._told(self._forgetting.erase_sessions(session_ids, is_full))
 
     def put_back(self, memory: ProjectMemory) -> DeedOutcome:
         """A memory of a saved project, replaced by id; relationships to others wait until those are here too."""
-        outcome = self._edits.put_back(memory)
-        self._changes.emit()
-        return outcome
+        return self._told(self._edits.put_back(memory))
 
     def displace(self, shelf: int) -> Kept | None:
         """Let go of a shelf's weakest memory: of archived ones if there are, by importance × decay."""
-        weakest = self._forgetting.displace(shelf)
-        self._changes.emit()
-        return weakest
+        return self._told(self._forgetting.displace(shelf))
 
-    def _told(self, outcome: tuple[DeedOutcome, str]) -> tuple[DeedOutcome, str]:
+    def _told(self, outcome: _Outcome) -> _Outcome:
         self._changes.emit()
         return outcome
 

@@ -34,9 +34,8 @@ from models.risk.windows import ClosedWindow
 from models.session.explain import evidence, explain, explain_judgement
 from models.session.risk import Effects, RiskStep
 from models.session.segments import Segment
-from models.session.topics.changes import TopicChange
 from models.session.topics.decay import half_life, memory_type, priority
-from models.session.topics.state import Damage
+from models.session.topics.state import Damage, TopicChange
 from models.text.summary import Summary
 from models.text.words import estimate_tokens, utf8_bytes
 from models.wire.arrival import SessionTimedOut

@@ -21,10 +21,9 @@ from jobs.lab.bench.measuring import BenchFailed
 from jobs.lab.eval.topics_dialogues import Dialogue
 from models.events import Role, TopicCompaction, Turn
 from models.policy import Policy
-from models.session.topics.changes import TopicChange
 from models.session.topics.conversation_topics import ConversationTopics, Message
 from models.session.topics.matching import TopicVectors, topic_vector
-from models.session.topics.state import PREFIX, Damage
+from models.session.topics.state import PREFIX, Damage, TopicChange
 from models.state.buffer import BufferedTurn, encode_turn
 from models.state.parts import Parts
 from streams.index.edge import EdgeStore

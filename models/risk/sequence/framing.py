@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.occurrences import Occurrences
-from models.risk.sequence.scale import fade
+from models.risk.sequence.scale import Occurrences, fade
 
 SETUP_HALF_LIFE_TURNS = 12
 """A role or a story lasts for a good part of a conversation."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from models.risk.sequence.matter import NEAR
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.occurrences import Occurrences
-from models.risk.sequence.scale import clip
+from models.risk.sequence.scale import Occurrences, clip
 from models.state.vectors import Mark
 
 HARMLESS_REPEAT = 0.1

@@ -5,8 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from models.risk.sequence.observation import Observation
-from models.risk.sequence.occurrences import Occurrences
-from models.risk.sequence.scale import clip, fade
+from models.risk.sequence.scale import Occurrences, clip, fade
 from models.state.vectors import Mark
 
 NEAR = 0.4

@@ -1,8 +1,10 @@
-"""Scales that the sequence signals share: log-odds of a risk, fading by half-lives, counts that saturate."""
+"""Scales that the sequence signals share: log-odds of a risk, fading by half-lives, counts that fade and saturate."""
 
 from __future__ import annotations
 
 import math
+
+from msgspec import Struct
 
 LOG_ODDS_BOUND = 6.0
 """A risk beyond 0.9975 or below 0.0025 says no more: a scorer that small is not calibrated further out."""
@@ -33,3 +35,39 @@ def fade(half_life_turns: float) -> float:
 def clip(value: float) -> float:
     """Within 0-1."""
     return min(1.0, max(0.0, value))
+
+
+HALF_LIFE_TURNS = 16
+"""A conversation that matters is seldom longer; in one of thousands of turns old occurrences must not add up."""
+_FADE = fade(HALF_LIFE_TURNS)
+
+
+class Occurrences(Struct, array_like=True, gc=False):
+    """How often something happened, the older the less.
+
+    Attributes:
+        count: Sum of the occurrences' weights, each halved for every `HALF_LIFE_TURNS` observations since.
+        times: Occurrences, unfaded.
+        turn: Of the last one.
+    """
+
+    count: float = 0.0
+    times: int = 0
+    turn: int = 0
+
+    @property
+    def value(self) -> float:
+        """0-1: one full occurrence is 0.5, two are 0.67, three 0.75."""
+        return self.count / (self.count + 1.0)
+
+    def fade_and_add(self, weight: float, turn: int) -> None:
+        """One observation further, with an occurrence of this weight (0: none)."""
+        self.count *= _FADE
+        if weight > 0.0:
+            self.count += weight
+            self.times += 1
+            self.turn = turn
+
+    def at(self) -> str:
+        """How often and when last: `3 times, last at turn 12`."""
+        return f"{self.times} {'time' if self.times == 1 else 'times'}, last at turn {self.turn}"

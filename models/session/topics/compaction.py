@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from models.events import TopicCompaction
 from models.policy.topic import TopicPolicy
-from models.session.topics.changes import Announcer, TopicChange
 from models.session.topics.packing import json_bytes
-from models.session.topics.state import BlockRef, TopicSummary, entry_of, in_time_order
+from models.session.topics.state import Announcer, BlockRef, TopicChange, TopicSummary, entry_of, in_time_order
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn
 from models.text.keywords import topics_of

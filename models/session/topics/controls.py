@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from models.events import FeedbackGiven, TopicAdjusted, TopicControl, TopicRestored, TopicSummarised
 from models.events.base import NAME_CHARS
 from models.policy.topic import TopicPolicy
-from models.session.topics.changes import Announcer, TopicChange
 from models.session.topics.compaction import SENTENCE_CHARS, pack_history, release_oldest
 from models.session.topics.conversation_topics import ConversationTopics, title_of
-from models.session.topics.state import Topic, TopicSummary, in_time_order
+from models.session.topics.state import Announcer, Topic, TopicChange, TopicSummary, in_time_order
 from models.state.buffer import BufferedTurn, encode_turn
 from models.text.summary import EXTRACTIVE
 

@@ -30,11 +30,10 @@ from numpy.typing import NDArray
 
 from models.events import Role, TopicCause
 from models.policy.topic import TopicPolicy
-from models.session.topics.changes import Announcer, TopicChange
 from models.session.topics.compaction import compact_if_due, release_oldest, take_into_summary, unpack_history
 from models.session.topics.decay import priority
 from models.session.topics.matching import TopicVectors
-from models.session.topics.state import Topic
+from models.session.topics.state import Announcer, Topic, TopicChange
 from models.session.topics.store import TopicStore
 from models.state.buffer import BufferedTurn, encode_turn
 from models.state.parts import Parts

@@ -17,9 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Protocol
 
 from msgspec import Struct
 
+from models.events import TopicCause, TopicCompaction
 from models.session.topics.packing import Codec, MessageEntry
 from models.state.buffer import BufferedTurn
 
@@ -113,6 +115,28 @@ class Damage(Struct, frozen=True, gc=False):
     """Lost from the topic; the archive has them."""
     detail: str
     data: bytes
+
+
+class TopicChange(Struct, frozen=True):
+    """One change, told with the topic as it is at that moment."""
+
+    slot: int
+    cause: TopicCause
+    detail: str = ""
+    kept: bool = True
+    compaction: TopicCompaction | None = None
+
+
+class Announcer(Protocol):
+    """Who is told, at the moment it happens."""
+
+    def topic(self, change: TopicChange) -> None:
+        """A topic changed."""
+        ...
+
+    def damage(self, damage: Damage) -> None:
+        """Something of a packed history could not be read."""
+        ...
 
 
 def in_time_order(messages: Iterable[BufferedTurn]) -> list[BufferedTurn]:
