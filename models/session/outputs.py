@@ -26,7 +26,7 @@ from models.events import (
     WindowClosed,
 )
 from models.events.base import OutputFields
-from models.events.ids import event_id, named_id
+from models.events.ids import named_id
 from models.policy.digest import policy_digest
 from models.risk.alerts import Alert, Cause
 from models.risk.signals import suspicion_score
@@ -36,6 +36,7 @@ from models.session.risk import Effects, RiskStep
 from models.session.segments import Segment
 from models.session.topics.decay import half_life, memory_type, priority
 from models.session.topics.state import Damage, TopicChange
+from models.state import entity
 from models.text.summary import Summary
 from models.text.words import estimate_tokens, utf8_bytes
 from models.wire.arrival import SessionTimedOut
@@ -47,24 +48,22 @@ _TIMED_OUT_ORDINAL = 1 << 20
 then have the same source: ordinals from here on keep the two apart."""
 
 
-class Emission:
+class Emission(entity.Emission[OutputEvent]):
     """What one fold emits, in order.
 
     Args:
         step: The input and the session, which the outputs describe as it is when they are made.
-
-    Attributes:
-        outputs: So far.
     """
 
     def __init__(self, step: RiskStep) -> None:
-        self.outputs: list[OutputEvent] = []
+        self._head, self._item = step.head, step.item
+        session_id = step.item.event.session_id
+        super().__init__(session_id, step.head.app_id, step.head.user_id, step.item.position, step.timestamp)
+        if isinstance(step.item.event, SessionTimedOut):
+            self.first_ordinal = _TIMED_OUT_ORDINAL
         self._step = step
         self._state = step.state
-        self._head = step.head
-        self._item = step.item
         self._policy = step.policy
-        self._ordinals: dict[str, int] = {}
 
     # --- of turns and memories
 
@@ -158,7 +157,7 @@ class Emission:
         item = self._item
         self.outputs.append(
             DeadLetter(
-                id=self._next_id("dead_letter"),
+                id=self.common("dead_letter")["id"],
                 **structs.asdict(item.position),
                 stage=TOPICS_STAGE,
                 reason="damaged_history",
@@ -281,22 +280,11 @@ class Emission:
 
     # --- what every event begins with
 
-    def _next_id(self, kind: str, first: int = 0) -> str:
-        """Id of the next event of a kind, counted from `first`."""
-        ordinal = self._ordinals[kind] = self._ordinals.get(kind, first - 1) + 1
-        return event_id(kind, self._item.event.session_id, self._item.position, ordinal)
-
     def _common(self, kind: str, turn: Turn | None = None) -> OutputFields:
         """What the next event of a kind begins with; whose it is says the turn, or else the session."""
-        event, whose = self._item.event, turn or self._head
-        return {
-            "id": self._next_id(kind, _TIMED_OUT_ORDINAL if isinstance(event, SessionTimedOut) else 0),
-            "session_id": event.session_id,
-            "user_id": whose.user_id,
-            "app_id": whose.app_id,
-            "timestamp": self._step.timestamp,
-            "source": self._item.position,
-        }
+        whose, common = turn or self._head, self.common(kind, self._key)
+        common["user_id"], common["app_id"] = whose.user_id, whose.app_id
+        return common
 
 
 _OF_CONVERSATION = ("first_turn", "last_turn", "turn_count", "started_at")

@@ -231,7 +231,10 @@ class Emission(Generic[_Output]):
     Attributes:
         outputs: What was emitted so far.
         timestamp: The event's time.
+        first_ordinal: Number of the first output of a kind, of which its id is made.
     """
+
+    first_ordinal = 0
 
     def __init__(self, key: str, app_id: str, user_id: str, position: Position, timestamp: datetime) -> None:
         self.outputs: list[_Output] = []
@@ -244,7 +247,7 @@ class Emission(Generic[_Output]):
 
     def common(self, kind: str, session_id: str = "", user_id: str = "") -> OutputFields:
         """What the next output of a kind begins with."""
-        ordinal = self._ordinals[kind] = self._ordinals.get(kind, -1) + 1
+        ordinal = self._ordinals[kind] = self._ordinals.get(kind, self.first_ordinal - 1) + 1
         return {
             "id": event_id(self.id_kind(kind), self._key, self._position, ordinal),
             "session_id": session_id,
